@@ -1,0 +1,56 @@
+# Everything starts here: `make demo` and `make test` do their own set-up.
+
+PYTHON ?= python3
+PY     := .venv/bin/python
+STAMP  := .venv/.installed-from-lock
+
+.PHONY: help setup demo test test-fast check format stage bench lock clean
+
+help:          ## this list
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(STAMP) ## virtual environment with the locked dependencies, in .venv
+
+demo: $(STAMP) ## watch a dropped request become a trained model, on this machine
+	@$(PY) -m console demo
+
+test: check    ## lint, types, import rules and every test
+	$(PY) -m pytest
+
+test-fast: $(STAMP) ## the tests that take seconds
+	$(PY) -m pytest -m "not slow"
+
+check: $(STAMP) ## lint, types, import rules
+	$(PY) -m ruff check
+	$(PY) -m ruff format --check
+	$(PY) -m mypy functions/main.py functions/orchestrator trainer emulators console deploy bench tests
+	cd functions && PYTHONPATH=.. ../.venv/bin/lint-imports --config ../pyproject.toml
+
+format: $(STAMP) ## rewrite the sources as the formatter wants them
+	$(PY) -m ruff check --fix
+	$(PY) -m ruff format
+
+stage: $(STAMP) ## the Cloud Functions source directory as it is deployed, in build/functions
+	$(PY) deploy/stage.py build/functions
+
+bench: $(STAMP) ## every benchmark; each prints both sides of its ratio
+	$(PY) bench/cold_start.py
+
+lock: $(STAMP) ## resolve all dependencies anew and export what is deployed
+	$(PY) deploy/lock.py
+
+clean:         ## remove what the other commands made
+	rm -rf .venv build .trainmaster
+
+# uv where it is on the machine, else pip: the same lock, the same hashes.
+# Both byte-compile what they install; nothing is compiled again at each start.
+$(STAMP): requirements.lock
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv venv --quiet --allow-existing --python '>=3.11' .venv && \
+	  uv pip sync --quiet --python $(PY) --compile-bytecode --require-hashes requirements.lock; \
+	else \
+	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trainmaster needs Python 3.11 or newer; found " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.11.")' && \
+	  { $(PYTHON) -m venv .venv || { echo "No virtual environment could be made. On Debian: apt-get install python3-venv" >&2; exit 1; }; } && \
+	  $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock; \
+	fi
+	@touch $@

@@ -1,0 +1,78 @@
+"""How far each replica of a job is, told by the lines it logged.
+
+The events are those of docs/contracts.md, "What a trainer leaves behind".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicaProgress:
+    """One replica; steps are counted over all epochs, from 0 before the first."""
+
+    replica: str
+    steps_done: int = 0
+    steps_total: int | None = None
+    epoch: int = 0
+    epochs: int | None = None
+    loss: float | None = None
+    accuracy: float | None = None
+    images_per_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingProgress:
+    """All replicas heard of so far, by name, and what was said of the whole training."""
+
+    replicas: Mapping[str, ReplicaProgress] = field(default_factory=dict)
+    weights: str | None = None
+    strategy: str | None = None
+    model_path: str | None = None
+
+    def after(self, payload: Mapping[str, Any]) -> "TrainingProgress":
+        """The progress once `payload`, the jsonPayload of one log entry, is known.
+
+        Entries may come twice and in any order: a replica never goes back.
+        """
+        match payload.get("event"):
+            case "train_started":
+                known = replace(self, weights=payload.get("weights"), strategy=payload.get("strategy"))
+                return known._with(_started(known._replica(payload), payload))
+            case "train_progress":
+                return self._with(_stepped(self._replica(payload), payload))
+            case "model_exported":
+                return replace(self, model_path=payload.get("model_path"))
+            case _:
+                return self
+
+    def _replica(self, payload: Mapping[str, Any]) -> ReplicaProgress:
+        name = str(payload.get("replica", "?"))
+        return self.replicas.get(name, ReplicaProgress(replica=name))
+
+    def _with(self, progress: ReplicaProgress) -> "TrainingProgress":
+        return replace(self, replicas={**self.replicas, progress.replica: progress})
+
+
+def _started(known: ReplicaProgress, payload: Mapping[str, Any]) -> ReplicaProgress:
+    epochs, steps = payload.get("epochs"), payload.get("steps_per_epoch")
+    total = int(epochs) * int(steps) if epochs and steps else None
+    return replace(known, epochs=epochs, steps_total=total)
+
+
+def _stepped(known: ReplicaProgress, payload: Mapping[str, Any]) -> ReplicaProgress:
+    steps, epoch = int(payload["steps_per_epoch"]), int(payload["epoch"])
+    done = (epoch - 1) * steps + int(payload["step"])
+    if done < known.steps_done:
+        return known
+    return replace(
+        known,
+        steps_done=done,
+        steps_total=int(payload["epochs"]) * steps,
+        epoch=epoch,
+        epochs=int(payload["epochs"]),
+        loss=payload.get("loss"),
+        accuracy=payload.get("accuracy"),
+        images_per_s=payload.get("images_per_s"),
+    )

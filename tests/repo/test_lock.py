@@ -1,0 +1,34 @@
+"""What is deployed is what was tested: the exported requirements against the lock."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>\S+)")
+
+
+def pins(path: str) -> dict[str, str]:
+    found = (PIN.match(line) for line in (ROOT / path).read_text().splitlines())
+    return {match["name"]: match["version"] for match in found if match}
+
+
+@pytest.mark.parametrize("export", ["functions/requirements.txt", "trainer/requirements.txt"])
+def test_every_deployed_version_is_the_locked_one(export: str) -> None:
+    locked, exported = pins("requirements.lock"), pins(export)
+    assert exported
+    assert {name: locked.get(name) for name in exported} == exported
+
+
+@pytest.mark.parametrize("path", ["requirements.lock", "functions/requirements.txt", "trainer/requirements.txt"])
+def test_every_locked_package_has_a_hash_and_no_index_is_named(path: str) -> None:
+    text = (ROOT / path).read_text()
+    assert text.count("==") == len(pins(path))
+    for block in re.split(r"\n(?=\S)", text.strip()):
+        assert "--hash=sha256:" in block, block
+    assert "://" not in text
+
+
+def test_the_functions_deploy_no_tensorflow() -> None:
+    assert not {"tensorflow", "tf-keras", "keras"} & pins("functions/requirements.txt").keys()

@@ -1,0 +1,205 @@
+"""What the REST surfaces share: Google's error body, the loopback guard, and a server on a picked port."""
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import uvicorn
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+
+_Running = TypeVar("_Running")
+
+
+def google_error(
+    code: int,
+    message: str,
+    *,
+    reason: str = "",
+    status: str = "",
+    details: Sequence[Mapping[str, object]] = (),
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    """Google's JSON error body.
+
+    `reason` adds the `errors` list of the older JSON APIs (Cloud Storage: `conditionNotMet`);
+    `status` adds the canonical code of the newer ones (Vertex AI, Logging: `NOT_FOUND`) and `details`
+    its `google.rpc` messages.
+    Source: https://cloud.google.com/apis/design/errors and https://cloud.google.com/storage/docs/json_api/v1/status-codes
+    """
+    error: dict[str, object] = {"code": code, "message": message}
+    if reason:
+        error["errors"] = [{"message": message, "domain": "global", "reason": reason}]
+    if status:
+        error["status"] = status
+    if details:
+        error["details"] = list(details)
+    return JSONResponse({"error": error}, status_code=code, headers=dict(headers or {}))
+
+
+class LoopbackOnly:
+    """An ASGI application that answers 403 to whoever did not ask for this machine by a loopback name.
+
+    Binding to loopback keeps other machines out, but not a web page in a browser on this one:
+    a foreign `Host` is DNS rebinding, a foreign `Origin` a cross-site request.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (fault := foreign(scope["headers"])):
+            await google_error(403, fault, reason="forbidden", status="PERMISSION_DENIED")(
+                scope, receive, send
+            )
+            return
+        await self._app(scope, receive, send)
+
+
+def foreign(headers: Sequence[tuple[bytes, bytes]]) -> str:
+    """Why these request headers come from outside this machine; empty when they do not."""
+    for name, value in headers:
+        text = value.decode("latin-1")
+        if name == b"host" and _host_of(f"//{text}") not in LOOPBACK_HOSTS:
+            return (
+                f"Host {text!r} is no loopback name; this emulator answers only to {sorted(LOOPBACK_HOSTS)}."
+            )
+        if name == b"origin" and _host_of(text) not in LOOPBACK_HOSTS:
+            return (
+                f"Origin {text!r} is another site; a browser may call this emulator only from this machine."
+            )
+    return ""
+
+
+def _host_of(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+class Server:
+    """One ASGI application on one loopback port, inside the running event loop.
+
+    The port is bound on construction, so `url` is known before `start`, and nobody else can take it.
+    Signals are left alone: whoever owns the process decides what Ctrl-C means.
+    """
+
+    def __init__(self, app: ASGIApp, *, port: int = 0, host: str = "127.0.0.1") -> None:
+        """Bind.
+
+        `port` 0 picks a free one.
+
+        Raises:
+            OSError: the port is taken.
+        """
+        self._socket = socket.create_server((host, port), backlog=512)
+        self.port: int = self._socket.getsockname()[1]
+        self.url = f"http://{host}:{self.port}"
+        self._server = _Quiet(
+            uvicorn.Config(
+                app,
+                access_log=False,
+                log_config=None,
+                ws="none",
+                timeout_graceful_shutdown=3,
+            )
+        )
+        self._serving: asyncio.Task[None] | None = None
+
+    async def start(self) -> str:
+        """The URL, once the server answers."""
+        self._serving = asyncio.create_task(
+            self._server.serve(sockets=[self._socket]), name=f"http {self.url}"
+        )
+        ready = asyncio.create_task(self._server.ready.wait())
+        await asyncio.wait({self._serving, ready}, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if self._serving.done():
+            await self._serving
+            raise RuntimeError(f"the server on {self.url} ended before it answered; its log says why")
+        return self.url
+
+    async def stop(self) -> None:
+        """Answer what is under way for at most 3 s, then close. Safe to call twice, and before `start`."""
+        self._server.should_exit = True
+        serving, self._serving = self._serving, None
+        if serving is not None:
+            await serving
+        self._socket.close()
+
+
+class _Quiet(uvicorn.Server):
+    """A uvicorn server that says when it is ready and installs no signal handler."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.ready.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextlib.asynccontextmanager
+async def serving(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
+    """The URL of the application, served for as long as the block runs."""
+    server = Server(app, port=port)
+    try:
+        yield await server.start()
+    finally:
+        await server.stop()
+
+
+@contextlib.contextmanager
+def in_thread(run: Callable[[], AbstractAsyncContextManager[_Running]]) -> Iterator[_Running]:
+    """What `run` yields, kept running in an event loop of its own thread until the block ends.
+
+    `run` is called and entered inside that thread. Its failure to start is raised here; so is its failure to stop.
+    """
+    started = threading.Event()
+    state: dict[str, _Running] = {}
+    failures: list[BaseException] = []
+    handles: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def body() -> None:
+        leave = asyncio.Event()
+        handles.append((asyncio.get_running_loop(), leave))
+        async with run() as running:
+            state["running"] = running
+            started.set()
+            await leave.wait()
+
+    def main() -> None:
+        try:
+            asyncio.run(body())
+        except BaseException as failure:  # re-raised in the thread that asked
+            failures.append(failure)
+        finally:
+            started.set()
+
+    thread = threading.Thread(target=main, name="event loop")
+    thread.start()
+    started.wait()
+    try:
+        if "running" in state:
+            yield state["running"]
+    finally:
+        if handles and thread.is_alive():
+            loop, leave = handles[0]
+            with contextlib.suppress(RuntimeError):  # the loop closed by itself a moment ago
+                loop.call_soon_threadsafe(leave.set)
+        thread.join()
+        if failures:
+            raise failures[0]

@@ -1,6 +1,6 @@
 """The command line.
 
-    python -m console demo
+python -m console demo
 """
 
 import argparse

@@ -58,7 +58,11 @@ def _difference(directory: Path, file: dict[str, Any]) -> str | None:
     if path.stat().st_size != file["size_bytes"]:
         return f"{file['path']}: {path.stat().st_size} bytes, the manifest says {file['size_bytes']}"
     found = _sha256(path)
-    return None if found == file["sha256"] else f"{file['path']}: sha256 {found}, the manifest says {file['sha256']}"
+    return (
+        None
+        if found == file["sha256"]
+        else f"{file['path']}: sha256 {found}, the manifest says {file['sha256']}"
+    )
 
 
 def _sha256(path: Path) -> str:

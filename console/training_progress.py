@@ -38,8 +38,8 @@ class TrainingProgress:
         """
         match payload.get("event"):
             case "train_started":
-                known = replace(self, weights=payload.get("weights"), strategy=payload.get("strategy"))
-                return known._with(_started(known._replica(payload), payload))
+                told = self._with(_started(self._replica(payload), payload))
+                return replace(told, weights=payload.get("weights"), strategy=payload.get("strategy"))
             case "train_progress":
                 return self._with(_stepped(self._replica(payload), payload))
             case "model_exported":

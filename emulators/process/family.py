@@ -1,0 +1,104 @@
+"""Which running processes belong to one stack, read from /proc.
+
+Every child gets one environment variable, and what a child starts inherits it,
+also after `setsid`, a double fork or a change of process group.
+A process that was started with an emptied environment is still found while the
+parent that started it lives, because descendants of a marked process count too.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+MARK = "TRAINMASTER_STACK"
+"""The variable's name; its value is `<stack token>:<number of the child>`."""
+
+_PROC = Path("/proc")
+
+
+def members(token: str) -> frozenset[int]:
+    """The pids of living processes marked with `token`, and their descendants.
+
+    Args:
+        token: the whole value of the variable, or its part before the colon.
+    """
+    marked = {pid for pid in _pids() if _carries(pid, token)}
+    if not marked:
+        return frozenset()
+    children: dict[int, list[int]] = {}
+    for pid in _pids():
+        children.setdefault(_parent(pid), []).append(pid)
+    found: set[int] = set()
+    waiting = list(marked)
+    while waiting:
+        pid = waiting.pop()
+        if pid not in found:
+            found.add(pid)
+            waiting += children.get(pid, [])
+    return frozenset(pid for pid in found - {os.getpid()} if not _is_zombie(pid))
+
+
+def end(token: str, *, grace_s: float, empty_scans: int = 1) -> None:
+    """Return when no process marked with `token` is left.
+
+    SIGTERM first, SIGKILL to whoever is still there after `grace_s` seconds, and again until none is found.
+    A process between fork and exec still shows the environment of its parent,
+    so after a crash of the parent more than one empty scan is needed.
+    """
+    deadline = time.monotonic() + grace_s
+    warned: set[int] = set()
+    empty = 0
+    while empty < empty_scans:
+        found = members(token)
+        empty = 0 if found else empty + 1
+        if time.monotonic() >= deadline:
+            _send(found, signal.SIGKILL)
+        else:
+            _send(found - warned, signal.SIGTERM)
+            warned |= found
+        if found or empty < empty_scans:
+            time.sleep(0.02 if found else 0.1)
+
+
+def _send(pids: frozenset[int] | set[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _pids() -> Iterator[int]:
+    return (int(name) for name in os.listdir(_PROC) if name.isdigit())  # noqa: PTH208  Path objects for every pid double the scan's time
+
+
+def _carries(pid: int, token: str) -> bool:
+    wanted = f"{MARK}={token}".encode()
+    return any(
+        variable == wanted or variable.startswith(wanted + b":")
+        for variable in _read(pid, "environ").split(b"\0")
+        if variable.startswith(wanted)
+    )
+
+
+def _parent(pid: int) -> int:
+    fields = _after_name(pid)
+    return int(fields[1]) if len(fields) > 1 else 0
+
+
+def _is_zombie(pid: int) -> bool:
+    return _after_name(pid)[:1] in ([b"Z"], [b"X"], [])
+
+
+def _after_name(pid: int) -> list[bytes]:
+    # The second field is the program's name in parentheses, and may itself hold spaces and parentheses.
+    return _read(pid, "stat").rpartition(b")")[2].split()
+
+
+def _read(pid: int, name: str) -> bytes:
+    """The file's bytes, or nothing for a process that ended meanwhile or is not ours to read."""
+    try:
+        return (_PROC / str(pid) / name).read_bytes()
+    except OSError:
+        return b""

@@ -101,6 +101,8 @@ class Server:
             OSError: the port is taken.
         """
         self._socket = socket.create_server((host, port), backlog=512)
+        # Connections inherit this; asyncio would leave it out, and every answer would wait 40 ms for a delayed ACK.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{host}:{self.port}"
         self._server = _Quiet(

@@ -1,0 +1,1 @@
+"""The JSON API's methods, one module per resource."""

@@ -1,0 +1,56 @@
+"""What the service refuses, each with the code and reason that its clients act upon.
+
+Source: https://cloud.google.com/storage/docs/json_api/v1/status-codes
+"""
+
+
+class RefusedError(Exception):
+    """A request that gets an error answer.
+
+    `code` is the HTTP status and `reason` the JSON API's word for it. A client may retry 429 and 5xx alone.
+    """
+
+    def __init__(self, code: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+
+
+class UnsettledError(Exception):
+    """A file changed under the record of its object; look at the file, then ask again. Never reaches a client."""
+
+    def __init__(self, bucket: str, name: str) -> None:
+        super().__init__(f"{bucket}/{name}")
+        self.bucket = bucket
+        self.name = name
+
+
+def invalid(message: str) -> RefusedError:
+    return RefusedError(400, "invalid", message)
+
+
+def no_such_bucket(bucket: str) -> RefusedError:
+    return RefusedError(404, "notFound", f"The specified bucket does not exist: {bucket!r}.")
+
+
+def no_such_object(bucket: str, name: str) -> RefusedError:
+    return RefusedError(404, "notFound", f"No such object: {bucket}/{name}")
+
+
+def condition_not_met(what: str) -> RefusedError:
+    return RefusedError(
+        412, "conditionNotMet", f"At least one of the pre-conditions you specified did not hold: {what}."
+    )
+
+
+def not_modified(what: str) -> RefusedError:
+    return RefusedError(304, "notModified", f"Not modified: {what}.")
+
+
+def being_written(bucket: str, name: str) -> RefusedError:
+    return RefusedError(
+        503,
+        "backendError",
+        f"The file of {bucket}/{name} is being written at this moment; its bytes can be read when it is closed. Try again.",
+    )

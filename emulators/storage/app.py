@@ -16,6 +16,7 @@ from emulators.storage.api.routes import route_for
 from emulators.storage.arrivals import Arrivals
 from emulators.storage.delivery import Delivery, Publish
 from emulators.storage.errors import RefusedError
+from emulators.storage.inotify import AVAILABLE
 from emulators.storage.store import Store
 from emulators.storage.uploads import Uploads
 from emulators.storage.watching import Watch
@@ -62,17 +63,10 @@ class Storage:
 
     async def start(self) -> None:
         """Watch the folders, take in what changed while nobody did, and deliver notifications."""
-        watch = Watch(self.store.buckets_path, look=self.arrivals.look, refresh=self._refresh_quietly)
-        try:
-            await asyncio.to_thread(watch.start)
-            self._watch = watch
-        except OSError as fault:
-            _log.warning(
-                "no watch on %s (%s): files are noticed within %.0f s",
-                self.store.buckets_path,
-                fault,
-                _REFRESH_S,
-            )
+        if AVAILABLE:
+            self._watch = Watch(self.store.buckets_path)
+            self.arrivals.before_listing = self._watch.add
+            self._watch.start(self.arrivals)
         await asyncio.to_thread(self.arrivals.refresh_all)
         work = [self._look_again(), self._refresh()]
         if self._publish:
@@ -103,10 +97,6 @@ class Storage:
             began = time.monotonic()
             await asyncio.to_thread(self.arrivals.refresh_all)
             await asyncio.sleep(max(_REFRESH_S, _REFRESH_SHARE * (time.monotonic() - began)))
-
-    def _refresh_quietly(self, bucket: str, folder: str) -> None:
-        with contextlib.suppress(RefusedError):  # a folder that is no bucket
-            self.arrivals.refresh(bucket, folder)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         with contextlib.suppress(ClientDisconnect):  # nobody is left to answer to

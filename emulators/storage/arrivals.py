@@ -5,6 +5,7 @@ import mimetypes
 import os
 import threading
 import time
+from collections.abc import Callable
 from enum import Enum, auto
 
 from emulators.storage.digest import Digest, digest_of
@@ -28,6 +29,7 @@ class _Sight(Enum):
 class Arrivals:
     """Compares files with records. Safe to call from several threads; blocks while it hashes.
 
+    `before_listing` is told of each bucket's folder before its content is read.
     A file counts when nobody has it open for writing any more. Files seen open or very young wait for `look_again`.
     What Linux cannot tell apart is missed: a file rewritten in place, in the same clock tick
     and to the same size, after it was hashed; files so young are hashed twice for that reason.
@@ -35,6 +37,7 @@ class Arrivals:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.before_listing: Callable[[str, str], None] = lambda _bucket, _folder: None
         self._lock = (
             threading.Lock()
         )  # guards the two collections below, held for no longer than a set operation
@@ -112,6 +115,7 @@ class Arrivals:
             before = self._unchanged.get(key)
         if before is not None and before.identity == folder.identity(current):
             return before.subfolders
+        self.before_listing(bucket, current)
         scanned_ns = time.time_ns()
         listing = folder.list(current)
         settled = self._compare(bucket, current, listing)

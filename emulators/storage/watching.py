@@ -1,59 +1,103 @@
 """A watch on the buckets' folders: hints, from the kernel, where to look."""
 
-from collections.abc import Callable
+import contextlib
+import logging
+import os
+import select
+import threading
 from pathlib import Path
+from typing import Protocol
 
-from watchdog.events import (
-    DirCreatedEvent,
-    DirDeletedEvent,
-    DirMovedEvent,
-    FileClosedEvent,
-    FileCreatedEvent,
-    FileDeletedEvent,
-    FileMovedEvent,
-    FileSystemEvent,
-    FileSystemEventHandler,
-)
-from watchdog.observers import Observer
+from emulators.storage.errors import RefusedError
+from emulators.storage.inotify import Event, Inotify, Mask
 
-# Not the modifications: a training job that writes its logs makes thousands of them, and none counts before the close.
-_EVENTS: list[type[FileSystemEvent]] = [
-    *(DirCreatedEvent, DirDeletedEvent, DirMovedEvent),
-    *(FileClosedEvent, FileCreatedEvent, FileDeletedEvent, FileMovedEvent),
-]
+_log = logging.getLogger(__name__)
 
 
-class Watch(FileSystemEventHandler):
-    """Calls `look(bucket, name)` for files and `refresh(bucket, folder)` for folders, in a thread of its own.
+class Looks(Protocol):
+    """Who looks where the watch points: `Arrivals`."""
 
-    Only hints: events may be late, doubled, or lost (when the kernel's queue overflows, or a machine runs out of watches).
+    def look(self, bucket: str, name: str) -> bool: ...
+    def refresh(self, bucket: str, prefix: str = "") -> None: ...
+    def refresh_all(self) -> None: ...
+
+
+class Watch:
+    """Watches the folders it is told of, and tells of changes in them, in a thread of its own.
+
+    Only hints: when the kernel's queue overflows everything is looked at; where the machine runs out of watches
+    the changes in the folders left over are not hinted at.
     """
 
-    def __init__(
-        self, buckets: Path, *, look: Callable[[str, str], object], refresh: Callable[[str, str], object]
-    ) -> None:
-        super().__init__()
-        self._root = f"{buckets}/"
-        self._look = look
-        self._refresh = refresh
-        self._observer = Observer()
-        self._observer.schedule(self, str(buckets), recursive=True, event_filter=_EVENTS)
+    def __init__(self, buckets: Path) -> None:
+        """Raises `OSError` when the user has too many inotify instances."""
+        self._buckets = buckets
+        self._inotify = Inotify()
+        self._wake = os.eventfd(0)
+        self._places: dict[int, tuple[str, str]] = {}
+        self._lock = threading.Lock()
+        self._exhausted = False
+        self._thread: threading.Thread | None = None
 
-    def start(self) -> None:
-        """Raises `OSError` when the machine allows no more watches."""
-        self._observer.start()
+    def add(self, bucket: str, folder: str) -> None:
+        """Watch this folder. To miss nothing, call this before listing it; repeating it is cheap.
+
+        A folder that was renamed keeps its watch, and this tells where it is now.
+        """
+        try:
+            watch = self._inotify.add(f"{self._buckets}/{bucket}/{folder}")
+        except FileNotFoundError:
+            return
+        except OSError as fault:
+            if not self._exhausted:
+                _log.warning(
+                    "cannot watch %s/%s (%s): changes there are noticed later", bucket, folder, fault
+                )
+            self._exhausted = True
+            return
+        with self._lock:
+            self._places[watch] = (bucket, folder)
+
+    def start(self, looks: Looks) -> None:
+        self._thread = threading.Thread(target=self._run, args=(looks,), name="storage watch", daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
-        self._observer.stop()
-        self._observer.join()
+        """Wait for the thread to end, and let go of every watch."""
+        os.eventfd_write(self._wake, 1)
+        if self._thread:
+            self._thread.join()
+        self._inotify.close()
+        os.close(self._wake)
 
-    def on_any_event(self, event: FileSystemEvent) -> None:
-        for path in (event.src_path, event.dest_path):
-            text = path if isinstance(path, str) else bytes(path).decode(errors="surrogateescape")
-            bucket, slash, name = text.removeprefix(self._root).partition("/")
-            if not slash or not text.startswith(self._root):
-                continue
-            if event.is_directory:
-                self._refresh(bucket, f"{name}/")
-            else:
-                self._look(bucket, name)
+    def _run(self, looks: Looks) -> None:
+        while True:
+            ready, _, _ = select.select([self._inotify.descriptor, self._wake], [], [])
+            if self._wake in ready:
+                return
+            # The same file is often named several times in a row: looking once, after the last, is enough.
+            for bucket, name in dict.fromkeys(self._place(event) for event in self._inotify.read()):
+                try:
+                    _point(looks, bucket, name)
+                except OSError:
+                    _log.exception("cannot look at %s/%s", bucket, name)
+
+    def _place(self, event: Event) -> tuple[str, str]:
+        """Bucket and object name; a folder's name ends in a slash; two empty strings stand for everything."""
+        if event.mask & Mask.OVERFLOW:
+            return "", ""
+        with self._lock:
+            bucket, folder = self._places.get(event.watch, ("", ""))
+            if event.mask & Mask.IGNORED:
+                self._places.pop(event.watch, None)
+        return bucket, folder + event.name + ("/" if event.mask & Mask.IS_DIRECTORY and event.name else "")
+
+
+def _point(looks: Looks, bucket: str, name: str) -> None:
+    with contextlib.suppress(RefusedError):  # the bucket is gone
+        if not bucket:
+            looks.refresh_all()
+        elif name.endswith("/") or not name:
+            looks.refresh(bucket, name)
+        else:
+            looks.look(bucket, name)

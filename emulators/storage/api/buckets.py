@@ -66,6 +66,7 @@ async def insert(call: Call) -> Response:
         )
         (store.buckets_path / name).mkdir(exist_ok=True)
         store.catalog.put_bucket(bucket)
+    await asyncio.to_thread(call.service.arrivals.refresh, name)
     return json_answer(bucket_json(bucket, call.base_url))
 
 
@@ -151,6 +152,12 @@ async def storage_layout(call: Call) -> Response:
             "hierarchicalNamespace": {"enabled": False},
         }
     )
+
+
+async def managed_folders(call: Call) -> Response:
+    """None: `gcloud storage rm --recursive` asks before it removes a bucket."""
+    call.store.bucket(call.path["bucket"])
+    return json_answer({"kind": "storage#managedFolders"})
 
 
 async def get_iam_policy(call: Call) -> Response:

@@ -60,6 +60,7 @@ ROUTES = tuple(
         ("PUT", _BUCKET, "buckets.update", buckets.update),
         ("DELETE", _BUCKET, "buckets.delete", buckets.delete),
         ("GET", f"{_BUCKET}/storageLayout", "buckets.getStorageLayout", buckets.storage_layout),
+        ("GET", f"{_BUCKET}/managedFolders", "managedFolders.list", buckets.managed_folders),
         ("GET", f"{_BUCKET}/iam", "buckets.getIamPolicy", buckets.get_iam_policy),
         ("GET", f"{_BUCKET}/iam/testPermissions", "buckets.testIamPermissions", buckets.test_iam_permissions),
         ("GET", f"{_BUCKET}/notificationConfigs", "notifications.list", notifications.list_all),

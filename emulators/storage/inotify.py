@@ -1,0 +1,93 @@
+"""The kernel's inotify(7), just as much of it as a watch on folders needs.
+
+A binding of three calls, because the libraries hide what matters here: see docs/decisions/200-inotify.md.
+"""
+
+import ctypes
+import os
+import struct
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntFlag
+
+_HEAD = struct.Struct("iIII")  # watch, mask, cookie, length of the name
+_READ_BYTES = 1 << 16
+AVAILABLE = sys.platform == "linux"
+
+
+class Mask(IntFlag):
+    """Source: <sys/inotify.h>"""
+
+    CLOSE_WRITE = 0x008
+    MOVED_FROM = 0x040
+    MOVED_TO = 0x080
+    CREATE = 0x100
+    DELETE = 0x200
+    OVERFLOW = 0x4000
+    IGNORED = 0x8000
+    ONLY_DIRECTORIES = 0x0100_0000
+    NO_LINKS = 0x0200_0000
+    IS_DIRECTORY = 0x4000_0000
+
+
+# Not the modifications: a job that writes its logs makes thousands of them, and none counts before the close.
+_WANTED = (
+    Mask.CLOSE_WRITE
+    | Mask.MOVED_FROM
+    | Mask.MOVED_TO
+    | Mask.CREATE
+    | Mask.DELETE
+    | Mask.ONLY_DIRECTORIES
+    | Mask.NO_LINKS
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """`name` is the entry of the watched directory that it happened to; `watch` is -1 on overflow."""
+
+    watch: int
+    mask: Mask
+    name: str
+
+
+class Inotify:
+    """One inotify instance. Only where `AVAILABLE`."""
+
+    def __init__(self) -> None:
+        """Raises `OSError` when the user has too many instances."""
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self.descriptor: int = self._checked(self._libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+
+    def add(self, path: str) -> int:
+        """The watch of this directory, the same one if it has one already, under whatever path.
+
+        Raises:
+            OSError: the directory is gone, or the user has too many watches (ENOSPC).
+        """
+        return self._checked(self._libc.inotify_add_watch(self.descriptor, os.fsencode(path), int(_WANTED)))
+
+    def read(self) -> Iterator[Event]:
+        """What happened since the last read."""
+        try:
+            data = os.read(self.descriptor, _READ_BYTES)
+        except BlockingIOError:
+            return
+        at = 0
+        while at < len(data):
+            watch, mask, _, length = _HEAD.unpack_from(data, at)
+            at += _HEAD.size
+            name = data[at : at + length].rstrip(b"\0")
+            at += length
+            yield Event(watch=watch, mask=Mask(mask), name=os.fsdecode(name))
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+    @staticmethod
+    def _checked(result: int) -> int:
+        if result < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        return result

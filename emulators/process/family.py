@@ -16,6 +16,12 @@ from pathlib import Path
 MARK = "TRAINMASTER_STACK"
 """The variable's name; its value is `<stack token>:<number of the child>`."""
 
+CLEAN = b"clean"
+"""What a stack tells its watcher before it closes the pipe on purpose: no child can be half started."""
+
+IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
+"""Ctrl-C, a closed terminal and a polite stop are meant for the stack; its watcher outlives them all."""
+
 _PROC = Path("/proc")
 
 

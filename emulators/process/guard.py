@@ -11,24 +11,18 @@ import sys
 
 from emulators.process import family
 
-CLEAN = b"clean"
-"""Written by a stack that is about to close the pipe on purpose: no child can be half started."""
-
-IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
-"""Ctrl-C, a closed terminal and a polite stop are meant for the stack; the watcher outlives them all."""
-
 _SCANS_AFTER_CRASH = 3
 
 
 def main() -> None:
     """Wait for the end of standard input, end every process that carries the token, then exit."""
     token, grace_s = sys.argv[1], float(sys.argv[2])
-    for number in IGNORED:
+    for number in family.IGNORED:
         signal.signal(number, signal.SIG_IGN)
     farewell = b""
     while said := os.read(0, 64):
         farewell += said
-    family.end(token, grace_s=grace_s, empty_scans=1 if farewell == CLEAN else _SCANS_AFTER_CRASH)
+    family.end(token, grace_s=grace_s, empty_scans=1 if farewell == family.CLEAN else _SCANS_AFTER_CRASH)
 
 
 if __name__ == "__main__":

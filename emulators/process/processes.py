@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from emulators.process import guard
 from emulators.process.child import Child, OnLines
-from emulators.process.family import MARK
+from emulators.process.family import CLEAN, IGNORED, MARK
 
+_WATCHER = "emulators.process.guard"
 _ROOT = Path(__file__).resolve().parents[2]
 _WATCHER_END_S = 30.0
 
@@ -95,7 +95,7 @@ class ProcessGuard:
         pipe = self._watcher.stdin
         if pipe is not None and not pipe.closed:
             try:
-                pipe.write(guard.CLEAN)
+                pipe.write(CLEAN)
                 pipe.close()
             except BrokenPipeError:  # someone killed the watcher; there is nobody left to tell
                 pass
@@ -113,10 +113,10 @@ class ProcessGuard:
 def _start_watcher(token: str, grace_s: float) -> "subprocess.Popen[bytes]":
     # Signals that are blocked here stay blocked in the watcher from its first instruction on:
     # one that comes while its interpreter starts must not end it either.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, guard.IGNORED)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED)
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", guard.__name__, token, str(grace_s)],
+            [sys.executable, "-m", _WATCHER, token, str(grace_s)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             cwd=_ROOT,

@@ -1,0 +1,121 @@
+"""The environment that a replica finds: who it is, who the others are, where results go.
+
+Source: https://cloud.google.com/vertex-ai/docs/training/code-requirements,
+https://cloud.google.com/vertex-ai/docs/training/distributed-training,
+read 2026-11; the spelling inside `job` differs between published samples.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+ROLES = ("chief", "worker", "ps", "evaluator")
+"""TensorFlow's name for the replicas of worker pools 0 to 3. The evaluator is in no TF_CONFIG cluster."""
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Replica:
+    """One machine of a job: `pool` and `index` both count from zero."""
+
+    pool: int
+    index: int
+
+    @property
+    def name(self) -> str:
+        """As the service's logs and messages name it: `workerpool0-0`."""
+        return f"workerpool{self.pool}-{self.index}"
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether its exit with 0 is the job's success."""
+        return self.pool == 0 and self.index == 0
+
+
+CHIEF = Replica(pool=0, index=0)
+
+
+def replicas_of(counts: Sequence[int]) -> tuple[Replica, ...]:
+    """Every replica of pools with these sizes, the chief first. A skipped pool has size 0."""
+    return tuple(
+        Replica(pool=pool, index=index) for pool, count in enumerate(counts) for index in range(count)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """What every replica of one attempt of a job has in common.
+
+    Attributes:
+        addresses: `host:port` of every replica.
+        job_spec: the CustomJobSpec as JSON with snake_case keys.
+        output_uri: `baseOutputDirectory`, with or without its last slash; empty when the job has none.
+        trial_id: `"1"` and up in a tuning job, else empty.
+    """
+
+    job_id: str
+    project_number: str
+    addresses: Mapping[Replica, str]
+    job_spec: Mapping[str, object]
+    output_uri: str = ""
+    trial_id: str = ""
+
+
+def environment(cluster: Cluster, replica: Replica) -> dict[str, str]:
+    """The variables that the service sets on `replica`."""
+    found = {
+        "CLOUD_ML_JOB_ID": cluster.job_id,
+        "CLOUD_ML_PROJECT_ID": cluster.project_number,
+        "CLUSTER_SPEC": json.dumps(cluster_spec(cluster, replica)),
+        **_output_directories(cluster),
+    }
+    if cluster.trial_id:
+        found["CLOUD_ML_TRIAL_ID"] = cluster.trial_id
+    if len(cluster.addresses) > 1:
+        found["TF_CONFIG"] = json.dumps(tf_config(cluster, replica))
+    return found
+
+
+def cluster_spec(cluster: Cluster, replica: Replica) -> dict[str, object]:
+    """CLUSTER_SPEC: every pool that has replicas, evaluators included, under `workerpoolN`."""
+    return {
+        "cluster": _grouped(cluster, tuple(f"workerpool{pool}" for pool in range(len(ROLES)))),
+        "environment": "cloud",
+        "task": {"type": f"workerpool{replica.pool}", "index": replica.index, "trial": cluster.trial_id},
+        "job": dict(cluster.job_spec),
+    }
+
+
+def tf_config(cluster: Cluster, replica: Replica) -> dict[str, object]:
+    """TF_CONFIG: always `chief`, never `master`; the evaluator outside the cluster."""
+    members = _grouped(cluster, ROLES)
+    members.pop("evaluator", None)
+    task: dict[str, object] = {"type": ROLES[replica.pool], "index": replica.index}
+    if cluster.trial_id:
+        task["trial"] = cluster.trial_id
+    task["cloud"] = f"{cluster.job_id}-{replica.name}"
+    return {
+        "cluster": members,
+        "environment": "cloud",
+        "task": task,
+        "job": json.dumps(cluster.job_spec),
+    }
+
+
+def _grouped(cluster: Cluster, names: Sequence[str]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for replica in sorted(cluster.addresses):
+        groups.setdefault(names[replica.pool], []).append(cluster.addresses[replica])
+    return groups
+
+
+def _output_directories(cluster: Cluster) -> dict[str, str]:
+    if not cluster.output_uri:
+        return {}
+    base = cluster.output_uri.removesuffix("/")
+    if cluster.trial_id:
+        base += f"/{cluster.trial_id}"
+    return {
+        "AIP_MODEL_DIR": f"{base}/model/",
+        "AIP_CHECKPOINT_DIR": f"{base}/checkpoints/",
+        "AIP_TENSORBOARD_LOG_DIR": f"{base}/logs/",
+    }

@@ -1,0 +1,26 @@
+"""A refused call, as every Google API words it."""
+
+from enum import Enum
+
+
+class Status(Enum):
+    """The canonical codes in use, with their HTTP status. Source: https://cloud.google.com/apis/design/errors."""
+
+    INVALID_ARGUMENT = 400
+    FAILED_PRECONDITION = -400  # HTTP 400 too; an enum needs distinct values
+    NOT_FOUND = 404
+    RESOURCE_EXHAUSTED = 429
+    UNIMPLEMENTED = 501
+
+    @property
+    def http(self) -> int:
+        """The HTTP status."""
+        return abs(self.value)
+
+
+class ApiError(Exception):
+    """A call that is refused, with its canonical code and a message for the caller."""
+
+    def __init__(self, status: Status, message: str) -> None:
+        super().__init__(message)
+        self.status = status

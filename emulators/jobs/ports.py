@@ -1,0 +1,44 @@
+"""Free ports on loopback for programs that are started a moment later."""
+
+import random
+import socket
+from collections.abc import Iterable
+
+# Below the range from which the kernel picks ports for outgoing connections (32768 and up on Linux),
+# so that no client takes one between our looking and the replica's listening.
+_RANGE = range(20_000, 32_000)
+_taken: set[int] = set()
+
+
+def free_ports(count: int) -> list[int]:
+    """`count` ports that nobody listens on and that this process has not handed out before.
+
+    Raises:
+        RuntimeError: the range is used up.
+    """
+    found: list[int] = []
+    for port in random.sample(_RANGE, len(_RANGE)):
+        if len(found) == count:
+            break
+        if port not in _taken and _is_free(port):
+            _taken.add(port)
+            found.append(port)
+    if len(found) < count:
+        give_back(found)
+        raise RuntimeError(f"no {count} free ports between {_RANGE.start} and {_RANGE.stop}")
+    return found
+
+
+def give_back(ports: Iterable[int]) -> None:
+    """Let these ports be handed out again."""
+    _taken.difference_update(ports)
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,180 @@
+"""A custom job as the API knows it: read from JSON, checked, moved from state to state, shown as JSON."""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from google.cloud.aiplatform_v1.types import CustomJob
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+
+from emulators.jobs.cluster import Replica, replicas_of
+from emulators.jobs.json_fields import snake_case, unknown_fields
+from emulators.jobs.lifecycle import JobState, may_follow
+from emulators.jobs.validation import faults_of
+
+# protobuf's generated messages have no types of their own: google-cloud-aiplatform ships none for them.
+Message = Any
+
+CANCELLED_CODE, INTERNAL_CODE, USER_CODE = 1, 13, 3
+"""google.rpc codes: CANCELLED, INTERNAL, INVALID_ARGUMENT."""
+
+DEFAULT_TIMEOUT = timedelta(days=7)
+_OUTPUT_ONLY = (
+    "name", "state", "create_time", "start_time", "end_time", "update_time", "error",
+    "web_access_uris", "satisfies_pzs", "satisfies_pzi",
+)  # fmt: skip
+
+
+class InvalidJobError(Exception):
+    """A body that is no acceptable CustomJob; `faults` has one sentence for each thing wrong."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = tuple(faults)
+
+
+def project_number(project: str) -> str:
+    """The number of a project; a stand-in of 12 digits that depends on the id alone, for a local project."""
+    if project.isdigit():
+        return project
+    digest = int.from_bytes(hashlib.sha256(project.encode()).digest()[:8], "big")
+    return str(100_000_000_000 + digest % 900_000_000_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One custom job at one moment.
+
+    Attributes:
+        project: the number, as in the service's own answers, whichever way the caller addressed it.
+        message: the CustomJob; never changed in place.
+        attempts: how many times its replicas were started by a stack, for the limit on internal errors.
+    """
+
+    project: str
+    location: str
+    job_id: str
+    message: Message
+    attempts: int = 0
+
+    @property
+    def parent(self) -> str:
+        """`projects/NUMBER/locations/REGION`."""
+        return f"projects/{self.project}/locations/{self.location}"
+
+    @property
+    def name(self) -> str:
+        """The full resource name."""
+        return f"{self.parent}/customJobs/{self.job_id}"
+
+    @property
+    def state(self) -> JobState:
+        """Where the job stands."""
+        return JobState(self.message.state)
+
+    @property
+    def create_time(self) -> datetime:
+        """When the job was accepted, in UTC."""
+        created: datetime = self.message.create_time.ToDatetime(tzinfo=UTC)
+        return created
+
+    @property
+    def replicas(self) -> tuple[Replica, ...]:
+        """Every replica that the job asks for, the chief first."""
+        return replicas_of([pool.replica_count for pool in self.message.job_spec.worker_pool_specs])
+
+    @property
+    def timeout(self) -> timedelta:
+        """The longest it may be RUNNING."""
+        asked: timedelta = self.message.job_spec.scheduling.timeout.ToTimedelta()
+        return asked or DEFAULT_TIMEOUT
+
+    def moved(self, state: JobState, *, at: datetime, code: int = 0, reason: str = "") -> "Job":
+        """The job in another state.
+
+        Raises:
+            ValueError: the service never moves a job that way.
+        """
+        if not may_follow(self.state, state):
+            raise ValueError(f"job {self.job_id} cannot go from {self.state.name} to {state.name}")
+        message = CustomJob.pb(CustomJob())
+        message.CopyFrom(self.message)
+        message.state = state.value
+        message.update_time.FromDatetime(at)
+        if state is JobState.RUNNING:
+            message.start_time.FromDatetime(at)
+        if state.is_terminal:
+            message.end_time.FromDatetime(at)
+        if code:
+            message.error.code, message.error.message = code, reason
+        return replace(self, message=message)
+
+    def queued(self) -> "Job":
+        """The same new job, waiting for room."""
+        message = CustomJob.pb(CustomJob())
+        message.CopyFrom(self.message)
+        message.state = JobState.QUEUED.value
+        return replace(self, message=message)
+
+    def to_json(self, *, enums_as_integers: bool, only: Sequence[str] = ()) -> dict[str, object]:
+        """The CustomJob as the API answers it, whole or with `only` these top-level fields (snake_case)."""
+        message = self.message
+        if only:
+            message = CustomJob.pb(CustomJob())
+            message.CopyFrom(self.message)
+            for field in message.DESCRIPTOR.fields:
+                if field.name not in only:
+                    message.ClearField(field.name)
+        found: dict[str, object] = MessageToDict(message, use_integers_for_enums=enums_as_integers)
+        return found
+
+
+def parse_job(
+    body: object, *, project: str, location: str, job_id: str, at: datetime, state: JobState
+) -> Job:
+    """The job that `body`, a CustomJob as JSON, asks for. Output-only fields in it are dropped, as the service does.
+
+    Raises:
+        InvalidJobError: with every fault found.
+    """
+    message = CustomJob.pb(CustomJob())
+    if not isinstance(body, Mapping):
+        raise InvalidJobError([f"The request body must be a JSON object, found {body!r:.80}."])
+    if unknown := unknown_fields(body, message.DESCRIPTOR):
+        raise InvalidJobError(unknown)
+    try:
+        ParseDict(body, message)
+    except ParseError as error:
+        raise InvalidJobError([f"Invalid JSON payload received. {_plainly(error)}"]) from error
+    for field in _OUTPUT_ONLY:
+        message.ClearField(field)
+    if faults := faults_of(message):
+        raise InvalidJobError(faults)
+    message.state = state.value
+    message.create_time.FromDatetime(at)
+    message.update_time.FromDatetime(at)
+    message.name = f"projects/{project}/locations/{location}/customJobs/{job_id}"
+    return Job(project=project, location=location, job_id=job_id, message=message)
+
+
+def read_mask(text: str) -> list[str]:
+    """The top-level fields that a `readMask` keeps, in snake_case; none given keeps all.
+
+    Raises:
+        InvalidJobError: a path that a CustomJob does not have.
+    """
+    paths = [snake_case(path.strip()) for path in text.split(",") if path.strip()]
+    known = {field.name for field in CustomJob.pb(CustomJob()).DESCRIPTOR.fields}
+    tops = [path.partition(".")[0] for path in paths]
+    if tops == ["*"]:
+        return []
+    if wrong := [path for path in tops if path not in known]:
+        raise InvalidJobError([f"Invalid read_mask: CustomJob has no field {path!r}." for path in wrong])
+    return tops
+
+
+def _plainly(error: ParseError) -> str:
+    return re.sub(r"\s+", " ", str(error)).replace("google.cloud.aiplatform.v1.", "")

@@ -1,0 +1,196 @@
+"""JobService over REST: routes as the official clients call them.
+
+`/v1` and `/v1beta1` are the API's versions (gcloud's beta commands use the latter);
+the Python client polls operations under `/ui`.
+"""
+
+import json
+from collections.abc import Awaitable, Callable
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from emulators.http import LoopbackOnly, google_error
+from emulators.jobs.errors import ApiError, Status
+from emulators.jobs.resource import InvalidJobError, Job, read_mask
+from emulators.jobs.service import JobService, Parent
+
+_VERSIONS = ("v1", "v1beta1", "ui")
+_Handler = Callable[[Request], Awaitable[Response]]
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+
+
+class Surface:
+    """One handler for each call; each reads the request, asks the service and shows the answer."""
+
+    def __init__(self, service: JobService, *, region: str) -> None:
+        self._service = service
+        self._region = region
+
+    async def create(self, request: Request) -> Response:
+        job = await self._service.create(self._parent(request), await _body(request))
+        return _job(request, job)
+
+    async def get(self, request: Request) -> Response:
+        return _job(request, self._service.get(self._parent(request), request.path_params["job"]))
+
+    async def list(self, request: Request) -> Response:
+        query = request.query_params
+        only = _only(query.get("readMask", ""))
+        jobs, token = self._service.list(
+            self._parent(request),
+            filter_=query.get("filter", ""),
+            page_size=_integer("pageSize", query.get("pageSize", "0")),
+            page_token=query.get("pageToken", ""),
+        )
+        integers = _wants_integers(request)
+        answer: dict[str, object] = {}
+        if jobs:
+            answer["customJobs"] = [job.to_json(enums_as_integers=integers, only=only) for job in jobs]
+        if token:
+            answer["nextPageToken"] = token
+        return JSONResponse(answer)
+
+    async def cancel(self, request: Request) -> Response:
+        await self._service.cancel(self._parent(request), request.path_params["job"])
+        return JSONResponse({})
+
+    async def delete(self, request: Request) -> Response:
+        return JSONResponse(await self._service.delete(self._parent(request), request.path_params["job"]))
+
+    async def operation(self, request: Request) -> Response:
+        return JSONResponse(self._service.operation(self._operation_name(request)))
+
+    async def operations(self, request: Request) -> Response:
+        owner = self._parent(request).name
+        if job := request.path_params.get("job"):
+            owner += f"/customJobs/{job}"
+        return JSONResponse({"operations": self._service.operations(owner)})
+
+    async def delete_operation(self, request: Request) -> Response:
+        self._service.delete_operation(self._operation_name(request))
+        return JSONResponse({})
+
+    async def end_operation(self, request: Request) -> Response:
+        """Cancelling is best effort, and every operation here is done when it is first seen."""
+        self._service.operation(self._operation_name(request))
+        return JSONResponse({})
+
+    async def locations(self, request: Request) -> Response:
+        project = request.path_params["project"]
+        return JSONResponse({"locations": [_location(project, self._region)]})
+
+    async def location(self, request: Request) -> Response:
+        return JSONResponse(_location(request.path_params["project"], request.path_params["location"]))
+
+    async def no_tuning(self, request: Request) -> Response:
+        raise ApiError(
+            Status.UNIMPLEMENTED, f"{request.method} of hyperparameterTuningJobs is not served here."
+        )
+
+    def _parent(self, request: Request) -> Parent:
+        return self._service.parent(request.path_params["project"], request.path_params["location"])
+
+    def _operation_name(self, request: Request) -> str:
+        # A job's operations are also found below the job, where older clients look.
+        return f"{self._parent(request).name}/operations/{request.path_params['operation']}"
+
+
+def application(service: JobService, *, region: str) -> LoopbackOnly:
+    """The ASGI application of one JobService."""
+    surface = Surface(service, region=region)
+    routes = [route for version in _VERSIONS for route in _routes(surface, f"/{version}")]
+    return LoopbackOnly(
+        Starlette(
+            routes=routes,
+            exception_handlers={ApiError: _refused, HTTPException: _not_routed, Exception: _broken},
+        )
+    )
+
+
+def _routes(surface: Surface, version: str) -> list[Route]:
+    locations = f"{version}/projects/{{project}}/locations"
+    here = f"{locations}/{{location}}"
+    jobs = f"{here}/customJobs"
+    operations = [f"{here}/operations", f"{jobs}/{{job}}/operations"]
+    table: list[tuple[str, str, _Handler]] = [
+        ("POST", jobs, surface.create),
+        ("GET", jobs, surface.list),
+        ("POST", f"{jobs}/{{job}}:cancel", surface.cancel),
+        ("GET", f"{jobs}/{{job}}", surface.get),
+        ("DELETE", f"{jobs}/{{job}}", surface.delete),
+        *(("GET", path, surface.operations) for path in operations),
+        *(("GET", f"{path}/{{operation}}", surface.operation) for path in operations),
+        *(("DELETE", f"{path}/{{operation}}", surface.delete_operation) for path in operations),
+        *(("POST", f"{path}/{{operation}}:cancel", surface.end_operation) for path in operations),
+        *(("POST", f"{path}/{{operation}}:wait", surface.operation) for path in operations),
+        ("GET", locations, surface.locations),
+        ("GET", here, surface.location),
+    ]
+    tuning = f"{here}/hyperparameterTuningJobs"
+    refused = [
+        Route(path, surface.no_tuning, methods=["GET", "POST", "DELETE"])
+        for path in (tuning, tuning + "/{rest:path}")
+    ]
+    return [Route(path, handler, methods=[method]) for method, path, handler in table] + refused
+
+
+def _job(request: Request, job: Job) -> Response:
+    return JSONResponse(job.to_json(enums_as_integers=_wants_integers(request)))
+
+
+def _wants_integers(request: Request) -> bool:
+    # The Python client asks with `$alt=json;enum-encoding=int`.
+    return "enum-encoding=int" in request.query_params.get("$alt", "")
+
+
+async def _body(request: Request) -> object:
+    raw = await request.body()
+    if len(raw) > MAX_BODY_BYTES:
+        raise ApiError(
+            Status.INVALID_ARGUMENT, f"Request payload size exceeds the limit: {MAX_BODY_BYTES} bytes."
+        )
+    try:
+        found: object = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise ApiError(Status.INVALID_ARGUMENT, f"Invalid JSON payload received. {error}") from error
+    return found
+
+
+def _only(mask: str) -> list[str]:
+    try:
+        return read_mask(mask)
+    except InvalidJobError as error:
+        raise ApiError(Status.INVALID_ARGUMENT, str(error)) from error
+
+
+def _integer(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise ApiError(Status.INVALID_ARGUMENT, f"{name}: expected a number, found {text!r}.") from error
+
+
+def _location(project: str, location: str) -> dict[str, str]:
+    return {"name": f"projects/{project}/locations/{location}", "locationId": location}
+
+
+async def _refused(_request: Request, error: Exception) -> Response:
+    if not isinstance(error, ApiError):
+        raise error
+    return google_error(error.status.http, str(error), status=error.status.name)
+
+
+async def _not_routed(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    what = f"{request.method} {request.url.path} is no call of this JobService."
+    return google_error(error.status_code, what, status="NOT_FOUND")
+
+
+async def _broken(_request: Request, _error: Exception) -> Response:
+    return google_error(500, "Internal error encountered.", status="INTERNAL")

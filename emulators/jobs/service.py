@@ -1,0 +1,252 @@
+"""The JobService itself: what each call does, whichever way it came."""
+
+import builtins
+import hashlib
+import logging
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from emulators.jobs.capacity import Capacity
+from emulators.jobs.errors import ApiError, Status
+from emulators.jobs.filters import FilterError, parse_filter
+from emulators.jobs.lifecycle import JobState
+from emulators.jobs.replica import Machine
+from emulators.jobs.resource import InvalidJobError, Job, parse_job, project_number
+from emulators.jobs.runner import Run, Surroundings
+from emulators.jobs.service_log import Entry, JobLog, WriteLog, audit_entry
+from emulators.jobs.store import Store
+
+DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 1000
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parent:
+    """Where a job lives. `project` is the number."""
+
+    project: str
+    location: str
+
+    @property
+    def name(self) -> str:
+        """`projects/NUMBER/locations/REGION`."""
+        return f"projects/{self.project}/locations/{self.location}"
+
+
+class JobService:
+    """Custom jobs: created, read, listed, cancelled, deleted. All calls are made from one event loop."""
+
+    def __init__(
+        self, *, project: str, store: Store, machine: Machine, capacity: Capacity, write_log: WriteLog
+    ) -> None:
+        self._project_id = project
+        self._project_number = project_number(project)
+        self._store = store
+        self._write_log = write_log
+        self._capacity = capacity
+        self._around = Surroundings(machine=machine, capacity=capacity, save=self._save)
+        self._jobs: dict[str, Job] = {job.job_id: job for job in store.jobs()}
+        self._runs: dict[str, Run] = {}
+
+    def resume(self) -> None:
+        """Take up the jobs that the last stack left unfinished, oldest first."""
+        for job in list(self._jobs.values()):
+            if not job.state.is_terminal:
+                self._run(job)
+
+    async def stop(self) -> None:
+        """End every replica; unfinished jobs stay as they stand, for `resume`."""
+        for run in list(self._runs.values()):
+            await run.abandon()
+
+    def parent(self, project: str, location: str) -> Parent:
+        """The parent that an address names by project id or number."""
+        return Parent(project=project_number(project), location=location)
+
+    async def create(self, parent: Parent, body: object) -> Job:
+        """Accept a job and start it as soon as there is room.
+
+        Raises:
+            ApiError: INVALID_ARGUMENT with every fault; RESOURCE_EXHAUSTED when it could never run here.
+        """
+        job_id = str(10**18 + secrets.randbelow(8 * 10**18))
+        try:
+            job = parse_job(
+                body, project=parent.project, location=parent.location, job_id=job_id, at=datetime.now(UTC),
+                state=JobState.PENDING,
+            )  # fmt: skip
+        except InvalidJobError as error:
+            raise ApiError(Status.INVALID_ARGUMENT, str(error)) from error
+        if len(job.replicas) > self._capacity.replicas:
+            raise ApiError(
+                Status.RESOURCE_EXHAUSTED,
+                "The following quota metrics exceed quota limits: aiplatform.googleapis.com/custom_model_training_cpus "
+                f"(this machine runs at most {self._capacity.replicas} replicas at once, the job asks for "
+                f"{len(job.replicas)}; the stack's capacity is a flag)",
+            )
+        if not self._capacity.has_room_for(len(job.replicas)):
+            job = job.queued()
+        self._save(job)
+        self._run(job)
+        await self._audit(
+            "CreateCustomJob", job.name, {"parent": parent.name, "customJob": _brief(job)}, {"name": job.name}
+        )
+        return job
+
+    def get(self, parent: Parent, job_id: str) -> Job:
+        """The job as it stands.
+
+        Raises:
+            ApiError: NOT_FOUND.
+        """
+        job = self._jobs.get(job_id)
+        if job is None or job.parent != parent.name:
+            raise ApiError(
+                Status.NOT_FOUND, f"The CustomJob {parent.name}/customJobs/{job_id} does not exist."
+            )
+        return job
+
+    def list(self, parent: Parent, *, filter_: str, page_size: int, page_token: str) -> tuple[list[Job], str]:
+        """One page of jobs, newest first, and the token of the next page; empty after the last.
+
+        Raises:
+            ApiError: INVALID_ARGUMENT for a filter, size or token that cannot be.
+        """
+        try:
+            matches = parse_filter(filter_)
+        except FilterError as error:
+            raise ApiError(Status.INVALID_ARGUMENT, str(error)) from error
+        if page_size < 0:
+            raise ApiError(Status.INVALID_ARGUMENT, f"page_size: not negative, found {page_size}.")
+        size = min(page_size or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
+        after = _job_before_page(page_token, filter_)
+        found: list[Job] = []
+        for job in reversed(self._jobs.values()):
+            if after is not None:
+                after = None if job.job_id == after else after
+            elif job.parent == parent.name and matches(job):
+                if len(found) == size:
+                    return found, f"{found[-1].job_id}-{_digest(filter_)}"
+                found.append(job)
+        if after is not None:
+            raise _unknown_token(page_token)
+        return found, ""
+
+    async def cancel(self, parent: Parent, job_id: str) -> None:
+        """Begin to end a job; best effort, as the service says.
+
+        Raises:
+            ApiError: NOT_FOUND; FAILED_PRECONDITION when it has ended already.
+        """
+        job = self.get(parent, job_id)
+        if job.state.is_terminal:
+            raise ApiError(
+                Status.FAILED_PRECONDITION,
+                f"The CustomJob {job.name} is in state {job.state.api_name} and cannot be cancelled.",
+            )
+        self._runs[job_id].cancel()
+        await self._audit("CancelCustomJob", job.name, {"name": job.name}, {})
+
+    async def delete(self, parent: Parent, job_id: str) -> dict[str, object]:
+        """Forget a job that has ended; the finished operation.
+
+        Raises:
+            ApiError: NOT_FOUND; FAILED_PRECONDITION while it has not ended.
+        """
+        job = self.get(parent, job_id)
+        if not job.state.is_terminal:
+            raise ApiError(
+                Status.FAILED_PRECONDITION,
+                f"The CustomJob {job.name} is in state {job.state.api_name}; only a job that has ended can be deleted.",
+            )
+        self._jobs.pop(job_id)
+        self._store.delete(job)
+        operation = _delete_operation(job)
+        self._store.put_operation(str(operation["name"]), job.parent, operation)
+        await self._audit("DeleteCustomJob", job.name, {"name": job.name}, {"name": operation["name"]})
+        return operation
+
+    def operation(self, name: str) -> dict[str, object]:
+        """The operation of that full name (with the project's number).
+
+        Raises:
+            ApiError: NOT_FOUND.
+        """
+        found = self._store.operation(name)
+        if found is None:
+            raise ApiError(Status.NOT_FOUND, f"The operation {name} does not exist.")
+        return found
+
+    def operations(self, owner: str) -> builtins.list[dict[str, object]]:
+        """Every operation of a location or of one job."""
+        return self._store.operations(owner)
+
+    def delete_operation(self, name: str) -> None:
+        """Forget an operation.
+
+        Raises:
+            ApiError: NOT_FOUND.
+        """
+        self.operation(name)
+        self._store.delete_operation(name)
+
+    def _save(self, job: Job) -> None:
+        self._store.put(job)
+        self._jobs[job.job_id] = job
+
+    def _run(self, job: Job) -> None:
+        project = self._project_id if job.project == self._project_number else job.project
+        run = Run(
+            job, around=self._around, log=JobLog(self._write_log, project_id=project, job_id=job.job_id)
+        )
+        self._runs[job.job_id] = run
+        run.start(on_end=lambda: self._runs.pop(job.job_id, None))
+
+    async def _audit(self, method: str, name: str, request: Entry, response: Entry) -> None:
+        entry = audit_entry(
+            method, project_id=self._project_id, resource_name=name, request=request, response=response
+        )
+        try:
+            waiting = self._write_log([entry])
+            if waiting is not None:
+                await waiting
+        except Exception:  # a log that fails must not fail the call
+            _log.exception("the audit entry of %s %s is lost", method, name)
+
+
+def _brief(job: Job) -> Mapping[str, object]:
+    return {"displayName": job.message.display_name, "labels": dict(job.message.labels)}
+
+
+def _digest(filter_: str) -> str:
+    return hashlib.sha256(filter_.encode()).hexdigest()[:12]
+
+
+def _job_before_page(token: str, filter_: str) -> str | None:
+    if not token:
+        return None
+    job_id, _, digest = token.partition("-")
+    if not job_id.isdigit() or digest != _digest(filter_):
+        raise _unknown_token(token)
+    return job_id
+
+
+def _unknown_token(token: str) -> ApiError:
+    return ApiError(
+        Status.INVALID_ARGUMENT, f"page_token {token!r} belongs to no page of this list and filter."
+    )
+
+
+def _delete_operation(job: Job) -> dict[str, object]:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return {
+        "name": f"{job.parent}/operations/{10**18 + secrets.randbelow(8 * 10**18)}",
+        "metadata": {
+            "@type": "type.googleapis.com/google.cloud.aiplatform.v1.DeleteOperationMetadata",
+            "genericMetadata": {"createTime": now, "updateTime": now},
+        },
+        "done": True,
+        "response": {"@type": "type.googleapis.com/google.protobuf.Empty"},
+    }

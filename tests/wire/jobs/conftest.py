@@ -1,0 +1,120 @@
+"""A JobService on a real socket, its log kept in memory, and the official REST client."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import aiplatform_v1
+
+from emulators.jobs import Jobs, MountChoice, serve
+
+IMAGES = Path(__file__).parent / "images"
+PROGRAM = "us-docker.pkg.dev/p1/repo/program"
+PARENT = "projects/p1/locations/us-central1"
+
+Entry = dict[str, Any]
+
+
+@dataclass(kw_only=True)
+class Stack:
+    """What a test holds: where the service is, what it logged, where buckets lie."""
+
+    url: str
+    buckets: Path
+    entries: list[Entry]
+    jobs: aiplatform_v1.JobServiceClient = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.jobs = aiplatform_v1.JobServiceClient(
+            transport="rest", credentials=AnonymousCredentials(), client_options={"api_endpoint": self.url}
+        )
+
+    def submit(self, *pools: Mapping[str, Any] | int, **spec: Any) -> aiplatform_v1.CustomJob:
+        """A job whose pools run the program image: `container(...)` for one replica, with `replica_count` for more."""
+        labels = spec.pop("labels", {})
+        job = {"display_name": spec.pop("display_name", "a job"), "labels": labels,
+               "job_spec": {"worker_pool_specs": list(pools), **spec}}  # fmt: skip
+        return self.jobs.create_custom_job(parent=PARENT, custom_job=job)
+
+    def until(self, name: str, condition: Callable[[aiplatform_v1.CustomJob], bool]) -> aiplatform_v1.CustomJob:
+        deadline = time.monotonic() + 30
+        while not condition(job := self.jobs.get_custom_job(name=name)):
+            assert time.monotonic() < deadline, f"still {job.state!r} after 30 s; log: {self.texts(name)}"
+            time.sleep(0.02)
+        return job
+
+    def ended(self, name: str) -> aiplatform_v1.CustomJob:
+        """The job in its terminal state, after its last line is in the log."""
+        job = self.until(name, lambda job: job.state.name.rpartition("_")[2] in {"SUCCEEDED", "FAILED", "CANCELLED"})
+        deadline = time.monotonic() + 10
+        last = {"SUCCEEDED": "Job completed successfully.", "FAILED": "Job failed.", "CANCELLED": "Job cancelled."}
+        while last[job.state.name.rpartition("_")[2]] not in self.service_lines(name):
+            assert time.monotonic() < deadline, self.texts(name)
+            time.sleep(0.01)
+        return job
+
+    def logged(self, name: str, task: str | None = None) -> list[Entry]:
+        job_id = name.rpartition("/")[2]
+        return [
+            entry
+            for entry in list(self.entries)
+            if entry["resource"]["labels"].get("job_id") == job_id
+            and (task is None or entry["resource"]["labels"]["task_name"] == task)
+        ]
+
+    def service_lines(self, name: str) -> list[str]:
+        return [entry["textPayload"] for entry in self.logged(name, "service")]
+
+    def texts(self, name: str, task: str | None = None) -> list[str]:
+        return [
+            entry.get("textPayload") or entry.get("jsonPayload", {}).get("message", "")
+            for entry in self.logged(name, task)
+        ]
+
+    def told(self, name: str, task: str = "workerpool0-0") -> dict[str, Any]:
+        return next(
+            entry["jsonPayload"] for entry in self.logged(name, task) if "environ" in entry.get("jsonPayload", {})
+        )
+
+
+def container(*words: str, replicas: int = 1, image: str = PROGRAM + ":latest", **more: Any) -> dict[str, Any]:
+    return {
+        "machine_spec": {"machine_type": "n1-standard-4"},
+        "replica_count": replicas,
+        "container_spec": {"image_uri": image, "args": list(words), **more},
+    }
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Callable[..., Any]:
+    """Starts a stack on this test's directory; usable as a context manager, again and again."""
+    import contextlib
+
+    @contextlib.contextmanager
+    def started(mounts: MountChoice = "auto", **more: Any) -> Iterator[Stack]:
+        entries: list[Entry] = []
+        buckets = tmp_path / "buckets"
+        jobs = Jobs(
+            dir=tmp_path / "state",
+            buckets_dir=buckets,
+            images={PROGRAM: IMAGES / "program", **more.pop("images", {})},
+            write_log=entries.extend,
+            project="p1",
+            mounts=mounts,
+            grace_s=more.pop("grace_s", 2.0),
+            **more,
+        )
+        with serve(jobs) as url:
+            yield Stack(url=url, buckets=buckets, entries=entries)
+
+    return started
+
+
+@pytest.fixture
+def stack(start: Callable[..., Any]) -> Iterator[Stack]:
+    with start() as running:
+        yield running

@@ -1,0 +1,43 @@
+"""JSON calls to the REST surfaces of a stack."""
+
+import http.client
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+TIMEOUT_S = 30
+
+
+class CallRefusedError(Exception):
+    """A service answered with an error status; `status` is the HTTP status."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def call(method: str, base_url: str, path: str, body: object = None) -> Any:
+    """The JSON value that was answered, None for an empty answer. Blocks. Any: the caller knows the resource.
+
+    Args:
+        method: the HTTP method.
+        base_url: `http://host:port`.
+        path: path and query, already percent-encoded.
+        body: a JSON value; None sends none.
+
+    Raises:
+        CallRefusedError: the status is 4xx or 5xx.
+        OSError: nobody answers at the address.
+    """
+    address = urlsplit(base_url)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port or 80, timeout=TIMEOUT_S)
+    try:
+        payload = None if body is None else json.dumps(body)
+        connection.request(method, path, body=payload, headers={"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read().decode(errors="replace")
+    finally:
+        connection.close()
+    if answer.status >= 400:  # noqa: PLR2004  # HTTP's error classes
+        raise CallRefusedError(answer.status, f"{method} {base_url}{path} answered {answer.status}: {text}")
+    return json.loads(text) if text else None

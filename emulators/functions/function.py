@@ -1,0 +1,37 @@
+"""What a deployment says of one function."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketTrigger:
+    """Every object finalized in the bucket of this name."""
+
+    bucket: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicTrigger:
+    """Every message published to the topic of this id."""
+
+    topic: str
+
+
+Trigger = BucketTrigger | TopicTrigger
+
+
+@dataclass(frozen=True, kw_only=True)
+class Function:
+    """One deployed function.
+
+    `concurrency` is the most requests that its one instance handles at once.
+    With `retry`, an event that the function did not answer with 2xx is delivered again; without, it is dropped.
+    """
+
+    name: str
+    entry_point: str
+    trigger: Trigger
+    timeout_s: int
+    memory_mib: int
+    concurrency: int
+    retry: bool

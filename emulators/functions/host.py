@@ -1,0 +1,78 @@
+"""All functions of a deployment, each in a process of its own."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from emulators.functions.function import Function
+from emulators.functions.instance import Instance, StartFailedError
+from emulators.functions.log import FunctionLog, WriteLog
+from emulators.process import ProcessGuard
+
+
+class FunctionsHost:
+    """One instance per function, live between `start` and `stop`."""
+
+    def __init__(
+        self,
+        functions: Sequence[Function],
+        *,
+        source: Path,
+        shared: Mapping[str, str],
+        state: Path,
+        project: str,
+        region: str,
+        guard: ProcessGuard,
+        write_log: WriteLog,
+    ) -> None:
+        """Reserve a port for each function.
+
+        Args:
+            functions: what is deployed.
+            source: the one source directory of all of them.
+            shared: environment that all functions have.
+            state: logs go to `state/logs`, homes to `state/home`.
+            project: id of the project that the log entries name.
+            region: and their location.
+            guard: starts the processes.
+            write_log: takes log entries; called from several threads.
+
+        Raises:
+            OSError: the state folder cannot be written.
+        """
+        self.instances: dict[str, Instance] = {}
+        for function in functions:
+            log = FunctionLog(
+                function,
+                directory=state / "logs",
+                project=project,
+                region=region,
+                write=write_log,
+            )
+            self.instances[function.name] = Instance(
+                function,
+                source=source,
+                shared=shared,
+                home=state / "home" / function.name,
+                guard=guard,
+                log=log,
+            )
+
+    async def start(self) -> None:
+        """Start every function at once; return when all of their ports answer.
+
+        Raises:
+            StartFailedError: one or more did not, each with its reason; the others run until `stop`.
+        """
+        starting = [instance.start() for instance in self.instances.values()]
+        outcomes = await asyncio.gather(*starting, return_exceptions=True)
+        failed = [outcome for outcome in outcomes if isinstance(outcome, StartFailedError)]
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException) and outcome not in failed:
+                raise outcome
+        if failed:
+            raise StartFailedError("\n".join(str(each) for each in failed))
+
+    async def stop(self) -> None:
+        """End every function. Safe to call twice."""
+        await asyncio.gather(*(instance.stop() for instance in self.instances.values()))

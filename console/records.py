@@ -1,0 +1,30 @@
+"""Run records as a reader of the ledger finds them."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from console.clients import Target
+
+if TYPE_CHECKING:
+    from google.cloud.storage import Client as StorageClient
+
+
+def latest_run_of(
+    storage: "StorageClient", target: Target, object_name: str, generation: int
+) -> dict[str, Any] | None:
+    """The run record of one drop, None while the ledger knows nothing of that generation."""
+    status = _read(storage, target, f"status/{object_name}.json")
+    if status is None or int(status["generation"]) != generation:
+        return None
+    return _read(storage, target, f"runs/{status['run_id']}.json")
+
+
+def _read(storage: "StorageClient", target: Target, object_name: str) -> dict[str, Any] | None:
+    from google.api_core.exceptions import NotFound
+
+    try:
+        content = storage.bucket(target.ledger_bucket).blob(object_name).download_as_bytes()
+    except NotFound:
+        return None
+    document: dict[str, Any] = json.loads(content)
+    return document

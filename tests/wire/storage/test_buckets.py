@@ -1,0 +1,61 @@
+import httpx
+import pytest
+from google.api_core import exceptions
+from google.cloud import storage
+
+
+def test_a_bucket_is_created_found_listed_and_deleted(client: storage.Client) -> None:
+    client.create_bucket("some-bucket")
+    assert client.get_bucket("some-bucket").name == "some-bucket"
+    assert "some-bucket" in [bucket.name for bucket in client.list_buckets(prefix="some")]
+    client.get_bucket("some-bucket").delete()
+    assert not client.bucket("some-bucket").exists()
+
+
+def test_a_bucket_is_created_once(client: storage.Client, bucket: storage.Bucket) -> None:
+    with pytest.raises(exceptions.Conflict):
+        client.create_bucket(bucket.name)
+
+
+def test_a_bucket_with_objects_stays(bucket: storage.Bucket) -> None:
+    bucket.blob("a/b").upload_from_string("x")
+    with pytest.raises(exceptions.Conflict, match="not empty"):
+        bucket.delete()
+    bucket.blob("a/b").delete()
+    bucket.delete()
+
+
+def test_labels_are_merged(bucket: storage.Bucket) -> None:
+    bucket.labels = {"a": "1", "b": "2"}
+    bucket.patch()
+    labels = bucket.labels
+    del labels["a"]
+    bucket.labels = labels
+    bucket.patch()
+    bucket.reload()
+    assert bucket.labels == {"b": "2"}
+    assert bucket.metageneration == 3
+
+
+def test_versioning_is_refused_rather_than_forgotten(bucket: storage.Bucket) -> None:
+    bucket.versioning_enabled = True
+    with pytest.raises(exceptions.MethodNotImplemented, match="noncurrent"):
+        bucket.patch(retry=None)
+
+
+def test_everyone_may_do_everything(bucket: storage.Bucket) -> None:
+    assert bucket.test_iam_permissions(["storage.objects.get"]) == ["storage.objects.get"]
+
+
+@pytest.mark.parametrize("name", ["ab", "Upper", "-dash", "a..b", "192.168.1.1", "goog-x", "x" * 64, "a/b"])
+def test_a_bad_bucket_name_is_refused(http: httpx.Client, name: str) -> None:
+    answer = http.post("/storage/v1/b?project=p", json={"name": name})
+    assert answer.status_code == 400
+    assert "Invalid bucket name" in answer.json()["error"]["message"]
+
+
+def test_objects_of_a_missing_bucket_are_not_found(client: storage.Client) -> None:
+    with pytest.raises(exceptions.NotFound, match="bucket does not exist"):
+        client.bucket("missing-bucket").blob("a").upload_from_string("x")
+    with pytest.raises(exceptions.NotFound):
+        list(client.list_blobs("missing-bucket"))

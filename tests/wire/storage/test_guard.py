@@ -1,0 +1,68 @@
+import httpx
+import pytest
+from google.cloud import storage
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:80", "10.0.0.1", "", "[::1"])
+def test_a_foreign_host_name_is_refused(http: httpx.Client, host: str) -> None:
+    answer = http.get("/storage/v1/b?project=p", headers={"host": host})
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("host", ["localhost:1234", "127.0.0.1", "[::1]:80"])
+def test_any_loopback_name_is_welcome(http: httpx.Client, host: str) -> None:
+    assert http.get("/storage/v1/b?project=p", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example"])
+def test_a_page_of_another_site_may_not_post(http: httpx.Client, bucket: storage.Bucket, origin: str) -> None:
+    answer = http.post(
+        f"/upload/storage/v1/b/{bucket.name}/o?uploadType=media&name=a",
+        content=b"x",
+        headers={"origin": origin},
+    )
+    assert answer.status_code == 403
+    assert not bucket.blob("a").exists()
+
+
+def test_a_page_of_this_machine_may_post(http: httpx.Client, bucket: storage.Bucket) -> None:
+    answer = http.post(
+        f"/upload/storage/v1/b/{bucket.name}/o?uploadType=media&name=a",
+        content=b"x",
+        headers={"origin": "http://localhost:3000"},
+    )
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "code"),
+    [
+        ("GET", "/", 404),
+        ("GET", "/storage/v1/nothing", 404),
+        ("POST", "/storage/v1/b/bucket/o/name", 405),
+        ("GET", "/storage/v1/b/bucket/o/%ff", 400),
+        ("PATCH", "/storage/v1/b/missing-bucket", 404),
+    ],
+)
+def test_what_is_not_imitated_says_so(http: httpx.Client, verb: str, path: str, code: int) -> None:
+    answer = http.request(verb, path)
+    assert answer.status_code == code
+    assert answer.json()["error"]["code"] == code
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"[]", b"\xff", b"[" * 100_000, b'"x"', b'{"name": 1}', b"x" * (5 << 20)]
+)
+def test_a_body_that_is_no_json_object_is_refused(http: httpx.Client, body: bytes) -> None:
+    answer = http.post("/storage/v1/b?project=p", content=body)
+    assert answer.status_code == 400
+
+
+def test_operations_are_counted_by_method(http: httpx.Client, bucket: storage.Bucket) -> None:
+    before = http.get("/_stats").json()["counts"]
+    bucket.blob("a").upload_from_string("x")
+    bucket.blob("a").exists()
+    list(bucket.list_blobs())
+    after = http.get("/_stats").json()["counts"]
+    for method in ("objects.insert", "objects.get", "objects.list"):
+        assert after[method] == before.get(method, 0) + 1

@@ -1,0 +1,138 @@
+import httpx
+import pytest
+from google.cloud import storage
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulators.storage.errors import RefusedError
+from emulators.storage.listing import ListQuery, glob_pattern, list_page, page_token, resume_of
+from emulators.storage.records import Fingerprint, StoredObject
+
+NAMES = ["a", "a/", "a/b", "a/c/d", "b/x", "b/y", "z", "ä", "\U0001f600", "\uffee"]
+
+
+@pytest.fixture
+def filled(bucket: storage.Bucket) -> storage.Bucket:
+    for name in NAMES:
+        bucket.blob(name).upload_from_string("x")
+    return bucket
+
+
+def test_objects_are_listed_in_utf8_byte_order(filled: storage.Bucket) -> None:
+    assert [blob.name for blob in filled.list_blobs()] == sorted(NAMES, key=str.encode)
+
+
+def test_a_delimiter_groups_what_lies_deeper(filled: storage.Bucket) -> None:
+    listing = filled.list_blobs(delimiter="/")
+    assert [blob.name for blob in listing] == ["a", "z", "ä", "\uffee", "\U0001f600"]
+    assert listing.prefixes == {"a/", "b/"}
+    listing = filled.list_blobs(prefix="a/", delimiter="/")
+    assert [blob.name for blob in listing] == ["a/", "a/b"]
+    assert listing.prefixes == {"a/c/"}
+
+
+def test_a_trailing_delimiter_can_be_an_item_too(filled: storage.Bucket) -> None:
+    listing = filled.list_blobs(delimiter="/", include_trailing_delimiter=True)
+    assert "a/" in [blob.name for blob in listing]
+    assert "a/" in listing.prefixes
+
+
+def test_offsets_bound_the_listing(filled: storage.Bucket) -> None:
+    assert [blob.name for blob in filled.list_blobs(start_offset="a/b", end_offset="b/y")] == [
+        "a/b",
+        "a/c/d",
+        "b/x",
+    ]
+
+
+def test_pages_follow_each_other(filled: storage.Bucket) -> None:
+    pages = [[blob.name for blob in page] for page in filled.list_blobs(page_size=3).pages]
+    assert [len(page) for page in pages] == [3, 3, 3, 1]
+    assert [name for page in pages for name in page] == sorted(NAMES, key=str.encode)
+
+
+def test_a_glob_selects(filled: storage.Bucket) -> None:
+    assert [blob.name for blob in filled.list_blobs(match_glob="a/*")] == ["a/", "a/b"]
+    assert [blob.name for blob in filled.list_blobs(match_glob="{a,b}/**[dy]")] == ["a/c/d", "b/y"]
+
+
+@pytest.mark.parametrize(
+    ("glob", "name", "matches"),
+    [
+        ("*.txt", "a.txt", True),
+        ("*.txt", "d/a.txt", False),
+        ("**.txt", "d/a.txt", True),
+        ("a?c", "abc", True),
+        ("a?c", "a/c", False),
+        ("[a-c]x", "bx", True),
+        ("[!a-c]x", "bx", False),
+        ("{one,two}.*", "two.x", True),
+        ("a.b", "axb", False),
+    ],
+)
+def test_globs_match_as_documented(glob: str, name: str, matches: bool) -> None:
+    assert bool(glob_pattern(glob).fullmatch(name)) is matches
+
+
+def test_an_unclosed_glob_is_refused() -> None:
+    with pytest.raises(RefusedError, match="brace"):
+        glob_pattern("{a,b")
+
+
+@given(st.text())
+def test_a_page_token_leads_back(name: str) -> None:
+    assert resume_of(page_token(name)) == name
+
+
+@pytest.mark.parametrize("query", ["pageToken=%21", "maxResults=0", "maxResults=x", "matchGlob=%7B"])
+def test_a_bad_listing_is_refused(http: httpx.Client, bucket: storage.Bucket, query: str) -> None:
+    assert http.get(f"/storage/v1/b/{bucket.name}/o?{query}").status_code == 400
+
+
+_name = st.text(alphabet="ab/", min_size=1, max_size=6)
+
+
+@given(names=st.sets(_name, max_size=30), prefix=st.text(alphabet="ab/", max_size=2), size=st.integers(1, 5))
+def test_pages_with_a_delimiter_give_what_one_page_would(names: set[str], prefix: str, size: int) -> None:
+    ordered = sorted(names)
+
+    def scan(start: str, end: str, limit: int) -> list[StoredObject]:
+        return [_stored(name) for name in ordered if name >= start and (not end or name < end)][:limit]
+
+    wanted_items = [name for name in ordered if name.startswith(prefix) and "/" not in name[len(prefix) :]]
+    wanted_prefixes = {
+        name[: name.index("/", len(prefix)) + 1]
+        for name in ordered
+        if name.startswith(prefix) and "/" in name[len(prefix) :]
+    }
+    items: list[str] = []
+    prefixes: list[str] = []
+    resume = ""
+    while True:
+        page = list_page(scan, ListQuery(prefix=prefix, delimiter="/", max_results=size, resume=resume))
+        assert len(page.items) + len(page.prefixes) <= size
+        items += [stored.name for stored in page.items]
+        prefixes += page.prefixes
+        resume = page.resume
+        if not resume:
+            break
+    assert items == wanted_items
+    assert prefixes == sorted(wanted_prefixes)
+
+
+def _stored(name: str) -> StoredObject:
+    return StoredObject(
+        bucket="b",
+        name=name,
+        generation=1,
+        metageneration=1,
+        fingerprint=Fingerprint(size=0, mtime_ns=0, inode=0),
+        md5="",
+        crc32c="",
+        content_type="",
+        created_us=0,
+        updated_us=0,
+        fields={},
+        token="",
+        aside="",
+    )

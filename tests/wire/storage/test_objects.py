@@ -1,0 +1,205 @@
+import gzip
+import io
+
+import httpx
+import pytest
+from google.api_core import exceptions
+from google.cloud import storage
+
+
+def test_an_upload_comes_back_with_its_type_metadata_and_hashes(bucket: storage.Bucket) -> None:
+    blob = bucket.blob("configs/a.yaml")
+    blob.metadata = {"k": "v"}
+    blob.cache_control = "no-store"
+    blob.upload_from_string("hello: 1", content_type="application/yaml")
+
+    found = bucket.get_blob("configs/a.yaml")
+    assert found is not None
+    assert found.download_as_bytes() == b"hello: 1"
+    assert (found.content_type, found.metadata, found.cache_control) == (
+        "application/yaml",
+        {"k": "v"},
+        "no-store",
+    )
+    # The values the service gave for these bytes, as in the recorded exchange of the official client.
+    assert (found.crc32c, found.md5_hash, found.size) == ("y9guVQ==", "Q3WcofjN9KlxPZRlbb3w8A==", 8)
+    assert found.generation == blob.generation
+    assert found.metageneration == 1
+
+
+def test_a_media_link_is_absolute_and_percent_encoded(
+    bucket: storage.Bucket, url: str, http: httpx.Client
+) -> None:
+    blob = bucket.blob("a dir/ü%2F?#.txt")
+    blob.upload_from_string("x")
+    link = blob.media_link
+    assert link.startswith(f"{url}/download/storage/v1/b/{bucket.name}/o/a%20dir%2F%C3%BC%252F%3F%23.txt?")
+    assert http.get(link).content == b"x"
+
+
+def test_a_new_version_replaces_the_old_whose_generation_is_gone(bucket: storage.Bucket) -> None:
+    blob = bucket.blob("a")
+    blob.upload_from_string("one")
+    first = blob.generation
+    bucket.blob("a").upload_from_string("two")
+    assert bucket.get_blob("a").generation > first
+    with pytest.raises(exceptions.NotFound):
+        bucket.blob("a", generation=first).download_as_bytes()
+
+
+def test_an_empty_object_is_an_object(bucket: storage.Bucket) -> None:
+    bucket.blob("empty").upload_from_string("")
+    assert bucket.blob("empty").download_as_bytes() == b""
+
+
+def test_patching_merges_metadata_and_counts_metagenerations(bucket: storage.Bucket) -> None:
+    blob = bucket.blob("a")
+    blob.metadata = {"keep": "1", "drop": "2"}
+    blob.upload_from_string("x", content_type="text/plain")
+    generation = blob.generation
+
+    blob.metadata = {"drop": None, "new": "3"}
+    blob.content_type = "text/html"
+    blob.patch()
+    found = bucket.get_blob("a")
+    assert found.metadata == {"keep": "1", "new": "3"}
+    assert (found.generation, found.metageneration, found.content_type) == (generation, 2, "text/html")
+    assert found.download_as_bytes() == b"x"
+
+
+def test_updating_replaces_all_metadata(bucket: storage.Bucket) -> None:
+    blob = bucket.blob("a")
+    blob.metadata = {"old": "1"}
+    blob.upload_from_string("x", content_type="text/plain")
+    blob.metadata = {"new": "2"}
+    blob.update()
+    found = bucket.get_blob("a")
+    assert found.metadata == {"new": "2"}
+    assert found.content_type == "text/plain"
+
+
+def test_a_deleted_object_is_gone_and_cannot_be_deleted_again(bucket: storage.Bucket) -> None:
+    blob = bucket.blob("a")
+    blob.upload_from_string("x")
+    blob.delete()
+    assert not bucket.blob("a").exists()
+    with pytest.raises(exceptions.NotFound):
+        bucket.blob("a").delete()
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("bytes=0-4", (206, b"01234", "bytes 0-4/10")),
+        ("bytes=7-", (206, b"789", "bytes 7-9/10")),
+        ("bytes=-3", (206, b"789", "bytes 7-9/10")),
+        ("bytes=-30", (206, b"0123456789", "bytes 0-9/10")),
+        ("bytes=5-500", (206, b"56789", "bytes 5-9/10")),
+        ("bytes=5-4", (200, b"0123456789", None)),
+        ("lines=1-2", (200, b"0123456789", None)),
+    ],
+)
+def test_a_range_of_the_bytes(
+    bucket: storage.Bucket, http: httpx.Client, header: str, expected: tuple[int, bytes, str | None]
+) -> None:
+    bucket.blob("digits").upload_from_string("0123456789")
+    answer = http.get(f"/storage/v1/b/{bucket.name}/o/digits?alt=media", headers={"range": header})
+    assert (answer.status_code, answer.content, answer.headers.get("content-range")) == expected
+    assert int(answer.headers["content-length"]) == len(answer.content)
+
+
+def test_a_range_outside_of_the_object_is_refused(bucket: storage.Bucket) -> None:
+    bucket.blob("digits").upload_from_string("0123456789")
+    with pytest.raises(exceptions.RequestRangeNotSatisfiable):
+        bucket.blob("digits").download_as_bytes(start=10)
+
+
+def test_a_reader_seeks_in_a_large_object(bucket: storage.Bucket) -> None:
+    content = bytes(range(256)) * 4096
+    bucket.blob("big").upload_from_string(content)
+    with bucket.blob("big").open("rb", chunk_size=1 << 18) as reader:
+        reader.seek(300_000)
+        assert reader.read(10) == content[300_000:300_010]
+        reader.seek(-5, io.SEEK_END)
+        assert reader.read() == content[-5:]
+
+
+def test_a_gzip_encoded_object_is_unpacked_only_for_who_does_not_take_gzip(
+    bucket: storage.Bucket, http: httpx.Client
+) -> None:
+    blob = bucket.blob("a.txt")
+    blob.content_encoding = "gzip"
+    blob.upload_from_string(gzip.compress(b"plain text"), content_type="text/plain")
+    path = f"/storage/v1/b/{bucket.name}/o/a.txt?alt=media"
+    packed = http.get(path, headers={"accept-encoding": "gzip"})
+    assert (packed.headers["content-encoding"], packed.content) == ("gzip", b"plain text")
+    unpacked = http.get(path, headers={"accept-encoding": "identity"})
+    assert "content-encoding" not in unpacked.headers
+    assert unpacked.content == b"plain text"
+
+
+def test_a_copy_keeps_the_metadata_and_gets_its_own_generation(
+    bucket: storage.Bucket, client: storage.Client
+) -> None:
+    blob = bucket.blob("a")
+    blob.metadata = {"k": "v"}
+    blob.upload_from_string("x", content_type="text/plain")
+    other = client.create_bucket(f"{bucket.name}-other")
+    copy = bucket.copy_blob(blob, other, "b/c")
+    assert (copy.metadata, copy.content_type, copy.download_as_bytes()) == ({"k": "v"}, "text/plain", b"x")
+    assert copy.generation != blob.generation
+
+
+def test_a_rewrite_is_done_at_once_and_a_rename_removes_the_source(bucket: storage.Bucket) -> None:
+    source = bucket.blob("a")
+    source.upload_from_string("x" * 1000)
+    token, rewritten, total = bucket.blob("b").rewrite(source)
+    assert (token, rewritten, total) == (None, 1000, 1000)
+    bucket.rename_blob(source, "c")
+    assert sorted(blob.name for blob in bucket.list_blobs()) == ["b", "c"]
+
+
+def test_a_copy_is_refused_when_its_source_has_moved_on(bucket: storage.Bucket) -> None:
+    source = bucket.blob("a")
+    source.upload_from_string("x")
+    with pytest.raises(exceptions.PreconditionFailed):
+        bucket.copy_blob(source, bucket, "b", if_source_generation_match=source.generation + 1)
+    assert not bucket.blob("b").exists()
+
+
+def test_composing_concatenates_without_an_md5(bucket: storage.Bucket) -> None:
+    parts = [bucket.blob(name) for name in ("p1", "p2", "p3")]
+    for number, part in enumerate(parts):
+        part.upload_from_string(str(number) * 3)
+    whole = bucket.blob("whole")
+    whole.content_type = "text/plain"
+    whole.compose(parts, if_generation_match=0)
+    found = bucket.get_blob("whole")
+    assert found.download_as_bytes() == b"000111222"
+    assert (found.component_count, found.md5_hash, found.content_type) == (3, None, "text/plain")
+
+
+def test_a_batch_answers_each_call_by_itself(bucket: storage.Bucket, client: storage.Client) -> None:
+    for name in ("a", "b"):
+        bucket.blob(name).upload_from_string("x")
+    batch = client.batch()
+    with batch:
+        bucket.blob("a").delete()
+        bucket.blob("b").delete()
+    assert [answer.status_code for answer in batch._responses] == [204, 204]
+    with pytest.raises(exceptions.NotFound):
+        _delete_in_batch(client, bucket, "missing")
+    assert list(bucket.list_blobs()) == []
+
+
+def _delete_in_batch(client: storage.Client, bucket: storage.Bucket, name: str) -> None:
+    with client.batch():
+        bucket.blob(name).delete()
+
+
+def test_many_objects_are_deleted_in_one_go(bucket: storage.Bucket) -> None:
+    blobs = [bucket.blob(str(number)) for number in range(5)]
+    for blob in blobs:
+        blob.upload_from_string("x")
+    bucket.delete_blobs(blobs)
+    assert list(bucket.list_blobs()) == []

@@ -1,0 +1,127 @@
+import threading
+from collections.abc import Callable
+
+import httpx
+import pytest
+from google.api_core import exceptions
+from google.cloud import storage
+
+Put = Callable[..., httpx.Response]
+
+
+@pytest.fixture
+def put(http: httpx.Client, bucket: storage.Bucket) -> Put:
+    def upload(name: str, content: bytes = b"x", **query: object) -> httpx.Response:
+        return http.post(
+            f"/upload/storage/v1/b/{bucket.name}/o",
+            params={"uploadType": "media", "name": name, **{key: str(value) for key, value in query.items()}},
+            content=content,
+        )
+
+    return upload
+
+
+def test_generation_zero_means_no_live_object(put: Put) -> None:
+    assert put("a", ifGenerationMatch=0).status_code == 200
+    refused = put("a", ifGenerationMatch=0)
+    assert refused.status_code == 412
+    assert refused.json()["error"]["errors"][0]["reason"] == "conditionNotMet"
+
+
+def test_a_compare_and_swap_succeeds_once_per_generation(put: Put) -> None:
+    first = put("a").json()["generation"]
+    assert put("a", ifGenerationMatch=first).status_code == 200
+    assert put("a", ifGenerationMatch=first).status_code == 412
+
+
+def test_a_write_conditional_on_some_live_object(put: Put) -> None:
+    assert put("a", ifGenerationNotMatch=0).status_code == 412
+    put("a")
+    assert put("a", ifGenerationNotMatch=0).status_code == 200
+
+
+def test_a_write_conditional_on_the_metageneration(put: Put) -> None:
+    assert put("a", ifMetagenerationMatch=1).status_code == 412
+    put("a")
+    assert put("a", ifMetagenerationMatch=2).status_code == 412
+    assert put("a", ifMetagenerationMatch=1).status_code == 200
+
+
+def test_reads_are_conditional_too(put: Put, http: httpx.Client, bucket: storage.Bucket) -> None:
+    generation = int(put("a").json()["generation"])
+    for path in (f"/storage/v1/b/{bucket.name}/o/a", f"/download/storage/v1/b/{bucket.name}/o/a"):
+
+        def code(path: str = path, **query: int) -> int:
+            return http.get(path, params=query).status_code
+
+        assert code(ifGenerationMatch=generation) == 200
+        assert code(ifGenerationMatch=generation + 1) == 412
+        assert code(ifGenerationNotMatch=generation) == 304
+        assert code(ifGenerationNotMatch=generation + 1) == 200
+        assert code(ifMetagenerationMatch=2) == 412
+        assert code(ifMetagenerationNotMatch=1) == 304
+        assert code(generation=generation) == 200
+        assert code(generation=generation + 1) == 404
+
+
+def test_an_unchanged_object_is_not_sent_again(bucket: storage.Bucket) -> None:
+    blob = bucket.blob("a")
+    blob.upload_from_string("x")
+    with pytest.raises(exceptions.NotModified):
+        blob.reload(if_etag_not_match=blob.etag)
+    blob.reload(if_etag_match=blob.etag)
+
+
+def test_deletes_and_patches_are_conditional(bucket: storage.Bucket) -> None:
+    blob = bucket.blob("a")
+    blob.upload_from_string("x")
+    blob.metadata = {"k": "v"}
+    with pytest.raises(exceptions.PreconditionFailed):
+        blob.patch(if_metageneration_match=2)
+    blob.patch(if_metageneration_match=1)
+    with pytest.raises(exceptions.PreconditionFailed):
+        bucket.blob("a").delete(if_generation_match=blob.generation + 1)
+    bucket.blob("a").delete(if_generation_match=blob.generation)
+    with pytest.raises(exceptions.NotFound):
+        bucket.blob("a").delete(if_generation_match=blob.generation)
+
+
+def test_a_refused_write_leaves_the_object_alone(put: Put, bucket: storage.Bucket) -> None:
+    put("a", b"first")
+    put("a", b"second", ifGenerationMatch=0)
+    assert bucket.blob("a").download_as_bytes() == b"first"
+
+
+@pytest.mark.parametrize("value", ["one", "-1", "", "1" * 30])
+def test_a_condition_that_is_no_number_is_refused(put: Put, value: str) -> None:
+    answer = put("a", ifGenerationMatch=value)
+    assert answer.status_code == 400
+    assert "ifGenerationMatch" in answer.json()["error"]["message"]
+
+
+def test_ten_creations_at_once_make_one_object(url: str, bucket: storage.Bucket) -> None:
+    codes: list[int] = []
+    together = threading.Barrier(10)
+
+    def create(number: int) -> None:
+        with httpx.Client(base_url=url) as http:
+            together.wait()
+            for name in range(20):
+                answer = http.post(
+                    f"/upload/storage/v1/b/{bucket.name}/o?uploadType=media&ifGenerationMatch=0&name={name}",
+                    content=str(number),
+                )
+                codes.append(answer.status_code)
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert codes.count(200) == 20
+    assert codes.count(412) == 180
+
+
+def test_generations_only_grow(put: Put) -> None:
+    generations = [int(put(f"name-{number % 3}").json()["generation"]) for number in range(50)]
+    assert generations == sorted(set(generations))

@@ -1,6 +1,7 @@
 """StreamingPull: requests come in, messages go out, each side at its own pace."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Iterable
 
 from emulators.pubsub import wire
@@ -124,14 +125,10 @@ def settle_quietly(
     broker: Broker, subscription: Subscription, ack_ids: Iterable[str], deadlines: Iterable[tuple[str, float]]
 ) -> None:
     """Settle what can be settled; a stream has nowhere to say that an id came too late."""
-    for settle in (
-        lambda: broker.acknowledge(subscription, ack_ids),
-        lambda: broker.modify_deadline(subscription, deadlines),
-    ):
-        try:
-            settle()
-        except (InvalidAckIds, InvalidArgument):
-            continue
+    with contextlib.suppress(InvalidAckIds, InvalidArgument):
+        broker.acknowledge(subscription, ack_ids)
+    with contextlib.suppress(InvalidAckIds, InvalidArgument):
+        broker.modify_deadline(subscription, deadlines)
 
 
 def _deadline(seconds: int) -> float:

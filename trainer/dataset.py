@@ -1,0 +1,192 @@
+"""A TFDS data set: what it is called, what it declares, and that it lies ready on this machine.
+
+Nothing here runs a TensorFlow operation, so that it can come before the strategy is built.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow_datasets as tfds
+
+from trainer.faults import Unusable, nearest
+from trainer.storage import Location, located
+
+EVALUATION_SPLITS = ("validation", "test")  # the first that the data set has
+NO_SPLIT = "none"
+SHARED_WAIT_S = 3600.0
+POLL_S = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """An image classification data set that lies ready. `builder` is TFDS's; no split is empty."""
+
+    builder: Any  # TFDS has no types
+    name: str
+    version: str
+    image_key: str
+    label_key: str
+    class_names: tuple[str, ...]
+    train_split: str
+    train_examples: int
+    evaluation_split: str | None
+    evaluation_examples: int
+
+
+def ready_dataset(
+    name: str,
+    *,
+    data_dir: str | None,
+    train_split: str | None,
+    evaluation_split: str | None,
+    download: bool,
+    prepares: bool,
+    environment: Mapping[str, str],
+) -> Dataset:
+    """The data set `name`, prepared first where it is not yet and `download` allows it.
+
+    Of replicas that share a bucket only one `prepares`; the others wait for it.
+
+    Raises:
+        Unusable: TFDS knows no such data set, it is not there and cannot be had, it is none of labelled
+            8-bit images, or it lacks a split.
+    """
+    home = located(
+        data_dir or environment.get("TFDS_DATA_DIR") or str(tfds.core.constants.DATA_DIR), environment
+    )
+    builder = _builder(name, home)
+    if not _is_prepared(builder):
+        if not download:
+            raise Unusable([_missing(name, home, "--download=false forbids to fetch it")])
+        if prepares or home.uri == str(home.path):
+            _prepare(builder, name, home)
+        else:
+            _wait_until(lambda: _is_prepared(builder), name, home)
+        builder = _builder(name, home)
+    return _described(builder, train_split, evaluation_split)
+
+
+def _builder(name: str, home: Location) -> Any:
+    try:
+        return tfds.builder(name, data_dir=home.path)
+    except tfds.core.registered.DatasetNotFoundError as error:
+        bare = name.partition("/")[0].partition(":")[0]
+        suggestion = nearest(bare, tfds.list_builders(with_community_datasets=False))
+        raise Unusable(
+            [
+                f"--dataset={name}: TFDS {tfds.__version__} knows no data set {bare!r}, and {home.uri!r} holds none of "
+                f"that name.{suggestion}"
+            ]
+        ) from error
+    except (AssertionError, ValueError) as error:  # how TFDS refuses a version or configuration
+        raise Unusable([f"--dataset={name}: {str(error).splitlines()[0]}"]) from error
+
+
+def _is_prepared(builder: Any) -> bool:
+    return (Path(builder.data_dir) / "dataset_info.json").is_file()
+
+
+def _prepare(builder: Any, name: str, home: Location) -> None:
+    """Let TFDS download and write the data set.
+
+    Several processes of one machine may do so at once: TFDS writes into a folder of its own and
+    renames it; who comes second finds it done.
+    """
+    try:
+        builder.download_and_prepare(download_config=tfds.download.DownloadConfig(num_shards=None))
+    except Exception as error:  # TFDS lets the errors of every download library through
+        if _is_prepared(builder):
+            return
+        reason = str(error).strip().splitlines()
+        raise Unusable(
+            [
+                _missing(
+                    name, home, f"fetching it failed ({type(error).__name__}: {reason[0] if reason else ''})"
+                )
+            ]
+        ) from error
+
+
+def _wait_until(prepared: Callable[[], bool], name: str, home: Location) -> None:
+    deadline = time.monotonic() + SHARED_WAIT_S
+    while not prepared():
+        if time.monotonic() > deadline:
+            raise Unusable([_missing(name, home, f"the chief had not prepared it after {SHARED_WAIT_S:g} s")])
+        time.sleep(POLL_S)
+
+
+def _missing(name: str, home: Location, why: str) -> str:
+    return (
+        f"--dataset={name} is not in {home.uri!r}, and {why}. "
+        f"Point --data_dir or TFDS_DATA_DIR at a folder that holds it, or prepare it where the network reaches its "
+        f"source: tfds build {name} --data_dir={home.path}"
+    )
+
+
+def _described(builder: Any, train_split: str | None, evaluation_split: str | None) -> Dataset:
+    info = builder.info
+    image_key, label_key = _keys(info)
+    splits = {name: split.num_examples for name, split in info.splits.items()}
+    train, train_count = _split(info, train_split or "train", "--train_split")
+    if evaluation_split is None:
+        evaluation_split = next((split for split in EVALUATION_SPLITS if splits.get(split)), None)
+    elif evaluation_split == NO_SPLIT:
+        evaluation_split = None
+    count = 0
+    if evaluation_split is not None:
+        evaluation_split, count = _split(info, evaluation_split, "--evaluation_split")
+    return Dataset(
+        builder=builder,
+        name=info.full_name.rsplit("/", 1)[0],
+        version=str(info.version),
+        image_key=image_key,
+        label_key=label_key,
+        class_names=tuple(info.features[label_key].names),
+        train_split=train,
+        train_examples=train_count,
+        evaluation_split=evaluation_split,
+        evaluation_examples=count,
+    )
+
+
+def _keys(info: Any) -> tuple[str, str]:
+    """The features that hold the 8-bit image and its class."""
+    keys = info.supervised_keys
+    if keys and len(keys) == 2:  # noqa: PLR2004 - input and target
+        image, label = (info.features[key] if key in info.features else None for key in keys)
+        if (
+            isinstance(image, tfds.features.Image)
+            and isinstance(label, tfds.features.ClassLabel)
+            and np.dtype(image.np_dtype) == np.uint8
+        ):
+            return keys[0], keys[1]
+    raise Unusable(
+        [
+            f"--dataset={info.full_name} is no classification of 8-bit images: its supervised keys are {keys!r}, its "
+            f"features {sorted(info.features)}. Choose a data set whose supervised keys are an Image and a ClassLabel."
+        ]
+    )
+
+
+def _split(info: Any, split: str, flag: str) -> tuple[str, int]:
+    try:
+        count = int(info.splits[split].num_examples)
+    except (KeyError, ValueError, AssertionError) as error:
+        known = ", ".join(info.splits)
+        raise Unusable(
+            [f"{flag}={split}: {info.full_name} has {known}.{nearest(split, info.splits)}"]
+        ) from error
+    if not count:
+        raise Unusable([f"{flag}={split}: it has no examples."])
+    return split, count
+
+
+def progress_is_quiet() -> None:
+    """TFDS's progress bars fill a job's log with control characters; without a terminal they are off."""
+    if not os.isatty(2):
+        tfds.disable_progress_bar()

@@ -1,0 +1,97 @@
+"""Progress as lines of JSON on standard output: the log agent makes each the jsonPayload of one entry.
+
+The events and their fields are written down in docs/contracts.md, "What a trainer leaves behind".
+"""
+
+import json
+import math
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+MIN_INTERVAL_S = 0.5
+
+
+def report(event: str, message: str, *, severity: str = "INFO", **fields: object) -> None:
+    """Write one event, at once and in one piece, so that lines of several threads stay whole."""
+    line = json.dumps({"severity": severity, "message": message, "event": event} | finite(fields))
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def finite(value: Any) -> Any:  # Any: JSON in, JSON out
+    """`value` with numbers that JSON lacks (NaN, infinities) as null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in value.items()}
+    return value
+
+
+def numbers(logs: Mapping[str, Any]) -> dict[str, float]:
+    """Keras' logs, tensors or not, as plain numbers."""
+    return {name: float(value) for name, value in logs.items()}
+
+
+class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has no types
+    """Reports every epoch's first and last step, between them at most one step each MIN_INTERVAL_S seconds.
+
+    `images_per_s` counts the images of all replicas, since the line before.
+    """
+
+    def __init__(self, *, replica: str, epochs: int, steps_per_epoch: int, global_batch_size: int) -> None:
+        super().__init__()
+        # Keras then hands tensors over; reading them waits for the device, so only reported steps do.
+        self._supports_tf_logs = True
+        self._replica = replica
+        self._epochs = epochs
+        self._steps_per_epoch = steps_per_epoch
+        self._global_batch_size = global_batch_size
+        self._epoch = 0
+        self._step = 0
+        self._reported_step = 0
+        self._reported_at = 0.0
+
+    def on_epoch_begin(self, epoch: int, logs: object = None) -> None:  # noqa: ARG002 - Keras' signature
+        self._epoch, self._step, self._reported_step = epoch + 1, 0, 0
+        self._reported_at = time.monotonic()
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any]) -> None:
+        self._step = batch + 1
+        now = time.monotonic()
+        at_an_end = self._step in {1, self._steps_per_epoch}
+        if not at_an_end and now - self._reported_at < MIN_INTERVAL_S:
+            return
+        values = numbers(logs)
+        now = time.monotonic()  # reading waited for the device
+        images = (self._step - self._reported_step) * self._global_batch_size
+        speed = images / max(now - self._reported_at, 1e-9)
+        self._reported_step, self._reported_at = self._step, now
+        report(
+            "train_progress",
+            f"epoch {self._epoch}/{self._epochs} step {self._step}/{self._steps_per_epoch} "
+            f"loss {values['loss']:.4f} accuracy {values.get('accuracy', math.nan):.3f}",
+            replica=self._replica,
+            epoch=self._epoch,
+            epochs=self._epochs,
+            step=self._step,
+            steps_per_epoch=self._steps_per_epoch,
+            loss=values["loss"],
+            accuracy=values.get("accuracy"),
+            images_per_s=round(speed, 1),
+        )
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any]) -> None:
+        metrics = numbers(logs)
+        shown = " ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+        report(
+            "epoch_finished",
+            f"epoch {epoch + 1}/{self._epochs} finished: {shown}",
+            replica=self._replica,
+            epoch=epoch + 1,
+            epochs=self._epochs,
+            metrics=metrics,
+        )

@@ -1,0 +1,50 @@
+"""Where gs:// URIs lie in the file system of a training container.
+
+Vertex AI mounts every bucket that the job may read under /gcs
+(https://cloud.google.com/vertex-ai/docs/training/cloud-storage-file-system). The local stack uses
+the same place where the machine allows a private mount, and else says in TRAINMASTER_GCS_ROOT
+which directory stands for /gcs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainer.faults import Unusable
+
+SCHEME = "gs://"
+ROOT_VARIABLE = "TRAINMASTER_GCS_ROOT"
+DEFAULT_ROOT = "/gcs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Location:
+    """A place that has a name in the cloud and a path here; for a local path both say the same."""
+
+    uri: str
+    path: Path
+
+
+def located(uri_or_path: str, environment: Mapping[str, str]) -> Location:
+    """The location of a gs:// URI or a local path.
+
+    Raises:
+        Unusable: the URI names no bucket, leaves its bucket through `..`, or its bucket is not mounted here.
+    """
+    if not uri_or_path.startswith(SCHEME):
+        return Location(uri=uri_or_path, path=Path(uri_or_path).expanduser().absolute())
+    root = Path(environment.get(ROOT_VARIABLE) or DEFAULT_ROOT)
+    bucket, *parts = uri_or_path.removeprefix(SCHEME).split("/")
+    if not bucket or {".", ".."} & {bucket, *parts}:
+        raise Unusable(
+            [f"{uri_or_path!r} names no place in a bucket; expected gs://BUCKET/PATH without `..`."]
+        )
+    if not (root / bucket).is_dir():
+        raise Unusable(
+            [
+                f"{uri_or_path!r}: the bucket is not mounted here, there is no directory {root / bucket}. "
+                f"Vertex AI mounts the buckets that the job's service account may read under {DEFAULT_ROOT}; "
+                f"elsewhere set {ROOT_VARIABLE} to the directory that holds them."
+            ]
+        )
+    return Location(uri=uri_or_path, path=root.joinpath(bucket, *filter(None, parts)))

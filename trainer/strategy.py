@@ -1,0 +1,79 @@
+"""The tf.distribute strategy that fits the cluster and this machine, and this machine's processors shared out."""
+
+import os
+from typing import Any
+
+import tensorflow as tf
+
+from trainer.cluster import Cluster, Role
+from trainer.faults import Unusable
+
+TRAINING_ROLES = {Role.CHIEF, Role.WORKER}
+
+
+def processors_for(cluster: Cluster) -> int:
+    """How many processors this process may keep busy: those of the machine, shared with its peers on it."""
+    return max(1, len(os.sched_getaffinity(0)) // cluster.trainers_on_this_host)
+
+
+def limit_threads(processors: int) -> None:
+    """Size TensorFlow's pools. Must come before its first operation.
+
+    Without a limit each replica on a shared machine starts a thread for every processor, and they
+    take turns instead of working.
+    """
+    tf.config.threading.set_intra_op_parallelism_threads(processors)
+    tf.config.threading.set_inter_op_parallelism_threads(max(2, processors))
+
+
+def strategy_for(cluster: Cluster) -> Any:
+    """MultiWorkerMirrored for several replicas, Mirrored for several local GPUs, else TensorFlow's default.
+
+    Must come before any operation or data set: collective operations are configured at start-up.
+    With several replicas it returns when all of them have come.
+
+    Raises:
+        Unusable: this replica's role takes no part in synchronous training.
+    """
+    if cluster.role not in TRAINING_ROLES:
+        raise Unusable(
+            [
+                f"This replica is {cluster.replica}, but this trainer trains synchronously and has work for chief and "
+                f"worker replicas only. Leave worker pools 2 and 3 out of the request."
+            ]
+        )
+    if cluster.is_multi_worker:
+        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+            tf.train.ClusterSpec(
+                {str(role): list(cluster.members[role]) for role in TRAINING_ROLES & {*cluster.members}}
+            ),
+            task_type=str(cluster.role),
+            task_id=cluster.index,
+            rpc_layer="grpc",
+        )
+        return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+    if len(tf.config.list_physical_devices("GPU")) > 1:
+        return tf.distribute.MirroredStrategy()
+    return tf.distribute.get_strategy()
+
+
+def name_of(strategy: Any) -> str:
+    """The strategy's class in TensorFlow's public API; the implementation's own name differs."""
+    name = type(strategy).__name__
+    return {
+        "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",
+        "_DefaultDistributionStrategy": "default",
+    }.get(name, name)
+
+
+def all_replicas_agree(strategy: Any, claim: bool) -> bool:
+    """Whether `claim` is true on every replica; all must ask, and none goes on before all have.
+
+    Raises:
+        tf.errors.UnavailableError: a replica is gone.
+    """
+    if strategy.num_replicas_in_sync == 1:
+        return claim
+    vote = tf.constant(1.0 if claim else 0.0)
+    votes = strategy.reduce("SUM", strategy.run(lambda: tf.identity(vote)), axis=None)
+    return bool(votes.numpy() >= strategy.num_replicas_in_sync)

@@ -1,0 +1,213 @@
+"""The image's entry point: train a workload on a TFDS data set and export what serves.
+
+    python -m trainer.task --dataset=cassava --epochs=2
+
+Exit status: 0 the run is done, 1 it failed and may be started again, 2 it was asked for something
+that cannot be; every fault is on standard error.
+"""
+
+import os
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from trainer.cluster import Cluster, cluster_from
+from trainer.faults import Unusable
+from trainer.flags import Flags, flags_from
+from trainer.outputs import Outputs, outputs_from
+
+if TYPE_CHECKING:
+    from trainer.training import Trained, Training
+
+
+def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+    """The exit status of a run with these flags in this environment."""
+    try:
+        flags, cluster, outputs = _told(arguments, environment)
+        print(cluster.description(), file=sys.stderr, flush=True)  # noqa: T201 - the job's log
+        train_and_export(flags, cluster, outputs, environment)
+    except Unusable as unusable:
+        for fault in unusable.faults:
+            print(fault, file=sys.stderr)  # noqa: T201 - the job's log
+        return 2
+    return 0
+
+
+def _told(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Flags, Cluster, Outputs]:
+    """Flags, cluster and outputs, or the faults of all of them at once."""
+    faults: list[str] = []
+    try:
+        flags = flags_from(arguments)
+    except Unusable as unusable:
+        faults += unusable.faults
+    try:
+        cluster = cluster_from(environment)
+    except Unusable as unusable:
+        faults += unusable.faults
+    if faults:
+        raise Unusable(faults)
+    return flags, cluster, outputs_from(environment, flags.job_dir)
+
+
+def train_and_export(
+    flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]
+) -> None:
+    """The whole run of this replica. TensorFlow is imported only here: a wrong flag is told at once.
+
+    Raises:
+        Unusable: data, weights or role do not fit.
+        tensorflow.errors.OpError: another replica is gone.
+    """
+    started = time.monotonic()
+    training = _prepared(flags, cluster, outputs, environment)
+    trained = training.run()
+    _export(training, trained, outputs, started)
+
+
+def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> "Training":
+    import tensorflow as tf
+
+    from trainer.dataset import progress_is_quiet, ready_dataset
+    from trainer.settings import settings_from
+    from trainer.strategy import all_replicas_agree, limit_threads, processors_for, strategy_for
+    from trainer.training import Training
+    from trainer.weights import RANDOM, StartingWeights, starting_weights
+    from trainer.workloads import workload_named
+
+    workload = workload_named(flags.workload)
+    settings = settings_from(flags, workload)
+    progress_is_quiet()
+    dataset = ready_dataset(
+        settings.dataset,
+        data_dir=flags.data_dir,
+        train_split=flags.train_split,
+        evaluation_split=flags.evaluation_split,
+        download=flags.download,
+        prepares=cluster.is_chief,
+        environment=environment,
+    )
+    weights = starting_weights(flags.weights, workload.pretrained, environment)
+    processors = processors_for(cluster)
+    limit_threads(processors)
+    strategy = strategy_for(cluster)
+    tf.keras.utils.set_random_seed(settings.seed)
+    if flags.mixed_precision:
+        kind = "float16" if tf.config.list_physical_devices("GPU") else "bfloat16"
+        tf.keras.mixed_precision.set_global_policy(f"mixed_{kind}")
+    # Replicas that began from different weights would train different models without a word.
+    if not all_replicas_agree(strategy, weights.path is not None) and weights.path is not None:
+        weights = StartingWeights(
+            label=RANDOM.label, path=None, because="another replica could not read them"
+        )
+    return Training(
+        settings=settings,
+        workload=workload,
+        dataset=dataset,
+        cluster=cluster,
+        strategy=strategy,
+        weights=weights,
+        checkpoints=outputs.checkpoints.path,
+        logs=outputs.logs.path,
+        processors=processors,
+    )
+
+
+def _export(training: "Training", trained: "Trained", outputs: Outputs, started: float) -> None:
+    from trainer.export import export_directory, save_model
+    from trainer.manifest import MANIFEST_NAME, manifest_of, remove_manifest, write_manifest
+    from trainer.reporting import report
+    from trainer.strategy import all_replicas_agree
+    from trainer.training import weights_sha256
+
+    cluster, dataset = training.cluster, training.dataset
+    with export_directory(outputs.model.path, cluster) as directory:
+        remove_manifest(directory)
+        save_model(
+            trained.model, directory, image_size=training.settings.image_size, class_names=dataset.class_names
+        )
+        if cluster.is_chief:
+            manifest = manifest_of(
+                directory,
+                model_uri=outputs.model.uri,
+                created_at=datetime.now(UTC),
+                description=_description(training, trained, time.monotonic() - started),
+            )
+            write_manifest(directory, manifest)
+            report(
+                "model_exported",
+                f"Model exported to {outputs.model.uri}",
+                severity="NOTICE",
+                replica=cluster.replica,
+                model_path=outputs.model.uri,
+                manifest_path=f"{outputs.model.uri.rstrip('/')}/{MANIFEST_NAME}",
+                metrics=trained.metrics,
+            )
+    report(
+        "train_finished",
+        f"{cluster.replica} is done",
+        replica=cluster.replica,
+        seconds=round(time.monotonic() - started, 1),
+        weights_sha256=weights_sha256(trained.model),
+    )
+    all_replicas_agree(training.strategy, claim=True)  # nobody leaves while another still needs the cluster
+
+
+def _description(training: "Training", trained: "Trained", seconds: float) -> dict[str, Any]:
+    """The manifest's account of data, metrics, versions and training."""
+    import tensorflow as tf
+    import tensorflow_datasets as tfds
+    import tf_keras
+
+    from trainer.reporting import finite
+    from trainer.strategy import name_of
+
+    dataset = training.dataset
+    return {
+        "metrics": {name: value for name, value in finite(trained.metrics).items() if value is not None},
+        "class_names": list(dataset.class_names),
+        "image_size": list(training.settings.image_size),
+        "dataset": {
+            "name": dataset.name,
+            "version": dataset.version,
+            "train_split": dataset.train_split,
+            "evaluation_split": dataset.evaluation_split,
+            "train_examples": dataset.train_examples,
+        },
+        "frameworks": {
+            "python": platform.python_version(),
+            "tensorflow": tf.__version__,
+            "tf_keras": tf_keras.__version__,
+            "tensorflow_datasets": tfds.__version__,
+        },
+        "training": {
+            "epochs": training.settings.epochs,
+            "initial_epoch": trained.initial_epoch,
+            "steps_per_epoch": trained.steps_per_epoch,
+            "global_batch_size": trained.global_batch_size,
+            "replicas_in_sync": training.strategy.num_replicas_in_sync,
+            "strategy": name_of(training.strategy),
+            "weights": training.weights.label,
+            "seconds": round(seconds, 1),
+        },
+    }
+
+
+def run() -> None:
+    """Run with this process's own flags and environment, and end with the status."""
+    try:
+        status = main(sys.argv[1:], os.environ)
+    except Exception:
+        traceback.print_exc()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # A lost cluster cannot be left in order: TensorFlow's own shutdown would wait for the peers that are gone.
+        os._exit(1)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    run()

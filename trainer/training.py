@@ -1,0 +1,143 @@
+"""One training run on one replica: from settings to a trained model and its last metrics."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from trainer.checkpoints import backup_directory, next_epoch
+from trainer.cluster import Cluster
+from trainer.dataset import Dataset
+from trainer.pipeline import Pipeline
+from trainer.reporting import ProgressReport, numbers, report
+from trainer.settings import Settings, batch_norm_momentum, steps_per_epoch
+from trainer.strategy import name_of
+from trainer.weights import StartingWeights
+from trainer.workloads import ModelSpec, Workload
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """`metrics` are the last epoch's; `initial_epoch` is above 0 when a backup was continued."""
+
+    model: Any  # tf.keras.Model
+    metrics: dict[str, float]
+    initial_epoch: int
+    steps_per_epoch: int
+    global_batch_size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What `run` needs; `processors` is how many this process may keep busy."""
+
+    settings: Settings
+    workload: Workload
+    dataset: Dataset
+    cluster: Cluster
+    strategy: Any  # tf.distribute.Strategy
+    weights: StartingWeights
+    checkpoints: Path
+    logs: Path
+    processors: int
+
+    def run(self) -> Trained:
+        """Train all epochs, or those a backup leaves, with a backup and an evaluation after each.
+
+        Every replica must call this with the same settings.
+
+        Raises:
+            tf.errors.OpError: another replica is gone; the run can be started again and continues.
+        """
+        settings = self.settings
+        global_batch_size = settings.batch_size * self.strategy.num_replicas_in_sync
+        steps = steps_per_epoch(self.dataset.train_examples, global_batch_size, settings.steps_per_epoch)
+        initial_epoch = next_epoch(self.checkpoints)
+        pipeline = Pipeline(
+            dataset=self.dataset,
+            image_size=settings.image_size,
+            global_batch_size=global_batch_size,
+            cache=settings.cache,
+            seed=settings.seed,
+            threads=max(2, self.processors),
+        )
+        model = self._model(settings.epochs * steps)
+        self._report_start(initial_epoch, steps, global_batch_size)
+        with backup_directory(self.checkpoints, self.cluster) as backups:
+            history = model.fit(
+                pipeline.training(
+                    first_epoch=min(initial_epoch, settings.epochs - 1),
+                    epochs=settings.epochs,
+                    steps_per_epoch=steps,
+                ),
+                validation_data=pipeline.evaluation(),
+                epochs=settings.epochs,
+                steps_per_epoch=steps,
+                callbacks=self._callbacks(steps, global_batch_size, backups),
+                verbose=0,
+            )
+        return Trained(
+            model=model,
+            metrics=numbers({name: values[-1] for name, values in history.history.items()}),
+            initial_epoch=initial_epoch,
+            steps_per_epoch=steps,
+            global_batch_size=global_batch_size,
+        )
+
+    def _model(self, total_steps: int) -> Any:
+        spec = ModelSpec(
+            image_size=self.settings.image_size,
+            classes=len(self.dataset.class_names),
+            learning_rate=self.settings.learning_rate,
+            weights_path=None if self.weights.path is None else str(self.weights.path),
+        )
+        with self.strategy.scope():
+            model = self.workload.build(spec)
+        momentum = batch_norm_momentum(self.settings.batch_norm_momentum, total_steps)
+        for layer in model.layers:
+            if isinstance(layer, tf.keras.layers.BatchNormalization):
+                layer.momentum = momentum
+        return model
+
+    def _callbacks(self, steps: int, global_batch_size: int, backups: Path) -> list[Any]:
+        callbacks = [
+            ProgressReport(
+                replica=self.cluster.replica,
+                epochs=self.settings.epochs,
+                steps_per_epoch=steps,
+                global_batch_size=global_batch_size,
+            ),
+            tf.keras.callbacks.BackupAndRestore(str(backups), delete_checkpoint=False),
+        ]
+        if self.cluster.is_chief:  # one writer; the graph is left out, it is large and nobody reads it
+            callbacks.append(tf.keras.callbacks.TensorBoard(str(self.logs), write_graph=False))
+        return callbacks
+
+    def _report_start(self, initial_epoch: int, steps: int, global_batch_size: int) -> None:
+        strategy, replicas = name_of(self.strategy), self.strategy.num_replicas_in_sync
+        because = f" ({self.weights.because})" if self.weights.because else ""
+        begins = f"continues at epoch {initial_epoch + 1}" if initial_epoch else "begins"
+        report(
+            "train_started",
+            f"{self.cluster.replica} {begins}: {self.settings.epochs} epochs of {steps} steps, {strategy} over "
+            f"{replicas}, weights {self.weights.label}{because}",
+            replica=self.cluster.replica,
+            strategy=strategy,
+            replicas_in_sync=replicas,
+            global_batch_size=global_batch_size,
+            epochs=self.settings.epochs,
+            steps_per_epoch=steps,
+            weights=self.weights.label,
+            dataset=f"{self.dataset.name}:{self.dataset.version}",
+            initial_epoch=initial_epoch,
+        )
+
+
+def weights_sha256(model: Any) -> str:
+    """A hash of all trainable weights: equal on replicas that kept in step."""
+    digest = hashlib.sha256()
+    for variable in model.trainable_variables:
+        digest.update(variable.numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,44 @@
+"""ResNet50 with a dense head, by default on cassava: the multi-worker image classifier."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from trainer.workloads import ModelSpec, Pretrained, Workload
+
+HEAD_UNITS = 1016
+
+
+def build(spec: ModelSpec) -> Any:
+    """ResNet50, global average pooling, dense 1016 relu, softmax; Adam and sparse categorical cross-entropy."""
+    backbone = tf.keras.applications.ResNet50(
+        include_top=False, weights=spec.weights_path, input_shape=(*spec.image_size, 3)
+    )
+    pooled = tf.keras.layers.GlobalAveragePooling2D()(backbone.output)
+    hidden = tf.keras.layers.Dense(HEAD_UNITS, activation="relu")(pooled)
+    # float32 whatever the policy: 16 bits are too few for a softmax.
+    probabilities = tf.keras.layers.Dense(spec.classes, activation="softmax", dtype="float32")(hidden)
+    model = tf.keras.Model(backbone.input, probabilities, name="resnet50_classifier")
+    model.compile(
+        optimizer=tf.keras.optimizers.Adam(spec.learning_rate, jit_compile=False),
+        loss="sparse_categorical_crossentropy",
+        metrics=["accuracy"],
+    )
+    return model
+
+
+WORKLOAD = Workload(
+    build=build,
+    dataset="cassava",
+    image_size=(300, 300),
+    batch_size=64,
+    epochs=2,
+    learning_rate=1e-4,
+    # The file and hash of tf_keras.applications.resnet, ResNet50 without its top.
+    pretrained=Pretrained(
+        name="imagenet",
+        url="https://storage.googleapis.com/tensorflow/keras-applications/resnet/"
+        "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5",
+        md5="4d473c1dd8becc155b73f8504c6f6626",
+    ),
+)

@@ -1,5 +1,7 @@
 """What a function prints: a file to read and entries for Cloud Logging."""
 
+import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,8 +14,11 @@ from emulators.process import Stream
 
 Entry: TypeAlias = dict[str, object]
 WriteLog = Callable[[Sequence[Entry]], None]
+"""Keeps log entries; called from any thread, may block."""
 ROTATE_BYTES = 10_000_000
 KEPT_TAIL_LINES = 30
+
+_log = logging.getLogger(__name__)
 
 
 class FunctionLog:
@@ -42,6 +47,7 @@ class FunctionLog:
         if path.exists() and path.stat().st_size > ROTATE_BYTES:
             path.replace(path.with_suffix(".log.1"))
         self._file = path.open("ab", buffering=0)
+        self._name = function.name
         self._project = project
         self._write = write
         self._common: Entry = {
@@ -59,7 +65,7 @@ class FunctionLog:
         }
         self.tail: list[str] = []
 
-    def lines(self, stream: Stream, lines: Sequence[bytes]) -> None:
+    async def lines(self, stream: Stream, lines: Sequence[bytes]) -> None:
         """Take printed lines, in order."""
         self._file.write(b"".join(line + b"\n" for line in lines))
         texts = [line.decode(errors="replace") for line in lines]
@@ -71,13 +77,13 @@ class FunctionLog:
             if text
         ]
         if entries:
-            self._write(entries)
+            await asyncio.to_thread(self._keep, entries)
 
     def system(self, severity: str, message: str) -> None:
         """What the platform itself says of the instance."""
         self._file.write(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {message}\n".encode())
         entry = {"logName": self._log_name("varlog/system"), "severity": severity, "textPayload": message}
-        self._write([{**self._common, **entry}])
+        self._keep([{**self._common, **entry}])
 
     def request(self, *, status: int, latency_s: float, request_bytes: int, event_id: str) -> None:
         """The request log that Cloud Run writes for every request it routes to an instance."""
@@ -96,10 +102,18 @@ class FunctionLog:
             "httpRequest": http_request,
             "labels": {"goog-managed-by": "cloudfunctions", "ce-id": event_id},
         }
-        self._write([{**self._common, **entry}])
+        self._keep([{**self._common, **entry}])
 
     def close(self) -> None:
         self._file.close()
+
+    def _keep(self, entries: Sequence[Entry]) -> None:
+        try:
+            self._write(entries)
+        except (
+            Exception
+        ) as fault:  # a line that Cloud Logging refuses is in the file, and must not stop the reading
+            _log.warning("%d entries of %s were not kept: %s", len(entries), self._name, fault)
 
     def _log_name(self, log: str) -> str:
         return f"projects/{self._project}/logs/run.googleapis.com%2F{log.replace('/', '%2F')}"

@@ -1,0 +1,1 @@
+"""One command that runs every service, function and event of a project on this machine."""

@@ -1,0 +1,196 @@
+"""The command line: `python -m emulators up | down | status`."""
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from emulators.events.eventarc import Backoff
+from emulators.events.rest import CallRefusedError
+from emulators.functions import StartFailedError
+from emulators.stack.options import (
+    DEFAULT_PROJECT,
+    DEFAULT_REGION,
+    DEFAULT_STATE,
+    DEFAULT_TOPOLOGY,
+    BadOptionsError,
+    Options,
+    image_of,
+)
+from emulators.stack.services import ServiceError
+from emulators.stack.source import StagingFailedError
+from emulators.stack.stack import running_stack
+from emulators.stack.state import StateError, StateFolder, owner_of
+from emulators.stack.table import endpoints, show
+from emulators.stack.topology import BadTopologyError, Topology, read_topology
+
+STOP_DEADLINE_S = 9.0
+"""A stop that takes longer is cut short; the guard ends what is left."""
+
+DOWN_DEADLINE_S = 20.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_REFUSALS = (
+    BadOptionsError,
+    BadTopologyError,
+    CallRefusedError,
+    ServiceError,
+    StagingFailedError,
+    StartFailedError,
+    StateError,
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its exit status: 0 for done, 1 for refused or failed with the reason on standard error."""
+    arguments = _parser().parse_args(argv)
+    try:
+        match arguments.command:
+            case "up":
+                return _up(arguments)
+            case "down":
+                return _down(arguments.state)
+            case _:
+                return _status(arguments.state)
+    except _REFUSALS as refusal:
+        sys.stderr.write(f"{refusal}\n")
+        return 1
+
+
+def _up(arguments: argparse.Namespace) -> int:
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    options = _options(arguments)
+    options.check()
+    topology = read_topology(options.topology, project=options.project, region=options.region)
+    state = StateFolder(options.state)
+    try:
+        asyncio.run(_until_stopped(options, topology, state))
+    finally:
+        state.close()
+    return 0
+
+
+async def _until_stopped(options: Options, topology: Topology, state: StateFolder) -> None:
+    """Run a stack until a signal; a second signal, or a stop that takes too long, ends this process at once."""
+    loop = asyncio.get_running_loop()
+    running = asyncio.current_task()
+
+    def at_once() -> None:
+        state.withdraw()
+        os._exit(1)
+
+    def stop() -> None:
+        state.withdraw()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, at_once)
+        loop.call_later(STOP_DEADLINE_S, at_once)
+        if running is not None:
+            running.cancel()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop)
+    with contextlib.suppress(asyncio.CancelledError):
+        async with running_stack(options, topology, state) as stack:
+            functions = [(instance.function, instance.url) for instance in stack.host.instances.values()]
+            show(endpoints(stack.services, topology, functions, env_path=state.env_path))
+            state.announce(stack.variables())
+            await asyncio.Event().wait()
+
+
+def _down(state: Path) -> int:
+    owner = owner_of(state)
+    if owner is None:
+        sys.stdout.write(f"No stack runs on {str(state)!r}.\n")
+        return 0
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(owner, signal.SIGTERM)
+    deadline = time.monotonic() + DOWN_DEADLINE_S
+    while owner_of(state) is not None:
+        if time.monotonic() > deadline:
+            raise StateError(f"The stack (process {owner}) did not stop within {DOWN_DEADLINE_S:.0f} s.")
+        time.sleep(0.05)
+    sys.stdout.write(f"The stack on {str(state)!r} has stopped.\n")
+    return 0
+
+
+def _status(state: Path) -> int:
+    owner = owner_of(state)
+    if owner is None:
+        sys.stdout.write(f"No stack runs on {str(state)!r}.\n")
+        return 1
+    env_path = state / "stack.env"
+    if env_path.exists():
+        sys.stdout.write(f"# ready, process {owner}\n{env_path.read_text()}")
+    else:
+        sys.stdout.write(f"# starting or stopping, process {owner}\n")
+    return 0
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    return Options(
+        state=arguments.state,
+        topology=arguments.topology,
+        functions=arguments.functions,
+        images=dict(arguments.image),
+        project=arguments.project,
+        region=arguments.region,
+        port_base=arguments.port_base,
+        mounts=arguments.mounts,
+        capacity=arguments.capacity,
+        grace_s=arguments.grace_s,
+        tick_s=arguments.tick_s,
+        backoff=Backoff(min_s=arguments.retry_min_s, max_s=arguments.retry_max_s),
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m emulators", description="The local stack: Google Cloud's services on this machine."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="up|down|status")
+    up = commands.add_parser("up", help="run a stack in the foreground until Ctrl-C")
+    down = commands.add_parser("down", help="stop the stack that runs on a state folder")
+    status = commands.add_parser("status", help="show the stack that runs on a state folder")
+    for command in (up, down, status):
+        command.add_argument(
+            "--state", type=Path, default=DEFAULT_STATE, metavar="DIR",
+            help=f"folder of the stack's whole state; default {DEFAULT_STATE}",
+        )  # fmt: skip
+    _add_up_arguments(up)
+    return parser
+
+
+def _add_up_arguments(up: argparse.ArgumentParser) -> None:
+    add = up.add_argument
+    add("--image", type=_image, action="append", default=[], metavar="URI=DIR",
+        help="an image, provided by a source tree with a Dockerfile; repeatable")  # fmt: skip
+    add("--functions", type=Path, metavar="DIR",
+        help="the staged functions; default: the repository's own, staged at each start")  # fmt: skip
+    add("--topology", type=Path, default=DEFAULT_TOPOLOGY, metavar="FILE",
+        help="what exists in the project; default deploy/topology.yaml")  # fmt: skip
+    add("--project", default=DEFAULT_PROJECT, metavar="ID", help=f"project id; default {DEFAULT_PROJECT}")
+    add("--region", default=DEFAULT_REGION, help=f"region; default {DEFAULT_REGION}")
+    add("--port-base", type=int, metavar="PORT",
+        help="the first of four ports; default: the last stack's where they are free")  # fmt: skip
+    add("--mounts", choices=["auto", "private", "environment"], default="auto",
+        help="how a replica sees the buckets: under /gcs, or under $TRAINMASTER_GCS_ROOT")  # fmt: skip
+    add("--capacity", type=int, metavar="N", help="replicas that may run at once; default four per processor")
+    add("--grace-s", type=float, default=5.0, metavar="S",
+        help="seconds from SIGTERM to SIGKILL for a replica; default 5 (the cloud: 30)")  # fmt: skip
+    add("--retry-min-s", type=float, default=Backoff.min_s, metavar="S",
+        help="shortest pause before an event is delivered again; default 1 (the cloud: 10)")  # fmt: skip
+    add("--retry-max-s", type=float, default=Backoff.max_s, metavar="S",
+        help="longest such pause; default 60 (the cloud: 600)")  # fmt: skip
+    add("--tick-s", type=float, metavar="S", help="tick every S seconds instead of as the schedules say")
+
+
+def _image(text: str) -> tuple[str, Path]:
+    try:
+        return image_of(text)
+    except ValueError as fault:
+        raise argparse.ArgumentTypeError(str(fault)) from fault

@@ -1,0 +1,72 @@
+"""Making a project's resources exist, as the deployment does; what exists stays as it is."""
+
+from urllib.parse import quote
+
+from emulators.events.clients import Clients
+from emulators.events.eventarc import (
+    Backoff,
+    Transport,
+    ensure_notification,
+    ensure_subscription,
+    ensure_topic,
+    subscription_of,
+    transport_of,
+)
+from emulators.events.rest import CallRefusedError, call
+from emulators.functions.function import BucketTrigger
+from emulators.stack.topology import Sink, Topology
+
+_CONFLICT = 409
+
+
+def provision(
+    topology: Topology, *, storage_url: str, logging_url: str, clients: Clients, backoff: Backoff
+) -> dict[str, Transport]:
+    """The transport of each function's events, by function name, once everything in the topology exists. Blocks.
+
+    Raises:
+        CallRefusedError: a service refused for another reason than that the resource exists.
+    """
+    for role in topology.topics:
+        ensure_topic(clients.publisher, topology.topic_name(role))
+    for bucket in topology.buckets.values():
+        _ensure_bucket(storage_url, bucket, topology.project, topology.region)
+    transports = {
+        function.name: transport_of(function, project=topology.project, region=topology.region)
+        for function in topology.functions
+    }
+    for function in topology.functions:
+        transport = transports[function.name]
+        ensure_topic(clients.publisher, transport.topic_name)
+        ensure_subscription(clients.subscriber, subscription_of(function, transport, backoff))
+        if isinstance(function.trigger, BucketTrigger):
+            # Last: a notification published before there is a subscription would reach nobody.
+            ensure_notification(storage_url, function.trigger.bucket, transport.topic_name)
+    for sink in topology.sinks:
+        _ensure_sink(logging_url, sink, topology.project)
+    return transports
+
+
+def _ensure_bucket(storage_url: str, bucket: str, project: str, region: str) -> None:
+    wanted = {"name": bucket, "location": region.upper()}
+    try:
+        call("POST", storage_url, f"/storage/v1/b?project={quote(project)}", wanted)
+    except CallRefusedError as refused:
+        if refused.status != _CONFLICT:
+            raise
+
+
+def _ensure_sink(logging_url: str, sink: Sink, project: str) -> None:
+    """Create the sink, or give the one that exists this filter and destination."""
+    sinks = f"/v2/projects/{quote(project)}/sinks"
+    wanted = {
+        "name": sink.name,
+        "destination": f"pubsub.googleapis.com/{sink.topic_name}",
+        "filter": sink.filter,
+    }
+    try:
+        call("POST", logging_url, f"{sinks}?uniqueWriterIdentity=true", wanted)
+    except CallRefusedError as refused:
+        if refused.status != _CONFLICT:
+            raise
+        call("PUT", logging_url, f"{sinks}/{quote(sink.name)}?uniqueWriterIdentity=true", wanted)

@@ -1,0 +1,141 @@
+"""The whole stack: claimed state, running services, provisioned resources, functions, events, ticks."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from emulators.events.clients import clients_of
+from emulators.events.cloudevent import CloudEvent
+from emulators.events.delivery import Delivery, Invoke
+from emulators.events.schedule import Scheduler
+from emulators.functions import FunctionsHost, Instance
+from emulators.process import ProcessGuard
+from emulators.stack.options import ROOT, Options
+from emulators.stack.provision import provision
+from emulators.stack.services import Services, running_services
+from emulators.stack.source import source_directory
+from emulators.stack.state import StateFolder
+from emulators.stack.topology import Topology
+
+_GUARD_GRACE_S = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """A stack in which everything answers."""
+
+    topology: Topology
+    services: Services
+    host: FunctionsHost
+
+    def variables(self) -> dict[str, str]:
+        """What `stack.env` exports: where the services are, and what the functions were told."""
+        return {
+            "GOOGLE_CLOUD_PROJECT": self.topology.project,
+            **addresses(self.services),
+            **{
+                name: value
+                for name, value in self.topology.environment.items()
+                if name != "TRAINMASTER_NOTICES_TOPIC"
+            },
+        }
+
+
+def addresses(services: Services) -> dict[str, str]:
+    """The variables that point clients at the services."""
+    return {
+        "STORAGE_EMULATOR_HOST": services.storage_url,
+        "PUBSUB_EMULATOR_HOST": services.pubsub_host,
+        "VERTEX_EMULATOR_HOST": services.vertex_url,
+        "LOGGING_EMULATOR_HOST": services.logging_url,
+    }
+
+
+@asynccontextmanager
+async def running_stack(options: Options, topology: Topology, state: StateFolder) -> AsyncIterator[Stack]:
+    """A stack on a claimed state folder while the block runs; afterwards none of its processes is left.
+
+    Raises:
+        ServiceError: a service cannot run.
+        StagingFailedError: the functions cannot be staged.
+        StartFailedError: a function does not start.
+        CallRefusedError: a resource cannot be made.
+    """
+    async with AsyncExitStack() as running:
+        guard = ProcessGuard(grace_s=_GUARD_GRACE_S)
+        running.push_async_callback(guard.stop, grace_s=_GUARD_GRACE_S)
+        state.own(watcher_pid=guard.watcher_pid)
+        staging = asyncio.create_task(
+            source_directory(options.functions, destination=state.path / "functions", guard=guard)
+        )
+        running.callback(staging.cancel)
+        services = await running.enter_async_context(
+            running_services(options, state=state, images=_images(options, topology), guard=guard)
+        )
+        host = FunctionsHost(
+            topology.functions,
+            source=await staging,
+            shared={"GOOGLE_CLOUD_PROJECT": topology.project, **topology.environment, **addresses(services)},
+            state=state.path,
+            project=topology.project,
+            region=topology.region,
+            guard=guard,
+            write_log=services.logging.write,
+        )
+        running.push_async_callback(host.stop)
+        await host.start()
+        await _deliver_events(options, topology, services, host, running)
+        yield Stack(topology=topology, services=services, host=host)
+
+
+async def _deliver_events(
+    options: Options, topology: Topology, services: Services, host: FunctionsHost, running: AsyncExitStack
+) -> None:
+    clients = running.enter_context(clients_of(services.pubsub_host))
+    transports = await asyncio.to_thread(
+        provision,
+        topology,
+        storage_url=services.storage_url,
+        logging_url=services.logging_url,
+        clients=clients,
+        backoff=options.backoff,
+    )
+    deliveries = [
+        Delivery(
+            function,
+            transport=transports[function.name],
+            subscriber=clients.subscriber,
+            invoke=_posting_to(host.instances[function.name]),
+        )
+        for function in topology.functions
+    ]
+    running.push_async_callback(_stop_all, deliveries)
+    for delivery in deliveries:
+        delivery.start()
+    scheduler = Scheduler(
+        topology.schedules,
+        publish=lambda topic_name, data: services.publisher(topic_name, [(data, {})]),
+        every=timedelta(seconds=options.tick_s) if options.tick_s else None,
+    )
+    running.push_async_callback(scheduler.stop)
+    scheduler.start()
+
+
+async def _stop_all(deliveries: Sequence[Delivery]) -> None:
+    await asyncio.gather(*(delivery.stop() for delivery in deliveries))
+
+
+def _posting_to(instance: Instance) -> Invoke:
+    def invoke(event: CloudEvent) -> int:
+        return instance.post(event.headers, event.body)
+
+    return invoke
+
+
+def _images(options: Options, topology: Topology) -> dict[str, Path]:
+    """The images by URI: the repository provides its own trainer, unless the command line says otherwise."""
+    own = {topology.images["trainer"]: ROOT} if (ROOT / "Dockerfile").is_file() else {}
+    return {**own, **options.images}

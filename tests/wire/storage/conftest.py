@@ -4,7 +4,7 @@ import itertools
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import httpx
@@ -31,7 +31,7 @@ def client_of(url: str) -> Iterator[storage.Client]:
 
 
 @pytest.fixture(scope="session")
-def connect() -> Callable[[str], "contextmanager[storage.Client]"]:
+def connect() -> Callable[[str], AbstractContextManager[storage.Client]]:
     """The official client of an emulator at some URL."""
     return client_of
 
@@ -81,4 +81,4 @@ def bucket(client: storage.Client) -> storage.Bucket:
 @pytest.fixture
 def folder(directory: Path, bucket: storage.Bucket) -> Path:
     """The bucket's plain files."""
-    return directory / "buckets" / bucket.name
+    return directory / "buckets" / str(bucket.name)

@@ -1,0 +1,62 @@
+"""gcloud as a second opinion; collected only where it is installed."""
+
+import os
+import random
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from google.cloud import storage
+
+Gcloud = Callable[..., str]
+
+
+@pytest.fixture
+def gcloud(url: str, tmp_path: Path) -> Gcloud:
+    environment = {
+        **os.environ,
+        "CLOUDSDK_CONFIG": str(tmp_path / "gcloud"),
+        "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
+        "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "1",
+        "CLOUDSDK_CORE_PROJECT": "project-1",
+        "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
+        "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE": f"{url}/storage/v1/",
+    }
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            ["gcloud", "storage", *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_gcloud_copies_files_up_and_down_and_lists_them(
+    bucket: storage.Bucket, gcloud: Gcloud, tmp_path: Path
+) -> None:
+    (tmp_path / "up.yaml").write_text("x: 1\n")
+    (tmp_path / "big.bin").write_bytes(random.Random(1).randbytes(9 << 20))
+    gcloud("cp", str(tmp_path / "up.yaml"), f"gs://{bucket.name}/in/up.yaml")
+    gcloud("cp", str(tmp_path / "big.bin"), f"gs://{bucket.name}/big.bin")
+    assert bucket.blob("in/up.yaml").download_as_bytes() == b"x: 1\n"
+    assert gcloud("ls", f"gs://{bucket.name}/**").split() == [
+        f"gs://{bucket.name}/big.bin",
+        f"gs://{bucket.name}/in/up.yaml",
+    ]
+    gcloud("cp", f"gs://{bucket.name}/big.bin", str(tmp_path / "down.bin"))
+    assert (tmp_path / "down.bin").read_bytes() == (tmp_path / "big.bin").read_bytes()
+
+
+def test_gcloud_removes_a_bucket_with_all_that_is_in_it(bucket: storage.Bucket, gcloud: Gcloud) -> None:
+    for name in ("a", "b/c", "d//e"):
+        bucket.blob(name).upload_from_string("x")
+    gcloud("rm", "--recursive", f"gs://{bucket.name}")
+    assert not bucket.exists()

@@ -1,0 +1,62 @@
+"""The helpers that every REST surface of the stack shares."""
+
+import asyncio
+
+import httpx
+import pytest
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
+
+from emulators.http import Server, google_error, in_thread, serving
+
+
+async def hello(scope: Scope, receive: Receive, send: Send) -> None:
+    await PlainTextResponse("hello")(scope, receive, send)
+
+
+def test_an_application_answers_on_a_picked_port_until_the_block_ends() -> None:
+    with in_thread(lambda: serving(hello)) as url:
+        assert httpx.get(url).text == "hello"
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(url)
+
+
+def test_a_port_that_is_taken_is_told_where_it_was_asked_for() -> None:
+    with (
+        in_thread(lambda: serving(hello)) as url,
+        pytest.raises(OSError, match="in use"),
+        in_thread(lambda: serving(hello, port=int(url.rpartition(":")[2]))),
+    ):
+        pass
+
+
+def test_stopping_a_server_that_never_started_is_harmless() -> None:
+    async def never_start() -> None:
+        server = Server(hello)
+        await server.stop()
+        await server.stop()
+
+    asyncio.run(never_start())
+
+
+def test_what_fails_inside_the_block_is_raised_and_the_server_is_gone() -> None:
+    urls: list[str] = []
+
+    def fail() -> None:
+        with in_thread(lambda: serving(hello)) as url:
+            urls.append(url)
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        fail()
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(urls[0])
+
+
+def test_an_error_body_serves_old_and_new_apis() -> None:
+    old = google_error(412, "no", reason="conditionNotMet")
+    assert old.body == (
+        b'{"error":{"code":412,"message":"no","errors":[{"message":"no","domain":"global","reason":"conditionNotMet"}]}}'
+    )
+    new = google_error(404, "gone", status="NOT_FOUND")
+    assert new.body == b'{"error":{"code":404,"message":"gone","status":"NOT_FOUND"}}'

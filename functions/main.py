@@ -1,0 +1,113 @@
+"""The Cloud Functions' entry points: an envelope in, a flow called, and acknowledge or retry decided once.
+
+Run one locally with
+functions-framework --target on_request_uploaded --source functions/main.py --signature-type cloudevent
+"""
+
+import functools
+import os
+import traceback
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+
+import functions_framework
+from cloudevents.http import CloudEvent
+
+from orchestrator import log
+from orchestrator.core.envelope import Envelope, pubsub_message, time_or
+from orchestrator.core.errors import TrainmasterError
+from orchestrator.core.launch.event import Ignored, message_in, upload_in
+from orchestrator.core.settle.entry import hint_in
+from orchestrator.flow.launch import launch
+from orchestrator.flow.services import Happened
+from orchestrator.flow.settle import settle_hint
+from orchestrator.flow.sweep import sweep
+from orchestrator.settings import settings_from
+from orchestrator.wiring import Wiring
+
+
+@functools.cache
+def _wiring() -> Wiring:
+    return Wiring(settings_from(os.environ))
+
+
+@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
+def on_request_uploaded(event: CloudEvent) -> None:
+    """A file arrived in the inbox."""
+    _handle("on_request_uploaded", event, _uploaded)
+
+
+@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
+def on_request_published(event: CloudEvent) -> None:
+    """A request came as a message."""
+    _handle("on_request_published", event, _published)
+
+
+@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
+def on_job_log(event: CloudEvent) -> None:
+    """The sink delivered a log entry of a job."""
+    _handle("on_job_log", event, _logged)
+
+
+@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
+def on_tick(event: CloudEvent) -> None:
+    """The schedule asks for a sweep."""
+    _handle("on_tick", event, lambda _: sweep(_wiring().services()))
+
+
+def _uploaded(envelope: Envelope) -> Iterable[Happened]:
+    arrival = upload_in(envelope, _wiring().settings.inbox_bucket)
+    if isinstance(arrival, Ignored):
+        return [Happened(message=f"ignored: {arrival.reason}")]
+    return [launch(_wiring().services(), arrival)]
+
+
+def _published(envelope: Envelope) -> Iterable[Happened]:
+    return [launch(_wiring().services(), message_in(envelope))]
+
+
+def _logged(envelope: Envelope) -> Iterable[Happened]:
+    hint = hint_in(pubsub_message(envelope))
+    if hint is None:
+        return [Happened(message="ignored: the entry is about no training job")]
+    return [settle_hint(_wiring().services(), hint)]
+
+
+def _handle(entry_point: str, event: CloudEvent, flow: Callable[[Envelope], Iterable[Happened]]) -> None:
+    """Return to acknowledge the event, raise to have it delivered again: the error's own `retryable` says which.
+
+    An error that nobody named is raised too: it is a mistake in this program, and the event must not be lost.
+    """
+    envelope = _envelope(event)
+    try:
+        for happened in flow(envelope):
+            log.line(
+                happened.severity,
+                happened.message,
+                run_id=happened.run_id,
+                entry_point=entry_point,
+                event_id=envelope.id,
+            )
+    except TrainmasterError as error:
+        severity = "WARNING" if error.retryable else "ERROR"
+        kind = type(error).__name__
+        log.line(severity, str(error), error=kind, entry_point=entry_point, event_id=envelope.id)
+        if error.retryable:
+            raise
+    except Exception:
+        log.line("CRITICAL", traceback.format_exc(), entry_point=entry_point, event_id=envelope.id)
+        raise
+
+
+def _envelope(event: CloudEvent) -> Envelope:
+    attributes = event.get_attributes()
+    received_at = datetime.now(UTC)
+    return Envelope(
+        id=str(attributes["id"]),
+        type=str(attributes["type"]),
+        source=str(attributes["source"]),
+        subject=str(attributes.get("subject") or ""),
+        time=time_or(attributes.get("time"), received_at),
+        received_at=received_at,
+        data=event.get_data(),
+    )

@@ -1,0 +1,174 @@
+"""The ports without any service: for tests and simulations, safe to use from many threads at once."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from orchestrator.adapters.objects import Listed, Stored
+from orchestrator.core.errors import GenerationMoved, JobNotFound, ObjectGone
+from orchestrator.core.launch.submission import Submission
+from orchestrator.core.names import RUN_LABEL, custom_job_name, object_uri
+from orchestrator.core.run import Job, JobState, Problem
+from orchestrator.ports import Clock, Notice
+
+
+class ManualClock:
+    """A clock that stands still until it is told to move."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+
+    def now(self) -> datetime:
+        return self._now
+
+    def advance(self, by: timedelta) -> None:
+        self._now += by
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Object:
+    content: bytes
+    generation: int
+    created_at: datetime
+    metadata: Mapping[str, str]
+
+
+class MemoryObjects:
+    """Buckets in memory, with Cloud Storage's generations and preconditions; overwritten ones are gone."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._objects: dict[tuple[str, str], _Object] = {}
+        self._generation = 0
+
+    def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
+        with self._lock:
+            found = self._objects.get((bucket, name))
+        if found is None or generation not in (None, found.generation):
+            raise ObjectGone(object_uri(bucket, name), generation)
+        return Stored(content=found.content, generation=found.generation)
+
+    def write(
+        self,
+        bucket: str,
+        name: str,
+        content: bytes,
+        *,
+        if_generation: int | None,
+        metadata: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> int:
+        with self._lock:
+            found = self._objects.get((bucket, name))
+            if if_generation is not None and if_generation != (found.generation if found else 0):
+                raise GenerationMoved(object_uri(bucket, name), if_generation)
+            self._generation += 1
+            self._objects[bucket, name] = _Object(
+                content=content,
+                generation=self._generation,
+                created_at=self._clock.now(),
+                metadata={**(metadata or {}), "content_type": content_type},
+            )
+            return self._generation
+
+    def delete(self, bucket: str, name: str) -> None:
+        with self._lock:
+            self._objects.pop((bucket, name), None)
+
+    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
+        with self._lock:
+            found = sorted(
+                (name, stored)
+                for (held_in, name), stored in self._objects.items()
+                if held_in == bucket and name.startswith(prefix)
+            )
+        for name, stored in found:
+            yield Listed(name=name, size_bytes=len(stored.content), created_at=stored.created_at)
+
+    def metadata(self, bucket: str, name: str) -> Mapping[str, str]:
+        """The object's custom metadata and its content type.
+
+        Raises:
+            KeyError: there is no such object.
+        """
+        with self._lock:
+            return self._objects[bucket, name].metadata
+
+
+class MemoryJobs:
+    """Jobs that stand still until `become` moves them."""
+
+    def __init__(self, clock: Clock, *, project: str, region: str) -> None:
+        self._clock = clock
+        self._project = project
+        self._region = region
+        self._lock = threading.Lock()
+        self._jobs: dict[str, Job] = {}
+
+    def submit(self, submission: Submission) -> Job:
+        body: Mapping[str, Any] = submission.custom_job
+        with self._lock:
+            job = Job(
+                name=self.name_of(str(1000 + len(self._jobs))),
+                state=JobState.PENDING,
+                display_name=body["displayName"],
+                labels=body["labels"],
+                output_uri=body["jobSpec"]["baseOutputDirectory"]["outputUriPrefix"],
+                create_time=self._clock.now(),
+            )
+            self._jobs[job.name] = job
+        return job
+
+    def of_run(self, run_id: str) -> Sequence[Job]:
+        with self._lock:
+            return [job for job in self._jobs.values() if job.labels.get(RUN_LABEL) == run_id]
+
+    def read(self, job_name: str) -> Job:
+        with self._lock:
+            if job_name not in self._jobs:
+                raise JobNotFound(job_name)
+            return self._jobs[job_name]
+
+    def name_of(self, job_id: str) -> str:
+        return custom_job_name(self._project, self._region, job_id)
+
+    def become(self, job_name: str, state: JobState, *, error: Problem | None = None) -> Job:
+        """Move the job, and set the times that the service would set.
+
+        Raises:
+            JobNotFound: there is none of that name.
+        """
+        job, now = self.read(job_name), self._clock.now()
+        went_on = state not in (JobState.QUEUED, JobState.PENDING)
+        ended = state in (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
+        moved = replace(
+            job,
+            state=state,
+            error=error,
+            start_time=job.start_time or (now if went_on else None),
+            end_time=now if ended else None,
+        )
+        with self._lock:
+            self._jobs[job_name] = moved
+        return moved
+
+    def remove(self, job_name: str) -> None:
+        with self._lock:
+            del self._jobs[job_name]
+
+    def all(self) -> Sequence[Job]:
+        with self._lock:
+            return list(self._jobs.values())
+
+
+@dataclass
+class MemoryNotices:
+    """Keeps what was published, in order."""
+
+    published: list[Notice] = field(default_factory=list)
+
+    def publish(self, notice: Notice) -> None:
+        self.published.append(notice)

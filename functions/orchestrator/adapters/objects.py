@@ -1,0 +1,65 @@
+"""What the stores are built on: objects with generations, as Cloud Storage keeps them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """An object's content and the generation it was read at."""
+
+    content: bytes
+    generation: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """An object as a listing shows it."""
+
+    name: str
+    size_bytes: int
+    created_at: datetime
+
+
+class Objects(Protocol):
+    """Objects by bucket and name. Reads and listings see every write that was answered before them.
+
+    Source: https://cloud.google.com/storage/docs/consistency
+    """
+
+    def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
+        """The live object, or the given generation if it is the live one still.
+
+        Raises:
+            ObjectGone: there is none.
+        """
+        ...
+
+    def write(
+        self,
+        bucket: str,
+        name: str,
+        content: bytes,
+        *,
+        if_generation: int | None,
+        metadata: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> int:
+        """The generation of the object now written.
+
+        `if_generation` 0 writes only where no object is, None whatever is there.
+
+        Raises:
+            GenerationMoved: the live object has another generation than `if_generation`.
+        """
+        ...
+
+    def delete(self, bucket: str, name: str) -> None:
+        """Remove the object; one that is not there counts as removed."""
+        ...
+
+    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
+        """The objects whose names begin with the prefix, by name."""
+        ...

@@ -1,0 +1,70 @@
+"""Notices over Pub/Sub, through google-cloud-pubsub. PUBSUB_EMULATOR_HOST is the client's own variable."""
+
+import json
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from orchestrator.core.codec import encoded_time
+from orchestrator.core.errors import ServiceFailed
+from orchestrator.ports import Notice
+
+if TYPE_CHECKING:
+    from google.cloud.pubsub_v1 import PublisherClient
+
+SERVICE = "Pub/Sub"
+TIMEOUT_S = 20.0
+NOTICE_TYPE = "trainmaster.run.ended.v1"
+
+
+class PubsubNotices:
+    """One topic for every notice, each a CloudEvent in structured JSON form.
+
+    Source: https://github.com/cloudevents/spec/blob/main/cloudevents/bindings/google-cloud-pubsub-protocol-binding.md
+    """
+
+    def __init__(self, *, project: str, topic: str, source: str) -> None:
+        self._topic_name = f"projects/{project}/topics/{topic}"
+        self._source = source
+
+    @cached_property
+    def _client(self) -> "PublisherClient":
+        from google.cloud.pubsub_v1 import PublisherClient
+
+        return PublisherClient()
+
+    def publish(self, notice: Notice) -> None:
+        """Publish, and wait for the service's answer.
+
+        Raises:
+            ServiceFailed: there was none, or it was an error.
+        """
+        # Imported late: most events end no run, and this client takes the longest of all to load.
+        from google.api_core.exceptions import GoogleAPIError
+        from google.auth.exceptions import GoogleAuthError
+
+        try:
+            self._client.publish(
+                self._topic_name,
+                json.dumps(cloud_event(notice, self._source)).encode(),
+                **{"content-type": "application/cloudevents+json; charset=utf-8"},
+                run_id=notice.run_id,
+                state=str(notice.data["state"]),
+            ).result(timeout=TIMEOUT_S)
+        except (GoogleAPIError, GoogleAuthError, TimeoutError) as error:
+            raise ServiceFailed(
+                SERVICE, f"publish to {self._topic_name}", f"{type(error).__name__}: {error}"
+            ) from error
+
+
+def cloud_event(notice: Notice, source: str) -> dict[str, object]:
+    """The notice as CloudEvents 1.0 has it."""
+    return {
+        "specversion": "1.0",
+        "id": notice.id,
+        "source": source,
+        "type": NOTICE_TYPE,
+        "subject": notice.run_id,
+        "time": encoded_time(notice.time),
+        "datacontenttype": "application/json",
+        "data": dict(notice.data),
+    }

@@ -1,0 +1,181 @@
+"""Ledger, inbox and models over any object store: which object holds what, and under which precondition.
+
+The record is the only thing two attempts may fight over; it changes by compare-and-set on its generation.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from orchestrator.adapters.objects import Objects
+from orchestrator.core.codec import decoded, encoded
+from orchestrator.core.errors import GenerationMoved, ObjectGone, RecordDamaged, RecordExists, RecordMoved
+from orchestrator.core.names import (
+    ACTIVE_PREFIX,
+    marker_object,
+    object_uri,
+    record_object,
+    report_object,
+    run_id_of_marker,
+    split_object_uri,
+    status_object,
+)
+from orchestrator.core.run import PROGRESS, RunRecord, RunState
+from orchestrator.core.settle.outcome import MANIFEST_NAME, MAX_MANIFEST_BYTES, FileSize, ModelDirectory
+from orchestrator.ports import DropStatus, Held, Marker
+
+STATUS_RACES_MAX = 10
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+class StoredLedger:
+    """The ledger bucket. See `orchestrator.ports.Ledger` for what each verb promises."""
+
+    def __init__(self, objects: Objects, bucket: str) -> None:
+        self._objects = objects
+        self._bucket = bucket
+
+    def find(self, run_id: str) -> Held | None:
+        name = record_object(run_id)
+        try:
+            stored = self._objects.read(self._bucket, name)
+        except ObjectGone:
+            return None
+        try:
+            record = decoded(RunRecord, json.loads(stored.content))
+        except ValueError as error:
+            raise RecordDamaged(object_uri(self._bucket, name), str(error)) from error
+        return Held(record=record, version=stored.generation)
+
+    def create(self, record: RunRecord) -> Held:
+        try:
+            return self._put(record, 0)
+        except GenerationMoved as moved:
+            raise RecordExists(record.run_id) from moved
+
+    def replace(self, held: Held, record: RunRecord) -> Held:
+        try:
+            return self._put(record, held.version)
+        except GenerationMoved as moved:
+            raise RecordMoved(record.run_id) from moved
+
+    def _put(self, record: RunRecord, version: int) -> Held:
+        name, content = record_object(record.run_id), _json(encoded(record))
+        try:
+            written = self._objects.write(
+                self._bucket, name, content, if_generation=version, metadata=_metadata(record)
+            )
+        except GenerationMoved:
+            # A client that repeats a write whose answer was lost is told that the object has moved: by
+            # itself. No two attempts write the same bytes, for each puts its own random text in.
+            stored = self._read_or_none(name)
+            if stored is None or stored[0] != content:
+                raise
+            written = stored[1]
+        return Held(record=record, version=written)
+
+    def _read_or_none(self, name: str) -> tuple[bytes, int] | None:
+        try:
+            stored = self._objects.read(self._bucket, name)
+        except ObjectGone:
+            return None
+        return stored.content, stored.generation
+
+    def mark_active(self, run_id: str) -> None:
+        self._objects.write(
+            self._bucket, marker_object(run_id), b"", if_generation=None, content_type="text/plain"
+        )
+
+    def unmark(self, run_id: str) -> None:
+        self._objects.delete(self._bucket, marker_object(run_id))
+
+    def active(self) -> Iterator[Marker]:
+        for listed in self._objects.listing(self._bucket, ACTIVE_PREFIX):
+            yield Marker(run_id=run_id_of_marker(listed.name), created_at=listed.created_at)
+
+    def tell_status(self, status: DropStatus) -> None:
+        name = status_object(status.dropped_name)
+        document = _json({"schema": "drop_status.v1", **_mapping(encoded(status))})
+        for _ in range(STATUS_RACES_MAX):
+            present = self._read_or_none(name)
+            if present is not None and _told(present[0]) >= _place(status.generation, status.state):
+                return
+            try:
+                self._objects.write(self._bucket, name, document, if_generation=present[1] if present else 0)
+            except GenerationMoved:
+                continue
+            return
+        raise GenerationMoved(object_uri(self._bucket, name), 0)
+
+    def report(self, run_id: str, report: Mapping[str, object]) -> str:
+        name = report_object(run_id)
+        self._objects.write(self._bucket, name, _json(report), if_generation=None)
+        return object_uri(self._bucket, name)
+
+    def record_uri(self, run_id: str) -> str:
+        return object_uri(self._bucket, record_object(run_id))
+
+
+def _mapping(value: object) -> dict[str, object]:
+    return dict(value) if isinstance(value, dict) else {}
+
+
+def _metadata(record: RunRecord) -> dict[str, str]:
+    """What a listing of the runs shows without opening them."""
+    fields = {
+        "state": record.state.value,
+        "model_name": record.model_name,
+        "model_uri": record.model.uri if record.model else None,
+    }
+    return {key: value for key, value in fields.items() if value}
+
+
+def _place(generation: int, state: RunState) -> tuple[int, int]:
+    return generation, PROGRESS[state]
+
+
+def _told(content: bytes) -> tuple[int, int]:
+    """The place of the status on record; whatever is no status comes before every place."""
+    try:
+        status = json.loads(content)
+        return _place(int(status["generation"]), RunState(status["state"]))
+    except (ValueError, KeyError, TypeError):
+        return (-1, -1)
+
+
+class StoredInbox:
+    """The inbox bucket, read only."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    def read(self, bucket: str, name: str, generation: int) -> bytes:
+        return self._objects.read(bucket, name, generation).content
+
+
+@dataclass(frozen=True)
+class StoredModels:
+    """Whatever buckets models are written to, read only."""
+
+    objects: Objects
+
+    def look(self, model_uri: str) -> ModelDirectory:
+        bucket, prefix = split_object_uri(model_uri)
+        listed = list(self.objects.listing(bucket, prefix))
+        files = tuple(FileSize(path=file.name[len(prefix) :], size_bytes=file.size_bytes) for file in listed)
+        manifest = next((file for file in files if file.path == MANIFEST_NAME), None)
+        content: bytes | None = None
+        if manifest is not None and manifest.size_bytes <= MAX_MANIFEST_BYTES:
+            content = self._manifest(bucket, prefix + MANIFEST_NAME)
+        return ModelDirectory(
+            uri=model_uri, files=tuple(file for file in files if file.path != MANIFEST_NAME), manifest=content
+        )
+
+    def _manifest(self, bucket: str, name: str) -> bytes | None:
+        try:
+            return self.objects.read(bucket, name).content
+        except ObjectGone:
+            return None

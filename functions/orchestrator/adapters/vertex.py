@@ -1,0 +1,158 @@
+"""Training jobs on Vertex AI, through the generated JobServiceClient over REST.
+
+`google.cloud.aiplatform`, the high-level package, is never imported: it takes twice the time and memory.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from orchestrator.core.codec import decoded_time
+from orchestrator.core.errors import (
+    JobNotFound,
+    ServiceFailed,
+    SubmissionDeferred,
+    SubmissionRefused,
+    SubmissionUnknown,
+    TrainmasterError,
+)
+from orchestrator.core.launch.submission import Submission
+from orchestrator.core.names import RUN_LABEL, custom_job_name, location_name
+from orchestrator.core.run import Job, JobState, Problem
+
+if TYPE_CHECKING:
+    from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
+    from google.cloud.aiplatform_v1.types import CustomJob
+
+SERVICE = "Vertex AI"
+TIMEOUT_S = 30.0
+DEFERRED = (429, 503)  # no quota or no capacity: nothing was created
+UNAUTHENTICATED = 401  # our own credentials failed: no fault of the request, and they may recover
+REQUEST_TIMEOUT = 408
+UNKNOWN_FROM = 500  # whatever else the server could not do, it may have done half
+_REST_PREFIX = re.compile(r"^(GET|POST) \S+: ")  # the client puts verb and URL before the service's message
+
+
+class VertexJobs:
+    """The jobs of one project and region. `endpoint` is None for Google Cloud, else an emulator's URL.
+
+    The library is imported by the first call.
+    """
+
+    def __init__(self, *, project: str, region: str, endpoint: str | None) -> None:
+        self._project = project
+        self._region = region
+        self._endpoint = endpoint
+
+    @cached_property
+    def _client(self) -> "JobServiceClient":
+        from google.auth.credentials import AnonymousCredentials
+        from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
+
+        return JobServiceClient(
+            transport="rest",
+            credentials=AnonymousCredentials() if self._endpoint else None,
+            client_options={
+                "api_endpoint": self._endpoint or f"https://{self._region}-aiplatform.googleapis.com"
+            },
+        )
+
+    def submit(self, submission: Submission) -> Job:
+        from google.cloud.aiplatform_v1.types import CustomJob
+
+        job = CustomJob.from_json(json.dumps(submission.custom_job))
+        try:
+            # No retry: the service has no request id, so a repeated call could create a second job.
+            created = self._client.create_custom_job(
+                parent=submission.parent, custom_job=job, timeout=TIMEOUT_S, retry=None
+            )
+        except Exception as error:  # translated or raised again, never swallowed
+            raise _submission_error(error) from error
+        return _job(created)
+
+    def of_run(self, run_id: str) -> Sequence[Job]:
+        request = {
+            "parent": location_name(self._project, self._region),
+            "filter": f"labels.{RUN_LABEL}={run_id}",
+        }
+        try:
+            found = [_job(job) for job in self._client.list_custom_jobs(request=request, timeout=TIMEOUT_S)]
+        except Exception as error:  # translated or raised again, never swallowed
+            _translate(error, f"list the jobs of {run_id}")
+        return sorted(found, key=lambda job: (job.create_time is None, job.create_time, job.name))
+
+    def read(self, job_name: str) -> Job:
+        from google.api_core.exceptions import NotFound
+
+        try:
+            return _job(self._client.get_custom_job(name=job_name, timeout=TIMEOUT_S))
+        except NotFound as error:
+            raise JobNotFound(job_name) from error
+        except Exception as error:  # translated or raised again, never swallowed
+            _translate(error, f"read {job_name}")
+
+    def name_of(self, job_id: str) -> str:
+        return custom_job_name(self._project, self._region, job_id)
+
+
+def _job(job: "CustomJob") -> Job:
+    return Job(
+        name=job.name,
+        state=JobState(job.state.name),
+        display_name=job.display_name,
+        labels=dict(job.labels),
+        output_uri=job.job_spec.base_output_directory.output_uri_prefix,
+        create_time=_time(job.create_time),
+        start_time=_time(job.start_time),
+        end_time=_time(job.end_time),
+        error=Problem(code=job.error.code, message=job.error.message) if job.error.message else None,
+    )
+
+
+def _time(moment: Any) -> datetime | None:  # Any: proto-plus's timestamps are untyped
+    return decoded_time(moment.rfc3339()) if moment else None
+
+
+def _message(error: Exception) -> str:
+    return _REST_PREFIX.sub("", str(getattr(error, "message", "") or error))
+
+
+def _submission_error(error: Exception) -> Exception:
+    """What the client's error means for a submission; the error itself where it is this program's mistake."""
+    from google.api_core.exceptions import GoogleAPICallError
+
+    if isinstance(error, GoogleAPICallError):
+        code = int(error.code or 0)
+        if code in DEFERRED:
+            return SubmissionDeferred(code, _message(error))
+        if code == UNAUTHENTICATED:
+            return ServiceFailed(SERVICE, "submit the job", _message(error))
+        if code in range(400, UNKNOWN_FROM) and code != REQUEST_TIMEOUT:
+            return SubmissionRefused(code, _message(error))
+        return SubmissionUnknown(_message(error))
+    if _is_transport(error):
+        return SubmissionUnknown(f"{type(error).__name__}: {error}")
+    return error
+
+
+def _is_transport(error: Exception) -> bool:
+    import requests
+    from google.api_core.exceptions import GoogleAPIError
+    from google.auth.exceptions import GoogleAuthError
+
+    kinds = (GoogleAPIError, GoogleAuthError, requests.RequestException, ConnectionError, TimeoutError)
+    return isinstance(error, kinds)
+
+
+def _translate(error: Exception, operation: str) -> NoReturn:
+    """Raise the library's error as ours, or as it is where it is a mistake in this program.
+
+    Raises:
+        ServiceFailed: the service did not do it.
+    """
+    if isinstance(error, TrainmasterError) or not _is_transport(error):
+        raise error
+    raise ServiceFailed(SERVICE, operation, f"{type(error).__name__}: {_message(error)}") from error

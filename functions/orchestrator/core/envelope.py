@@ -1,0 +1,68 @@
+"""What arrives: a CloudEvent with plain values, and the Pub/Sub message that one may carry."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from orchestrator.core.codec import decoded_time
+from orchestrator.core.errors import EventMalformed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Envelope:
+    """A CloudEvent. `time` is when the event happened, `received_at` when this delivery came."""
+
+    id: str
+    type: str
+    source: str
+    subject: str
+    time: datetime
+    received_at: datetime
+    data: object
+
+
+@dataclass(frozen=True, kw_only=True)
+class PubsubMessage:
+    """A Pub/Sub message; `data` is decoded."""
+
+    message_id: str
+    publish_time: datetime
+    attributes: Mapping[str, str]
+    data: bytes
+
+
+def pubsub_message(envelope: Envelope) -> PubsubMessage:
+    """The message inside the event; its id and time fall back on the event's own.
+
+    Source: https://cloud.google.com/eventarc/docs/cloudevents; both spellings of the keys occur.
+
+    Raises:
+        EventMalformed: the event holds no message, or its data is no base64.
+    """
+    message = envelope.data.get("message") if isinstance(envelope.data, Mapping) else None
+    if not isinstance(message, Mapping):
+        raise EventMalformed(f"event {envelope.id!r} of type {envelope.type!r} holds no Pub/Sub message")
+    attributes = message.get("attributes") or {}
+    if not isinstance(attributes, Mapping):
+        raise EventMalformed(f"the attributes of message {envelope.id!r} are no mapping")
+    try:
+        data = base64.b64decode(str(message.get("data") or ""), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise EventMalformed(f"the data of message {envelope.id!r} is no base64: {error}") from error
+    published = message.get("publishTime") or message.get("publish_time")
+    return PubsubMessage(
+        message_id=str(message.get("messageId") or message.get("message_id") or envelope.id),
+        publish_time=time_or(published, envelope.time),
+        attributes={str(key): str(value) for key, value in attributes.items()},
+        data=data,
+    )
+
+
+def time_or(text: object, otherwise: datetime) -> datetime:
+    """The RFC 3339 time in `text`, or `otherwise` when there is none."""
+    try:
+        return decoded_time(text) if isinstance(text, str) else otherwise
+    except ValueError:
+        return otherwise

@@ -1,0 +1,152 @@
+"""Every error the orchestrator names.
+
+    TrainmasterError
+    ├── SettingsIncomplete     retry    the deployment lacks environment variables
+    ├── PolicyInvalid          retry    the policy file is wrong
+    ├── EventMalformed         ack      an event that no redelivery can mend
+    ├── ServiceFailed          retry    a service did not answer, or answered that it could not
+    ├── ObjectGone             -        this generation of an object no longer exists
+    ├── GenerationMoved        retry    someone else wrote the object first
+    ├── RecordExists           -        the run is on record already; carries the record
+    ├── RecordMoved            retry    the record changed since it was read
+    ├── RecordDamaged          ack      the record's object holds something else than a record
+    ├── LeaseHeld              retry    another delivery of this event is submitting the job now
+    ├── LeaseTooShort          retry    too little of our own lease is left to submit safely
+    ├── SubmissionRefused      -        Vertex AI refuses the job for good; the run ends failed
+    ├── SubmissionDeferred     -        no room now; the run waits
+    ├── SubmissionUnknown      retry    nobody can say yet whether the job was created
+    ├── JobNotFound            -        Vertex AI knows no such job
+    └── JobUnfinished          retry    the log tells of an end which the job itself does not confirm yet
+
+`retry` and `ack` are what the entry point does when the error reaches it; `-` marks an error that the
+flow always handles itself (reaching the entry point all the same, it is retried).
+"""
+
+from datetime import datetime
+from typing import ClassVar
+
+
+class TrainmasterError(Exception):
+    """The root. `retryable` says whether delivering the same event again can help."""
+
+    retryable: ClassVar[bool] = True
+
+
+class SettingsIncomplete(TrainmasterError):
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__(
+            "The environment is incomplete:\n" + "\n".join(f"  {problem}" for problem in problems)
+        )
+        self.problems = problems
+
+
+class PolicyInvalid(TrainmasterError):
+    def __init__(self, source: str, faults: tuple[str, ...]) -> None:
+        super().__init__(
+            f"The policy {source} is not usable:\n" + "\n".join(f"  {fault}" for fault in faults)
+        )
+        self.source = source
+        self.faults = faults
+
+
+class EventMalformed(TrainmasterError):
+    retryable = False
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
+class ServiceFailed(TrainmasterError):
+    def __init__(self, service: str, operation: str, reason: str) -> None:
+        super().__init__(f"{service} could not {operation}: {reason}")
+        self.service = service
+        self.operation = operation
+        self.reason = reason
+
+
+class ObjectGone(TrainmasterError):
+    def __init__(self, uri: str, generation: int | None = None) -> None:
+        which = f" (generation {generation})" if generation is not None else ""
+        super().__init__(f"{uri}{which} does not exist")
+        self.uri = uri
+        self.generation = generation
+
+
+class GenerationMoved(TrainmasterError):
+    def __init__(self, uri: str, expected: int) -> None:
+        super().__init__(f"{uri} is no longer at generation {expected}")
+        self.uri = uri
+        self.expected = expected
+
+
+class RecordExists(TrainmasterError):
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"run {run_id} is on record already")
+        self.run_id = run_id
+
+
+class RecordMoved(TrainmasterError):
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"the record of run {run_id} changed since it was read")
+        self.run_id = run_id
+
+
+class RecordDamaged(TrainmasterError):
+    retryable = False
+
+    def __init__(self, uri: str, problem: str) -> None:
+        super().__init__(f"{uri} holds no run record: {problem}")
+        self.uri = uri
+        self.problem = problem
+
+
+class LeaseHeld(TrainmasterError):
+    def __init__(self, run_id: str, expires_at: datetime) -> None:
+        super().__init__(
+            f"run {run_id} is being submitted by another delivery until {expires_at:%H:%M:%S} UTC"
+        )
+        self.run_id = run_id
+        self.expires_at = expires_at
+
+
+class LeaseTooShort(TrainmasterError):
+    def __init__(self, run_id: str, left_s: float) -> None:
+        super().__init__(
+            f"only {left_s:.0f} s of the lease on run {run_id} are left, too few to submit its job"
+        )
+        self.run_id = run_id
+        self.left_s = left_s
+
+
+class SubmissionRefused(TrainmasterError):
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(f"Vertex AI refused the job ({code}): {reason}")
+        self.code = code
+        self.reason = reason
+
+
+class SubmissionDeferred(TrainmasterError):
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(f"Vertex AI has no room for the job now ({code}): {reason}")
+        self.code = code
+        self.reason = reason
+
+
+class SubmissionUnknown(TrainmasterError):
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"whether the job was created is not known: {reason}")
+        self.reason = reason
+
+
+class JobNotFound(TrainmasterError):
+    def __init__(self, job_name: str) -> None:
+        super().__init__(f"Vertex AI knows no {job_name}")
+        self.job_name = job_name
+
+
+class JobUnfinished(TrainmasterError):
+    def __init__(self, job_name: str, state: str) -> None:
+        super().__init__(f"the log tells of the end of {job_name}, which is still {state}")
+        self.job_name = job_name
+        self.state = state

@@ -1,0 +1,67 @@
+"""What is wrong with a document: every fault with its place, the value found, what is allowed, and the repair."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+FOUND_MAX_CHARS = 200
+PathPart = str | int
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Fault:
+    """One thing to correct.
+
+    `path` is a JSONPath from the document's root (`$.cluster.workers.machine`, `$.args[2]`).
+    `found` is the value as `repr` writes it, cut to FOUND_MAX_CHARS; empty where something is absent.
+    """
+
+    path: str
+    problem: str
+    found: str = ""
+    allowed: str = ""
+    repair: str = ""
+
+    def __str__(self) -> str:
+        parts = [f"{self.path}: {self.problem}"]
+        if self.found:
+            parts.append(f"found {self.found}")
+        if self.allowed:
+            parts.append(f"allowed: {self.allowed}")
+        if self.repair:
+            parts.append(self.repair)
+        return "; ".join(parts)
+
+
+def json_path(parts: Iterable[PathPart]) -> str:
+    """`$.cluster.workers[0]`; a key that is no plain word is quoted: `$.labels['a b']`."""
+    path = "$"
+    for part in parts:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif part.isidentifier():
+            path += f".{part}"
+        else:
+            path += f"[{part!r}]"
+    return path
+
+
+def shown(value: object) -> str:
+    """The value as a report quotes it: `repr`, which escapes control characters, cut to FOUND_MAX_CHARS."""
+    text = repr(value[: FOUND_MAX_CHARS + 1] if isinstance(value, str) else value)
+    return text if len(text) <= FOUND_MAX_CHARS else text[: FOUND_MAX_CHARS - 1] + "…"
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """`did you mean 'machine'?`, or nothing when no known word comes near."""
+    # Long words are no misspellings, and difflib's cost grows with the square of the length.
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6) if len(word) <= FOUND_MAX_CHARS else []
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+def listed(values: Iterable[object], most: int = 12) -> str:
+    """The values as a report lists them; a long list is cut and says how long it was."""
+    words = [str(value) for value in values]
+    if len(words) <= most:
+        return ", ".join(words)
+    return ", ".join(words[:most]) + f", … ({len(words)} in all)"

@@ -1,0 +1,103 @@
+"""2. A request, read and checked whole: either a sound one or everything that is wrong with it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.core.documents import Document, document_in
+from orchestrator.core.faults import Fault, shown
+from orchestrator.core.launch.spec import JobSpec, spec_from
+from orchestrator.core.policy import Policy, policy_faults
+from orchestrator.core.validation import schema_faults
+
+MAX_REQUEST_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """One way to write a request: how to know it, what it must look like, what it means."""
+
+    name: str
+    recognises: Callable[[Mapping[str, object]], bool]
+    schema_id: str
+    spec_from: Callable[[Mapping[str, Any]], JobSpec]
+
+
+OWN = Dialect(
+    name="trainmaster",
+    recognises=lambda _: True,
+    schema_id="training_request.v1",
+    spec_from=spec_from,
+)
+DIALECTS = (OWN,)
+"""Asked in this order; our own comes last and takes whatever no other knows as its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """What requests are held against: schemas by their id, the policy, and the region of this deployment."""
+
+    schemas: Mapping[str, Mapping[str, Any]]
+    policy: Policy
+    region: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A sound request: its document as written, and the job it describes."""
+
+    document: Mapping[str, Any]
+    spec: JobSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """A faulty request: every fault, sorted by path."""
+
+    faults: tuple[Fault, ...]
+
+
+def too_large(size_bytes: int) -> Refused | None:
+    """The refusal of a request by its size alone, before any of it is read."""
+    if size_bytes <= MAX_REQUEST_BYTES:
+        return None
+    fault = Fault(
+        path="$",
+        problem="the file is too large for a request",
+        found=f"{size_bytes} bytes",
+        allowed=f"at most {MAX_REQUEST_BYTES} bytes",
+        repair="put data where the trainer reads it, and name the place in args",
+    )
+    return Refused(faults=(fault,))
+
+
+def request_in(content: bytes, *, as_json: bool, rules: Rules) -> Request | Refused:
+    """The request in these bytes, or every fault of text, schema and policy at once."""
+    refusal = too_large(len(content))
+    if refusal is not None:
+        return refusal
+    read = document_in(content, as_json=as_json)
+    if read.value is None and read.faults:
+        return Refused(faults=read.faults)
+    if not isinstance(read.value, dict):
+        fault = Fault(path="$", problem="a request is a mapping of keys to values", found=shown(read.value))
+        return Refused(faults=(*read.faults, fault))
+    return _checked(read.value, read, rules)
+
+
+def _checked(value: dict[str, Any], read: Document, rules: Rules) -> Request | Refused:
+    dialect = dialect_of(value)
+    known = {fault.path for fault in read.faults}  # what the text spoiled, the schema need not report again
+    checked = [
+        *schema_faults(rules.schemas[dialect.schema_id], value, read.spelled),
+        *policy_faults(rules.policy, value, rules.region),
+    ]
+    faults = sorted({*read.faults, *(fault for fault in checked if fault.path not in known)})
+    if faults:
+        return Refused(faults=tuple(faults))
+    return Request(document=value, spec=dialect.spec_from(value))
+
+
+def dialect_of(document: Mapping[str, Any]) -> Dialect:
+    """The first dialect that knows the document."""
+    return next(dialect for dialect in DIALECTS if dialect.recognises(document))

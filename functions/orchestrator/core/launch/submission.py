@@ -1,0 +1,97 @@
+"""5. The request value that Vertex AI is sent: everything about a submission, to print and compare.
+
+Source: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orchestrator.core.launch.spec import Container, JobSpec, Scheduling, WorkerPool
+from orchestrator.core.names import MODEL_LABEL, RUN_LABEL, location_name, output_uri
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """Where runs are submitted, and where they write unless they say otherwise."""
+
+    project: str
+    region: str
+    models_bucket: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submission:
+    """`POST {parent}/customJobs` with this JSON body, its keys as the REST API spells them."""
+
+    run_id: str
+    parent: str
+    custom_job: Mapping[str, object]
+
+
+def output_uri_of(run_id: str, spec: JobSpec, target: Target) -> str:
+    """The run's own directory: PREFIX/MODEL_NAME/RUN_ID."""
+    prefix = spec.output_prefix_uri or f"gs://{target.models_bucket}"
+    return output_uri(prefix, spec.model_name, run_id)
+
+
+def submission_of(run_id: str, spec: JobSpec, target: Target) -> Submission:
+    """The one submission of this run; the same run and spec give the same value."""
+    job_spec: dict[str, object] = {
+        "workerPoolSpecs": [_pool(pool, spec.container) for pool in spec.cluster.pools],
+        "baseOutputDirectory": {"outputUriPrefix": output_uri_of(run_id, spec, target)},
+    }
+    optional = {
+        "scheduling": _scheduling(spec.scheduling),
+        "serviceAccount": spec.service_account,
+        "network": spec.network,
+        "tensorboard": spec.tensorboard,
+    }
+    job_spec |= {key: value for key, value in optional.items() if value}
+    return Submission(
+        run_id=run_id,
+        parent=location_name(target.project, target.region),
+        custom_job={
+            "displayName": run_id,
+            "jobSpec": job_spec,
+            "labels": {**spec.labels, RUN_LABEL: run_id, MODEL_LABEL: spec.model_name},
+        },
+    )
+
+
+def _pool(pool: WorkerPool | None, container: Container) -> dict[str, object]:
+    if pool is None:
+        return {}
+    machine: dict[str, object] = {"machineType": pool.machine}
+    if pool.accelerator:
+        machine |= {"acceleratorType": pool.accelerator.type, "acceleratorCount": pool.accelerator.count}
+    fields: dict[str, object] = {
+        "machineSpec": machine,
+        "replicaCount": str(pool.replicas),  # int64 travels as a string
+        "containerSpec": _container(container),
+    }
+    if pool.disk:
+        fields["diskSpec"] = {"bootDiskType": pool.disk.type, "bootDiskSizeGb": pool.disk.size_gb}
+    return fields
+
+
+def _container(container: Container) -> dict[str, object]:
+    fields: dict[str, object] = {"imageUri": container.image}
+    if container.command:
+        fields["command"] = list(container.command)
+    if container.args:
+        fields["args"] = list(container.args)
+    if container.env:
+        # In the request's own order: $(NAME) in a value stands for a variable before it.
+        fields["env"] = [{"name": name, "value": value} for name, value in container.env.items()]
+    return fields
+
+
+def _scheduling(scheduling: Scheduling) -> dict[str, object]:
+    fields: dict[str, object] = {}
+    if scheduling.timeout_s is not None:
+        fields["timeout"] = f"{scheduling.timeout_s}s"
+    if scheduling.restart_on_worker_restart:
+        fields["restartJobOnWorkerRestart"] = True
+    if scheduling.spot:
+        fields["strategy"] = "SPOT"
+    return fields

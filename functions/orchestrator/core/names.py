@@ -1,0 +1,136 @@
+"""Names are built and split here and nowhere else.
+
+`*_id` is one path component, `*_name` a full resource name, `*_uri` begins with a scheme.
+"""
+
+import hashlib
+import re
+from datetime import UTC, datetime
+
+LABEL_MAX_CHARS = 63
+HASH_CHARS = 10
+KEY_HASH_CHARS = 20
+OBJECT_NAME_MAX_BYTES = 1024  # https://cloud.google.com/storage/quotas
+TIME_FORMAT = "%Y%m%dt%H%M%S"
+
+REQUESTS_PREFIX = "requests/"
+REQUEST_SUFFIXES = (".yaml", ".yml", ".json")
+ACTIVE_PREFIX = "active/"
+
+RUN_LABEL = "trainmaster_run_id"
+MODEL_LABEL = "trainmaster_model"
+OWN_LABELS_PREFIX = "trainmaster_"
+
+_NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]+")
+_RUN_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_CUSTOM_JOB = re.compile(r"projects/[^/]+/locations/(?P<location>[^/]+)/customJobs/(?P<job_id>[^/]+)")
+
+
+def run_id_at(base: str, moment: datetime, identity: str) -> str:
+    """`<base>-<UTC time>-<hash>`: a legal label value, the same for the same event, sorting by time.
+
+    Args:
+        base: any text; what a label does not allow becomes `-`.
+        moment: when the event's cause happened, which a redelivery repeats.
+        identity: what makes the event that event and no other.
+    """
+    return f"{_base(base)}-{moment.astimezone(UTC):{TIME_FORMAT}}-{_hash(identity, HASH_CHARS)}"
+
+
+def run_id_of_key(base: str, identity: str) -> str:
+    """`<base>-key-<hash>`: without a time, for the same key may come in messages of different times."""
+    return f"{_base(base)}-key-{_hash(identity, KEY_HASH_CHARS)}"
+
+
+def _base(text: str) -> str:
+    room = LABEL_MAX_CHARS - len("-yyyymmddthhmmss-") - HASH_CHARS
+    legal = _NOT_IN_LABELS.sub("-", text.lower()).strip("-_")
+    if not legal[:1].isalpha():
+        legal = f"run-{legal}".rstrip("-")
+    return legal[:room].rstrip("-_")
+
+
+def _hash(identity: str, chars: int) -> str:
+    # surrogatepass: an object name may hold what is no legal UTF-8, and still has an identity.
+    return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:chars]
+
+
+def is_run_id(text: str) -> bool:
+    return _RUN_ID.fullmatch(text) is not None
+
+
+def is_request_object(object_name: str) -> bool:
+    """Whether the inbox takes an object of this name for a request."""
+    return object_name.startswith(REQUESTS_PREFIX) and object_name.lower().endswith(REQUEST_SUFFIXES)
+
+
+def stem(object_name: str) -> str:
+    """`requests/vision/cassava.yaml` -> `cassava`."""
+    return object_name.rpartition("/")[2].rpartition(".")[0]
+
+
+def record_object(run_id: str) -> str:
+    return f"runs/{run_id}.json"
+
+
+def report_object(run_id: str) -> str:
+    return f"rejected/{run_id}.json"
+
+
+def marker_object(run_id: str) -> str:
+    return f"{ACTIVE_PREFIX}{run_id}"
+
+
+def run_id_of_marker(object_name: str) -> str:
+    return object_name.removeprefix(ACTIVE_PREFIX)
+
+
+def status_object(dropped_name: str) -> str:
+    """`status/<the dropped object's whole name>.json`; a name too long for that ends in its hash instead."""
+    name = f"status/{dropped_name}.json"
+    if len(name.encode("utf-8", "surrogatepass")) <= OBJECT_NAME_MAX_BYTES:
+        return name
+    return f"status/long-name-{_hash(dropped_name, KEY_HASH_CHARS)}.json"
+
+
+def object_uri(bucket: str, object_name: str) -> str:
+    return f"gs://{bucket}/{object_name}"
+
+
+def split_object_uri(uri: str) -> tuple[str, str]:
+    """Bucket and object name (possibly empty) of a `gs://` URI.
+
+    Raises:
+        ValueError: the text is no `gs://` URI with a bucket.
+    """
+    bucket, _, name = uri.removeprefix("gs://").partition("/")
+    if not uri.startswith("gs://") or not bucket:
+        raise ValueError(f"{uri!r} is no gs://bucket/object URI")
+    return bucket, name
+
+
+def output_uri(prefix_uri: str, model_name: str, run_id: str) -> str:
+    """The run's own directory, its `baseOutputDirectory`; no trailing slash."""
+    return f"{prefix_uri.rstrip('/')}/{model_name}/{run_id}"
+
+
+def model_uri(run_output_uri: str) -> str:
+    """AIP_MODEL_DIR under this `baseOutputDirectory`, trailing slash included.
+
+    Source: https://cloud.google.com/vertex-ai/docs/training/code-requirements
+    """
+    return f"{run_output_uri}/model/"
+
+
+def location_name(project: str, region: str) -> str:
+    return f"projects/{project}/locations/{region}"
+
+
+def custom_job_name(project: str, region: str, job_id: str) -> str:
+    return f"{location_name(project, region)}/customJobs/{job_id}"
+
+
+def same_job(one_name: str, other_name: str) -> bool:
+    """Whether two names mean one job. The service answers with the project's number where we wrote its id."""
+    one, other = _CUSTOM_JOB.fullmatch(one_name), _CUSTOM_JOB.fullmatch(other_name)
+    return one is not None and other is not None and one.groups() == other.groups()

@@ -1,0 +1,286 @@
+"""The life of one run: its states, its record, and the moves between them.
+
+              an event
+                 │
+        faulty ┌─┴─┐ sound
+               ▼   ▼      no room           given up
+        rejected  reserved ───────▶ waiting ────────┐
+                   │  │  │  ◀┄┄┄┄┄┄┄┄ │ lease       │
+       taken over, │  │  │            │ taken       ▼
+     lease expired └▶─┘  ├────────────┼─────────▶ failed
+                         ▼            │ refused
+                     submitted ◀──────┘ job created, or found and adopted
+                         │
+                         ▼
+                      running
+                         │ the job's own state, read from the service
+         ┌───────────────┼────────────────┬ ┄ ┄ ┄ ┄ ┄ ┄ ┄ ┄ ┄ ┐
+         ▼               ▼                ▼                    ▼
+     succeeded        failed          cancelled    expired, partially_succeeded
+                                                   (the service's for other jobs)
+
+- reserved: the record exists, its lease says who may submit and until when.
+- waiting: the service had no room; the sweep tries again when `not_before` has passed.
+- Any state that has not ended may become an end at once: the job's end can be told before its
+  submission was written down.
+- An end is final.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from orchestrator.core.names import same_job
+
+
+class RunState(StrEnum):
+    RESERVED = "reserved"
+    WAITING = "waiting"
+    SUBMITTED = "submitted"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    PARTIALLY_SUCCEEDED = "partially_succeeded"
+    REJECTED = "rejected"
+
+
+ENDS = frozenset(
+    {
+        RunState.SUCCEEDED,
+        RunState.FAILED,
+        RunState.CANCELLED,
+        RunState.EXPIRED,
+        RunState.PARTIALLY_SUCCEEDED,
+        RunState.REJECTED,
+    }
+)
+_JOB_ENDS = ENDS - {RunState.REJECTED}
+LEGAL_MOVES: Mapping[RunState, frozenset[RunState]] = {
+    RunState.RESERVED: _JOB_ENDS | {RunState.WAITING, RunState.SUBMITTED, RunState.RUNNING},
+    RunState.WAITING: _JOB_ENDS | {RunState.SUBMITTED, RunState.RUNNING},
+    RunState.SUBMITTED: _JOB_ENDS | {RunState.RUNNING},
+    RunState.RUNNING: _JOB_ENDS,
+    **{end: frozenset() for end in ENDS},
+}
+PROGRESS: Mapping[RunState, int] = {
+    RunState.RESERVED: 0,
+    RunState.WAITING: 1,
+    RunState.SUBMITTED: 2,
+    RunState.RUNNING: 3,
+    **dict.fromkeys(ENDS, 4),
+}
+"""How far a run is; whatever is told of a run never goes back to a smaller number."""
+
+
+class JobState(StrEnum):
+    """Vertex AI's JobState, without its prefix.
+
+    Source: google.cloud.aiplatform.v1.JobState
+    """
+
+    UNSPECIFIED = "JOB_STATE_UNSPECIFIED"
+    QUEUED = "JOB_STATE_QUEUED"
+    PENDING = "JOB_STATE_PENDING"
+    RUNNING = "JOB_STATE_RUNNING"
+    SUCCEEDED = "JOB_STATE_SUCCEEDED"
+    FAILED = "JOB_STATE_FAILED"
+    CANCELLING = "JOB_STATE_CANCELLING"
+    CANCELLED = "JOB_STATE_CANCELLED"
+    PAUSED = "JOB_STATE_PAUSED"
+    EXPIRED = "JOB_STATE_EXPIRED"
+    UPDATING = "JOB_STATE_UPDATING"
+    PARTIALLY_SUCCEEDED = "JOB_STATE_PARTIALLY_SUCCEEDED"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Why a run failed, in the service's words or ours. `code` is a google.rpc.Code or HTTP status, 0 for ours."""
+
+    message: str
+    code: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A Vertex AI job as its service describes it."""
+
+    name: str
+    state: JobState
+    display_name: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    output_uri: str = ""
+    create_time: datetime | None = None
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    error: Problem | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedJob:
+    """What the record keeps of the job."""
+
+    name: str
+    state: JobState
+    create_time: datetime | None = None
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """What the run came from: an uploaded object (`uri`, `object_name`, `generation`) or a message (`message_id`)."""
+
+    kind: str
+    event_id: str
+    event_time: datetime
+    received_at: datetime
+    uri: str | None = None
+    object_name: str | None = None
+    generation: int | None = None
+    message_id: str | None = None
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """Until `expires_at`, only the attempt named here may submit the run's job."""
+
+    attempt: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """Why there is no job yet, how often it was tried, and when the next attempt is due."""
+
+    reason: str
+    attempts: int
+    not_before: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """The exported model. Without a manifest only its path is known."""
+
+    uri: str
+    manifest_uri: str | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    files: int | None = None
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One state of the history and when it was entered: by the job's own clock for submitted and running."""
+
+    state: RunState
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """Who told of the run's end: a log entry, or the sweep."""
+
+    by: str
+    insert_id: str | None = None
+    entry_time: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """The run's one object in the ledger: schemas/run_record.v1.schema.json."""
+
+    schema: str = "run_record.v1"
+    run_id: str
+    state: RunState
+    source: Source
+    attempt: str
+    updated_at: datetime
+    history: tuple[Step, ...]
+    model_name: str | None = None
+    request: Mapping[str, object] | None = None
+    output_uri: str | None = None
+    lease: Lease | None = None
+    waiting: Waiting | None = None
+    job: RecordedJob | None = None
+    model: Model | None = None
+    error: Problem | None = None
+    problems: tuple[str, ...] = ()
+    report_uri: str | None = None
+    told: Told | None = None
+    durations_s: Mapping[str, float] | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDS
+
+
+def moved(
+    record: RunRecord, state: RunState, *, entered_at: datetime, now: datetime, attempt: str
+) -> RunRecord:
+    """The record in another state, its lease given up.
+
+    Raises:
+        ValueError: the move is not legal; the caller asked for it without looking.
+    """
+    if state not in LEGAL_MOVES[record.state]:
+        raise ValueError(f"a run cannot go from {record.state} to {state}")
+    return replace(
+        record,
+        state=state,
+        attempt=attempt,
+        updated_at=now,
+        lease=None,
+        waiting=record.waiting if state is RunState.WAITING else None,
+        history=(*record.history, Step(state=state, at=entered_at)),
+    )
+
+
+def may_submit(record: RunRecord, now: datetime) -> bool:
+    """Whether somebody other than the lease's holder may take the run over."""
+    if record.state is RunState.WAITING and record.waiting is not None and now < record.waiting.not_before:
+        return False
+    return record.lease is None or record.lease.expires_at <= now
+
+
+def taken_over(record: RunRecord, *, attempt: str, now: datetime, lease: timedelta) -> RunRecord:
+    """The record with the lease in the hands of `attempt`; its state stays."""
+    return replace(
+        record, attempt=attempt, updated_at=now, lease=Lease(attempt=attempt, expires_at=now + lease)
+    )
+
+
+def job_of_run(record: RunRecord, job: Job, run_label: str) -> bool:
+    """Whether `job` is this run's: labelled with it, and either the one on record or of the shape we submit.
+
+    A label alone proves nothing: whoever may create jobs can write any label.
+    """
+    if job.labels.get(run_label) != record.run_id:
+        return False
+    if record.job is not None:
+        return same_job(record.job.name, job.name)
+    return job.display_name == record.run_id and job.output_uri == record.output_uri
+
+
+def with_job(record: RunRecord, job: Job, *, now: datetime, attempt: str) -> RunRecord:
+    """The record with what the service says of the job, and every step that its times prove.
+
+    The steps' times are the job's, so that the record is the same in whatever order things were told.
+    """
+    recorded = RecordedJob(
+        name=record.job.name if record.job else job.name,
+        state=job.state,
+        create_time=job.create_time,
+        start_time=job.start_time,
+        end_time=job.end_time,
+    )
+    known = replace(record, job=recorded, attempt=attempt, updated_at=now)
+    for state, entered_at in ((RunState.SUBMITTED, job.create_time), (RunState.RUNNING, job.start_time)):
+        if entered_at is not None and PROGRESS[state] > PROGRESS[known.state]:
+            known = moved(known, state, entered_at=entered_at, now=now, attempt=attempt)
+    if known.state in (RunState.RESERVED, RunState.WAITING):
+        known = moved(known, RunState.SUBMITTED, entered_at=now, now=now, attempt=attempt)
+    return known

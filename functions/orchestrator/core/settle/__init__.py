@@ -1,0 +1,1 @@
+"""From a log entry to the run's end: entry -> outcome -> record."""

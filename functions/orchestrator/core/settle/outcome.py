@@ -1,0 +1,136 @@
+"""7. What the job's own state, and what lies in its model directory, mean for the run."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from orchestrator.core.faults import listed
+from orchestrator.core.run import Job, JobState, Model, Problem, RunState
+from orchestrator.core.validation import schema_faults
+
+MANIFEST_NAME = "export.json"
+SAVED_MODEL_NAMES = ("saved_model.pb", "saved_model.pbtxt")
+MAX_MANIFEST_BYTES = 4 * 1024 * 1024
+ERROR_DELAY = timedelta(seconds=90)
+"""A failed job's `error` appears up to about a minute after its end.
+
+Source: https://cloud.google.com/vertex-ai/docs/training/understanding-training-service
+"""
+
+END_OF: Mapping[JobState, RunState] = {
+    JobState.SUCCEEDED: RunState.SUCCEEDED,
+    JobState.FAILED: RunState.FAILED,
+    JobState.CANCELLED: RunState.CANCELLED,
+    JobState.EXPIRED: RunState.EXPIRED,
+    JobState.PARTIALLY_SUCCEEDED: RunState.PARTIALLY_SUCCEEDED,
+}
+"""The ends; a job in any other state goes on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSize:
+    """One file of the model directory, its path relative to it."""
+
+    path: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelDirectory:
+    """What lies under AIP_MODEL_DIR; `manifest` is the content of export.json where there is one."""
+
+    uri: str
+    files: tuple[FileSize, ...]
+    manifest: bytes | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How the run ended: its end, its model, its error, and what a person should know besides."""
+
+    state: RunState
+    model: Model | None = None
+    error: Problem | None = None
+    problems: tuple[str, ...] = ()
+
+
+def error_still_due(job: Job, now: datetime) -> bool:
+    """Whether a failed job's reason may yet appear."""
+    if job.state is not JobState.FAILED or job.error is not None or job.end_time is None:
+        return False
+    return now - job.end_time < ERROR_DELAY
+
+
+def outcome_of(
+    job: Job, directory: ModelDirectory | None, export_schema: Mapping[str, Any]
+) -> Outcome | None:
+    """The outcome; None while the job goes on. Only a succeeded job's directory is looked at."""
+    state = END_OF.get(job.state)
+    if state is None:
+        return None
+    if state is RunState.SUCCEEDED and directory is not None:
+        model, problems = model_in(directory, export_schema)
+        return Outcome(state=state, model=model, problems=problems)
+    if state is RunState.FAILED and job.error is None:
+        error = Problem(message="Vertex AI gives no reason; the job's log may.")
+        return Outcome(state=state, error=error)
+    return Outcome(state=state, error=job.error)
+
+
+def model_in(
+    directory: ModelDirectory, export_schema: Mapping[str, Any]
+) -> tuple[Model | None, tuple[str, ...]]:
+    """The model in the directory, and what is wrong with it in plain words."""
+    sizes = {file.path: file.size_bytes for file in directory.files}
+    whole = Model(uri=directory.uri, files=len(sizes), size_bytes=sum(sizes.values()))
+    saved = any(name in sizes for name in SAVED_MODEL_NAMES)
+    if directory.manifest is not None:
+        problems = manifest_problems(directory.manifest, directory.uri, sizes, export_schema)
+        if not problems:
+            return _model_of(directory.manifest, directory.uri), ()
+        told = tuple(f"{MANIFEST_NAME} is not believed: {problem}" for problem in problems)
+        return (whole if saved else None), told
+    if saved:
+        return whole, (f"no {MANIFEST_NAME} was found beside the model, so its metrics are not known",)
+    return None, (f"no model was found under {directory.uri}; the trainer must write to AIP_MODEL_DIR",)
+
+
+def manifest_problems(
+    content: bytes, uri: str, sizes: Mapping[str, int], export_schema: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Why the manifest does not describe what lies in the directory; empty when it does."""
+    try:
+        manifest = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        return (f"it is no JSON: {error}",)
+    faults = schema_faults(export_schema, manifest)
+    if faults:
+        return tuple(str(fault) for fault in faults)
+    problems = []
+    if manifest["model_uri"] != uri:
+        problems.append(f"it describes {manifest['model_uri']!r}, not {uri}")
+    problems += _size_problems(manifest["files"], sizes)
+    return tuple(problems)
+
+
+def _size_problems(files: Sequence[Mapping[str, Any]], sizes: Mapping[str, int]) -> list[str]:
+    missing = [file["path"] for file in files if file["path"] not in sizes]
+    differing = [
+        f"{file['path']} has {sizes[file['path']]} bytes, not {file['size_bytes']}"
+        for file in files
+        if sizes.get(file["path"], file["size_bytes"]) != file["size_bytes"]
+    ]
+    return ([f"files are missing: {listed(missing)}"] if missing else []) + differing
+
+
+def _model_of(manifest: bytes, uri: str) -> Model:
+    document = json.loads(manifest)
+    return Model(
+        uri=uri,
+        manifest_uri=uri + MANIFEST_NAME,
+        metrics={name: float(value) for name, value in sorted(document["metrics"].items())},
+        files=len(document["files"]),
+        size_bytes=sum(file["size_bytes"] for file in document["files"]),
+    )

@@ -1,0 +1,1 @@
+"""The order of core calls and port calls: launch, settle, sweep."""

@@ -1,0 +1,242 @@
+"""A request becomes a job, effectively once.
+
+The order of writes, and what a crash between two of them leaves:
+
+    marker    the sweep will look; without a record it finds nothing and the event comes again
+    record    reserved, with a lease: until it expires nobody else submits
+    job       there is one, unrecorded: whoever takes the lease over finds it by its label
+    record    submitted: whoever comes now finds the job's name
+    status    the user can see it; the event is acknowledged after this
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from orchestrator.core.codec import encoded
+from orchestrator.core.errors import (
+    LeaseHeld,
+    LeaseTooShort,
+    ObjectGone,
+    RecordExists,
+    RecordMoved,
+    SubmissionDeferred,
+    SubmissionRefused,
+    SubmissionUnknown,
+)
+from orchestrator.core.faults import Fault
+from orchestrator.core.launch.event import Arrival
+from orchestrator.core.launch.request import Refused, Request, dialect_of, request_in, too_large
+from orchestrator.core.launch.spec import JobSpec
+from orchestrator.core.launch.submission import output_uri_of, submission_of
+from orchestrator.core.names import RUN_LABEL
+from orchestrator.core.run import (
+    Job,
+    Lease,
+    Problem,
+    RunRecord,
+    RunState,
+    Step,
+    Waiting,
+    job_of_run,
+    may_submit,
+    moved,
+    taken_over,
+    with_job,
+)
+from orchestrator.flow.services import Happened, Services
+from orchestrator.flow.telling import tell_status
+from orchestrator.ports import Held
+
+SUBMIT_NEEDS = timedelta(seconds=45)
+"""What must be left of the lease before a submission starts; longer than the adapter's time limit."""
+WAIT_FIRST = timedelta(seconds=30)
+WAIT_MOST = timedelta(minutes=10)
+
+
+def launch(services: Services, arrival: Arrival) -> Happened:
+    """The run that the arrival asks for, submitted, waiting, or rejected. Safe to repeat and to run at once.
+
+    Raises:
+        LeaseHeld, LeaseTooShort, RecordMoved, SubmissionUnknown: a later delivery must look again.
+    """
+    # Looking first costs a new event one read, and lets a duplicate go after two, without its request.
+    held = services.ledger.find(arrival.run_id)
+    if held is not None:
+        return resume(services, held)
+    request = _request(services, arrival)
+    services.ledger.mark_active(arrival.run_id)
+    if isinstance(request, Refused):
+        return _reject(services, arrival, request)
+    now = services.clock.now()
+    try:
+        held = services.ledger.create(_reserved(services, arrival, request, now))
+    except RecordExists:
+        return resume(services, _present(services, arrival.run_id))
+    return _submit(services, held, request.spec)
+
+
+def resume(services: Services, held: Held) -> Happened:
+    """Bring a run on record as far as it can go now.
+
+    Raises:
+        LeaseHeld: somebody else is at it.
+    """
+    record = held.record
+    if record.state not in (RunState.RESERVED, RunState.WAITING):
+        tell_status(services, record)
+        return Happened(message=f"the run is on record already, {record.state}", run_id=record.run_id)
+    now = services.clock.now()
+    if not may_submit(record, now):
+        if record.lease is not None and record.lease.expires_at > now:
+            raise LeaseHeld(record.run_id, record.lease.expires_at)
+        tell_status(services, record)
+        return Happened(message="the run waits for room", run_id=record.run_id)
+    held = services.ledger.replace(
+        held, taken_over(record, attempt=services.attempt, now=now, lease=services.lease)
+    )
+    job = _job_of(services, held.record)
+    if job is not None:
+        return _submitted(services, held, job, "a job of this run was found and adopted")
+    document = record.request or {}
+    return _submit(services, held, dialect_of(document).spec_from(document))
+
+
+def _request(services: Services, arrival: Arrival) -> Request | Refused:
+    content = arrival.content
+    if isinstance(content, bytes):
+        as_json = content.lstrip()[:1] == b"{"
+        return request_in(content, as_json=as_json, rules=services.rules())
+    refusal = too_large(content.size_bytes)
+    if refusal is not None:
+        return refusal
+    try:
+        read = services.inbox.read(content.bucket, content.name, content.generation)
+    except ObjectGone as gone:
+        fault = Fault(
+            path="$",
+            problem=f"{gone}: it was deleted or written over before it was read",
+            repair="a newer upload of the name is a request of its own; otherwise drop the file again",
+        )
+        return Refused(faults=(fault,))
+    return request_in(read, as_json=content.name.lower().endswith(".json"), rules=services.rules())
+
+
+def _reserved(services: Services, arrival: Arrival, request: Request, now: datetime) -> RunRecord:
+    return RunRecord(
+        run_id=arrival.run_id,
+        state=RunState.RESERVED,
+        source=arrival.source,
+        attempt=services.attempt,
+        updated_at=now,
+        history=(Step(state=RunState.RESERVED, at=now),),
+        model_name=request.spec.model_name,
+        request=request.document,
+        output_uri=output_uri_of(arrival.run_id, request.spec, services.target),
+        lease=Lease(attempt=services.attempt, expires_at=now + services.lease),
+    )
+
+
+def _reject(services: Services, arrival: Arrival, refused: Refused) -> Happened:
+    """The report, then the record, then the status.
+
+    The sweep tells the notice: the Pub/Sub client takes longer to import than all of this takes to do.
+    """
+    now = services.clock.now()
+    report_uri = services.ledger.report(
+        arrival.run_id,
+        {
+            "schema": "rejection_report.v1",
+            "run_id": arrival.run_id,
+            "source": encoded(arrival.source),
+            "faults": [encoded(fault) for fault in refused.faults],
+        },
+    )
+    record = RunRecord(
+        run_id=arrival.run_id,
+        state=RunState.REJECTED,
+        source=arrival.source,
+        attempt=services.attempt,
+        updated_at=now,
+        history=(Step(state=RunState.REJECTED, at=now),),
+        problems=tuple(str(fault) for fault in refused.faults),
+        report_uri=report_uri,
+    )
+    try:
+        services.ledger.create(record)
+    except RecordExists:
+        return resume(services, _present(services, arrival.run_id))
+    tell_status(services, record)
+    return Happened(
+        message=f"the request was rejected with {len(refused.faults)} faults",
+        run_id=arrival.run_id,
+        severity="WARNING",
+    )
+
+
+def _submit(services: Services, held: Held, spec: JobSpec) -> Happened:
+    record = held.record
+    left = (record.lease.expires_at if record.lease else services.clock.now()) - services.clock.now()
+    if left < SUBMIT_NEEDS:
+        raise LeaseTooShort(record.run_id, left.total_seconds())
+    try:
+        job = services.jobs.submit(submission_of(record.run_id, spec, services.target))
+    except SubmissionRefused as refusal:
+        return _failed(services, held, refusal)
+    except SubmissionDeferred as deferral:
+        return _wait(services, held, deferral)
+    except SubmissionUnknown:
+        found = _job_of(services, record)
+        if found is None:
+            # The service may show it a moment later: the lease keeps everybody off until it has.
+            raise
+        return _submitted(services, held, found, "the job was created, though its answer was lost")
+    return _submitted(services, held, job, "the job was submitted")
+
+
+def _job_of(services: Services, record: RunRecord) -> Job | None:
+    jobs = services.jobs.of_run(record.run_id)
+    return next((job for job in jobs if job_of_run(record, job, RUN_LABEL)), None)
+
+
+def _submitted(services: Services, held: Held, job: Job, what: str) -> Happened:
+    now = services.clock.now()
+    try:
+        held = services.ledger.replace(held, with_job(held.record, job, now=now, attempt=services.attempt))
+    except RecordMoved:
+        # The job's end may be on record before its submission; then that record stands.
+        held = _present(services, held.record.run_id)
+        if held.record.job is None:
+            raise
+    tell_status(services, held.record)
+    return Happened(message=f"{what}: {job.name}", run_id=held.record.run_id)
+
+
+def _failed(services: Services, held: Held, refusal: SubmissionRefused) -> Happened:
+    now = services.clock.now()
+    failed = moved(held.record, RunState.FAILED, entered_at=now, now=now, attempt=services.attempt)
+    problem = Problem(message=f"Vertex AI refused the job: {refusal.reason}", code=refusal.code)
+    held = services.ledger.replace(held, replace(failed, error=problem))
+    tell_status(services, held.record)
+    return Happened(message=str(refusal), run_id=held.record.run_id, severity="ERROR")
+
+
+def _wait(services: Services, held: Held, deferral: SubmissionDeferred) -> Happened:
+    """The run waits on record; the sweep tries again when it is due."""
+    now = services.clock.now()
+    attempts = held.record.waiting.attempts + 1 if held.record.waiting else 1
+    pause = min(WAIT_FIRST * 2 ** min(attempts - 1, 10), WAIT_MOST)
+    waiting = Waiting(reason=deferral.reason, attempts=attempts, not_before=now + pause)
+    record = held.record
+    if record.state is RunState.RESERVED:
+        record = moved(record, RunState.WAITING, entered_at=now, now=now, attempt=services.attempt)
+    record = replace(record, lease=None, waiting=waiting, updated_at=now, attempt=services.attempt)
+    held = services.ledger.replace(held, record)
+    tell_status(services, held.record)
+    return Happened(message=f"{deferral}; the run waits", run_id=record.run_id, severity="NOTICE")
+
+
+def _present(services: Services, run_id: str) -> Held:
+    held = services.ledger.find(run_id)
+    if held is None:
+        raise RecordMoved(run_id)
+    return held

@@ -1,0 +1,39 @@
+"""What every flow is given: the ports, and the deployment's values."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from orchestrator.core.launch.request import Rules
+from orchestrator.core.launch.submission import Target
+from orchestrator.ports import Clock, Inbox, Ledger, Models, Notices, TrainingJobs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """The ports, the deployment, and this delivery's own `attempt`: random text made at the rim.
+
+    `rules` and `export_schema` are read when first needed: a duplicate event needs neither.
+    """
+
+    ledger: Ledger
+    inbox: Inbox
+    models: Models
+    jobs: TrainingJobs
+    notices: Notices
+    clock: Clock
+    target: Target
+    lease: timedelta
+    rules: Callable[[], Rules]
+    export_schema: Callable[[], Mapping[str, Any]]
+    attempt: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Happened:
+    """One line for the log: what a flow did."""
+
+    message: str
+    run_id: str = ""
+    severity: str = "INFO"

@@ -1,0 +1,91 @@
+"""The end of a job becomes the end of its run. Whoever tells of it, only the job itself is believed."""
+
+from orchestrator.core.errors import JobNotFound, JobUnfinished, RecordMoved
+from orchestrator.core.names import RUN_LABEL, is_run_id, model_uri
+from orchestrator.core.run import Job, RunRecord, RunState, Told, job_of_run
+from orchestrator.core.settle.entry import JobHint
+from orchestrator.core.settle.outcome import END_OF, ModelDirectory, error_still_due, outcome_of
+from orchestrator.core.settle.record import seen_going_on, settled
+from orchestrator.flow.services import Happened, Services
+from orchestrator.flow.telling import tell_end, tell_status
+from orchestrator.ports import Held
+
+RACES_MAX = 5
+"""How often a record may change under us before the event is given back: each change is another's progress."""
+
+
+def settle_hint(services: Services, hint: JobHint) -> Happened:
+    """Act on a log entry, after asking the job itself. Safe to repeat, and in any order with a launch.
+
+    Raises:
+        JobUnfinished: the entry tells of an end that the service does not confirm yet.
+        RecordMoved: the record kept changing.
+    """
+    job_name = services.jobs.name_of(hint.job_id)
+    try:
+        job = services.jobs.read(job_name)
+    except JobNotFound:
+        return Happened(message=f"there is no {job_name}; a foreign log entry", severity="NOTICE")
+    run_id = job.labels.get(RUN_LABEL, "")
+    held = services.ledger.find(run_id) if is_run_id(run_id) else None
+    if held is None:
+        return Happened(message=f"{job_name} belongs to no run on record", severity="NOTICE")
+    told = Told(by="log", insert_id=hint.insert_id, entry_time=hint.entry_time)
+    happened = settle_job(services, held, job, told)
+    if hint.tells_end and job.state not in END_OF:
+        raise JobUnfinished(job_name, job.state)
+    return happened
+
+
+def settle_job(services: Services, held: Held, job: Job, told: Told) -> Happened:
+    """Bring the record up to the job.
+
+    Raises:
+        JobUnfinished: the job failed so lately that its reason is still to come.
+        RecordMoved: the record kept changing.
+    """
+    run_id = held.record.run_id
+    if not job_of_run(held.record, job, RUN_LABEL):
+        return Happened(
+            message=f"{job.name} claims this run and is not its job", run_id=run_id, severity="WARNING"
+        )
+    directory: ModelDirectory | None = None
+    for _ in range(RACES_MAX):
+        if held.record.ended:
+            return _already_ended(services, held.record)
+        if error_still_due(job, services.clock.now()):
+            raise JobUnfinished(job.name, "without a reason")
+        if END_OF.get(job.state) is RunState.SUCCEEDED and directory is None and held.record.output_uri:
+            directory = services.models.look(model_uri(held.record.output_uri))
+        try:
+            return _write(services, held, job, directory, told)
+        except RecordMoved:
+            held = services.ledger.find(run_id) or held
+    raise RecordMoved(run_id)
+
+
+def _write(
+    services: Services, held: Held, job: Job, directory: ModelDirectory | None, told: Told
+) -> Happened:
+    record, now = held.record, services.clock.now()
+    schema = services.export_schema() if directory is not None and directory.manifest is not None else {}
+    outcome = outcome_of(job, directory, schema)
+    if outcome is None:
+        progress = seen_going_on(record, job, now=now, attempt=services.attempt)
+        if progress is not None:
+            tell_status(services, services.ledger.replace(held, progress).record)
+        return Happened(message=f"the job goes on: {job.state}", run_id=record.run_id)
+    ended = settled(record, job, outcome, told=told, now=now, attempt=services.attempt)
+    services.ledger.replace(held, ended)
+    tell_end(services, ended)
+    where = f"; its model is {ended.model.uri}" if ended.model else ""
+    return Happened(message=f"the run {ended.state}{where}", run_id=record.run_id)
+
+
+def _already_ended(services: Services, record: RunRecord) -> Happened:
+    """A repeated event: the status is brought up, for that costs one read.
+
+    If the first one fell between record and notice, the sweep still owes the notice.
+    """
+    tell_status(services, record)
+    return Happened(message=f"the run had ended before: {record.state}", run_id=record.run_id)

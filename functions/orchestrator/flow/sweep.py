@@ -1,0 +1,70 @@
+"""What no event told: every marked run is looked at. The cost follows the number of active runs."""
+
+from datetime import timedelta
+
+from orchestrator.core.errors import JobNotFound, LeaseHeld, TrainmasterError
+from orchestrator.core.run import Problem, RunState, Told
+from orchestrator.core.settle.outcome import Outcome
+from orchestrator.core.settle.record import job_vanished
+from orchestrator.flow.launch import resume
+from orchestrator.flow.services import Happened, Services
+from orchestrator.flow.settle import settle_job
+from orchestrator.flow.telling import tell_end
+from orchestrator.ports import Held, Marker
+
+ORPHAN_AGE = timedelta(days=1)
+"""A marker without a record is kept this long: as long as the event that made it may be delivered again."""
+VANISHED_AGE = timedelta(minutes=10)
+"""A job not found this long after its submission was deleted, not merely not shown yet."""
+TOLD = Told(by="sweep")
+
+
+def sweep(services: Services) -> list[Happened]:
+    """Look at every marked run once. One run's failure is reported and keeps nobody else waiting."""
+    happened = []
+    for marker in services.ledger.active():
+        try:
+            done = _look_at(services, marker)
+        except LeaseHeld:
+            continue
+        except TrainmasterError as error:
+            happened.append(Happened(message=f"not swept: {error}", run_id=marker.run_id, severity="WARNING"))
+        else:
+            if done is not None:
+                happened.append(done)
+    return happened
+
+
+def _look_at(services: Services, marker: Marker) -> Happened | None:
+    held = services.ledger.find(marker.run_id)
+    if held is None:
+        if services.clock.now() - marker.created_at < ORPHAN_AGE:
+            return None
+        services.ledger.unmark(marker.run_id)
+        return Happened(message="a marker without a record was removed", run_id=marker.run_id)
+    record = held.record
+    if record.ended:
+        tell_end(services, record)
+        return Happened(message=f"the end was told: {record.state}", run_id=record.run_id)
+    if record.state in (RunState.RESERVED, RunState.WAITING):
+        return resume(services, held)
+    return _ask_job(services, held)
+
+
+def _ask_job(services: Services, held: Held) -> Happened:
+    record = held.record
+    job_name = record.job.name if record.job else ""
+    try:
+        job = services.jobs.read(job_name)
+    except JobNotFound:
+        now = services.clock.now()
+        if now - record.updated_at < VANISHED_AGE:
+            return Happened(message=f"{job_name} is not to be seen yet", run_id=record.run_id)
+        outcome = Outcome(
+            state=RunState.FAILED, error=Problem(message=f"{job_name} no longer exists; it was deleted")
+        )
+        ended = job_vanished(record, outcome, told=TOLD, now=now, attempt=services.attempt)
+        services.ledger.replace(held, ended)
+        tell_end(services, ended)
+        return Happened(message=str(outcome.error), run_id=record.run_id, severity="ERROR")
+    return settle_job(services, held, job, TOLD)

@@ -1,0 +1,173 @@
+"""What the flow needs of the world, in the flow's own words; every error a port may raise is named.
+
+Any of them may also raise ServiceFailed: the service did not answer, and a later delivery may fare better.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from orchestrator.core.launch.submission import Submission
+from orchestrator.core.run import Job, RunRecord, RunState
+from orchestrator.core.settle.outcome import ModelDirectory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """A record as it was read, and the version that a replacement must name."""
+
+    record: RunRecord
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marker:
+    """A run that has not ended, or whose notice is not out."""
+
+    run_id: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropStatus:
+    """Where the latest drop of one object name stands: schemas/drop_status.v1.schema.json."""
+
+    dropped_name: str
+    generation: int
+    run_id: str
+    state: RunState
+    updated_at: datetime
+    record_uri: str
+    report_uri: str | None = None
+    model_uri: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notice:
+    """A CloudEvent that tells of a run's end. The same run and state give the same `id`."""
+
+    id: str
+    run_id: str
+    time: datetime
+    data: Mapping[str, object]
+
+
+class Ledger(Protocol):
+    """The run records and what is kept beside them. Safe to use from several threads and processes at once."""
+
+    def find(self, run_id: str) -> Held | None:
+        """The record, or None when there is none.
+
+        Raises:
+            RecordDamaged: the object holds something else.
+        """
+        ...
+
+    def create(self, record: RunRecord) -> Held:
+        """The new record. An answer that was lost on its way, and then repeated, still counts as ours.
+
+        Raises:
+            RecordExists: another attempt wrote one first.
+        """
+        ...
+
+    def replace(self, held: Held, record: RunRecord) -> Held:
+        """The changed record, if it is still at `held.version`. As for `create`, a lost answer still counts.
+
+        Raises:
+            RecordMoved: another attempt changed it first.
+        """
+        ...
+
+    def mark_active(self, run_id: str) -> None:
+        """Put the run where the sweep looks. Safe to repeat."""
+        ...
+
+    def unmark(self, run_id: str) -> None:
+        """Take the run from where the sweep looks. Safe to repeat."""
+        ...
+
+    def active(self) -> Iterator[Marker]:
+        """Every marked run."""
+        ...
+
+    def tell_status(self, status: DropStatus) -> None:
+        """Write where the drop stands, unless something later is written there.
+
+        Later is a newer generation of the drop, or a state of the same one that is as far or farther.
+        Safe to repeat, in any order.
+        """
+        ...
+
+    def report(self, run_id: str, report: Mapping[str, object]) -> str:
+        """Keep the rejection report and give its URI. Safe to repeat."""
+        ...
+
+    def record_uri(self, run_id: str) -> str:
+        """Where the record lies."""
+        ...
+
+
+class Inbox(Protocol):
+    """What users dropped."""
+
+    def read(self, bucket: str, name: str, generation: int) -> bytes:
+        """The content of that very generation.
+
+        Raises:
+            ObjectGone: it was deleted or written over.
+        """
+        ...
+
+
+class Models(Protocol):
+    """What trainers left behind."""
+
+    def look(self, model_uri: str) -> ModelDirectory:
+        """The files under the `gs://…/` directory, and its manifest where there is one of decent size."""
+        ...
+
+
+class TrainingJobs(Protocol):
+    """Vertex AI's jobs, in one project and region."""
+
+    def submit(self, submission: Submission) -> Job:
+        """Create the job. Not idempotent: whoever repeats it gets a second job.
+
+        Raises:
+            SubmissionRefused: the service will never take it.
+            SubmissionDeferred: the service has no room now; no job was created.
+            SubmissionUnknown: there may be a job; look with `of_run` before trying again.
+        """
+        ...
+
+    def of_run(self, run_id: str) -> Sequence[Job]:
+        """The jobs labelled with the run, oldest first."""
+        ...
+
+    def read(self, job_name: str) -> Job:
+        """The job as it is now.
+
+        Raises:
+            JobNotFound: there is none of that name.
+        """
+        ...
+
+    def name_of(self, job_id: str) -> str:
+        """The full name of a job of this project and region."""
+        ...
+
+
+class Notices(Protocol):
+    """Where the ends of runs are told."""
+
+    def publish(self, notice: Notice) -> None:
+        """Tell it; returns once the service has it. Subscribers may see it more than once."""
+        ...
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """The time, aware, in UTC."""
+        ...

@@ -1,0 +1,89 @@
+"""Builds the adapters once, from one settings value. Nothing is imported or called before it is needed."""
+
+import json
+import secrets
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from orchestrator.adapters.clock import SystemClock
+from orchestrator.adapters.gcs import GcsObjects
+from orchestrator.adapters.pubsub import PubsubNotices
+from orchestrator.adapters.stored import StoredInbox, StoredLedger, StoredModels
+from orchestrator.adapters.vertex import VertexJobs
+from orchestrator.core.documents import document_in
+from orchestrator.core.errors import PolicyInvalid
+from orchestrator.core.launch.request import DIALECTS, Rules
+from orchestrator.core.launch.submission import Target
+from orchestrator.core.names import location_name
+from orchestrator.core.policy import Policy, policy_from
+from orchestrator.core.validation import schema_faults
+from orchestrator.flow.services import Services
+from orchestrator.settings import Settings
+
+
+class Wiring:
+    """One process's adapters."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._objects = GcsObjects(settings.project)
+        self._jobs = VertexJobs(
+            project=settings.project, region=settings.region, endpoint=settings.vertex_endpoint
+        )
+        self._notices = PubsubNotices(
+            project=settings.project,
+            topic=settings.notices_topic,
+            source=f"//trainmaster/{location_name(settings.project, settings.region)}",
+        )
+
+    def services(self) -> Services:
+        """The ports for one delivery, with an attempt of its own."""
+        settings = self.settings
+        return Services(
+            ledger=StoredLedger(self._objects, settings.ledger_bucket),
+            inbox=StoredInbox(self._objects),
+            models=StoredModels(self._objects),
+            jobs=self._jobs,
+            notices=self._notices,
+            clock=SystemClock(),
+            target=Target(
+                project=settings.project, region=settings.region, models_bucket=settings.models_bucket
+            ),
+            lease=settings.lease,
+            rules=lambda: self._rules,
+            export_schema=lambda: self._schema("model_export.v1"),
+            attempt=secrets.token_hex(8),
+        )
+
+    @cached_property
+    def _rules(self) -> Rules:
+        """What requests are held against.
+
+        Raises:
+            PolicyInvalid: the policy file cannot be used; events come again once it is mended.
+        """
+        schemas = {dialect.schema_id: self._schema(dialect.schema_id) for dialect in DIALECTS}
+        return Rules(schemas=schemas, policy=self._policy(), region=self.settings.region)
+
+    def _policy(self) -> Policy:
+        settings = self.settings
+        source = str(settings.policy_path)
+        names = {
+            "project": settings.project,
+            "region": settings.region,
+            "models_bucket": settings.models_bucket,
+        }
+        try:
+            read = document_in(settings.policy_path.read_bytes(), as_json=False)
+            faults = [*read.faults, *schema_faults(self._schema("policy.v1"), read.value, read.spelled)]
+            if faults:
+                raise PolicyInvalid(source, tuple(str(fault) for fault in faults))
+            return policy_from(read.value, names)
+        except (OSError, ValueError) as error:
+            raise PolicyInvalid(source, (str(error),)) from error
+
+    def _schema(self, schema_id: str) -> Mapping[str, Any]:
+        path = self.settings.schemas_dir / f"{schema_id}.schema.json"
+        schema: dict[str, Any] = json.loads(path.read_bytes())
+        return schema

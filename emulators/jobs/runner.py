@@ -123,7 +123,8 @@ class Run:
     async def _train_when_there_is_room(self) -> None:
         if self.job.state is JobState.CANCELLING:  # the stack ended while it was being cancelled
             raise _CancelledError("CANCELED")
-        self._count_attempt()
+        if self.job.state is JobState.RUNNING:
+            await self._recover()
         await self._log.service(lines.WAITING)
         places = len(self.job.replicas)
         await self._unless_cancelled(self._around.capacity.acquire(places))
@@ -134,12 +135,13 @@ class Run:
         finally:
             self._around.capacity.release(places)
 
-    def _count_attempt(self) -> None:
+    async def _recover(self) -> None:
         """A stack that ended under a running job is what an internal error is to the service."""
-        if self.job.state is JobState.RUNNING:
-            disabled = self.job.message.job_spec.scheduling.disable_retries
-            if disabled or self.job.attempts >= MAX_INTERNAL_ATTEMPTS:
-                raise _FailedError(INTERNAL_CODE, internal_error(self.job))
+        disabled = self.job.message.job_spec.scheduling.disable_retries
+        if disabled or self.job.attempts >= MAX_INTERNAL_ATTEMPTS:
+            await self._log.service(internal_error(self.job), "ERROR")
+            raise _FailedError(INTERNAL_CODE, internal_error(self.job))
+        await self._log.service(lines.INTERNAL_ERROR, "WARNING")
 
     async def _train(self) -> None:
         for text in (lines.PROVISIONING, lines.SETTING_UP):
@@ -158,7 +160,9 @@ class Run:
         finally:
             await team.stop()
             team.close()
-        await self._log.service(lines.TORN_DOWN)
+            task = asyncio.current_task()
+            if task is None or not task.cancelling():  # an abandoned job is not over
+                await self._log.service(lines.TORN_DOWN)
 
     async def _until_decided(self, team: Team) -> None:
         scheduling = self.job.message.job_spec.scheduling
@@ -205,7 +209,9 @@ class Run:
                 timeout=None if within is None else max(0.0, within.total_seconds()),
                 return_when=asyncio.FIRST_COMPLETED,
             )
-            if working in done:  # even when it was cancelled at the same moment: what `work` took must be given back
+            if (
+                working in done
+            ):  # even when it was cancelled at the same moment: what `work` took must be given back
                 return working.result()
             if cancelled in done:
                 raise _CancelledError("CANCELED")

@@ -65,6 +65,14 @@ class JobService:
         """The parent that an address names by project id or number."""
         return Parent(project=project_number(project), location=location)
 
+    def state_of(self, job_id: str) -> JobState:
+        """Where a job stands.
+
+        Raises:
+            KeyError: there is no job with that id.
+        """
+        return self._jobs[job_id].state
+
     async def create(self, parent: Parent, body: object) -> Job:
         """Accept a job and start it as soon as there is room.
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
-from emulators.jobs.worker_line import Payload, payload_of
+from emulators.logging.structured import entry_from_line
 from emulators.process import Stream
 
 Entry = dict[str, object]
@@ -60,14 +60,14 @@ class JobLog:
 
     async def service(self, text: str, severity: str = "INFO") -> None:
         """Write one line of the service, after everything before it."""
-        self._add("service", f"ml.googleapis.com/{self._job_id}", {"textPayload": text}, severity)
+        self._add("service", f"ml.googleapis.com/{self._job_id}", {"textPayload": text, "severity": severity})
         await self.flush()
 
     async def worker(self, task_name: str, stream: Stream, lines: Sequence[bytes]) -> None:
         """Take lines that a replica printed; they are written within 100 ms."""
         for line in lines:
-            payload: Payload = payload_of(line.decode("utf-8", "replace"), stream, task_name)
-            self._add(task_name, task_name, payload.fields, payload.severity)
+            payload = entry_from_line(line.decode("utf-8", "replace"), stream.value, tag=task_name)
+            self._add(task_name, task_name, payload)
         if len(self._pending) >= _MANY:
             await self.flush()
         elif self._pending and self._timer is None:
@@ -102,7 +102,7 @@ class JobLog:
         self._timer = None
         await self.flush()
 
-    def _add(self, task_name: str, log_id: str, payload: Entry, severity: str) -> None:
+    def _add(self, task_name: str, log_id: str, payload: Entry) -> None:
         self._last = max(datetime.now(UTC), self._last + timedelta(microseconds=1))
         self._count += 1
         labels = {"ml.googleapis.com/endpoint": ""}
@@ -116,7 +116,6 @@ class JobLog:
                 "labels": {"job_id": self._job_id, "project_id": self._project_id, "task_name": task_name},
             },
             "labels": labels,
-            "severity": severity,
             "timestamp": self._last.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         }
         if isinstance(more := payload.pop("labels", None), dict):

@@ -14,6 +14,7 @@ from emulators.http import in_thread, serving
 from emulators.jobs import rootfs
 from emulators.jobs.capacity import Capacity
 from emulators.jobs.images import repository_of
+from emulators.jobs.lifecycle import JobState
 from emulators.jobs.replica import Machine, default_capacity
 from emulators.jobs.rootfs import Mounts
 from emulators.jobs.server import application
@@ -71,6 +72,14 @@ class Jobs:
     def mounts(self) -> Mounts:
         """How replicas see their files. After `start`."""
         return self._started().machine.mounts
+
+    def state_of(self, job_id: str) -> JobState:
+        """Where a job stands, without a request: for parts of the stack in the same process.
+
+        Raises:
+            KeyError: there is no job with that id.
+        """
+        return self._started().service.state_of(job_id)
 
     async def start(self) -> None:
         """Open the store, find out what the machine allows, and take up unfinished jobs.

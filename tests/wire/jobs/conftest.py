@@ -38,9 +38,11 @@ class Stack:
         labels = spec.pop("labels", {})
         job = {"display_name": spec.pop("display_name", "a job"), "labels": labels,
                "job_spec": {"worker_pool_specs": list(pools), **spec}}  # fmt: skip
-        return self.jobs.create_custom_job(parent=PARENT, custom_job=job)
+        return self.jobs.create_custom_job(parent=PARENT, custom_job=aiplatform_v1.CustomJob(job))
 
-    def until(self, name: str, condition: Callable[[aiplatform_v1.CustomJob], bool]) -> aiplatform_v1.CustomJob:
+    def until(
+        self, name: str, condition: Callable[[aiplatform_v1.CustomJob], bool]
+    ) -> aiplatform_v1.CustomJob:
         deadline = time.monotonic() + 30
         while not condition(job := self.jobs.get_custom_job(name=name)):
             assert time.monotonic() < deadline, f"still {job.state!r} after 30 s; log: {self.texts(name)}"
@@ -49,9 +51,15 @@ class Stack:
 
     def ended(self, name: str) -> aiplatform_v1.CustomJob:
         """The job in its terminal state, after its last line is in the log."""
-        job = self.until(name, lambda job: job.state.name.rpartition("_")[2] in {"SUCCEEDED", "FAILED", "CANCELLED"})
+        job = self.until(
+            name, lambda job: job.state.name.rpartition("_")[2] in {"SUCCEEDED", "FAILED", "CANCELLED"}
+        )
         deadline = time.monotonic() + 10
-        last = {"SUCCEEDED": "Job completed successfully.", "FAILED": "Job failed.", "CANCELLED": "Job cancelled."}
+        last = {
+            "SUCCEEDED": "Job completed successfully.",
+            "FAILED": "Job failed.",
+            "CANCELLED": "Job cancelled.",
+        }
         while last[job.state.name.rpartition("_")[2]] not in self.service_lines(name):
             assert time.monotonic() < deadline, self.texts(name)
             time.sleep(0.01)
@@ -77,11 +85,15 @@ class Stack:
 
     def told(self, name: str, task: str = "workerpool0-0") -> dict[str, Any]:
         return next(
-            entry["jsonPayload"] for entry in self.logged(name, task) if "environ" in entry.get("jsonPayload", {})
+            entry["jsonPayload"]
+            for entry in self.logged(name, task)
+            if "environ" in entry.get("jsonPayload", {})
         )
 
 
-def container(*words: str, replicas: int = 1, image: str = PROGRAM + ":latest", **more: Any) -> dict[str, Any]:
+def container(
+    *words: str, replicas: int = 1, image: str = PROGRAM + ":latest", **more: Any
+) -> dict[str, Any]:
     return {
         "machine_spec": {"machine_type": "n1-standard-4"},
         "replica_count": replicas,

@@ -1,21 +1,32 @@
-"""A stand-in for a trainer: does what its arguments say, in order, with nothing but the standard library."""
+"""A stand-in for a trainer: does what its arguments say, in order, with nothing but the standard library.
+
+`verb=argument`, or `verb=argument@replica` for that replica alone.
+"""
 
 import json
 import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 
-def tell() -> None:
+def show(text: str) -> None:
+    """One line of standard output, at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def complain(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def tell(_argument: str) -> None:
     """One JSON line with everything a replica can see of its place."""
-    print(json.dumps({"severity": "NOTICE", "message": "told", "event": "told", "argv": sys.argv[1:],
-                      "cwd": os.getcwd(), "environ": dict(os.environ)}), flush=True)  # fmt: skip
-
-
-def gcs_root() -> Path:
-    return Path(os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs"))
+    seen = {"argv": sys.argv[1:], "cwd": str(Path.cwd()), "environ": dict(os.environ)}
+    show(json.dumps({"severity": "NOTICE", "message": "told", "event": "told", **seen}))
 
 
 def role() -> str:
@@ -23,50 +34,56 @@ def role() -> str:
     return f"{task['type']}-{task['index']}"
 
 
-def wait_for(path: Path) -> None:
-    while not path.exists():
+def bucket_path(name: str) -> Path:
+    return Path(os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs")) / name
+
+
+def write(name: str) -> None:
+    path = bucket_path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(role())
+
+
+def wait(name: str) -> None:
+    while not bucket_path(name).exists():
         time.sleep(0.01)
+
+
+def die(number: str) -> None:
+    os.kill(os.getpid(), int(number))
+
+
+def die_once(argument: str) -> None:
+    number, _, mark = argument.partition(",")
+    if not bucket_path(mark).exists():
+        write(mark)
+        die(number)
+
+
+VERBS: dict[str, Callable[[str], object]] = {
+    "tell": tell,
+    "print": show,
+    "complain": complain,
+    "many": lambda count: show("\n".join(f"line {i}" for i in range(int(count)))),
+    "write": write,
+    "show": lambda path: show(Path(path).read_text().strip()),
+    "wait": wait,
+    "exit": lambda status: sys.exit(int(status)),
+    "die": die,
+    "die_once": die_once,
+    "deaf": lambda _argument: signal.signal(signal.SIGTERM, signal.SIG_IGN),
+    "sleep": lambda seconds: time.sleep(float(seconds)),
+}
 
 
 def main() -> None:
     for word in sys.argv[1:]:
-        verb, _, rest = word.partition("=")
-        only, at, rest = rest.rpartition("@")
-        if at and only != role():
-            continue
-        match verb:
-            case "tell":
-                tell()
-            case "print":
-                print(rest, flush=True)
-            case "many":
-                sys.stdout.write("".join(f"line {i}\n" for i in range(int(rest))))
-                sys.stdout.flush()
-            case "complain":
-                print(rest, file=sys.stderr, flush=True)
-            case "write":
-                path = gcs_root() / rest
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(role())
-            case "show":
-                print(Path(rest).read_text().strip(), flush=True)
-            case "wait":
-                wait_for(gcs_root() / rest)
-            case "exit":
-                sys.exit(int(rest))
-            case "die":
-                os.kill(os.getpid(), int(rest))
-            case "die_once":
-                mark = gcs_root() / rest.partition(",")[2]
-                if not mark.exists():
-                    mark.write_text("died")
-                    os.kill(os.getpid(), int(rest.partition(",")[0]))
-            case "deaf":
-                signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            case "sleep":
-                time.sleep(float(rest))
-            case _:
-                sys.exit(f"unknown verb {word!r}")
+        verb, _, argument = word.partition("=")
+        only = ""
+        if "@" in argument:
+            argument, _, only = argument.rpartition("@")
+        if only in {"", role()}:
+            VERBS[verb](argument)
 
 
 if __name__ == "__main__":

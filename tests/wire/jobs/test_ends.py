@@ -1,0 +1,146 @@
+"""How jobs end: by their chief, by a failure, by a lost replica, by cancelling, by their timeout."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf.duration_pb2 import Duration
+
+from .conftest import Stack, container
+
+
+def test_the_job_ends_with_its_chief_whatever_the_others_do(stack: Stack) -> None:
+    job = stack.submit(container("wait=b/up-1"), container("deaf", "write=b/up-1", "sleep=600"))
+    ended = stack.ended(job.name)
+    assert ended.state.name == "JOB_STATE_SUCCEEDED"
+    assert not ended.error.message
+
+
+def test_a_worker_that_is_done_early_is_left_in_peace(stack: Stack) -> None:
+    job = stack.submit(container("wait=b/done", "print=chief done"), container("write=b/done"))
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+    assert "chief done" in stack.texts(job.name)
+
+
+@pytest.mark.parametrize("task", ["workerpool0-0", "workerpool1-0"])
+def test_an_ordinary_exit_code_of_any_replica_fails_the_job_in_the_services_words(
+    stack: Stack, task: str
+) -> None:
+    words = ("print=up", f"exit=3@{task}", "sleep=600")
+    job = stack.submit(container(*words), container(*words))
+    ended = stack.ended(job.name)
+    assert ended.state.name == "JOB_STATE_FAILED"
+    assert ended.error.message.startswith(
+        f"The replica {task} exited with a non-zero status of 3. To find out more about why your job exited "
+        "please check the logs: https://console.cloud.google.com/logs/viewer?project="
+    )
+    lines = stack.service_lines(job.name)
+    assert lines[-3:] == [ended.error.message, "Finished tearing down training program.", "Job failed."]
+    severities = [entry["severity"] for entry in stack.logged(job.name, "service")]
+    assert severities[-3:] == ["ERROR", "INFO", "INFO"]
+    assert ended.start_time <= ended.end_time
+
+
+def test_a_lost_worker_is_started_again_alone_with_the_same_address(stack: Stack) -> None:
+    chief = container("print=chief started", "wait=b/done")
+    worker = container("tell", "die_once=9,b/died", "write=b/done")
+    (stack.buckets / "b").mkdir()
+    job = stack.submit(chief, worker)
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+    assert stack.texts(job.name).count("chief started") == 1
+    told = [entry["jsonPayload"]["environ"] for entry in stack.logged(job.name, "workerpool1-0")]
+    assert len(told) == 2
+    assert told[0]["TF_CONFIG"] == told[1]["TF_CONFIG"]
+
+
+def test_all_replicas_start_again_with_a_lost_one_where_the_job_asks_for_it(stack: Stack) -> None:
+    chief = container("print=chief started", "wait=b/done")
+    worker = container("die_once=9,b/died", "write=b/done")
+    (stack.buckets / "b").mkdir()
+    job = stack.submit(chief, worker, scheduling={"restart_job_on_worker_restart": True})
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+    assert 1 <= stack.texts(job.name).count("chief started") <= 2
+    assert stack.service_lines(job.name).count("Job is running.") == 1
+
+
+def test_a_crash_is_tried_again_three_times_and_then_named(stack: Stack) -> None:
+    job = stack.submit(container("print=try", "die=11"))
+    ended = stack.ended(job.name)
+    assert "exited with a non-zero status of 139." in ended.error.message
+    assert stack.texts(job.name).count("try") == 4
+
+
+def test_retries_can_be_disabled(stack: Stack) -> None:
+    job = stack.submit(container("print=try", "die=6"), scheduling={"disable_retries": True})
+    assert "status of 134." in stack.ended(job.name).error.message
+    assert stack.texts(job.name).count("try") == 1
+
+
+def test_cancelling_ends_every_replica_also_a_deaf_one(start: Callable[..., Any]) -> None:
+    with start(grace_s=0.2) as stack:
+        tell = ("-c", "import os, signal, time; signal.signal(15, signal.SIG_IGN); print(os.getpid(), flush=True); time.sleep(600)")  # fmt: skip
+        job = stack.submit(container(*tell, command=["python"]), container(*tell, command=["python"]))
+        stack.until(job.name, lambda _job: len(stack.texts(job.name)) == 8)
+        stack.jobs.cancel_custom_job(name=job.name)
+        assert stack.jobs.get_custom_job(name=job.name).state.name in {
+            "JOB_STATE_CANCELLING",
+            "JOB_STATE_CANCELLED",
+        }
+        ended = stack.ended(job.name)
+        assert (ended.state.name, ended.error.code, ended.error.message) == (
+            "JOB_STATE_CANCELLED",
+            1,
+            "CANCELED",
+        )
+        pids = [int(text) for text in stack.texts(job.name) if text.isdigit()]
+        assert len(pids) == 2
+        assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_a_job_that_runs_longer_than_its_timeout_is_cancelled(stack: Stack) -> None:
+    timeout = Duration(nanos=300_000_000)
+    job = stack.submit(container("sleep=600"), scheduling={"timeout": timeout})
+    ended = stack.ended(job.name)
+    assert (ended.state.name, ended.error.code) == ("JOB_STATE_CANCELLED", 1)
+    assert "timeout" in ended.error.message
+
+
+def test_the_terminal_state_can_be_read_when_the_terminal_line_is_written(
+    start: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A sink's consumer asks for the job the moment it sees the line."""
+    from emulators.jobs import Jobs, serve
+
+    from .conftest import IMAGES, PROGRAM
+
+    states: list[tuple[str, int]] = []
+    jobs: Jobs
+
+    def write(entries: list[dict[str, Any]]) -> None:
+        for entry in entries:
+            text = entry.get("textPayload")
+            if text in {"Job completed successfully.", "Job failed.", "Job cancelled."}:
+                job_id = entry["resource"]["labels"]["job_id"]
+                states.append((text, jobs.state_of(job_id).value))
+
+    jobs = Jobs(
+        dir=tmp_path / "s", buckets_dir=tmp_path / "b", images={PROGRAM: IMAGES / "program"}, write_log=write,
+        project="p1", grace_s=1,
+    )  # fmt: skip
+    with serve(jobs) as url:
+        stack = Stack(url=url, buckets=tmp_path / "b", entries=[])
+        for words, cancelled in ((["print=x"], False), (["exit=1"], False), (["sleep=600"], True)):
+            job = stack.submit(container(*words))
+            if cancelled:
+                stack.jobs.cancel_custom_job(name=job.name)
+            stack.until(job.name, lambda job: bool(job.end_time))
+    assert states == [("Job completed successfully.", 4), ("Job failed.", 5), ("Job cancelled.", 7)]
+
+
+def test_nothing_of_a_finished_job_stays_on_disk(stack: Stack) -> None:
+    job = stack.submit(container("-c", "import os; open(os.environ['TMPDIR'] + '/x', 'w'); print(os.environ['TMPDIR'])", command=["python"]))  # fmt: skip
+    stack.ended(job.name)
+    scratch = Path(stack.texts(job.name, "workerpool0-0")[0])
+    assert not scratch.exists()
+    assert list(scratch.parents[2].iterdir()) == []

@@ -1,0 +1,103 @@
+"""Which jobs a list call's filter keeps."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emulators.jobs.filters import FilterError, parse_filter
+from emulators.jobs.lifecycle import JobState
+from emulators.jobs.resource import Job, parse_job
+
+AT = datetime(2026, 5, 18, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def job() -> Job:
+    body = {
+        "displayName": "my_job_1",
+        "labels": {"team": "vision", "tier-1": ""},
+        "jobSpec": {
+            "workerPoolSpecs": [
+                {"machineSpec": {"machineType": "m"}, "replicaCount": 1, "containerSpec": {"imageUri": "i"}}
+            ]
+        },
+    }
+    return parse_job(body, project="1", location="l", job_id="2", at=AT, state=JobState.PENDING)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("", True),
+        ('display_name="my_job_1"', True),
+        ('display_name!="my_job_1"', False),
+        ('NOT display_name="my_job_1"', False),
+        ('-display_name="other"', True),
+        ('display_name:"my_job_*"', True),
+        ('display_name:"*job"', False),
+        ("display_name:job", True),
+        ('displayName = "my_job_1"', True),
+        ('state="JOB_STATE_PENDING"', True),
+        ("state=JOB_STATE_SUCCEEDED", False),
+        ("state!=JOB_STATE_SUCCEEDED", True),
+        ('create_time>"2026-05-18T00:00:00Z"', True),
+        ('create_time<="2026-05-18T12:00:00Z"', True),
+        ('create_time<"2026-05-18T12:00:00+00:00"', False),
+        ('create_time="2026-05-18T14:00:00+02:00"', True),
+        ("labels.team=vision", True),
+        ("labels.team!=vision", False),
+        ("labels.other!=vision", True),
+        ("labels.team:*", True),
+        ("labels.none:*", False),
+        ('labels.tier-1=""', True),
+        ('state="JOB_STATE_PENDING" AND labels.team=vision', True),
+        ('state="JOB_STATE_PENDING" labels.team=sound', False),
+        ("labels.team=sound OR labels.team=vision", True),
+        ("labels.team=sound OR labels.team=vision AND state=JOB_STATE_FAILED", False),
+        ("labels.team=vision OR (labels.team=sound AND state=JOB_STATE_FAILED)", True),
+        ("NOT (labels.team=sound OR state=JOB_STATE_FAILED)", True),
+    ],
+)
+def test_a_filter_keeps_what_it_describes(job: Job, text: str, kept: bool) -> None:
+    assert parse_filter(text)(job) is kept
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("name=1", "field 'name'"),
+        ("labels=1", "field 'labels'"),
+        ("state>1", "operator '>' for state"),
+        ("state=RUNNING", "JOB_STATE_RUNNING"),
+        ("create_time>yesterday", "RFC 3339"),
+        ("display_name", "an operator after 'display_name'"),
+        ("display_name=", "a value"),
+        ("(state=JOB_STATE_FAILED", "'\\)'"),
+        ("state=JOB_STATE_FAILED)", "found '\\)'"),
+        ("AND", "operator"),
+        ('display_name="open', "cannot be read"),
+    ],
+)
+def test_a_filter_that_cannot_be_is_refused_with_its_reason(text: str, fault: str) -> None:
+    with pytest.raises(FilterError, match=fault):
+        parse_filter(text)
+
+
+@given(
+    st.text()
+    | st.lists(
+        st.sampled_from(
+            ["state", "=", ":", "(", ")", "NOT", "-", "AND", "OR", '"x"', "*", "labels.a", "create_time"]
+        )
+    ).map(" ".join)
+)
+def test_any_text_is_read_or_refused_with_a_reason(text: str) -> None:
+    try:
+        parse_filter(text)
+    except FilterError as error:
+        reason = str(error)
+    else:
+        reason = "Invalid filter: none"
+    assert reason.startswith("Invalid filter")

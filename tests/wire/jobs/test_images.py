@@ -1,0 +1,125 @@
+"""What a Dockerfile says of the program to run, and where its files are."""
+
+from pathlib import Path
+
+import pytest
+
+from emulators.jobs.images import Image, ImageError, read_image, repository_of
+from emulators.jobs.rootfs import layout
+
+
+def image(tree: Path, text: str) -> Image:
+    (tree / "Dockerfile").write_text(text)
+    return read_image(tree)
+
+
+@pytest.mark.parametrize(
+    ("uri", "repository"),
+    [
+        ("gcr.io/p/i:1", "gcr.io/p/i"),
+        ("gcr.io/p/i@sha256:00", "gcr.io/p/i"),
+        ("gcr.io/p/i:1@sha256:00", "gcr.io/p/i"),
+        ("localhost:5000/i", "localhost:5000/i"),
+        ("localhost:5000/i:1", "localhost:5000/i"),
+    ],
+)
+def test_tag_and_digest_are_no_part_of_the_repository(uri: str, repository: str) -> None:
+    assert repository_of(uri) == repository
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "runs"),
+    [
+        ([], [], ["e", "1", "c"]),
+        ([], ["a"], ["e", "1", "a"]),
+        (["x", "y"], [], ["x", "y"]),
+        (["x"], ["a"], ["x", "a"]),
+    ],
+)
+def test_command_replaces_the_entrypoint_and_args_replace_cmd(
+    tmp_path: Path, command: list[str], args: list[str], runs: list[str]
+) -> None:
+    found = image(tmp_path, 'FROM b\nENTRYPOINT ["e", "1"]\nCMD ["c"]\n')
+    assert found.argv(command=command, args=args) == runs
+
+
+def test_the_shell_form_runs_in_a_shell(tmp_path: Path) -> None:
+    found = image(tmp_path, "FROM b\nCMD echo $HOME && \\\n  true\n")
+    assert found.argv(command=[], args=[])[:2] == ["/bin/sh", "-c"]
+    assert found.command[2].startswith("echo $HOME &&")
+
+
+def test_the_last_entrypoint_and_cmd_win(tmp_path: Path) -> None:
+    found = image(tmp_path, 'FROM b\nENTRYPOINT ["a"]\nENTRYPOINT ["b"]\nCMD ["c"]\nCMD ["d"]\n')
+    assert found.argv(command=[], args=[]) == ["b", "d"]
+
+
+def test_env_uses_earlier_arg_and_env_and_defaults(tmp_path: Path) -> None:
+    found = image(
+        tmp_path,
+        "ARG BASE=b\nARG SHARED=from-the-top\nFROM ${BASE}:1\nARG SHARED\nARG LOCAL=l\n"
+        'ENV A=${LOCAL} B="two words" C=$SHARED\nENV D=${A}-${B} E=${NONE:-fallback}\nENV F old form\n',
+    )
+    assert found.env == {
+        "A": "l", "B": "two words", "C": "from-the-top", "D": "l-two words", "E": "fallback", "F": "old form",
+    }  # fmt: skip
+
+
+def test_workdir_is_relative_to_the_one_before_it(tmp_path: Path) -> None:
+    assert image(tmp_path, "FROM b\nENV ROOT=/srv\nWORKDIR $ROOT\nWORKDIR app/../x\n").workdir == "/srv/x"
+
+
+def test_the_last_stage_counts_and_inherits_the_stage_it_names(tmp_path: Path) -> None:
+    found = image(
+        tmp_path,
+        'FROM b AS base\nENV A=1\nWORKDIR /w\nENTRYPOINT ["base"]\nFROM c AS other\nENV B=2\nFROM base\nENV C=3\n',
+    )
+    assert (found.env, found.workdir, found.entrypoint) == ({"A": "1", "C": "3"}, "/w", ("base",))
+
+
+def test_copied_files_lie_where_copy_puts_them(tmp_path: Path) -> None:
+    for name in ("src/a.py", "src/sub/b.py", "one.txt", "two.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    found = image(
+        tmp_path,
+        "FROM b\nWORKDIR /app\nCOPY src ./code\nCOPY src/ .\nCOPY *.txt /data/\nCOPY one.txt /etc/renamed.conf\n"
+        "COPY --from=builder /x /y\nCOPY --chmod=755 two.txt /data/code/\n",
+    )
+    src, one, two = tmp_path / "src", tmp_path / "one.txt", tmp_path / "two.txt"
+    assert layout(found) == {
+        "app": {"code": {"a.py": src / "a.py", "sub": src / "sub"}, "a.py": src / "a.py", "sub": src / "sub"},
+        "data": {"one.txt": one, "two.txt": two, "code": {"two.txt": two}},
+        "etc": {"renamed.conf": one},
+    }
+
+
+def test_the_whole_tree_can_be_copied_and_overlaid_without_its_git_folder(tmp_path: Path) -> None:
+    for name in (".git/HEAD", "trainer/task.py", "other/task.py", "other/more.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    found = layout(image(tmp_path, "FROM b\nWORKDIR /app\nCOPY . .\nCOPY other /app/trainer\n"))
+    app = found["app"]
+    assert isinstance(app, dict)
+    assert sorted(app) == ["Dockerfile", "other", "trainer"]
+    assert app["trainer"] == {name: tmp_path / "other" / name for name in ("task.py", "more.py")}
+
+
+def test_nothing_above_the_tree_can_be_copied(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tmp_path / "secret").touch()
+    assert layout(image(tree, "FROM b\nCOPY ../secret /s\n")) == {}
+
+
+@pytest.mark.parametrize("text", ["", "ENV A=1\n", "FROM b\nENV A=1 B\n"])
+def test_a_dockerfile_that_cannot_be_read_says_so(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ImageError, match="Dockerfile"):
+        image(tmp_path, text)
+
+
+def test_a_tree_without_dockerfile_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ImageError, match="no Dockerfile"):
+        read_image(tmp_path)

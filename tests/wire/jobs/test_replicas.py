@@ -1,0 +1,222 @@
+"""What a replica sees and what becomes of what it prints, in both ways of showing it its files."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulators.jobs import rootfs
+from emulators.jobs.rootfs import Mounts
+from emulators.process.family import MARK
+
+from .conftest import PROGRAM, Stack, container
+
+MODES = ["environment"] + (["private"] if rootfs.probe() is Mounts.PRIVATE else [])
+SERVICE = [
+    "Waiting for job to be provisioned.",
+    (
+        "Vertex AI is provisioning job running framework. First time usage might take couple of minutes, "
+        "and subsequent runs can be much faster."
+    ),
+    "Vertex AI is setting up this job.",
+    "Waiting for training program to start.",
+    "Job is preparing.",
+    "Job is running.",
+    "Tearing down training program.",
+    "Finished tearing down training program.",
+    "Job completed successfully.",
+]
+
+
+@pytest.fixture(params=MODES)
+def stack(start: Callable[..., Any], request: pytest.FixtureRequest) -> Iterator[Stack]:
+    with start(mounts=request.param) as running:
+        yield running
+
+
+def test_the_service_says_its_lines_in_order_and_the_job_succeeds(stack: Stack) -> None:
+    job = stack.submit(container("print=hello"))
+    assert job.state.name == "JOB_STATE_PENDING"
+    ended = stack.ended(job.name)
+    assert ended.state.name == "JOB_STATE_SUCCEEDED"
+    assert ended.create_time <= ended.start_time <= ended.end_time == ended.update_time
+    assert stack.service_lines(job.name) == SERVICE
+    texts = stack.texts(job.name)
+    assert (
+        texts.index("Job is preparing.")
+        < texts.index("hello")
+        < texts.index("Tearing down training program.")
+    )
+
+
+def test_a_replica_has_the_services_environment_the_images_and_its_own_and_nothing_of_ours(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_HOST", "leaked")
+    env = [{"name": "OUT", "value": "$(AIP_MODEL_DIR)x"}, {"name": "FROM_IMAGE", "value": "overridden"}]
+    job = stack.submit(container("tell", env=env), base_output_directory={"output_uri_prefix": "gs://b/out"})
+    stack.ended(job.name)
+    told = stack.told(job.name)
+    found = told["environ"]
+    root = found.pop("TRAINMASTER_GCS_ROOT", None)
+    assert (root is None) == (told["cwd"] == "/app")
+    assert root in {None, str(stack.buckets)}
+    assert set(found) == {
+        "CLOUD_ML_JOB_ID", "CLOUD_ML_PROJECT_ID", "CLUSTER_SPEC", "AIP_MODEL_DIR", "AIP_CHECKPOINT_DIR",
+        "AIP_TENSORBOARD_LOG_DIR", "GREETING", "FROM_IMAGE", "OUT", "PATH", "HOME", "TMPDIR", "LANG", MARK,
+    }  # fmt: skip
+    assert found["OUT"] == "gs://b/out/model/x"
+    assert found["FROM_IMAGE"] == "overridden"
+    assert found["GREETING"] == "hello"
+    assert found["CLOUD_ML_JOB_ID"] == job.name.rpartition("/")[2]
+    assert found["CLOUD_ML_PROJECT_ID"] == job.name.split("/")[1]
+    assert found["PATH"].split(":")[0] == str(Path(sys.executable).parent)
+    spec = json.loads(found["CLUSTER_SPEC"])
+    assert spec["job"]["worker_pool_specs"][0]["machine_spec"] == {"machine_type": "n1-standard-4"}
+    assert not Path(found["HOME"]).exists()
+
+
+def test_every_replica_of_every_pool_runs_with_its_place_in_one_cluster(stack: Stack) -> None:
+    others = ("workerpool1-0", "workerpool1-1", "workerpool3-0")
+    told = [f"write=up/{name}@{name}" for name in others]
+    job = stack.submit(
+        container("tell", *(f"wait=up/{name}" for name in others)),
+        container("tell", *told, replicas=2),
+        {},
+        container("tell", *told),
+    )
+    stack.ended(job.name)
+    clusters = []
+    for task in ("workerpool0-0", "workerpool1-0", "workerpool1-1", "workerpool3-0"):
+        environ = stack.told(job.name, task)["environ"]
+        pool, _, index = task.partition("-")
+        assert json.loads(environ["CLUSTER_SPEC"])["task"] == {"type": pool, "index": int(index), "trial": ""}
+        clusters.append(json.loads(environ["TF_CONFIG"])["cluster"])
+    assert all(cluster == clusters[0] for cluster in clusters)
+    assert {role: len(members) for role, members in clusters[0].items()} == {"chief": 1, "worker": 2}
+    addresses = [address for members in clusters[0].values() for address in members]
+    assert len(set(addresses)) == 3
+    assert all(address.startswith("127.0.0.1:") for address in addresses)
+
+
+def test_buckets_are_files_also_one_made_while_the_replica_runs(stack: Stack) -> None:
+    job = stack.submit(container("write=made-by-it/deep/object", "wait=made-later/object", "print=seen"))
+    stack.until(job.name, lambda job: job.state.name == "JOB_STATE_RUNNING")
+    (stack.buckets / "made-later").mkdir()
+    (stack.buckets / "made-later" / "object").touch()
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+    assert (stack.buckets / "made-by-it" / "deep" / "object").read_text() == "workerpool0-0"
+    assert not Path("/gcs").exists()
+
+
+def test_the_command_of_the_container_replaces_the_images(stack: Stack) -> None:
+    job = stack.submit(container("-c", "import os; print('ran in', os.getcwd())", command=["python3"]))
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+    assert stack.texts(job.name, "workerpool0-0")[0].startswith("ran in /")
+
+
+def test_what_a_replica_writes_beside_its_program_never_reaches_the_source_tree(
+    stack: Stack, tmp_path: Path
+) -> None:
+    job = stack.submit(container("-c", "open('litter', 'w').close()", command=["python3"]))
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+    tree = Path(__file__).parent / "images" / "program"
+    assert not list(tree.rglob("litter"))
+
+
+def test_a_program_that_is_not_there_fails_the_job_with_the_shells_status(stack: Stack) -> None:
+    job = stack.submit(container(command=["no-such-program"]))
+    ended = stack.ended(job.name)
+    assert "The replica workerpool0-0 exited with a non-zero status of 127." in ended.error.message
+    assert "executable file not found" in stack.texts(job.name, "workerpool0-0")[0]
+
+
+def test_standard_output_standard_error_and_json_lines_become_their_kinds_of_entries(stack: Stack) -> None:
+    line = json.dumps({"severity": "warning", "message": "m", "time": "2026-01-02T03:04:05Z", "loss": 0.5,
+                       "logging.googleapis.com/labels": {"k": "v"}})  # fmt: skip
+    job = stack.submit(
+        container("print=plain", "complain=bad", f"print={line}@", "print={not json", "print=[1]")
+    )
+    stack.ended(job.name)
+    job_id = job.name.rpartition("/")[2]
+    entries = stack.logged(job.name, "workerpool0-0")
+    by_text = {json.dumps(e.get("textPayload") or e["jsonPayload"].get("message")): e for e in entries}
+    assert len(entries) == len(by_text) == 5
+    for entry in entries:
+        assert entry["logName"] == "projects/p1/logs/workerpool0-0"
+        assert entry["resource"] == {
+            "type": "ml_job",
+            "labels": {"job_id": job_id, "project_id": "p1", "task_name": "workerpool0-0"},
+        }
+        assert entry["labels"]["ml.googleapis.com/job_id"] == job_id
+    assert by_text['"plain"']["severity"] == "INFO"
+    assert by_text['"bad"']["severity"] == "ERROR"
+    assert by_text['"bad"']["jsonPayload"] == {
+        "message": "bad", "levelname": "ERROR", "attrs": {"tag": "workerpool0-0"},
+    }  # fmt: skip
+    structured = by_text['"m"']
+    assert structured["severity"] == "WARNING"
+    assert structured["jsonPayload"] == {"message": "m", "loss": 0.5}
+    assert structured["timestamp"].startswith("2026-01-02T03:04:05")
+    assert structured["labels"]["k"] == "v"
+    assert by_text['"{not json"']["textPayload"] == "{not json"
+    assert by_text['"[1]"']["textPayload"] == "[1]"
+
+
+def test_chatty_output_arrives_whole_in_order_and_before_the_last_service_line(stack: Stack) -> None:
+    job = stack.submit(container("many=20000"))
+    stack.ended(job.name)
+    texts = stack.texts(job.name)
+    assert [text for text in texts if text.startswith("line")] == [f"line {i}" for i in range(20000)]
+    assert texts[-1] == "Job completed successfully."
+    entries = stack.logged(job.name)
+    assert len({entry["insertId"] for entry in entries}) == len(entries)
+    assert [entry["timestamp"] for entry in entries] == sorted(entry["timestamp"] for entry in entries)
+
+
+def test_an_image_that_nobody_provides_fails_the_job_as_the_service_does(stack: Stack) -> None:
+    job = stack.submit(container(image="gcr.io/p/unknown:1"))
+    ended = stack.ended(job.name)
+    assert ended.state.name == "JOB_STATE_FAILED"
+    expected = (
+        "Failed to read the container uri [gcr.io/p/unknown:1]. Please make sure that the image exists."
+    )
+    assert ended.error.message == expected
+    assert stack.service_lines(job.name)[-2:] == [expected, "Job failed."]
+
+
+def test_tag_and_digest_of_a_request_are_not_compared(stack: Stack) -> None:
+    for image in (PROGRAM, PROGRAM + ":v1", PROGRAM + "@sha256:" + "0" * 64):
+        job = stack.submit(container("print=ran", image=image))
+        assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+
+
+def test_a_python_package_is_answered_with_a_clear_error(stack: Stack) -> None:
+    pool = {
+        "machine_spec": {"machine_type": "n1-standard-4"},
+        "replica_count": 1,
+        "python_package_spec": {
+            "executor_image_uri": "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17.py310:latest",
+            "package_uris": ["gs://b/p.tar.gz"],
+            "python_module": "p.task",
+        },
+    }
+    ended = stack.ended(stack.submit(pool).name)
+    assert ended.state.name == "JOB_STATE_FAILED"
+    assert "pythonPackageSpec" in ended.error.message
+
+
+if "private" in MODES:
+
+    def test_copied_files_are_at_their_paths_in_a_private_root_that_leaves_no_trace(
+        start: Callable[..., Any],
+    ) -> None:
+        before = sorted(Path("/").iterdir())
+        with start(mounts="private") as stack:
+            job = stack.submit(container("show=/data/note.txt"))
+            assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+            assert stack.texts(job.name, "workerpool0-0") == ["a note"]
+        assert sorted(Path("/").iterdir()) == before

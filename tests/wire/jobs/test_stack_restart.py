@@ -1,0 +1,149 @@
+"""A stack that ends, politely or not, leaves no process behind and its jobs to the next one."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import IMAGES, PROGRAM, Stack, container
+
+ROOT = Path(__file__).parents[3]
+
+
+@contextmanager
+def stand_alone(tmp_path: Path, *flags: str) -> Iterator[tuple["subprocess.Popen[str]", Stack]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "emulators.jobs", "--dir", str(tmp_path / "state"), "--project", "p1",
+         "--buckets", str(tmp_path / "buckets"), "--image", f"{PROGRAM}={IMAGES / 'program'}", "--grace", "1", *flags],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    with process:
+        assert process.stdout is not None
+        yield process, Stack(url=process.stdout.readline().strip(), buckets=tmp_path / "buckets", entries=[])
+        process.kill()
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def pids_under(process: "subprocess.Popen[str]") -> set[int]:
+    """The children of the stack: its replicas and the watcher."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if parent == process.pid:
+            found.add(int(stat.parent.name))
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_process_is_left_however_the_stack_ends(tmp_path: Path, number: int) -> None:
+    with stand_alone(tmp_path) as (process, stack):
+        job = stack.submit(container("deaf", "sleep=600"), container("deaf", "sleep=600"))
+        stack.until(job.name, lambda job: job.state.name == "JOB_STATE_RUNNING")
+        pids = pids_under(process)
+        assert len(pids) == 3
+        process.send_signal(number)
+        assert process.wait(20) == (-9 if number == signal.SIGKILL else 0)
+        deadline = time.monotonic() + 20
+        while not all(gone(pid) for pid in pids):
+            assert time.monotonic() < deadline, [pid for pid in pids if not gone(pid)]
+            time.sleep(0.02)
+
+
+def test_a_job_that_was_running_when_the_stack_was_killed_runs_again_as_after_an_internal_error(
+    tmp_path: Path, start: Callable[..., Any]
+) -> None:
+    with stand_alone(tmp_path) as (process, stack):
+        job = stack.submit(container("wait=b/go", "tell"))
+        running = stack.until(job.name, lambda job: job.state.name == "JOB_STATE_RUNNING")
+        process.kill()
+        process.wait(20)
+    (tmp_path / "buckets" / "b").mkdir()
+    (tmp_path / "buckets" / "b" / "go").touch()
+    with start() as stack:
+        ended = stack.ended(job.name)
+        assert ended.state.name == "JOB_STATE_SUCCEEDED"
+        assert ended.start_time == running.start_time
+        assert stack.service_lines(job.name)[0] == "Internal error occurred for the current attempt."
+
+
+def test_a_job_whose_retries_are_disabled_fails_after_the_stack_was_killed(
+    tmp_path: Path, start: Callable[..., Any]
+) -> None:
+    with stand_alone(tmp_path) as (process, stack):
+        job = stack.submit(container("sleep=600"), scheduling={"disable_retries": True})
+        stack.until(job.name, lambda job: job.state.name == "JOB_STATE_RUNNING")
+        process.kill()
+        process.wait(20)
+    with start() as stack:
+        ended = stack.ended(job.name)
+        assert (ended.state.name, ended.error.code) == ("JOB_STATE_FAILED", 13)
+        assert "Internal error occurred" in ended.error.message
+
+
+def test_a_job_that_meets_a_dying_stack_three_times_fails(start: Callable[..., Any]) -> None:
+    with start(grace_s=0.1) as stack:
+        name = stack.submit(container("deaf", "sleep=600")).name
+        stack.until(name, lambda job: job.state.name == "JOB_STATE_RUNNING")
+    for _ in range(2):
+        with start(grace_s=0.1) as stack:
+            stack.until(name, lambda _job: "Job is running." in stack.service_lines(name))
+    with start() as stack:
+        assert stack.ended(name).error.code == 13
+
+
+def test_queued_and_finished_jobs_survive_and_keep_their_order(start: Callable[..., Any]) -> None:
+    with start(capacity=1, grace_s=0.1) as stack:
+        done = stack.submit(container("print=x"))
+        stack.ended(done.name)
+        blocked = stack.submit(container("wait=b/go"))
+        queued = [stack.submit(container("print=x")) for _ in range(2)]
+        assert {job.state.name for job in queued} == {"JOB_STATE_QUEUED"}
+    with start(capacity=1) as stack:
+        assert stack.jobs.get_custom_job(name=done.name).state.name == "JOB_STATE_SUCCEEDED"
+        assert stack.service_lines(done.name) == []
+        (stack.buckets / "b").mkdir()
+        (stack.buckets / "b" / "go").touch()
+        ends = [stack.ended(job.name) for job in (blocked, *queued)]
+        assert [job.state.name for job in ends] == ["JOB_STATE_SUCCEEDED"] * 3
+        assert ends[1].end_time <= ends[2].start_time
+        assert ends[0].end_time <= ends[1].start_time
+
+
+def test_a_cancelled_job_is_cancelled_also_when_the_stack_ends_meanwhile(start: Callable[..., Any]) -> None:
+    with start(grace_s=3.0) as stack:
+        name = stack.submit(container("deaf", "print=deaf", "sleep=600")).name
+        stack.until(name, lambda _job: "deaf" in stack.texts(name))
+        stack.jobs.cancel_custom_job(name=name)
+    with start() as stack:
+        assert stack.until(name, lambda job: bool(job.end_time)).state.name == "JOB_STATE_CANCELLED"
+
+
+def test_replicas_get_their_sigterm_and_can_answer_it_when_the_stack_stops(start: Callable[..., Any]) -> None:
+    program = (
+        "import os, signal, sys, time, pathlib\n"
+        "root = pathlib.Path(os.environ.get('TRAINMASTER_GCS_ROOT', '/gcs')) / 'b'\n"
+        "def save(*_): (root / 'saved').touch(); sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, save)\n"
+        "print('up', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with start() as stack:
+        (stack.buckets / "b").mkdir()
+        name = stack.submit(container("-c", program, command=["python"])).name
+        stack.until(name, lambda _job: "up" in stack.texts(name))
+    assert (stack.buckets / "b" / "saved").exists()

@@ -74,7 +74,10 @@ class Storage:
         self._tasks = [asyncio.create_task(each) for each in work]
 
     async def stop(self) -> None:
-        """End the background work and close the files. What is still owed is delivered after the next start."""
+        """End the background work and close the files; stop the server that uses this application first.
+
+        What is still owed is delivered after the next start, of a new `Storage`.
+        """
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -93,10 +96,12 @@ class Storage:
 
     async def _refresh(self) -> None:
         """What the watch missed is found by looking at every folder now and then."""
+        pause_s = _REFRESH_S
         while True:
+            await asyncio.sleep(pause_s)
             began = time.monotonic()
             await asyncio.to_thread(self.arrivals.refresh_all)
-            await asyncio.sleep(max(_REFRESH_S, _REFRESH_SHARE * (time.monotonic() - began)))
+            pause_s = max(_REFRESH_S, _REFRESH_SHARE * (time.monotonic() - began))
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         with contextlib.suppress(ClientDisconnect):  # nobody is left to answer to

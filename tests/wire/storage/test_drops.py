@@ -1,5 +1,6 @@
 """Files written into a bucket's folder by anything but the API."""
 
+import asyncio
 import os
 import shutil
 from collections.abc import Callable
@@ -10,7 +11,7 @@ import pytest
 from google.api_core import exceptions
 from google.cloud import storage
 
-from emulators.storage import serve
+from emulators.storage import Storage, serve
 
 Connect = Callable[[str], AbstractContextManager[storage.Client]]
 
@@ -108,6 +109,21 @@ def test_files_that_are_no_objects_are_left_alone(bucket: storage.Bucket, folder
     assert names(bucket) == []
     with pytest.raises(exceptions.Conflict):
         bucket.delete()
+
+
+def test_a_start_ends_when_all_files_are_taken_in(tmp_path: Path, connect: Connect) -> None:
+    with serve(tmp_path) as url, connect(url) as client:
+        client.create_bucket("bucket")
+    (tmp_path / "buckets" / "bucket" / "a").write_text("x")
+
+    async def start() -> bool:
+        storage_emulator = Storage(dir=tmp_path)
+        await storage_emulator.start()
+        found = storage_emulator.store.catalog.find("bucket", "a") is not None
+        await storage_emulator.stop()
+        return found
+
+    assert asyncio.run(start())
 
 
 def test_what_changed_while_nobody_watched_is_taken_in_at_the_start(tmp_path: Path, connect: Connect) -> None:

@@ -146,7 +146,7 @@ def test_the_emulator_agrees_with_a_dictionary(http: httpx.Client, tmp_path: Pat
     run_state_machine_as_test(
         Served,
         settings=settings(
-            max_examples=40,
+            max_examples=25,
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

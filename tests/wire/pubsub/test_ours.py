@@ -1,0 +1,295 @@
+"""What our emulator does and Google's does not, or does otherwise."""
+
+import functools
+import threading
+from collections.abc import Callable
+
+import pytest
+from google.api_core.exceptions import FailedPrecondition, InvalidArgument, NotFound
+from google.cloud import pubsub_v1
+from google.cloud.pubsub_v1.subscriber.exceptions import AcknowledgeError, AcknowledgeStatus
+from google.cloud.pubsub_v1.subscriber.futures import Future
+from google.protobuf.duration_pb2 import Duration
+
+from emulators import pubsub
+from emulators.pubsub.store import StateInUseError
+from tests.wire.pubsub.clients import Clients, wait_for
+from tests.wire.pubsub.endpoint import listening
+
+
+def test_a_filter_lets_matching_messages_through_and_acknowledges_the_others(ours: Clients) -> None:
+    topic = ours.topic()
+    subscription = ours.subscription(topic, filter='attributes.kind = "model" AND NOT attributes:draft')
+    ours.publish(topic, "yes", kind="model")
+    ours.publish(topic, "draft", kind="model", draft="")
+    ours.publish(topic, "other", kind="log")
+    ours.publish(topic, "yes too", kind="model", colour="green")
+    (first, second) = ours.pull(subscription)
+    assert [first.message.data, second.message.data] == [b"yes", b"yes too"]
+    ours.nack(subscription, first, second)
+    assert len(ours.pull(subscription)) == 2
+
+
+@pytest.mark.parametrize("wrong", ["attributes.a = b", 'data = "x"', "x" * 257])
+def test_a_filter_that_is_none_is_refused_when_the_subscription_is_created(ours: Clients, wrong: str) -> None:
+    with pytest.raises(InvalidArgument, match="Invalid filter"):
+        ours.subscription(ours.topic(), filter=wrong)
+
+
+def test_filter_and_ordering_are_fixed_at_creation(ours: Clients) -> None:
+    subscription = ours.subscription(ours.topic())
+    for field, value in (("filter", "attributes:a"), ("enable_message_ordering", True)):
+        with pytest.raises(InvalidArgument, match="cannot be changed"):
+            ours.subscriber.update_subscription(
+                request={
+                    "subscription": {"name": subscription, field: value},
+                    "update_mask": {"paths": [field]},
+                }
+            )
+
+
+def test_a_retry_policy_holds_a_failed_message_back(ours: Clients) -> None:
+    topic = ours.topic()
+    policy = {"minimum_backoff": Duration(seconds=1), "maximum_backoff": Duration(seconds=1)}
+    subscription = ours.subscription(topic, retry_policy=policy)
+    ours.publish(topic, "hello")
+    ours.nack(subscription, *ours.pull(subscription))
+    assert ours.peek(subscription) == []
+    assert len(ours.pull(subscription)) == 1
+
+
+def test_a_push_tells_the_ordering_key_and_the_attempt(ours: Clients) -> None:
+    topic, dead = ours.topic(), ours.topic()
+    with listening(500) as endpoint:
+        ours.subscription(
+            topic,
+            push_config={"push_endpoint": endpoint.url},
+            dead_letter_policy={"dead_letter_topic": dead, "max_delivery_attempts": 5},
+            enable_message_ordering=True,
+        )
+        ours.publish(topic, "one", "two", key="k")
+        wait_for(lambda: len(endpoint.bodies) == 3, "both messages and a second attempt")
+    assert [message["orderingKey"] for message in endpoint.messages()] == ["k"] * 3
+    assert [message["data"] for message in endpoint.messages()] == ["b25l", "b25l", "dHdv"]
+    assert [body["deliveryAttempt"] for body in endpoint.bodies] == [1, 2, 1]
+
+
+def test_a_push_that_keeps_failing_ends_in_the_dead_letter_topic(ours: Clients) -> None:
+    topic, dead = ours.topic(), ours.topic()
+    letters = ours.subscription(dead)
+    with listening(*[400] * 5) as endpoint:
+        ours.subscription(
+            topic,
+            push_config={"push_endpoint": endpoint.url},
+            dead_letter_policy={"dead_letter_topic": dead, "max_delivery_attempts": 5},
+            retry_policy={"minimum_backoff": Duration(nanos=1), "maximum_backoff": Duration(nanos=1)},
+        )
+        ours.publish(topic, "poison")
+        (letter,) = ours.pull(letters)
+    assert letter.message.data == b"poison"
+    assert len(endpoint.bodies) == 5
+
+
+def test_a_push_reaches_an_endpoint_that_was_not_there_at_first(ours: Clients) -> None:
+    topic = ours.topic()
+    with listening() as endpoint:
+        pass
+    subscription = ours.subscription(topic, push_config={"push_endpoint": endpoint.url})
+    ours.publish(topic, "hello")
+    with listening() as later:
+        ours.subscriber.modify_push_config(
+            subscription=subscription, push_config={"push_endpoint": later.url}
+        )
+        wait_for(lambda: later.bodies, "the push")
+    assert later.messages()[0]["data"] == "aGVsbG8="
+
+
+def test_an_unwrapped_push_is_the_bare_data(ours: Clients) -> None:
+    topic = ours.topic()
+    with listening() as endpoint:
+        push = {"push_endpoint": endpoint.url, "no_wrapper": {"write_metadata": True}}
+        ours.subscription(topic, push_config=push)
+        (message_id,) = ours.publish(topic, "bare", colour="green")
+        wait_for(lambda: endpoint.bodies, "the push")
+    assert endpoint.bodies[0]["raw"] == b"bare"
+    assert endpoint.headers[0]["x-goog-pubsub-message-id"] == message_id
+    assert endpoint.headers[0]["colour"] == "green"
+
+
+def test_one_cannot_pull_from_a_push_subscription(ours: Clients) -> None:
+    with listening() as endpoint:
+        subscription = ours.subscription(ours.topic(), push_config={"push_endpoint": endpoint.url})
+        with pytest.raises(FailedPrecondition, match="push subscription"):
+            ours.peek(subscription)
+
+
+def test_a_pull_without_messages_answers_empty_before_its_time_is_up(ours: Clients) -> None:
+    subscription = ours.subscription(ours.topic())
+    answer = ours.subscriber.pull(subscription=subscription, max_messages=1, timeout=0.8)
+    assert list(answer.received_messages) == []
+
+
+def test_a_pull_that_waits_gets_what_is_published_meanwhile(ours: Clients) -> None:
+    topic = ours.topic()
+    subscription = ours.subscription(topic)
+    publishing = threading.Timer(0.2, ours.publish, (topic, "hello"))
+    publishing.start()
+    answer = ours.subscriber.pull(subscription=subscription, max_messages=1, timeout=10)
+    publishing.join()
+    assert len(answer.received_messages) == 1
+
+
+def test_a_stream_never_holds_more_than_its_flow_control_allows(ours: Clients) -> None:
+    topic = ours.topic()
+    subscription = ours.subscription(topic)
+    ours.publish(topic, *(str(number) for number in range(30)))
+    taken: list[pubsub_v1.subscriber.message.Message] = []
+    control = pubsub_v1.types.FlowControl(max_messages=10)
+    with ours.streaming(subscription, taken.append, flow_control=control):
+        wait_for(lambda: len(taken) == 10, "ten messages")
+        waiting = ours.peek(subscription)
+        assert len(waiting) == 20
+        ours.nack(subscription, *waiting)
+        for seen in range(30):
+            wait_for(functools.partial(_longer, taken, seen), "the next message")
+            taken[seen].ack()
+    assert len({message.message_id for message in taken}) == 30
+
+
+def _longer(taken: list[pubsub_v1.subscriber.message.Message], length: int) -> bool:
+    return len(taken) > length
+
+
+def test_two_streams_share_the_messages(ours: Clients) -> None:
+    topic = ours.topic()
+    subscription = ours.subscription(topic)
+    both: tuple[list[str], list[str]] = ([], [])
+
+    def into(seen: list[str]) -> Callable[[pubsub_v1.subscriber.message.Message], None]:
+        def take(message: pubsub_v1.subscriber.message.Message) -> None:
+            seen.append(message.message_id)
+            message.ack()
+
+        return take
+
+    control = pubsub_v1.types.FlowControl(max_messages=5)
+    with (
+        ours.streaming(subscription, into(both[0]), flow_control=control),
+        ours.streaming(subscription, into(both[1]), flow_control=control),
+    ):
+        published = ours.publish(topic, *(str(number) for number in range(200)))
+        wait_for(lambda: len(both[0]) + len(both[1]) >= 200, "all messages")
+    assert sorted(both[0] + both[1]) == sorted(published)
+    assert both[0]
+    assert both[1]
+
+
+def test_deleting_a_subscription_ends_its_streams(ours: Clients) -> None:
+    subscription = ours.subscription(ours.topic())
+    stream = ours.subscriber.subscribe(subscription, lambda message: message.ack())
+    ours.subscriber.delete_subscription(subscription=subscription)
+    with pytest.raises(NotFound):
+        stream.result(timeout=15)
+
+
+def test_exactly_once_delivery_confirms_in_time_and_refuses_late_acknowledgements(ours: Clients) -> None:
+    topic = ours.topic()
+    subscription = ours.subscription(topic, enable_exactly_once_delivery=True)
+    outcomes: list[Future] = []
+
+    def take(message: pubsub_v1.subscriber.message.Message) -> None:
+        if message.data == b"late":
+            ours.subscriber.modify_ack_deadline(
+                subscription=subscription, ack_ids=[message.ack_id], ack_deadline_seconds=0
+            )
+        outcomes.append(message.ack_with_response())
+
+    with ours.streaming(subscription, take):
+        ours.publish(topic, "in time")
+        wait_for(lambda: outcomes, "the first message")
+        assert outcomes[0].result(timeout=10) is AcknowledgeStatus.SUCCESS
+        ours.publish(topic, "late")
+        wait_for(lambda: len(outcomes) > 1, "the second message")
+        with pytest.raises(AcknowledgeError) as refused:
+            outcomes[1].result(timeout=10)
+    assert refused.value.error_code is AcknowledgeStatus.INVALID_ACK_ID
+
+
+def test_a_seek_into_the_past_brings_back_what_was_kept(ours: Clients) -> None:
+    topic = ours.topic()
+    subscription = ours.subscription(topic, retain_acked_messages=True)
+    ours.publish(topic, "one")
+    (received,) = ours.pull(subscription)
+    ours.ack(subscription, received)
+    ours.subscriber.seek(request={"subscription": subscription, "time": received.message.publish_time})
+    (again,) = ours.pull(subscription)
+    assert again.message.message_id == received.message.message_id
+
+
+def test_a_detached_subscription_gets_nothing_more(ours: Clients) -> None:
+    topic = ours.topic()
+    subscription = ours.subscription(topic)
+    ours.publish(topic, "hello")
+    ours.publisher.detach_subscription(request={"subscription": subscription})
+    with pytest.raises(FailedPrecondition, match="detached"):
+        ours.peek(subscription)
+    assert list(ours.publisher.list_topic_subscriptions(topic=topic)) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ({"ack_deadline_seconds": 9}, "ack deadline 9 s"),
+        ({"ack_deadline_seconds": 601}, "ack deadline 601 s"),
+        ({"message_retention_duration": Duration(seconds=60)}, "message retention 0:01:00"),
+        ({"push_config": {"push_endpoint": "ftp://x"}}, "push endpoint 'ftp://x'"),
+        ({"retry_policy": {"minimum_backoff": Duration(seconds=601)}}, "retry policy"),
+    ],
+)
+def test_a_setting_outside_its_range_is_refused_with_the_value_and_the_range(
+    ours: Clients, config: dict[str, object], named: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=named):
+        ours.subscription(ours.topic(), **config)
+
+
+def test_what_is_too_large_is_refused_with_the_limit(ours: Clients) -> None:
+    topic = ours.topic()
+    with pytest.raises(InvalidArgument, match="maximum value is 10000000"):
+        ours.publish(topic, "x" * 10_000_001)
+    with pytest.raises(InvalidArgument, match=r"messages\[0\].*1024 bytes"):
+        ours.publish(topic, "x", colour="x" * 1025)
+    ours.publish(topic, "x" * 9_900_000)
+
+
+def test_grants_on_a_topic_are_kept(ours: Clients) -> None:
+    topic = ours.topic()
+    binding = {"role": "roles/pubsub.publisher", "members": ["serviceAccount:a@b.iam.gserviceaccount.com"]}
+    ours.publisher.set_iam_policy(request={"resource": topic, "policy": {"bindings": [binding]}})
+    policy = ours.publisher.get_iam_policy(request={"resource": topic})
+    assert [one.role for one in policy.bindings] == ["roles/pubsub.publisher"]
+    tested = ours.publisher.test_iam_permissions(
+        request={"resource": topic, "permissions": ["pubsub.topics.publish"]}
+    )
+    assert list(tested.permissions) == ["pubsub.topics.publish"]
+
+
+def test_a_backlog_longer_than_memory_holds_comes_complete_and_in_order(ours: Clients) -> None:
+    topic = ours.topic()
+    subscription = ours.subscription(topic)
+    published = [
+        one
+        for start in range(3)
+        for one in ours.publish(topic, *(str(start * 1000 + i) for i in range(1000)))
+    ]
+    seen: list[str] = []
+    while batch := ours.peek(subscription, 700):
+        seen += [one.message.message_id for one in batch]
+        ours.ack(subscription, *batch)
+    assert seen == published
+
+
+def test_a_state_folder_serves_one_emulator_at_a_time(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("state")
+    with pubsub.serve(folder), pytest.raises(StateInUseError, match="in use"), pubsub.serve(folder):
+        pass

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 FOUND_MAX_CHARS = 200
 PathPart = str | int
@@ -21,6 +21,11 @@ class Fault:
     found: str = ""
     allowed: str = ""
     repair: str = ""
+
+    @property
+    def document(self) -> dict[str, str]:
+        """The fault as a report has it: what is empty is left out."""
+        return {name: text for name, text in asdict(self).items() if text}
 
     def __str__(self) -> str:
         parts = [f"{self.path}: {self.problem}"]

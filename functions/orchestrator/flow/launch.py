@@ -148,7 +148,7 @@ def _reject(services: Services, arrival: Arrival, refused: Refused) -> Happened:
             "schema": "rejection_report.v1",
             "run_id": arrival.run_id,
             "source": encoded(arrival.source),
-            "faults": [encoded(fault) for fault in refused.faults],
+            "faults": [fault.document for fault in refused.faults],
         },
     )
     record = RunRecord(

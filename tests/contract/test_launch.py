@@ -1,0 +1,382 @@
+"""A request becomes one job: in order, out of order, twice, at once, and across deaths of the process."""
+
+import base64
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import TypeVar
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from orchestrator.core.codec import encoded
+from orchestrator.core.errors import (
+    LeaseHeld,
+    LeaseTooShort,
+    RecordMoved,
+    SubmissionDeferred,
+    SubmissionRefused,
+    SubmissionUnknown,
+    TrainmasterError,
+)
+from orchestrator.core.launch.submission import Submission
+from orchestrator.core.run import Job, JobState, RunState
+from tests.contract.world import LEASE, REQUEST, Boundary, Killed, World, schema
+
+Answer = TypeVar("Answer")
+RECORD = Draft202012Validator(schema("run_record.v1"))
+STATUS = Draft202012Validator(schema("drop_status.v1"))
+REPORT = Draft202012Validator(schema("rejection_report.v1"))
+
+
+class Answering:
+    """A JobService that answers submissions with errors, with or without doing them, and then gives way."""
+
+    def __init__(self, world: World, *answers: TrainmasterError, does_it: bool = False) -> None:
+        self._jobs = world.jobs
+        self._answers = list(answers)
+        self._does_it = does_it
+        self.submissions = 0
+
+    def submit(self, submission: Submission) -> Job:
+        self.submissions += 1
+        if not self._answers:
+            return self._jobs.submit(submission)
+        if self._does_it:
+            self._jobs.submit(submission)
+        raise self._answers.pop(0)
+
+    def of_run(self, run_id: str) -> Sequence[Job]:
+        return self._jobs.of_run(run_id)
+
+    def read(self, job_name: str) -> Job:
+        return self._jobs.read(job_name)
+
+    def name_of(self, job_id: str) -> str:
+        return self._jobs.name_of(job_id)
+
+
+def test_an_upload_becomes_a_labelled_job_and_a_submitted_record() -> None:
+    world = World()
+    arrival = world.drop()
+    world.launch(arrival)
+    (job,) = world.jobs.all()
+    record = world.record(arrival.run_id)
+    assert record.state is RunState.SUBMITTED
+    assert record.job is not None
+    assert record.job.name == job.name
+    assert job.labels == {
+        "team": "agronomy",
+        "trainmaster_run_id": arrival.run_id,
+        "trainmaster_model": "cassava-resnet50",
+    }
+    assert job.output_uri == f"gs://models/cassava-resnet50/{arrival.run_id}"
+    RECORD.validate(encoded(record))
+
+
+def test_the_status_of_the_drop_says_where_its_run_stands() -> None:
+    world = World()
+    arrival = world.drop()
+    world.launch(arrival)
+    status = world.document("status/requests/cassava.yaml.json")
+    STATUS.validate(status)
+    assert (status["state"], status["run_id"]) == ("submitted", arrival.run_id)
+
+
+def test_a_first_delivery_costs_seven_storage_operations_and_a_second_two() -> None:
+    world = World()
+    arrival = world.drop()
+    first, second = Boundary(), Boundary()
+    world.launch(arrival, first)
+    world.launch(arrival, second)
+    assert first.calls == [
+        "read ledger",
+        "read inbox",
+        "write active",
+        "write runs",
+        "submit",
+        "write runs",
+        "read ledger",
+        "write status",
+    ]
+    assert second.calls == ["read ledger", "read ledger"]
+
+
+def test_a_refused_request_costs_seven_storage_operations_and_submits_nothing() -> None:
+    world = World()
+    boundary = Boundary()
+    world.launch(world.drop(b"model_name: 1"), boundary)
+    assert boundary.calls == [
+        "read ledger",
+        "read inbox",
+        "write active",
+        "write rejected",
+        "write runs",
+        "read ledger",
+        "write status",
+    ]
+
+
+def test_ten_deliveries_at_once_give_one_job_and_one_record() -> None:
+    world = World()
+    arrival = world.drop()
+
+    def deliver(_: int) -> None:
+        for _attempt in range(50):
+            try:
+                world.launch(arrival)
+            except (LeaseHeld, RecordMoved):
+                continue
+            return
+
+    with ThreadPoolExecutor(10) as pool:
+        list(pool.map(deliver, range(10)))
+    assert len(world.jobs.all()) == 1
+    assert world.record(arrival.run_id).state is RunState.SUBMITTED
+    assert world.active() == [arrival.run_id]
+
+
+def calls_of_a_launch() -> list[str]:
+    boundary = Boundary()
+    world = World()
+    world.launch(world.drop(), boundary)
+    return boundary.calls
+
+
+CALLS = calls_of_a_launch()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("point", range(len(CALLS)), ids=lambda number: f"{number} {CALLS[number]}")
+@pytest.mark.parametrize("by", ["redelivery", "sweep"])
+def test_a_process_killed_at_any_call_still_gives_one_job(point: int, after: bool, by: str) -> None:
+    world = World()
+    arrival = world.drop()
+    with pytest.raises(Killed):
+        world.launch(arrival, Boundary(die_at=point, die_after_the_call=after))
+    world.clock.advance(LEASE)
+    if by == "sweep":
+        world.sweep()
+        world.clock.advance(timedelta(seconds=1))
+    world.launch(arrival)
+    assert len(world.jobs.all()) == 1
+    record = world.record(arrival.run_id)
+    assert record.state is RunState.SUBMITTED
+    assert world.document("status/requests/cassava.yaml.json")["state"] == "submitted"
+    assert world.active() == [arrival.run_id]
+    RECORD.validate(encoded(record))
+
+
+def test_while_the_lease_lives_another_delivery_is_asked_to_come_again() -> None:
+    world = World()
+    arrival = world.drop()
+    with pytest.raises(Killed):
+        world.launch(arrival, Boundary(die_at=CALLS.index("submit"), die_after_the_call=True))
+    with pytest.raises(LeaseHeld) as held:
+        world.launch(arrival)
+    assert held.value.retryable
+    assert world.sweep() == []
+
+
+def test_an_expired_lease_is_taken_over_and_the_job_found_is_adopted() -> None:
+    world = World()
+    arrival = world.drop()
+    with pytest.raises(Killed):
+        world.launch(arrival, Boundary(die_at=CALLS.index("submit"), die_after_the_call=True))
+    (job,) = world.jobs.all()
+    world.clock.advance(LEASE)
+    boundary = Boundary()
+    world.launch(arrival, boundary)
+    assert "submit" not in boundary.calls
+    record = world.record(arrival.run_id)
+    assert record.job is not None
+    assert record.job.name == job.name
+
+
+def test_a_job_that_only_bears_the_label_is_not_adopted() -> None:
+    world = World()
+    arrival = world.drop()
+    world.jobs.submit(
+        Submission(
+            run_id=arrival.run_id,
+            parent="projects/project-1/locations/us-central1",
+            custom_job={
+                "displayName": "forged",
+                "labels": {"trainmaster_run_id": arrival.run_id},
+                "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": "gs://elsewhere"}},
+            },
+        )
+    )
+    with pytest.raises(Killed):
+        world.launch(arrival, Boundary(die_at=CALLS.index("submit")))
+    world.clock.advance(LEASE)
+    world.launch(arrival)
+    record = world.record(arrival.run_id)
+    assert record.job is not None
+    assert world.jobs.read(record.job.name).display_name == arrival.run_id
+
+
+def test_a_lease_about_to_end_is_not_used_to_submit() -> None:
+    world = World()
+
+    class Slow(Boundary):
+        def cross(self, name: str, call: Callable[[], Answer]) -> Answer:
+            answer = super().cross(name, call)
+            if name == "write runs":
+                world.clock.advance(LEASE - timedelta(seconds=10))
+            return answer
+
+    with pytest.raises(LeaseTooShort):
+        world.launch(world.drop(), Slow())
+    assert world.jobs.all() == []
+
+
+def test_a_submission_refused_for_good_fails_the_run_with_the_reason() -> None:
+    world = World()
+    arrival = world.drop()
+    world.launch(arrival, jobs=Answering(world, SubmissionRefused(400, "no such machine")))
+    record = world.record(arrival.run_id)
+    assert record.state is RunState.FAILED
+    assert record.error is not None
+    assert "no such machine" in record.error.message
+    world.sweep()
+    assert [notice.id for notice in world.notices.published] == [f"{arrival.run_id}/failed"]
+    assert world.active() == []
+
+
+def test_without_room_the_run_waits_and_the_sweep_submits_it_when_it_is_due() -> None:
+    world = World()
+    arrival = world.drop()
+    full = Answering(world, SubmissionDeferred(429, "quota"), SubmissionDeferred(429, "quota"))
+    world.launch(arrival, jobs=full)
+    assert world.record(arrival.run_id).state is RunState.WAITING
+    world.sweep()
+    assert world.record(arrival.run_id).state is RunState.WAITING
+    assert world.jobs.all() == []
+    world.clock.advance(timedelta(seconds=30))
+    world.launch(arrival, jobs=full)
+    waiting = world.record(arrival.run_id).waiting
+    assert waiting is not None
+    assert (waiting.attempts, waiting.not_before - world.clock.now()) == (2, timedelta(seconds=60))
+    RECORD.validate(encoded(world.record(arrival.run_id)))
+    world.clock.advance(timedelta(seconds=60))
+    world.sweep()
+    record = world.record(arrival.run_id)
+    assert [step.state for step in record.history] == ["reserved", "waiting", "submitted"]
+    assert len(world.jobs.all()) == 1
+
+
+@pytest.mark.parametrize("does_it", [False, True], ids=["lost request", "lost answer"])
+def test_a_submission_that_may_have_happened_is_looked_for_before_it_is_repeated(does_it: bool) -> None:
+    world = World()
+    arrival = world.drop()
+    cut = Answering(world, SubmissionUnknown("connection cut"), does_it=does_it)
+    if does_it:
+        world.launch(arrival, jobs=cut)
+    else:
+        with pytest.raises(SubmissionUnknown):
+            world.launch(arrival, jobs=cut)
+        with pytest.raises(LeaseHeld):
+            world.launch(arrival, jobs=cut)
+        world.clock.advance(LEASE)
+        world.launch(arrival, jobs=cut)
+    assert len(world.jobs.all()) == 1
+    assert cut.submissions == (1 if does_it else 2)
+    assert world.record(arrival.run_id).state is RunState.SUBMITTED
+
+
+def test_every_fault_of_a_request_is_reported_under_rejected() -> None:
+    world = World()
+    arrival = world.drop(b"model_name: Bad Name\nimgae: x\n")
+    world.launch(arrival)
+    report = world.document(f"rejected/{arrival.run_id}.json")
+    REPORT.validate(report)
+    assert [fault["path"] for fault in report["faults"]] == [
+        "$.cluster",
+        "$.image",
+        "$.imgae",
+        "$.model_name",
+    ]
+    status = world.document("status/requests/cassava.yaml.json")
+    STATUS.validate(status)
+    assert status["report_uri"] == f"gs://ledger/rejected/{arrival.run_id}.json"
+    RECORD.validate(encoded(world.record(arrival.run_id)))
+    assert world.jobs.all() == []
+
+
+def test_the_notice_of_a_rejection_goes_out_with_the_next_sweep() -> None:
+    world = World()
+    arrival = world.drop(b"[]")
+    world.launch(arrival)
+    assert world.notices.published == []
+    world.sweep()
+    world.sweep()
+    assert [notice.id for notice in world.notices.published] == [f"{arrival.run_id}/rejected"]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("point", range(7))
+def test_a_process_killed_while_rejecting_still_gives_one_report(point: int, after: bool) -> None:
+    world = World()
+    arrival = world.drop(b"model_name: 1")
+    with pytest.raises(Killed):
+        world.launch(arrival, Boundary(die_at=point, die_after_the_call=after))
+    world.launch(arrival)
+    assert world.record(arrival.run_id).state is RunState.REJECTED
+    assert world.document(f"rejected/{arrival.run_id}.json")["faults"]
+    assert world.document("status/requests/cassava.yaml.json")["state"] == "rejected"
+    world.sweep()
+    assert world.active() == []
+
+
+def test_a_huge_upload_is_refused_without_being_read() -> None:
+    world = World()
+    boundary = Boundary()
+    arrival = world.uploaded("requests/huge.yaml", 7, 50_000_000)
+    world.launch(arrival, boundary)
+    assert "read inbox" not in boundary.calls
+    assert world.document(f"rejected/{arrival.run_id}.json")["faults"][0]["found"] == "50000000 bytes"
+
+
+def test_an_object_gone_before_it_was_read_is_a_rejected_run_that_says_so() -> None:
+    world = World()
+    older = world.drop()
+    newer = world.drop(REQUEST + b"# changed\n")
+    world.launch(older)
+    assert world.record(older.run_id).state is RunState.REJECTED
+    assert "written over" in world.record(older.run_id).problems[0]
+    world.launch(newer)
+    assert len(world.jobs.all()) == 1
+
+
+def test_the_status_never_goes_back_to_an_older_generation() -> None:
+    world = World()
+    older = world.drop()
+    world.launch(older)
+    newer = world.drop(REQUEST + b"# changed\n")
+    world.launch(newer)
+    (job,) = world.jobs.of_run(older.run_id)
+    world.jobs.become(job.name, JobState.SUCCEEDED)
+    world.settle(world.hint(job))
+    world.launch(older)
+    status = world.document("status/requests/cassava.yaml.json")
+    assert (status["run_id"], status["state"]) == (newer.run_id, "submitted")
+
+
+def test_messages_with_one_key_meet_one_record_whenever_they_come() -> None:
+    world = World()
+    data = base64.b64encode(REQUEST).decode()
+    first = world.published({"data": data, "messageId": "1", "attributes": {"idempotency_key": "nightly"}})
+    world.clock.advance(timedelta(hours=5))
+    second = world.published({"data": data, "messageId": "2", "attributes": {"idempotency_key": "nightly"}})
+    world.launch(first)
+    world.launch(second)
+    assert len(world.jobs.all()) == 1
+
+
+def test_messages_without_a_key_are_told_apart_by_their_ids() -> None:
+    world = World()
+    data = base64.b64encode(REQUEST).decode()
+    for message_id in ("1", "2", "1"):
+        world.launch(world.published({"data": data, "messageId": message_id}))
+    assert len(world.jobs.all()) == 2

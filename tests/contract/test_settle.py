@@ -1,0 +1,333 @@
+"""The end of a job becomes the end of its run, whoever tells of it, in whatever order, however often."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from orchestrator.core.codec import encoded
+from orchestrator.core.errors import JobUnfinished, TrainmasterError
+from orchestrator.core.launch.event import Arrival
+from orchestrator.core.launch.submission import Submission
+from orchestrator.core.run import Job, JobState, Problem, RunState
+from orchestrator.flow.sweep import ORPHAN_AGE, VANISHED_AGE
+from tests.contract.world import LEASE, MODELS, Boundary, Killed, World, schema
+
+RECORD = Draft202012Validator(schema("run_record.v1"))
+
+
+def launched() -> tuple[World, Arrival, Job]:
+    world = World()
+    arrival = world.drop()
+    world.launch(arrival)
+    (job,) = world.jobs.all()
+    return world, arrival, job
+
+
+def test_a_succeeded_job_ends_with_its_model_and_metrics_on_record() -> None:
+    world, arrival, job = launched()
+    world.train(world.record(arrival.run_id))
+    world.settle(world.hint(job))
+    record = world.record(arrival.run_id)
+    assert record.state is RunState.SUCCEEDED
+    assert record.model is not None
+    assert record.model.uri == f"gs://models/cassava-resnet50/{arrival.run_id}/model/"
+    assert record.model.metrics == {"accuracy": 0.75, "loss": 1.0}
+    assert record.problems == ()
+    assert record.durations_s == {"until_job": 0.0, "queued": 60.0, "running": 600.0, "total": 660.0}
+    assert [step.state for step in record.history] == ["reserved", "submitted", "running", "succeeded"]
+    RECORD.validate(encoded(record))
+    assert world.objects.metadata("ledger", f"runs/{arrival.run_id}.json")["model_uri"] == record.model.uri
+    assert world.document("status/requests/cassava.yaml.json")["model_uri"] == record.model.uri
+
+
+def test_the_end_is_told_once_and_the_run_is_no_longer_active() -> None:
+    world, arrival, job = launched()
+    world.train(world.record(arrival.run_id))
+    world.settle(world.hint(job))
+    world.settle(world.hint(job))
+    world.sweep()
+    (notice,) = world.notices.published
+    assert notice.id == f"{arrival.run_id}/succeeded"
+    assert world.active() == []
+
+
+def test_an_end_costs_seven_storage_operations_and_its_repetition_two() -> None:
+    world, arrival, job = launched()
+    world.train(world.record(arrival.run_id))
+    first, second = Boundary(), Boundary()
+    world.settle(world.hint(job), first)
+    world.settle(world.hint(job), second)
+    assert first.calls == [
+        "read job",
+        "read ledger",
+        "list models",
+        "read models",
+        "write runs",
+        "read ledger",
+        "write status",
+        "publish",
+        "delete active",
+    ]
+    assert second.calls == ["read job", "read ledger", "read ledger"]
+
+
+def calls_of_an_end() -> list[str]:
+    world, arrival, job = launched()
+    world.train(world.record(arrival.run_id))
+    boundary = Boundary()
+    world.settle(world.hint(job), boundary)
+    return boundary.calls
+
+
+ENDING = calls_of_an_end()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("point", range(len(ENDING)), ids=lambda number: f"{number} {ENDING[number]}")
+@pytest.mark.parametrize("by", ["redelivery and sweep", "sweep"])
+def test_a_process_killed_while_settling_still_ends_the_run_and_tells_it(
+    point: int, after: bool, by: str
+) -> None:
+    world, arrival, job = launched()
+    world.train(world.record(arrival.run_id))
+    with pytest.raises(Killed):
+        world.settle(world.hint(job), Boundary(die_at=point, die_after_the_call=after))
+    if by != "sweep":
+        world.settle(world.hint(job))
+    world.sweep()
+    assert world.record(arrival.run_id).state is RunState.SUCCEEDED
+    assert {notice.id for notice in world.notices.published} == {f"{arrival.run_id}/succeeded"}
+    assert world.document("status/requests/cassava.yaml.json")["state"] == "succeeded"
+    assert world.active() == []
+
+
+def test_the_sweep_ends_a_run_of_which_no_log_entry_told() -> None:
+    world, arrival, _ = launched()
+    world.train(world.record(arrival.run_id))
+    world.sweep()
+    record = world.record(arrival.run_id)
+    assert record.state is RunState.SUCCEEDED
+    assert record.told is not None
+    assert record.told.by == "sweep"
+
+
+def test_a_sweep_costs_one_listing_however_many_runs_have_ended() -> None:
+    world = World()
+    for number in range(20):
+        arrival = world.drop(name=f"requests/{number}.yaml")
+        world.launch(arrival)
+        world.train(world.record(arrival.run_id))
+    world.sweep()
+    boundary = Boundary()
+    world.sweep(boundary)
+    assert boundary.calls == ["list ledger"]
+
+
+def test_an_entry_that_tells_of_an_end_too_early_is_asked_for_again() -> None:
+    world, arrival, job = launched()
+    world.jobs.become(job.name, JobState.RUNNING)
+    with pytest.raises(JobUnfinished) as early:
+        world.settle(world.hint(job))
+    assert early.value.retryable
+    assert world.record(arrival.run_id).state is RunState.RUNNING
+
+
+def test_an_entry_of_a_running_job_marks_the_run_running() -> None:
+    world, arrival, job = launched()
+    world.jobs.become(job.name, JobState.RUNNING)
+    world.settle(world.hint(job, tells_end=False))
+    assert world.record(arrival.run_id).state is RunState.RUNNING
+    assert world.document("status/requests/cassava.yaml.json")["state"] == "running"
+
+
+def test_a_failed_job_ends_with_its_error_in_the_services_words() -> None:
+    world, arrival, job = launched()
+    world.jobs.become(job.name, JobState.FAILED, error=Problem(code=3, message="The replica exited with 1."))
+    world.settle(world.hint(job))
+    record = world.record(arrival.run_id)
+    assert (record.state, record.error) == (
+        RunState.FAILED,
+        Problem(code=3, message="The replica exited with 1."),
+    )
+    assert record.model is None
+
+
+def test_a_failure_without_a_reason_is_given_time_for_one() -> None:
+    world, arrival, job = launched()
+    world.jobs.become(job.name, JobState.FAILED)
+    with pytest.raises(JobUnfinished):
+        world.settle(world.hint(job))
+    world.clock.advance(timedelta(minutes=2))
+    world.settle(world.hint(job))
+    record = world.record(arrival.run_id)
+    assert record.state is RunState.FAILED
+    assert record.error is not None
+    assert "gives no reason" in record.error.message
+
+
+def test_a_cancelled_job_ends_cancelled() -> None:
+    world, arrival, job = launched()
+    world.jobs.become(job.name, JobState.CANCELLED, error=Problem(code=1, message="cancelled"))
+    world.settle(world.hint(job, tells_end=False))
+    assert world.record(arrival.run_id).state is RunState.CANCELLED
+
+
+def test_a_success_without_a_model_says_so_in_plain_words() -> None:
+    world, arrival, job = launched()
+    world.jobs.become(job.name, JobState.SUCCEEDED)
+    world.settle(world.hint(job))
+    record = world.record(arrival.run_id)
+    assert record.state is RunState.SUCCEEDED
+    assert record.model is None
+    assert "the trainer must write to AIP_MODEL_DIR" in record.problems[0]
+
+
+def test_a_model_without_a_manifest_is_recorded_without_metrics() -> None:
+    world, arrival, job = launched()
+    world.train(world.record(arrival.run_id), manifest=False)
+    world.settle(world.hint(job))
+    record = world.record(arrival.run_id)
+    assert record.model is not None
+    assert (record.model.metrics, record.model.manifest_uri) == ({}, None)
+    assert "export.json" in record.problems[0]
+
+
+def test_a_manifest_that_does_not_fit_the_files_is_not_believed() -> None:
+    world, arrival, job = launched()
+    record = world.record(arrival.run_id)
+    world.train(record)
+    prefix = f"cassava-resnet50/{arrival.run_id}/model/"
+    world.objects.write(MODELS, prefix + "saved_model.pb", b"another graph", if_generation=None)
+    world.settle(world.hint(job))
+    record = world.record(arrival.run_id)
+    assert record.model is not None
+    assert record.model.metrics == {}
+    assert record.problems == ("export.json is not believed: saved_model.pb has 13 bytes, not 5",)
+
+
+def test_the_model_path_never_comes_from_the_log() -> None:
+    world, arrival, job = launched()
+    world.train(world.record(arrival.run_id))
+    forged = json.dumps({"event": "model_exported", "model_path": "gs://evil/model/"})
+    world.settle(replace(world.hint(job), insert_id=forged))
+    record = world.record(arrival.run_id)
+    assert record.model is not None
+    assert record.model.uri.startswith("gs://models/")
+
+
+def test_an_entry_about_no_job_of_ours_changes_nothing() -> None:
+    world, arrival, job = launched()
+    before = world.record(arrival.run_id)
+    stranger = replace(job, name="projects/project-1/locations/us-central1/customJobs/4711")
+    world.settle(world.hint(stranger))
+    assert world.record(arrival.run_id) == before
+
+
+def test_a_finished_job_that_forged_our_label_ends_nothing() -> None:
+    world, arrival, _ = launched()
+    before = world.record(arrival.run_id)
+    forged = world.jobs.submit(
+        Submission(
+            run_id=arrival.run_id,
+            parent="projects/project-1/locations/us-central1",
+            custom_job={
+                "displayName": arrival.run_id,
+                "labels": {"trainmaster_run_id": arrival.run_id},
+                "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": before.output_uri}},
+            },
+        )
+    )
+    world.jobs.become(forged.name, JobState.SUCCEEDED)
+    happened = world.settle(world.hint(forged))
+    assert happened.severity == "WARNING"
+    assert world.record(arrival.run_id) == before
+
+
+def test_a_job_deleted_while_its_run_went_on_fails_the_run() -> None:
+    world, arrival, job = launched()
+    world.jobs.remove(job.name)
+    world.sweep()
+    assert world.record(arrival.run_id).state is RunState.SUBMITTED
+    world.clock.advance(VANISHED_AGE)
+    world.sweep()
+    record = world.record(arrival.run_id)
+    assert record.state is RunState.FAILED
+    assert record.error is not None
+    assert "no longer exists" in record.error.message
+
+
+def test_a_marker_without_a_record_is_removed_once_its_event_can_come_no_more() -> None:
+    world = World()
+    world.ledger.mark_active("orphan-20260301t120000-0123456789")
+    world.sweep()
+    assert world.active() == ["orphan-20260301t120000-0123456789"]
+    world.clock.advance(ORPHAN_AGE)
+    world.sweep()
+    assert world.active() == []
+
+
+def test_a_damaged_record_keeps_no_other_run_from_being_swept() -> None:
+    world, arrival, _ = launched()
+    world.train(world.record(arrival.run_id))
+    world.objects.write("ledger", "runs/aaa.json", b"{", if_generation=0)
+    world.ledger.mark_active("aaa")
+    happened = world.sweep()
+    assert any("holds no run record" in each.message for each in happened)
+    assert world.record(arrival.run_id).state is RunState.SUCCEEDED
+
+
+EVENTS = ("upload", "upload", "export entry", "end entry", "end entry", "sweep", "pause")
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    order=st.permutations(EVENTS), dies_at=st.integers(0, 30), after=st.booleans(), victim=st.integers(0, 6)
+)
+def test_any_order_of_events_and_a_death_among_them_end_in_the_same_record(
+    order: list[str], dies_at: int, after: bool, victim: int
+) -> None:
+    """The job trains by itself as soon as there is one; what is told of it comes in any order."""
+    world = World()
+    arrival = world.drop()
+
+    def deliver(event: str, boundary: Boundary) -> None:
+        jobs = world.jobs.of_run(arrival.run_id)
+        match event:
+            case "upload":
+                world.launch(arrival, boundary)
+            case "sweep":
+                world.sweep(boundary)
+            case "pause":
+                world.clock.advance(LEASE)
+            case _ if jobs:
+                world.settle(world.hint(jobs[0], tells_end=event == "end entry"), boundary)
+
+    for number, event in enumerate([*order, "pause", "upload", "sweep"]):
+        boundary = Boundary(die_at=dies_at if number == victim else None, die_after_the_call=after)
+        try:
+            deliver(event, boundary)
+        except (TrainmasterError, Killed):
+            continue
+        finally:
+            for job in world.jobs.all():
+                if job.state is JobState.PENDING:
+                    world.train_job(job)
+    assert len(world.jobs.all()) == 1
+    record = world.record(arrival.run_id)
+    assert record.state is RunState.SUCCEEDED
+    assert record.job is not None
+    assert record.durations_s is not None
+    assert record.durations_s["running"] == 600.0
+    assert [step.state for step in record.history] == ["reserved", "submitted", "running", "succeeded"]
+    assert record.history[1].at == record.job.create_time
+    assert record.history[2].at == record.job.start_time
+    assert record.model is not None
+    assert record.model.metrics["accuracy"] == 0.75
+    assert {notice.id for notice in world.notices.published} == {f"{arrival.run_id}/succeeded"}
+    assert world.document("status/requests/cassava.yaml.json")["state"] == "succeeded"
+    assert world.active() == []

@@ -1,0 +1,263 @@
+"""A whole deployment in memory: the flows with their ports, a clock that stands still, and named deaths."""
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+from orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryNotices, MemoryObjects
+from orchestrator.adapters.objects import Listed, Objects, Stored
+from orchestrator.adapters.stored import StoredInbox, StoredLedger, StoredModels
+from orchestrator.core.documents import document_in
+from orchestrator.core.envelope import Envelope
+from orchestrator.core.launch.event import Arrival, message_in, upload_in
+from orchestrator.core.launch.request import Rules
+from orchestrator.core.launch.submission import Submission, Target
+from orchestrator.core.policy import policy_from
+from orchestrator.core.run import Job, JobState, RunRecord
+from orchestrator.core.settle.entry import JobHint
+from orchestrator.flow.launch import launch
+from orchestrator.flow.services import Happened, Services
+from orchestrator.flow.settle import settle_hint
+from orchestrator.flow.sweep import sweep
+from orchestrator.ports import Notice, Notices, TrainingJobs
+
+ROOT = Path(__file__).resolve().parents[2]
+START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+PROJECT, REGION = "project-1", "us-central1"
+INBOX, LEDGER, MODELS = "inbox", "ledger", "models"
+LEASE = timedelta(seconds=180)
+REQUEST = (ROOT / "examples" / "cassava.yaml").read_bytes()
+OBJECT = "requests/cassava.yaml"
+
+_Answer = TypeVar("_Answer")
+
+
+def schema(schema_id: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((ROOT / "schemas" / f"{schema_id}.schema.json").read_text())
+    return document
+
+
+def shipped_rules() -> Rules:
+    """The policy and schemas as they are deployed."""
+    read = document_in((ROOT / "functions" / "policy.yaml").read_bytes(), as_json=False)
+    assert not read.faults
+    return Rules(
+        schemas={"training_request.v1": schema("training_request.v1")},
+        policy=policy_from(read.value, {"project": PROJECT, "region": REGION, "models_bucket": MODELS}),
+        region=REGION,
+    )
+
+
+RULES = shipped_rules()
+EXPORT_SCHEMA = schema("model_export.v1")
+
+
+class Killed(BaseException):
+    """The process dies here: no handler below the entry point may catch it."""
+
+
+@dataclass
+class Boundary:
+    """Every call that leaves the process, in order; the process may be told to die at one of them."""
+
+    die_at: int | None = None
+    die_after_the_call: bool = False
+    calls: list[str] = field(default_factory=list)
+
+    def cross(self, name: str, call: Callable[[], _Answer]) -> _Answer:
+        number = len(self.calls)
+        self.calls.append(name)
+        if number == self.die_at and not self.die_after_the_call:
+            raise Killed(f"before {name}")
+        try:
+            return call()
+        finally:
+            if number == self.die_at:
+                raise Killed(f"after {name}")
+
+
+@dataclass
+class BoundaryObjects:
+    inner: Objects
+    boundary: Boundary
+
+    def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
+        return self.boundary.cross(f"read {bucket}", lambda: self.inner.read(bucket, name, generation))
+
+    def write(
+        self,
+        bucket: str,
+        name: str,
+        content: bytes,
+        *,
+        if_generation: int | None,
+        metadata: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> int:
+        return self.boundary.cross(
+            f"write {name.partition('/')[0]}",
+            lambda: self.inner.write(
+                bucket,
+                name,
+                content,
+                if_generation=if_generation,
+                metadata=metadata,
+                content_type=content_type,
+            ),
+        )
+
+    def delete(self, bucket: str, name: str) -> None:
+        self.boundary.cross(f"delete {name.partition('/')[0]}", lambda: self.inner.delete(bucket, name))
+
+    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
+        return self.boundary.cross(f"list {bucket}", lambda: iter(list(self.inner.listing(bucket, prefix))))
+
+
+@dataclass
+class BoundaryJobs:
+    inner: TrainingJobs
+    boundary: Boundary
+
+    def submit(self, submission: Submission) -> Job:
+        return self.boundary.cross("submit", lambda: self.inner.submit(submission))
+
+    def of_run(self, run_id: str) -> Sequence[Job]:
+        return self.boundary.cross("find jobs", lambda: self.inner.of_run(run_id))
+
+    def read(self, job_name: str) -> Job:
+        return self.boundary.cross("read job", lambda: self.inner.read(job_name))
+
+    def name_of(self, job_id: str) -> str:
+        return self.inner.name_of(job_id)
+
+
+@dataclass
+class BoundaryNotices:
+    inner: Notices
+    boundary: Boundary
+
+    def publish(self, notice: Notice) -> None:
+        self.boundary.cross("publish", lambda: self.inner.publish(notice))
+
+
+class World:
+    """The memory adapters, and events as the triggers would deliver them."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock(START)
+        self.objects = MemoryObjects(self.clock)
+        self.jobs = MemoryJobs(self.clock, project=PROJECT, region=REGION)
+        self.notices = MemoryNotices()
+        self.ledger = StoredLedger(self.objects, LEDGER)
+        self._attempts = itertools.count(1)
+
+    def services(self, boundary: Boundary | None = None, jobs: TrainingJobs | None = None) -> Services:
+        """Ports for one delivery."""
+        crossed = boundary or Boundary()
+        objects = BoundaryObjects(self.objects, crossed)
+        return Services(
+            ledger=StoredLedger(objects, LEDGER),
+            inbox=StoredInbox(objects),
+            models=StoredModels(objects),
+            jobs=BoundaryJobs(jobs or self.jobs, crossed),
+            notices=BoundaryNotices(self.notices, crossed),
+            clock=self.clock,
+            target=Target(project=PROJECT, region=REGION, models_bucket=MODELS),
+            lease=LEASE,
+            rules=lambda: RULES,
+            export_schema=lambda: EXPORT_SCHEMA,
+            attempt=f"attempt-{next(self._attempts)}",
+        )
+
+    def drop(self, content: bytes = REQUEST, name: str = OBJECT) -> Arrival:
+        generation = self.objects.write(INBOX, name, content, if_generation=None)
+        return self.uploaded(name, generation, len(content))
+
+    def uploaded(self, name: str, generation: int, size_bytes: int) -> Arrival:
+        arrival = upload_in(
+            self.envelope(
+                {
+                    "bucket": INBOX,
+                    "name": name,
+                    "generation": str(generation),
+                    "size": str(size_bytes),
+                    "timeCreated": self.clock.now().isoformat(),
+                }
+            ),
+            INBOX,
+        )
+        assert isinstance(arrival, Arrival)
+        return arrival
+
+    def published(self, message: Mapping[str, object]) -> Arrival:
+        return message_in(self.envelope({"message": message}))
+
+    def envelope(self, data: object) -> Envelope:
+        now = self.clock.now()
+        return Envelope(id="event-1", type="t", source="s", subject="", time=now, received_at=now, data=data)
+
+    def launch(
+        self, arrival: Arrival, boundary: Boundary | None = None, jobs: TrainingJobs | None = None
+    ) -> Happened:
+        return launch(self.services(boundary, jobs), arrival)
+
+    def hint(self, job: Job, *, tells_end: bool = True, insert_id: str = "entry-1") -> JobHint:
+        return JobHint(
+            job_id=job.name.rpartition("/")[2], tells_end=tells_end, insert_id=insert_id, entry_time=START
+        )
+
+    def settle(self, hint: JobHint, boundary: Boundary | None = None) -> Happened:
+        return settle_hint(self.services(boundary), hint)
+
+    def sweep(self, boundary: Boundary | None = None) -> list[Happened]:
+        return sweep(self.services(boundary))
+
+    def record(self, run_id: str) -> RunRecord:
+        held = self.ledger.find(run_id)
+        assert held is not None
+        return held.record
+
+    def document(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.objects.read(LEDGER, name).content)
+        return found
+
+    def active(self) -> list[str]:
+        return [marker.run_id for marker in self.ledger.active()]
+
+    def train(self, record: RunRecord, *, manifest: bool = True) -> Job:
+        (job,) = self.jobs.of_run(record.run_id)
+        return self.train_job(job, manifest=manifest)
+
+    def train_job(self, job: Job, *, manifest: bool = True) -> Job:
+        """The job does its work: a model lies in its directory, and it has succeeded."""
+        prefix = job.output_uri.removeprefix(f"gs://{MODELS}/") + "/model/"
+        self.objects.write(MODELS, prefix + "saved_model.pb", b"graph", if_generation=None)
+        if manifest:
+            content = json.dumps(export_manifest(f"gs://{MODELS}/{prefix}")).encode()
+            self.objects.write(MODELS, prefix + "export.json", content, if_generation=None)
+        self.clock.advance(timedelta(seconds=60))
+        self.jobs.become(job.name, JobState.RUNNING)
+        self.clock.advance(timedelta(seconds=600))
+        return self.jobs.become(job.name, JobState.SUCCEEDED)
+
+
+def export_manifest(model_uri: str) -> dict[str, Any]:
+    return {
+        "schema": "model_export.v1",
+        "model_uri": model_uri,
+        "created_at": "2026-03-01T12:10:00Z",
+        "files": [{"path": "saved_model.pb", "size_bytes": 5, "sha256": "0" * 64}],
+        "metrics": {"accuracy": 0.75, "loss": 1},
+        "dataset": {"name": "cassava", "version": "0.1.0", "train_split": "train", "evaluation_split": None},
+        "frameworks": {"tensorflow": "2.21.0"},
+        "training": {
+            "epochs": 2,
+            "global_batch_size": 128,
+            "replicas_in_sync": 2,
+            "strategy": "MultiWorkerMirroredStrategy",
+        },
+    }

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def report(console: Console, seen: Sighting, data_dir: str, state: Path) -> int:
     console.print(
         f"{files} files, {export.size_bytes / 1e6:.1f} MB: every size and sha256 is as export.json says."
     )
-    _predict(console, export, local_path(data_dir, state))
+    _predict(console, export, local_path(data_dir, state), state / "prediction.log")
     return 0
 
 
@@ -52,10 +53,23 @@ def local_path(uri: str, state: Path) -> Path:
     return state / "storage" / "buckets" / uri.removeprefix("gs://")
 
 
-def _predict(console: Console, export: Export, data_dir: Path) -> None:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # the table is the message, not the library's greeting
-    images = list(unseen_images(export.manifest["dataset"]["name"], data_dir))
-    answers = Classifier(export).best_classes([image.encoded for image in images])
+@contextmanager
+def _errors_to(log: Path) -> Iterator[None]:
+    """Standard error of this process, native code included, goes to `log`: TensorFlow greets there at import."""
+    kept = os.dup(2)
+    with log.open("ab") as target:
+        os.dup2(target.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _predict(console: Console, export: Export, data_dir: Path, log: Path) -> None:
+    with _errors_to(log):
+        images = list(unseen_images(export.manifest["dataset"]["name"], data_dir))
+        answers = Classifier(export).best_classes([image.encoded for image in images])
     right = sum(image.label == name for image, (name, _) in zip(images, answers, strict=True))
     table = Table(title="The exported model, loaded and asked", title_justify="left", box=None)
     for heading in ("picture", "is", "the model says", "sure"):

@@ -80,7 +80,10 @@ class Model(RuleBasedStateMachine):
     @rule(seconds=st.floats(0.5, 30))
     def pass_time(self, seconds: float) -> None:
         self.now += seconds
-        self._settle(self.backlog.expire(self.now))
+        ends = {message_id: lease.deadline for message_id, lease in self.out.items()}
+        failed = self.backlog.expire(self.now)
+        assert all(ends[entry.message_id] <= self.now for entry in [*failed.again, *failed.given_up])
+        self._settle(failed)
         assert all(lease.acked or lease.deadline > self.now for lease in self.out.values())
 
     def _settle(self, failed: Failed) -> None:
@@ -152,3 +155,19 @@ def test_back_off_doubles_from_its_minimum_to_its_maximum() -> None:
     backoff = Backoff(minimum_s=1, maximum_s=10)
     assert [backoff.delay_s(failures) for failures in range(1, 7)] == [1, 2, 4, 8, 10, 10]
     assert backoff.delay_s(10**6) == 10
+
+
+def test_a_message_given_up_does_not_come_back_with_the_one_before_it() -> None:
+    backlog = Backlog(DeliveryPolicy(ordered=True, max_attempts=2))
+    for message_id in (1, 2):
+        backlog.add(Entry(message_id=message_id, ordering_key="k", size=1))
+    for _ in range(2):
+        first, second = backlog.take(0, deadline_s=10, holder=Holder(), count=2)
+        given_up = backlog.fail(0, second.serial).given_up
+        if not given_up:
+            backlog.fail(0, first.serial)
+            first.entry.failures = 0
+    assert [entry.message_id for entry in given_up] == [2]
+    backlog.fail(0, first.serial)
+    again = backlog.take(0, deadline_s=10, holder=Holder(), count=2)
+    assert [lease.entry.message_id for lease in again] == [1]

@@ -21,7 +21,9 @@ def test_every_deployed_version_is_the_locked_one(export: str) -> None:
     assert {name: locked.get(name) for name in exported} == exported
 
 
-@pytest.mark.parametrize("path", ["requirements.lock", "functions/requirements.txt", "trainer/requirements.txt"])
+@pytest.mark.parametrize(
+    "path", ["requirements.lock", "functions/requirements.txt", "trainer/requirements.txt"]
+)
 def test_every_locked_package_has_a_hash_and_no_index_is_named(path: str) -> None:
     text = (ROOT / path).read_text()
     assert text.count("==") == len(pins(path))

@@ -78,7 +78,8 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
         host = FunctionsHost(
             topology.functions,
             source=await staging,
-            shared={"GOOGLE_CLOUD_PROJECT": topology.project, **topology.environment, **addresses(services)},
+            # The topology has the last word: it may point a function at another server, a proxy for example.
+            shared={"GOOGLE_CLOUD_PROJECT": topology.project, **addresses(services), **topology.environment},
             state=state.path,
             project=topology.project,
             region=topology.region,

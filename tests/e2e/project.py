@@ -1,0 +1,255 @@
+"""A running stack as its users see it: official clients, the state folder, and what its processes are."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+from google.api_core.exceptions import NotFound
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import storage
+from google.cloud.aiplatform_v1 import CustomJob, JobServiceClient
+from google.cloud.logging import Client as LoggingClient
+
+from console.local_stack import read_stack_env
+from emulators.events.clients import clients_of
+from emulators.process.family import MARK, members
+
+ROOT = Path(__file__).resolve().parents[2]
+TINY = Path(__file__).parent / "images" / "tiny"
+START_DEADLINE_S = 60
+STOP_DEADLINE_S = 20
+DEADLINE_S = 60
+T = TypeVar("T")
+ENDED = ("succeeded", "failed", "cancelled", "expired", "rejected")
+_OURS = ("STORAGE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST")
+
+
+class Project:
+    """One project on a running stack."""
+
+    def __init__(self, *, state: Path, process: "subprocess.Popen[bytes]", log: Path) -> None:
+        self.state = state
+        self.process = process
+        self.log = log
+        self.env = read_stack_env((state / "stack.env").read_text())
+        self.id = self.env["GOOGLE_CLOUD_PROJECT"]
+        self.region = self.env["TRAINMASTER_REGION"]
+        self.inbox, self.ledger, self.models = (
+            self.env[f"TRAINMASTER_{role}_BUCKET"] for role in ("INBOX", "LEDGER", "MODELS")
+        )
+
+    @cached_property
+    def storage(self) -> storage.Client:
+        return storage.Client(
+            project=self.id,
+            credentials=AnonymousCredentials(),
+            client_options={"api_endpoint": self.env["STORAGE_EMULATOR_HOST"]},
+        )
+
+    @cached_property
+    def vertex(self) -> JobServiceClient:
+        return JobServiceClient(
+            transport="rest",
+            credentials=AnonymousCredentials(),
+            client_options={"api_endpoint": self.env["VERTEX_EMULATOR_HOST"]},
+        )
+
+    @cached_property
+    def logging(self) -> Any:  # the library's classes carry no types
+        return LoggingClient(
+            project=self.id,
+            credentials=AnonymousCredentials(),
+            _use_grpc=False,
+            client_options={"api_endpoint": self.env["LOGGING_EMULATOR_HOST"]},
+        )
+
+    def upload(self, name: str, content: bytes | str) -> int:
+        """The generation of the uploaded object."""
+        blob = self.storage.bucket(self.inbox).blob(name)
+        blob.upload_from_string(content)
+        return int(blob.generation)
+
+    def drop(self, name: str, content: bytes | str) -> None:
+        """A file written into the bucket's folder by whatever program."""
+        path = self.folder(self.inbox) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    def folder(self, bucket: str) -> Path:
+        return self.state / "storage" / "buckets" / bucket
+
+    def publish(self, topic: str, data: bytes, **attributes: str) -> str:
+        """The message's id."""
+        with clients_of(self.env["PUBSUB_EMULATOR_HOST"]) as clients:
+            future = clients.publisher.publish(f"projects/{self.id}/topics/{topic}", data, **attributes)
+            return str(future.result(timeout=DEADLINE_S))
+
+    def document(self, bucket: str, name: str) -> dict[str, Any] | None:
+        """The JSON object of that name; None while there is none."""
+        try:
+            content = self.storage.bucket(bucket).blob(name).download_as_bytes()
+        except NotFound:
+            return None
+        found: dict[str, Any] = json.loads(content)
+        return found
+
+    def records(self) -> dict[str, dict[str, Any]]:
+        """Every run record by run_id."""
+        names = [blob.name for blob in self.storage.list_blobs(self.ledger, prefix="runs/")]
+        documents = [document for name in names if (document := self.document(self.ledger, name))]
+        return {document["run_id"]: document for document in documents}
+
+    def jobs(self, run_id: str) -> list[CustomJob]:
+        parent = f"projects/{self.id}/locations/{self.region}"
+        request = {"parent": parent, "filter": f"labels.trainmaster_run_id={run_id}"}
+        return list(self.vertex.list_custom_jobs(request=request))
+
+    def all_jobs(self) -> list[str]:
+        parent = f"projects/{self.id}/locations/{self.region}"
+        return [job.name for job in self.vertex.list_custom_jobs(parent=parent)]
+
+    def status(self, name: str) -> dict[str, Any] | None:
+        """The status object of a dropped name."""
+        return self.document(self.ledger, f"status/{name}.json")
+
+    def settled_status(self, name: str, generation: int | None = None) -> dict[str, Any]:
+        """The status of a drop once its run has ended."""
+
+        def ended() -> dict[str, Any] | None:
+            status = self.status(name)
+            wanted = status and (generation is None or status["generation"] == generation)
+            return status if status and wanted and status["state"] in ENDED else None
+
+        return self.eventually(ended, f"an end of {name}; now {self.status(name)}")
+
+    def record(self, run_id: str) -> dict[str, Any]:
+        found = self.document(self.ledger, f"runs/{run_id}.json")
+        assert found is not None, run_id
+        return found
+
+    def requests_to_functions(self, event_id: str) -> list[int]:
+        """The status of every delivery of an event, from the platform's request log, oldest first."""
+        name = f"projects/{self.id}/logs/run.googleapis.com%2Frequests"
+        entries = self.logging.list_entries(filter_=f'logName="{name}" AND labels."ce-id"="{event_id}"')
+        return [entry.http_request["status"] for entry in entries]
+
+    def eventually(self, look: Callable[[], T | None], what: str, *, deadline_s: float = DEADLINE_S) -> T:
+        return eventually(look, what, deadline_s=deadline_s, hint=self.tail)
+
+    def tail(self) -> str:
+        logs = [self.log, *sorted((self.state / "logs").glob("*.log"))]
+        return "\n".join(f"-- {log.name}\n{log.read_text(errors='replace')[-3000:]}" for log in logs)
+
+    def function_processes(self, function: str) -> list[psutil.Process]:
+        """The processes of one function, gunicorn's master first."""
+        found = [process for process in psutil.process_iter() if self._is_of(process, function)]
+        return sorted(found, key=lambda process: process.pid)
+
+    def function_url(self, function: str) -> str:
+        (first, *_) = self.function_processes(function)
+        return f"http://127.0.0.1:{first.environ()['PORT']}"
+
+    def token(self) -> str:
+        """What marks every process of this stack."""
+        (first, *_) = self.function_processes("on-tick")
+        return str(first.environ()[MARK]).partition(":")[0]
+
+    def _is_of(self, process: psutil.Process, function: str) -> bool:
+        try:
+            environment = process.environ()
+        except psutil.Error:
+            return False
+        here = environment.get("STORAGE_EMULATOR_HOST") == self.env["STORAGE_EMULATOR_HOST"]
+        return bool(here and environment.get("K_SERVICE") == function)
+
+    def close(self) -> None:
+        for name in ("storage", "logging"):
+            if name in self.__dict__:
+                getattr(self, name).close()
+        if "vertex" in self.__dict__:
+            self.vertex.transport.close()
+
+
+def eventually(
+    look: Callable[[], T | None], what: str, *, deadline_s: float = DEADLINE_S, hint: Callable[[], str] = str
+) -> T:
+    """The first truthy thing that `look` finds."""
+    deadline = time.monotonic() + deadline_s
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"not within {deadline_s} s: {what}\n{hint()}"
+        time.sleep(0.05)
+    return found
+
+
+@contextmanager
+def running_project(
+    state: Path, *arguments: str, project: str, environment: Mapping[str, str] | None = None
+) -> Iterator[Project]:
+    """A project on a stack of its own, started as a user starts it; stopped at the end, whatever happens."""
+    log = state.with_name(f"{state.name}.out")
+    image = f"{image_uri(project)}={TINY}"
+    command = [sys.executable, "-m", "emulators", "up", "--state", str(state), "--project", project,
+               "--image", image, *arguments]  # fmt: skip
+    clean = {name: value for name, value in os.environ.items() if name not in _OURS}
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env={**clean, **(environment or {})}, stdout=output, stderr=output,
+            stdin=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+    running: Project | None = None
+    try:
+        eventually(
+            lambda: (state / "stack.env").exists() or process.poll() is not None,
+            "the stack is ready",
+            deadline_s=START_DEADLINE_S,
+            hint=log.read_text,
+        )
+        assert process.poll() is None, log.read_text()
+        running = Project(state=state, process=process, log=log)
+        yield running
+    finally:
+        if running is not None:
+            running.close()
+        stop(process)
+
+
+def stop(process: "subprocess.Popen[bytes]") -> int:
+    """The exit status after SIGTERM."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    try:
+        return process.wait(STOP_DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise
+
+
+def image_uri(project: str) -> str:
+    return f"us-central1-docker.pkg.dev/{project}/trainmaster/tiny"
+
+
+def request(project: str, *args: str, model_name: str = "line", **more: object) -> str:
+    """A request file for the tiny trainer, as JSON, which is also YAML."""
+    document: dict[str, object] = {
+        "model_name": model_name,
+        "image": f"{image_uri(project)}:1",
+        "args": list(args),
+        "cluster": {"chief": {"machine": "n1-standard-4"}},
+        **more,
+    }
+    return json.dumps(document)
+
+
+def nothing_left(token: str) -> bool:
+    """Whether no process carries the token any more."""
+    return not members(token)

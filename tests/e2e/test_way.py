@@ -1,0 +1,174 @@
+"""A request becomes a trained model on record, whichever way it came in."""
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import jsonschema
+import pytest
+from google.cloud.aiplatform_v1 import JobState
+
+from .project import ENDED, ROOT, Project, request
+
+pytestmark = pytest.mark.slow
+
+
+def schema(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((ROOT / "schemas" / f"{name}.schema.json").read_text())
+    return loaded
+
+
+def assert_trained(project: Project, record: dict[str, Any]) -> None:
+    jsonschema.validate(record, schema("run_record.v1"))
+    assert record["state"] == "succeeded", record
+    model_uri = record["model"]["uri"]
+    assert model_uri == f"gs://{project.models}/line/{record['run_id']}/model/"
+    prefix = model_uri.removeprefix(f"gs://{project.models}/")
+    manifest = project.document(project.models, f"{prefix}export.json")
+    jsonschema.validate(manifest, schema("model_export.v1"))
+    assert manifest is not None
+    assert record["model"]["metrics"] == manifest["metrics"]
+    model = project.document(project.models, f"{prefix}model.json")
+    assert model is not None
+    assert (model["slope"], model["intercept"]) == (pytest.approx(3, abs=0.1), pytest.approx(-1, abs=0.1))
+    (job,) = project.jobs(record["run_id"])
+    assert job.name == record["job"]["name"]
+    assert job.state == JobState.JOB_STATE_SUCCEEDED
+
+
+def test_an_upload_becomes_a_trained_model_on_record(project: Project) -> None:
+    generation = project.upload("requests/upload.yaml", request(project.id))
+    status = project.settled_status("requests/upload.yaml", generation)
+    jsonschema.validate(status, schema("drop_status.v1"))
+    assert_trained(project, project.record(status["run_id"]))
+
+
+def test_a_file_dropped_into_the_folder_becomes_a_trained_model_on_record(project: Project) -> None:
+    text = "\n".join(
+        [
+            "model_name: line",
+            f"image: us-central1-docker.pkg.dev/{project.id}/trainmaster/tiny:1",
+            "args: [--epochs=30]",
+            "cluster:",
+            "  chief: {machine: n1-standard-4}",
+            "  workers: {count: 1, machine: n1-standard-4}",
+        ]
+    )
+    project.drop("requests/folder.yaml", text)
+    status = project.settled_status("requests/folder.yaml")
+    record = project.record(status["run_id"])
+    assert_trained(project, record)
+    found = project.state / "storage" / "buckets" / project.ledger / "runs" / f"{record['run_id']}.json"
+    assert json.loads(found.read_text()) == record
+
+
+def test_a_message_becomes_a_trained_model_on_record(project: Project) -> None:
+    message_id = project.publish("trainmaster-requests", request(project.id).encode())
+
+    def ended() -> dict[str, Any] | None:
+        found = [r for r in project.records().values() if r["source"].get("message_id") == message_id]
+        return found[0] if found and found[0]["state"] in ENDED else None
+
+    assert_trained(project, project.eventually(ended, f"the run of message {message_id}"))
+
+
+def test_the_same_message_key_twice_is_one_run(project: Project) -> None:
+    for _ in range(2):
+        project.publish("trainmaster-requests", request(project.id).encode(), idempotency_key="twice")
+
+    def runs() -> list[dict[str, Any]]:
+        every = project.records().values()
+        return [each for each in every if each["source"].get("idempotency_key") == "twice"]
+
+    record = project.eventually(
+        lambda: next((each for each in runs() if each["state"] in ENDED), None), "the end of the keyed run"
+    )
+    assert len(runs()) == 1
+    assert_trained(project, record)
+
+
+def test_ten_deliveries_of_one_event_at_once_give_one_job_and_one_record(project: Project) -> None:
+    name = "requests/ten.yaml"
+    generation = project.upload(name, request(project.id))
+    blob = project.storage.bucket(project.inbox).get_blob(name)
+    body = json.dumps({**blob._properties, "bucket": project.inbox, "name": name}).encode()
+    headers = {
+        "ce-id": "forced-redelivery",
+        "ce-source": f"//storage.googleapis.com/projects/_/buckets/{project.inbox}",
+        "ce-specversion": "1.0",
+        "ce-type": "google.cloud.storage.object.v1.finalized",
+        "ce-time": blob.time_created.isoformat(),
+        "ce-subject": f"objects/{name}",
+        "ce-bucket": project.inbox,
+        "Content-Type": "application/json",
+    }
+    address = urlsplit(project.function_url("on-request-uploaded"))
+
+    def post(_number: int) -> int:
+        connection = HTTPConnection(address.hostname or "", address.port or 0, timeout=60)
+        try:
+            connection.request("POST", "/", body=body, headers=headers)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(10) as pool:
+        answers = list(pool.map(post, range(10)))
+    assert set(answers) <= {200, 500}  # done, or come again because another delivery is at it
+    status = project.settled_status(name, generation)
+    assert_trained(project, project.record(status["run_id"]))
+    same = [r for r in project.records().values() if r["source"].get("object_name") == name]
+    assert len(same) == 1
+
+
+def test_a_failing_trainer_ends_as_a_failed_run_with_the_replicas_error(project: Project) -> None:
+    project.upload("requests/failing.yaml", request(project.id, "--fail=out of luck"))
+    status = project.settled_status("requests/failing.yaml")
+    record = project.record(status["run_id"])
+    jsonschema.validate(record, schema("run_record.v1"))
+    assert record["state"] == "failed"
+    assert "non-zero status of 1" in record["error"]["message"]
+    assert "workerpool0-0" in record["error"]["message"]
+    assert "model" not in record
+
+
+def test_what_is_not_under_requests_is_ignored(project: Project) -> None:
+    before = set(project.records())
+    names = ("notes.yaml", "old/requests/a.yaml", "requests/readme.txt")
+    for name in names:
+        project.upload(name, request(project.id))
+    log = project.state / "logs" / "on-request-uploaded.log"
+    project.eventually(
+        lambda: all(f"'{name}' is no request" in log.read_text() for name in names), "all were looked at"
+    )
+    assert set(project.records()) == before
+
+
+def test_every_delivery_is_a_line_in_the_platforms_request_log(project: Project) -> None:
+    generation = project.upload("requests/logged.yaml", request(project.id))
+    status = project.settled_status("requests/logged.yaml", generation)
+    event_id = project.record(status["run_id"])["source"]["event_id"]
+    assert project.requests_to_functions(event_id) == [200]
+
+
+def test_a_shell_that_sources_stack_env_reaches_the_stack(project: Project, tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    script = "from google.cloud import storage; print([b.name for b in storage.Client().list_buckets()])"
+    command = f". {project.state}/stack.env && exec {sys.executable} -c {json.dumps(script)}"
+    clean = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    done = subprocess.run(
+        ["sh", "-c", command],
+        env=clean,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert project.inbox in done.stdout, done.stderr

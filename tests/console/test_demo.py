@@ -1,0 +1,64 @@
+"""The demo touches nothing that is not its own, and tells a still terminal each thing once."""
+
+import io
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from console.demo import DemoFailed, ended, fresh
+from console.local_stack import read_stack_env
+from console.training_progress import ReplicaProgress, TrainingProgress
+from console.view import View
+from console.way import Sighting
+
+DROPPED = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def sighting(**more: object) -> Sighting:
+    return Sighting(dropped_uri="gs://inbox/requests/demo.yaml", dropped_at=DROPPED, **more)  # type: ignore[arg-type]  # each test names only the parts it is about
+
+
+def test_a_folder_that_no_demo_made_is_refused_and_kept(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(DemoFailed, match="holds something else"):
+        fresh(tmp_path)
+    assert (tmp_path / "thesis.tex").exists()
+
+
+def test_the_last_demo_is_cleared_away(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    fresh(state)
+    (state / "old").touch()
+    fresh(state)
+    assert not (state / "old").exists()
+
+
+def test_stack_env_is_read_as_a_shell_reads_it() -> None:
+    text = "# endpoints\nexport A=http://127.0.0.1:1\nexport B='two words'\n\n"
+    assert read_stack_env(text) == {"A": "http://127.0.0.1:1", "B": "two words"}
+
+
+@pytest.mark.parametrize(("state", "over"), [("running", False), ("succeeded", True), ("rejected", True)])
+def test_the_demo_waits_for_the_record_to_end(state: str, *, over: bool) -> None:
+    assert ended(sighting(record={"state": state})) is over
+    assert not ended(sighting())
+
+
+def test_a_still_terminal_is_told_each_hop_once() -> None:
+    out = io.StringIO()
+    view = View(Console(file=out, force_terminal=False, width=200))
+    chief = ReplicaProgress(replica="chief-0", steps_done=5, steps_total=20, loss=1.5, epochs=2, epoch=1)
+    running = sighting(
+        job_started_at=DROPPED + timedelta(seconds=2), training=TrainingProgress(replicas={"chief-0": chief})
+    )
+    with view.running():
+        for seen in (sighting(), running, running):
+            view.show(seen)
+    printed = out.getvalue().splitlines()
+    assert [line.split("  ")[1] for line in printed if line.lstrip().startswith("+")] == [
+        "Request dropped",
+        "Both replicas up",
+    ]
+    assert sum("chief-0" in line and "loss 1.500" in line for line in printed) == 1

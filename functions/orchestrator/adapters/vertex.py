@@ -123,19 +123,25 @@ def _message(error: Exception) -> str:
 def _submission_error(error: Exception) -> Exception:
     """What the client's error means for a submission; the error itself where it is this program's mistake."""
     from google.api_core.exceptions import GoogleAPICallError
+    from google.auth.exceptions import GoogleAuthError
 
     if isinstance(error, GoogleAPICallError):
-        code = int(error.code or 0)
-        if code in DEFERRED:
-            return SubmissionDeferred(code, _message(error))
-        if code == UNAUTHENTICATED:
-            return ServiceFailed(SERVICE, "submit the job", _message(error))
-        if code in range(400, UNKNOWN_FROM) and code != REQUEST_TIMEOUT:
-            return SubmissionRefused(code, _message(error))
-        return SubmissionUnknown(_message(error))
+        return _refusal(int(error.code or 0), _message(error))
+    if isinstance(error, GoogleAuthError):
+        return _refusal(UNAUTHENTICATED, f"{type(error).__name__}: {error}")
     if _is_transport(error):
         return SubmissionUnknown(f"{type(error).__name__}: {error}")
     return error
+
+
+def _refusal(code: int, reason: str) -> TrainmasterError:
+    if code in DEFERRED:
+        return SubmissionDeferred(code, reason)
+    if code == UNAUTHENTICATED:
+        return ServiceFailed(SERVICE, "submit the job", reason)
+    if code in range(400, UNKNOWN_FROM) and code != REQUEST_TIMEOUT:
+        return SubmissionRefused(code, reason)
+    return SubmissionUnknown(reason)
 
 
 def _is_transport(error: Exception) -> bool:

@@ -1,0 +1,85 @@
+"""The local servers that the real adapters talk to, and the adapters themselves."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from emulators import jobs, pubsub, storage
+from orchestrator.adapters.gcs import GcsObjects
+from orchestrator.adapters.vertex import VertexJobs
+from tests.contract.proxy import Proxy, proxy_to
+from tests.contract.world import PROJECT, REGION
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = "us-docker.pkg.dev/p1/repo/program"
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def storage_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with storage.serve(tmp_path_factory.mktemp("storage")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def jobs_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("jobs")
+    service = jobs.Jobs(
+        dir=folder / "state",
+        buckets_dir=folder / "buckets",
+        images={PROGRAM: ROOT / "tests" / "wire" / "jobs" / "images" / "program"},
+        write_log=lambda _: None,
+        project=PROJECT,
+        region=REGION,
+        grace_s=1.0,
+    )
+    with jobs.serve(service) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def pubsub_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with pubsub.serve(tmp_path_factory.mktemp("pubsub")) as host:
+        yield host
+
+
+@pytest.fixture
+def storage_proxy(storage_url: str) -> Iterator[Proxy]:
+    with proxy_to(storage_url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def jobs_proxy(jobs_url: str) -> Iterator[Proxy]:
+    with proxy_to(jobs_url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def gcs(storage_proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[GcsObjects]:
+    """The real adapter, its client's own variable pointing at the emulator."""
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage_proxy.url)
+    # The client asks for a bucket's metadata in a thread of its own, which may outlive the test.
+    monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
+    objects = GcsObjects(PROJECT)
+    yield objects
+    objects._client.close()
+
+
+@pytest.fixture
+def new_bucket(gcs: GcsObjects) -> Callable[[], str]:
+    def made() -> str:
+        name = f"bucket-{next(_numbers)}"
+        gcs._client.create_bucket(name)
+        return name
+
+    return made
+
+
+@pytest.fixture
+def vertex(jobs_proxy: Proxy) -> Iterator[VertexJobs]:
+    adapter = VertexJobs(project=PROJECT, region=REGION, endpoint=jobs_proxy.url)
+    yield adapter
+    adapter._client.transport.close()

@@ -1,0 +1,141 @@
+"""One suite for every JobService: in memory, and Vertex AI's client against the emulator."""
+
+import itertools
+
+import pytest
+
+from orchestrator.adapters.memory import ManualClock, MemoryJobs
+from orchestrator.adapters.vertex import VertexJobs
+from orchestrator.core.errors import (
+    JobNotFound,
+    ServiceFailed,
+    SubmissionDeferred,
+    SubmissionRefused,
+    SubmissionUnknown,
+)
+from orchestrator.core.launch.spec import Cluster, Container, JobSpec, Scheduling, WorkerPool
+from orchestrator.core.launch.submission import Submission, Target, submission_of
+from orchestrator.core.names import same_job
+from orchestrator.ports import TrainingJobs
+from tests.contract.conftest import PROGRAM
+from tests.contract.proxy import Fault, Proxy
+from tests.contract.world import MODELS, PROJECT, REGION, START
+
+_numbers = itertools.count(1)
+CREATE = "POST /v1/projects/project-1/locations/us-central1/customJobs"
+
+
+def submission(run_id: str = "") -> Submission:
+    spec = JobSpec(
+        model_name="model",
+        container=Container(image=PROGRAM + ":latest", args=("tell",), env={"A": "1"}),
+        cluster=Cluster(chief=WorkerPool(replicas=1, machine="n1-standard-4")),
+        scheduling=Scheduling(timeout_s=600, restart_on_worker_restart=True),
+        labels={"team": "vision"},
+    )
+    target = Target(project=PROJECT, region=REGION, models_bucket=MODELS)
+    return submission_of(run_id or f"run-{next(_numbers)}", spec, target)
+
+
+@pytest.fixture(params=["memory", "vertex"])
+def jobs(request: pytest.FixtureRequest) -> TrainingJobs:
+    if request.param == "memory":
+        return MemoryJobs(ManualClock(START), project=PROJECT, region=REGION)
+    adapter: TrainingJobs = request.getfixturevalue("vertex")
+    return adapter
+
+
+def test_a_submitted_job_has_the_runs_name_labels_and_directory(jobs: TrainingJobs) -> None:
+    asked = submission()
+    job = jobs.submit(asked)
+    assert job.display_name == asked.run_id
+    assert job.labels == {"team": "vision", "trainmaster_run_id": asked.run_id, "trainmaster_model": "model"}
+    assert job.output_uri == f"gs://models/model/{asked.run_id}"
+    assert job.create_time is not None
+    assert job.create_time.tzinfo is not None
+
+
+def test_a_job_is_found_by_its_run_and_by_no_other(jobs: TrainingJobs) -> None:
+    asked = submission()
+    job = jobs.submit(asked)
+    jobs.submit(submission())
+    assert [found.name for found in jobs.of_run(asked.run_id)] == [job.name]
+    assert jobs.of_run("another-run") == []
+
+
+def test_two_jobs_of_one_run_are_found_oldest_first(jobs: TrainingJobs) -> None:
+    first = submission()
+    names = [jobs.submit(first).name, jobs.submit(first).name]
+    assert [job.name for job in jobs.of_run(first.run_id)] == names
+
+
+def test_a_job_is_read_under_the_name_built_from_its_id(jobs: TrainingJobs) -> None:
+    job = jobs.submit(submission())
+    read = jobs.read(jobs.name_of(job.name.rpartition("/")[2]))
+    assert same_job(read.name, job.name)
+    assert read.display_name == job.display_name
+
+
+def test_an_unknown_job_is_not_found(jobs: TrainingJobs) -> None:
+    with pytest.raises(JobNotFound):
+        jobs.read(jobs.name_of("4711"))
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 409])
+def test_a_refusal_for_good_carries_the_services_words(
+    vertex: VertexJobs, jobs_proxy: Proxy, status: int
+) -> None:
+    jobs_proxy.faults.append(Fault(on=CREATE, status=status, message="machine type is not supported"))
+    with pytest.raises(SubmissionRefused) as refusal:
+        vertex.submit(submission())
+    assert (refusal.value.code, refusal.value.reason) == (status, "machine type is not supported")
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_no_room_defers_the_submission_and_is_not_repeated(
+    vertex: VertexJobs, jobs_proxy: Proxy, status: int
+) -> None:
+    jobs_proxy.faults.append(Fault(on=CREATE, status=status, message="quota exceeded"))
+    with pytest.raises(SubmissionDeferred, match="quota exceeded"):
+        vertex.submit(submission())
+    assert jobs_proxy.passed == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(on=CREATE, status=500),
+        Fault(on=CREATE, status=504),
+        Fault(on=CREATE, lose_answer=True),
+        Fault(on=CREATE),
+    ],
+    ids=["500", "504", "lost answer", "cut connection"],
+)
+def test_a_submission_that_may_have_happened_is_unknown_and_not_repeated(
+    vertex: VertexJobs, jobs_proxy: Proxy, fault: Fault
+) -> None:
+    asked = submission()
+    jobs_proxy.faults.append(fault)
+    with pytest.raises(SubmissionUnknown):
+        vertex.submit(asked)
+    assert jobs_proxy.happened == [fault]
+    assert len(vertex.of_run(asked.run_id)) == (1 if fault.lose_answer else 0)
+
+
+def test_rejected_credentials_are_no_fault_of_the_request(vertex: VertexJobs, jobs_proxy: Proxy) -> None:
+    jobs_proxy.faults.append(Fault(on=CREATE, status=401))
+    with pytest.raises(ServiceFailed) as failure:
+        vertex.submit(submission())
+    assert failure.value.retryable
+
+
+@pytest.mark.parametrize("status", [400, 403, 500])
+def test_a_failed_reading_is_a_failure_of_the_service(
+    vertex: VertexJobs, jobs_proxy: Proxy, status: int
+) -> None:
+    jobs_proxy.faults.append(Fault(on="GET ", status=status))
+    with pytest.raises(ServiceFailed):
+        vertex.read(vertex.name_of("1"))
+    jobs_proxy.faults.append(Fault(on="GET ", status=status))
+    with pytest.raises(ServiceFailed):
+        vertex.of_run("run-1")

@@ -1,0 +1,60 @@
+"""Notices arrive as CloudEvents over Pub/Sub, through the official client."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
+
+from orchestrator.adapters.pubsub import PubsubNotices
+from orchestrator.core.errors import ServiceFailed
+from orchestrator.ports import Notice
+
+NOTICE = Notice(
+    id="run-1/succeeded",
+    run_id="run-1",
+    time=datetime(2026, 3, 1, tzinfo=UTC),
+    data={"run_id": "run-1", "state": "succeeded"},
+)
+
+
+@pytest.fixture
+def notices(pubsub_host: str, monkeypatch: pytest.MonkeyPatch) -> PubsubNotices:
+    monkeypatch.setenv("PUBSUB_EMULATOR_HOST", pubsub_host)
+    return PubsubNotices(project="project-1", topic="notices", source="//trainmaster/here")
+
+
+def test_a_notice_arrives_as_a_cloud_event_with_its_stable_id(notices: PubsubNotices) -> None:
+    topic, subscription = "projects/project-1/topics/notices", "projects/project-1/subscriptions/all"
+    with PublisherClient() as admin, SubscriberClient() as subscriber:
+        admin.create_topic(name=topic)
+        subscriber.create_subscription(name=subscription, topic=topic)
+        notices.publish(NOTICE)
+        (received,) = subscriber.pull(
+            subscription=subscription, max_messages=10, timeout=10
+        ).received_messages
+        subscriber.acknowledge(subscription=subscription, ack_ids=[received.ack_id])
+    notices._client.stop()
+    event = json.loads(received.message.data)
+    assert event == {
+        "specversion": "1.0",
+        "id": "run-1/succeeded",
+        "source": "//trainmaster/here",
+        "type": "trainmaster.run.ended.v1",
+        "subject": "run-1",
+        "time": "2026-03-01T00:00:00.000000Z",
+        "datacontenttype": "application/json",
+        "data": {"run_id": "run-1", "state": "succeeded"},
+    }
+    assert received.message.attributes["content-type"].startswith("application/cloudevents+json")
+
+
+def test_an_unknown_topic_is_a_failure_of_the_service(
+    pubsub_host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PUBSUB_EMULATOR_HOST", pubsub_host)
+    notices = PubsubNotices(project="project-1", topic="never-made", source="//trainmaster/here")
+    with pytest.raises(ServiceFailed) as failure:
+        notices.publish(NOTICE)
+    assert failure.value.retryable
+    notices._client.stop()

@@ -1,0 +1,156 @@
+"""One suite for every object store: in memory, and Cloud Storage's client against the emulator."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from orchestrator.adapters.gcs import GcsObjects
+from orchestrator.adapters.memory import ManualClock, MemoryObjects
+from orchestrator.adapters.objects import Objects
+from orchestrator.adapters.stored import StoredLedger
+from orchestrator.core.errors import GenerationMoved, ObjectGone, ServiceFailed
+from tests.contract.proxy import Fault, Proxy
+from tests.contract.world import START, World
+
+
+@pytest.fixture(params=["memory", "gcs"])
+def objects(request: pytest.FixtureRequest) -> Objects:
+    if request.param == "memory":
+        return MemoryObjects(ManualClock(START))
+    adapter: Objects = request.getfixturevalue("gcs")
+    return adapter
+
+
+@pytest.fixture
+def bucket(objects: Objects, request: pytest.FixtureRequest) -> str:
+    if isinstance(objects, GcsObjects):
+        made: Callable[[], str] = request.getfixturevalue("new_bucket")
+        return made()
+    return "bucket"
+
+
+def test_what_was_written_is_read_with_its_generation(objects: Objects, bucket: str) -> None:
+    generation = objects.write(bucket, "a/b c?.json", b"{}", if_generation=None, metadata={"state": "x"})
+    stored = objects.read(bucket, "a/b c?.json")
+    assert (stored.content, stored.generation) == (b"{}", generation)
+
+
+def test_an_absent_object_is_gone(objects: Objects, bucket: str) -> None:
+    with pytest.raises(ObjectGone):
+        objects.read(bucket, "nothing")
+
+
+def test_an_overwritten_generation_is_gone(objects: Objects, bucket: str) -> None:
+    first = objects.write(bucket, "name", b"1", if_generation=None)
+    second = objects.write(bucket, "name", b"2", if_generation=None)
+    assert second > first
+    with pytest.raises(ObjectGone):
+        objects.read(bucket, "name", first)
+    assert objects.read(bucket, "name", second).content == b"2"
+
+
+def test_a_create_only_write_refuses_what_is_there(objects: Objects, bucket: str) -> None:
+    objects.write(bucket, "name", b"1", if_generation=0)
+    with pytest.raises(GenerationMoved):
+        objects.write(bucket, "name", b"2", if_generation=0)
+    assert objects.read(bucket, "name").content == b"1"
+
+
+def test_a_write_with_an_old_generation_changes_nothing(objects: Objects, bucket: str) -> None:
+    first = objects.write(bucket, "name", b"1", if_generation=0)
+    objects.write(bucket, "name", b"2", if_generation=first)
+    with pytest.raises(GenerationMoved):
+        objects.write(bucket, "name", b"3", if_generation=first)
+    assert objects.read(bucket, "name").content == b"2"
+
+
+def test_of_many_creators_at_once_one_succeeds(objects: Objects, bucket: str) -> None:
+    def create(number: int) -> bool:
+        try:
+            objects.write(bucket, "name", str(number).encode(), if_generation=0)
+        except GenerationMoved:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(create, range(16))) == 1
+
+
+def test_a_deleted_object_is_gone_and_may_be_deleted_again(objects: Objects, bucket: str) -> None:
+    objects.write(bucket, "name", b"1", if_generation=0)
+    objects.delete(bucket, "name")
+    objects.delete(bucket, "name")
+    with pytest.raises(ObjectGone):
+        objects.read(bucket, "name")
+    objects.write(bucket, "name", b"2", if_generation=0)
+
+
+def test_a_listing_has_the_prefix_in_order_with_sizes(objects: Objects, bucket: str) -> None:
+    for name in ("active/b", "active/a", "runs/a.json"):
+        objects.write(bucket, name, b"123", if_generation=None)
+    listed = list(objects.listing(bucket, "active/"))
+    assert [(each.name, each.size_bytes) for each in listed] == [("active/a", 3), ("active/b", 3)]
+    assert all(each.created_at.tzinfo is not None for each in listed)
+
+
+def test_the_ledger_behaves_alike_over_every_store(objects: Objects, bucket: str) -> None:
+    world = World()
+    arrival = world.drop()
+    world.launch(arrival)
+    record = world.record(arrival.run_id)
+    ledger = StoredLedger(objects, bucket)
+    assert ledger.find(record.run_id) is None
+    held = ledger.create(record)
+    found = ledger.find(record.run_id)
+    assert found == held
+    ledger.mark_active(record.run_id)
+    ledger.mark_active(record.run_id)
+    assert [marker.run_id for marker in ledger.active()] == [record.run_id]
+    ledger.unmark(record.run_id)
+    assert list(ledger.active()) == []
+
+
+def test_a_write_whose_answer_was_lost_still_counts_as_ours(
+    gcs: GcsObjects, new_bucket: Callable[[], str], storage_proxy: Proxy
+) -> None:
+    """The client repeats it, and is then refused by its own first write."""
+    world = World()
+    arrival = world.drop()
+    world.launch(arrival)
+    record = world.record(arrival.run_id)
+    ledger = StoredLedger(gcs, new_bucket())
+    lost = Fault(on="POST /upload/", lose_answer=True)
+    storage_proxy.faults.append(lost)
+    held = ledger.create(record)
+    assert storage_proxy.happened == [lost]
+    assert ledger.find(record.run_id) == held
+
+
+def test_an_error_that_passes_is_repeated_by_the_client(
+    gcs: GcsObjects, new_bucket: Callable[[], str], storage_proxy: Proxy
+) -> None:
+    bucket = new_bucket()
+    storage_proxy.faults.append(Fault(on="POST /upload/", status=503))
+    gcs.write(bucket, "name", b"1", if_generation=0)
+    assert len(storage_proxy.happened) == 1
+    assert gcs.read(bucket, "name").content == b"1"
+
+
+@pytest.mark.parametrize("status", [400, 403])
+def test_a_refusal_is_a_failure_of_the_service_that_names_the_object(
+    gcs: GcsObjects, new_bucket: Callable[[], str], storage_proxy: Proxy, status: int
+) -> None:
+    bucket = new_bucket()
+    storage_proxy.faults.append(Fault(on="GET /download/", status=status, message="not yours"))
+    with pytest.raises(ServiceFailed, match=f"read gs://{bucket}/name") as failure:
+        gcs.read(bucket, "name")
+    assert failure.value.retryable
+    assert len(storage_proxy.happened) == 1
+
+
+def test_nobody_listening_is_a_failure_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
+    monkeypatch.setattr("orchestrator.adapters.gcs.RETRY_S", 0.2)
+    with pytest.raises(ServiceFailed):
+        GcsObjects("p").read("bucket", "name")

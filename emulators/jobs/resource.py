@@ -52,6 +52,7 @@ class Job:
         project: the number, as in the service's own answers, whichever way the caller addressed it.
         message: the CustomJob; never changed in place.
         attempts: how many times its replicas were started by a stack, for the limit on internal errors.
+        announced: whether its terminal line is in the log.
     """
 
     project: str
@@ -59,6 +60,7 @@ class Job:
     job_id: str
     message: Message
     attempts: int = 0
+    announced: bool = False
 
     @property
     def parent(self) -> str:

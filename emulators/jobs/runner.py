@@ -34,6 +34,11 @@ from emulators.jobs.replica import Machine, Team, addresses_of
 from emulators.jobs.resource import CANCELLED_CODE, INTERNAL_CODE, USER_CODE, Job
 from emulators.jobs.service_log import JobLog
 
+_LAST_LINE = {
+    JobState.SUCCEEDED: lines.SUCCEEDED,
+    JobState.FAILED: lines.FAILED,
+    JobState.CANCELLED: lines.CANCELLED,
+}
 _Result = TypeVar("_Result")
 _log = logging.getLogger(__name__)
 
@@ -88,7 +93,8 @@ class Run:
     async def abandon(self) -> None:
         """End the replicas and leave the job as it stands, for the next stack to take up."""
         if self._task is not None:
-            self._task.cancel()
+            if not self.job.state.is_terminal:  # else only its last line is missing
+                self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
@@ -97,28 +103,32 @@ class Run:
             await self._to_its_end()
         except Exception:  # whatever broke here, the job must not stay RUNNING for ever
             _log.exception("job %s: the local JobService failed", self.job.job_id)
-            await self._fail(INTERNAL_CODE, internal_error(self.job))
+            if not self.job.state.is_terminal:
+                self._move(JobState.FAILED, code=INTERNAL_CODE, reason=internal_error(self.job))
+            await self._announce()
         finally:
             await self._log.close()
 
     async def _to_its_end(self) -> None:
+        if self.job.state.is_terminal:  # the last stack was killed between the state and its line
+            await self._announce()
+            return
         try:
             await self._train_when_there_is_room()
         except _FailedError as failure:
-            await self._fail(failure.code, str(failure))
+            self._move(JobState.FAILED, code=failure.code, reason=str(failure))
         except _CancelledError as cancelled:
             if self.job.state is not JobState.CANCELLING:
                 self._move(JobState.CANCELLING)
             self._move(JobState.CANCELLED, code=CANCELLED_CODE, reason=str(cancelled))
-            await self._log.service(lines.CANCELLED)
         else:
             self._move(JobState.SUCCEEDED)
-            await self._log.service(lines.SUCCEEDED)
+        await self._announce()
 
-    async def _fail(self, code: int, reason: str) -> None:
-        if not self.job.state.is_terminal:
-            self._move(JobState.FAILED, code=code, reason=reason)
-        await self._log.service(lines.FAILED)
+    async def _announce(self) -> None:
+        """Write the terminal line. At least once: after a kill just here, the next stack writes it again."""
+        await self._log.service(_LAST_LINE[self.job.state])
+        self._keep(replace(self.job, announced=True))
 
     async def _train_when_there_is_room(self) -> None:
         if self.job.state is JobState.CANCELLING:  # the stack ended while it was being cancelled

@@ -51,9 +51,9 @@ class JobService:
         self._runs: dict[str, Run] = {}
 
     def resume(self) -> None:
-        """Take up the jobs that the last stack left unfinished, oldest first."""
+        """Take up the jobs that the last stack left unfinished or ended without saying so in the log, oldest first."""
         for job in list(self._jobs.values()):
-            if not job.state.is_terminal:
+            if not job.state.is_terminal or not job.announced:
                 self._run(job)
 
     async def stop(self) -> None:
@@ -169,6 +169,8 @@ class JobService:
                 Status.FAILED_PRECONDITION,
                 f"The CustomJob {job.name} is in state {job.state.api_name}; only a job that has ended can be deleted.",
             )
+        if run := self._runs.get(job_id):  # its last line is still being written
+            await run.wait()
         self._jobs.pop(job_id)
         self._store.delete(job)
         operation = _delete_operation(job)

@@ -15,7 +15,7 @@ from emulators.process import Stream
 
 Entry = dict[str, object]
 
-WriteLog = Callable[[list[Entry]], Awaitable[None] | None]
+WriteLog = Callable[[list[Entry]], Awaitable[object] | None]
 """Takes log entries as `entries:write` does; called from the event loop, in order."""
 
 WAITING = "Waiting for job to be provisioned."

@@ -11,7 +11,7 @@ from emulators.jobs.resource import Job
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
     job_id TEXT PRIMARY KEY, project TEXT NOT NULL, location TEXT NOT NULL,
-    message BLOB NOT NULL, attempts INTEGER NOT NULL, sequence INTEGER NOT NULL UNIQUE
+    message BLOB NOT NULL, attempts INTEGER NOT NULL, announced INTEGER NOT NULL, sequence INTEGER NOT NULL UNIQUE
 );
 CREATE INDEX IF NOT EXISTS jobs_by_parent ON jobs (project, location, sequence);
 CREATE TABLE IF NOT EXISTS operations (name TEXT PRIMARY KEY, parent TEXT NOT NULL, body TEXT NOT NULL);
@@ -35,15 +35,23 @@ class Store:
     def put(self, job: Job) -> None:
         """Keep `job` as it now is; a new one becomes the latest."""
         self._database.execute(
-            "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, (SELECT COALESCE(MAX(sequence), 0) + 1 FROM jobs)) "
-            "ON CONFLICT (job_id) DO UPDATE SET message = excluded.message, attempts = excluded.attempts",
-            (job.job_id, job.project, job.location, job.message.SerializeToString(), job.attempts),
+            "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, (SELECT COALESCE(MAX(sequence), 0) + 1 FROM jobs)) "
+            "ON CONFLICT (job_id) DO UPDATE SET message = excluded.message, attempts = excluded.attempts, "
+            "announced = excluded.announced",
+            (
+                job.job_id,
+                job.project,
+                job.location,
+                job.message.SerializeToString(),
+                job.attempts,
+                job.announced,
+            ),
         )
 
     def jobs(self) -> list[Job]:
         """Every job, oldest first."""
         rows = self._database.execute(
-            "SELECT job_id, project, location, message, attempts FROM jobs ORDER BY sequence"
+            "SELECT job_id, project, location, message, attempts, announced FROM jobs ORDER BY sequence"
         )
         return [
             Job(
@@ -52,8 +60,9 @@ class Store:
                 location=location,
                 message=CustomJob.pb(CustomJob.deserialize(message)),
                 attempts=attempts,
+                announced=bool(announced),
             )
-            for job_id, project, location, message, attempts in rows
+            for job_id, project, location, message, attempts, announced in rows
         ]
 
     def delete(self, job: Job) -> None:

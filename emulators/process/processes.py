@@ -116,7 +116,7 @@ def _start_watcher(token: str, grace_s: float) -> "subprocess.Popen[bytes]":
     before = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED)
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", _WATCHER, token, str(grace_s)],
+            [sys.executable, "-S", "-m", _WATCHER, token, str(grace_s)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             cwd=_ROOT,

@@ -1,5 +1,7 @@
 """A JobService on a real socket, its log kept in memory, and the official REST client."""
 
+import contextlib
+import functools
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -101,29 +103,34 @@ def container(
     }
 
 
+@contextlib.contextmanager
+def run_stack(
+    directory: Path,
+    *,
+    mounts: MountChoice = "auto",
+    grace_s: float = 2.0,
+    images: Mapping[str, Path] | None = None,
+    **more: Any,
+) -> Iterator[Stack]:
+    """A stack on `directory`; started again there, it takes up what the last one left."""
+    entries: list[Entry] = []
+    jobs = Jobs(
+        dir=directory / "state",
+        buckets_dir=directory / "buckets",
+        images={PROGRAM: IMAGES / "program", **(images or {})},
+        write_log=entries.extend,
+        project="p1",
+        mounts=mounts,
+        grace_s=grace_s,
+        **more,
+    )
+    with serve(jobs) as url:
+        yield Stack(url=url, buckets=directory / "buckets", entries=entries)
+
+
 @pytest.fixture
 def start(tmp_path: Path) -> Callable[..., Any]:
-    """Starts a stack on this test's directory; usable as a context manager, again and again."""
-    import contextlib
-
-    @contextlib.contextmanager
-    def started(mounts: MountChoice = "auto", **more: Any) -> Iterator[Stack]:
-        entries: list[Entry] = []
-        buckets = tmp_path / "buckets"
-        jobs = Jobs(
-            dir=tmp_path / "state",
-            buckets_dir=buckets,
-            images={PROGRAM: IMAGES / "program", **more.pop("images", {})},
-            write_log=entries.extend,
-            project="p1",
-            mounts=mounts,
-            grace_s=more.pop("grace_s", 2.0),
-            **more,
-        )
-        with serve(jobs) as url:
-            yield Stack(url=url, buckets=buckets, entries=entries)
-
-    return started
+    return functools.partial(run_stack, tmp_path)
 
 
 @pytest.fixture

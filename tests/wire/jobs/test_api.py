@@ -1,6 +1,6 @@
 """JobService as the official REST client sees it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -8,7 +8,14 @@ import pytest
 from google.api_core import exceptions
 from google.cloud import aiplatform_v1
 
-from .conftest import PARENT, Stack, container
+from .conftest import PARENT, Stack, container, run_stack
+
+
+@pytest.fixture(scope="module")
+def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One stack for all the calls that start no job."""
+    with run_stack(tmp_path_factory.mktemp("idle")) as running:
+        yield running
 
 
 def accepted() -> dict[str, Any]:
@@ -109,20 +116,20 @@ POOL = "jobSpec.workerPoolSpecs.0"
     ],
 )  # fmt: skip
 def test_a_job_that_the_service_would_refuse_is_refused_with_its_reason(
-    stack: Stack, path: str, value: object, fault: str
+    idle: Stack, path: str, value: object, fault: str
 ) -> None:
-    answer = post(stack, changed(path, value))
+    answer = post(idle, changed(path, value))
     assert answer.status_code == 400
     error = answer.json()["error"]
     assert (error["code"], error["status"]) == (400, "INVALID_ARGUMENT")
     assert fault in error["message"]
 
 
-def test_every_fault_is_reported_at_once(stack: Stack) -> None:
+def test_every_fault_is_reported_at_once(idle: Stack) -> None:
     body = changed("displayName", "")
     body["labels"] = {"Upper": "x"}
     body["jobSpec"]["workerPoolSpecs"].append({"replicaCount": "0", "nfsMounts": [{}]})
-    message = post(stack, body).json()["error"]["message"]
+    message = post(idle, body).json()["error"]["message"]
     for part in (
         "display_name",
         "'Upper'",
@@ -133,8 +140,8 @@ def test_every_fault_is_reported_at_once(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'"x"', b"\xff\xfe", b"[" * 100_000])
-def test_a_body_that_is_no_json_object_is_refused(stack: Stack, raw: bytes) -> None:
-    answer = httpx.post(f"{stack.url}/v1/{PARENT}/customJobs", content=raw)
+def test_a_body_that_is_no_json_object_is_refused(idle: Stack, raw: bytes) -> None:
+    answer = httpx.post(f"{idle.url}/v1/{PARENT}/customJobs", content=raw)
     assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
 
 
@@ -143,8 +150,8 @@ def test_international_labels_are_allowed(stack: Stack) -> None:
     assert dict(job.labels) == {"équipe": "данные", "チーム": ""}
 
 
-def test_a_job_that_does_not_exist_is_not_found(stack: Stack) -> None:
-    for call in (stack.jobs.get_custom_job, stack.jobs.cancel_custom_job, stack.jobs.delete_custom_job):
+def test_a_job_that_does_not_exist_is_not_found(idle: Stack) -> None:
+    for call in (idle.jobs.get_custom_job, idle.jobs.cancel_custom_job, idle.jobs.delete_custom_job):
         with pytest.raises(exceptions.NotFound, match="customJobs/9 does not exist"):
             call(name=f"{PARENT}/customJobs/9")
 
@@ -193,8 +200,8 @@ def test_lists_are_filtered_and_show_the_fields_of_the_read_mask(stack: Stack) -
         {"readMask": "noSuchField"},
     ],
 )
-def test_a_list_call_that_cannot_be_is_refused(stack: Stack, request_: dict[str, str]) -> None:
-    answer = httpx.get(f"{stack.url}/v1/{PARENT}/customJobs", params=request_)
+def test_a_list_call_that_cannot_be_is_refused(idle: Stack, request_: dict[str, str]) -> None:
+    answer = httpx.get(f"{idle.url}/v1/{PARENT}/customJobs", params=request_)
     assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
 
 
@@ -235,10 +242,10 @@ def test_a_running_job_cannot_be_deleted_and_a_finished_one_not_cancelled(stack:
         stack.jobs.cancel_custom_job(name=job.name)
 
 
-def test_locations_are_listed(stack: Stack) -> None:
-    found = stack.jobs.list_locations({"name": "projects/p1"}).locations
+def test_locations_are_listed(idle: Stack) -> None:
+    found = idle.jobs.list_locations({"name": "projects/p1"}).locations
     assert [location.location_id for location in found] == ["us-central1"]
-    assert stack.jobs.get_location({"name": PARENT}).location_id == "us-central1"
+    assert idle.jobs.get_location({"name": PARENT}).location_id == "us-central1"
 
 
 def test_calls_that_change_jobs_leave_audit_entries(stack: Stack) -> None:
@@ -255,16 +262,16 @@ def test_calls_that_change_jobs_leave_audit_entries(stack: Stack) -> None:
     assert audits[0]["response"]["name"] == job.name
 
 
-def test_tuning_jobs_and_unknown_paths_are_answered_as_google_answers(stack: Stack) -> None:
-    tuning = httpx.get(f"{stack.url}/v1/{PARENT}/hyperparameterTuningJobs")
+def test_tuning_jobs_and_unknown_paths_are_answered_as_google_answers(idle: Stack) -> None:
+    tuning = httpx.get(f"{idle.url}/v1/{PARENT}/hyperparameterTuningJobs")
     assert (tuning.status_code, tuning.json()["error"]["status"]) == (501, "UNIMPLEMENTED")
-    unknown = httpx.get(f"{stack.url}/v1/{PARENT}/models")
+    unknown = httpx.get(f"{idle.url}/v1/{PARENT}/models")
     assert (unknown.status_code, unknown.json()["error"]["status"]) == (404, "NOT_FOUND")
 
 
-def test_a_browser_on_another_site_is_refused(stack: Stack) -> None:
+def test_a_browser_on_another_site_is_refused(idle: Stack) -> None:
     answer = httpx.post(
-        f"{stack.url}/v1/{PARENT}/customJobs", json=accepted(), headers={"Origin": "https://evil.example"}
+        f"{idle.url}/v1/{PARENT}/customJobs", json=accepted(), headers={"Origin": "https://evil.example"}
     )
     assert answer.status_code == 403
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from emulators.jobs import rootfs
+from emulators.jobs import MountChoice, rootfs
 from emulators.jobs.rootfs import Mounts
 from emulators.process.family import MARK
 
 from .conftest import PROGRAM, Stack, container
 
-MODES = ["environment"] + (["private"] if rootfs.probe() is Mounts.PRIVATE else [])
+MODES: list[MountChoice] = ["private", "environment"] if rootfs.probe() is Mounts.PRIVATE else ["environment"]
 SERVICE = [
     "Waiting for job to be provisioned.",
     (
@@ -207,6 +207,24 @@ def test_a_python_package_is_answered_with_a_clear_error(stack: Stack) -> None:
     ended = stack.ended(stack.submit(pool).name)
     assert ended.state.name == "JOB_STATE_FAILED"
     assert "pythonPackageSpec" in ended.error.message
+
+
+@pytest.mark.parametrize("mounts", MODES)
+def test_a_workdir_inside_a_directory_of_the_host_works_and_stays_out_of_it(
+    mounts: MountChoice, start: Callable[..., Any], tmp_path: Path
+) -> None:
+    tree = tmp_path / "image"
+    tree.mkdir()
+    (tree / "Dockerfile").write_text(
+        "FROM scratch\nWORKDIR /usr/src/some-app\nCOPY hello.py .\nCMD python hello.py && touch made-by-it\n"
+    )
+    (tree / "hello.py").write_text("print('hello')\n")
+    with start(mounts=mounts, images={"example.com/hello:1": tree}) as stack:
+        job = stack.submit(container(image="example.com/hello"))
+        assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+        assert stack.texts(job.name, "workerpool0-0") == ["hello"]
+    assert sorted(path.name for path in tree.iterdir()) == ["Dockerfile", "hello.py"]
+    assert not Path("/usr/src/some-app").exists()
 
 
 if "private" in MODES:

@@ -1,6 +1,8 @@
 """A stack that ends, politely or not, leaves no process behind and its jobs to the next one."""
 
+import contextlib
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -147,3 +149,20 @@ def test_replicas_get_their_sigterm_and_can_answer_it_when_the_stack_stops(start
         name = stack.submit(container("-c", program, command=["python"])).name
         stack.until(name, lambda _job: "up" in stack.texts(name))
     assert (stack.buckets / "b" / "saved").exists()
+
+
+def test_a_terminal_line_that_a_kill_swallowed_is_written_by_the_next_stack(
+    tmp_path: Path, start: Callable[..., Any]
+) -> None:
+    with start() as stack:
+        name = stack.submit(container("print=x")).name
+        stack.ended(name)
+    with contextlib.closing(sqlite3.connect(tmp_path / "state" / "jobs.sqlite")) as database, database:
+        # What a kill leaves behind that came after the state was kept and before the line was written.
+        database.execute("UPDATE jobs SET announced = 0")
+    with start() as stack:
+        stack.ended(name)
+        assert stack.service_lines(name) == ["Job completed successfully."]
+    with start() as stack:
+        assert stack.jobs.get_custom_job(name=name).state.name == "JOB_STATE_SUCCEEDED"
+        assert stack.service_lines(name) == []

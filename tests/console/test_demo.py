@@ -57,7 +57,7 @@ def test_a_still_terminal_is_told_each_hop_once() -> None:
         for seen in (sighting(), running, running):
             view.show(seen)
     printed = out.getvalue().splitlines()
-    assert [line.split("  ")[1] for line in printed if line.lstrip().startswith("+")] == [
+    assert [line.partition(" s  ")[2].strip() for line in printed if " s  " in line and "+" in line] == [
         "Request dropped",
         "Both replicas up",
     ]

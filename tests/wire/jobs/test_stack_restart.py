@@ -1,6 +1,7 @@
 """A stack that ends, politely or not, leaves no process behind and its jobs to the next one."""
 
 import contextlib
+import os
 import signal
 import sqlite3
 import subprocess
@@ -23,7 +24,7 @@ def stand_alone(tmp_path: Path, *flags: str) -> Iterator[tuple["subprocess.Popen
     process = subprocess.Popen(
         [sys.executable, "-m", "emulators.jobs", "--dir", str(tmp_path / "state"), "--project", "p1",
          "--buckets", str(tmp_path / "buckets"), "--image", f"{PROGRAM}={IMAGES / 'program'}", "--grace", "1", *flags],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     with process:
         assert process.stdout is not None

@@ -188,12 +188,16 @@ async def _body(request: Request) -> dict[str, object]:
     if len(raw) > MAX_BODY_BYTES:
         raise InvalidRequestError(f"the request has {len(raw)} bytes, at most {MAX_BODY_BYTES} are allowed")
     try:
-        body = json.loads(raw)
+        body = json.loads(raw, parse_constant=_no_number)
     except (ValueError, RecursionError) as fault:
         raise InvalidRequestError(f"the body is no JSON: {fault}") from fault
     if not isinstance(body, dict):
         raise InvalidRequestError(f"the body must be an object, found {type(body).__name__}")
     return body
+
+
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is no JSON number")
 
 
 def _either(body: Mapping[str, object], camel: str, snake: str) -> object:

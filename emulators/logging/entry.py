@@ -99,7 +99,12 @@ def complete_entry(given: object, defaults: Defaults, *, received_ns: int) -> En
     fields["timestamp"] = format_instant(timestamp_ns)
     fields["receiveTimestamp"] = format_instant(received_ns)
     entry = Entry(parent=match["parent"], timestamp_ns=timestamp_ns, fields=fields)
-    if (size := len(entry.json.encode(errors="replace"))) > MAX_ENTRY_BYTES:
+    try:
+        size = len(entry.json.encode())
+    except UnicodeEncodeError:  # half a surrogate pair, which no UTF-8 can hold
+        clean = json.loads(entry.json.encode(errors="replace"))
+        return complete_entry(clean, Defaults(), received_ns=received_ns)
+    if size > MAX_ENTRY_BYTES:
         raise EntryError(f"the entry has {size} bytes, at most {MAX_ENTRY_BYTES} are allowed")
     return entry
 

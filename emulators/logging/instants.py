@@ -46,7 +46,7 @@ def _offset_s(offset: str | None) -> int:
 def format_instant(nanos: int) -> str:
     """RFC 3339 in UTC with 0, 3, 6 or 9 digits of a second, as protobuf's JSON has them."""
     seconds, rest = divmod(nanos, _NANOS)
-    text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+    text = (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat(timespec="seconds")
     digits = f"{rest:09d}"
     while digits.endswith("000"):
         digits = digits[:-3]

@@ -22,7 +22,7 @@ _LIFTED = {
     "trace": "trace",
     "trace_sampled": "traceSampled",
 }
-_OBJECTS = frozenset({"labels", "operation", "sourceLocation"})
+_OBJECTS = frozenset({"operation", "sourceLocation"})
 
 
 def entry_from_line(line: str, stream: Stream, *, tag: str | None = None) -> dict[str, object]:
@@ -48,10 +48,14 @@ def _object(text: str) -> dict[str, object] | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _plain(text: str, stream: Stream, tag: str | None) -> dict[str, object]:
@@ -77,12 +81,19 @@ def _lift(key: str, value: object, fields: dict[str, object]) -> bool:
         elif key.startswith(_PREFIX) and (name := _LIFTED.get(key.removeprefix(_PREFIX))):
             if name in _OBJECTS and not isinstance(value, dict):
                 return False
-            fields[name] = value
+            fields[name] = _labels(value) if name == "labels" else value
         else:
             return False
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError, KeyError, OverflowError):
         return False
     return True
+
+
+def _labels(value: object) -> dict[str, str]:
+    """Labels as text; TypeError when they are none."""
+    if not isinstance(value, dict) or not all(isinstance(one, str | int | float) for one in value.values()):
+        raise TypeError("labels are pairs of text")
+    return {key: one if isinstance(one, str) else json.dumps(one) for key, one in value.items()}
 
 
 def _instant(value: object) -> int:

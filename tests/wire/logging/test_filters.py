@@ -1,0 +1,275 @@
+"""The query language: printing and parsing again, and evaluation against a simple model."""
+
+import contextlib
+import operator
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emulators.logging.filters import FilterError, compile_filter, parse_filter
+from emulators.logging.filters.show import show_filter
+from emulators.logging.filters.tree import And, Anywhere, Call, Comparison, Node, Not, Operator, Or, Value
+from emulators.logging.narrowing import bounds_of
+from tests.wire.logging.stack import RESOURCE, service_entry
+
+ENTRY: dict[str, object] = {
+    **service_entry("Job completed successfully."),
+    "insertId": "i1",
+    "timestamp": "2026-02-21T14:44:04.123456789Z",
+    "receiveTimestamp": "2026-02-21T14:44:05Z",
+    "labels": {"ml.googleapis.com/job_id": "123", "empty": ""},
+    "jsonPayload": {
+        "event": "model_exported", "loss": 0.25, "epoch": 3, "ok": True, "none": None, "digits": "12",
+        "tags": ["red", "Green"], "replicas": [{"name": "chief"}, {"name": "worker"}], "nested": {"Path": "gs://b/m"},
+    },
+    "sourceLocation": {"file": "app.py", "line": "14"},
+    "httpRequest": {"remoteIp": "10.1.2.3", "status": 404},
+}  # fmt: skip
+
+
+def passes(text: str, entry: Mapping[str, object] = ENTRY) -> bool:
+    return compile_filter(parse_filter(text))(entry)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", True),
+        ("-- nothing but a comment", True),
+        # Equality, substring, presence; without regard to case.
+        ('resource.type="ML_JOB"', True),
+        ('textPayload="Job completed"', False),
+        ('textPayload:"COMPLETED"', True),
+        ("textPayload:*", True),
+        ("protoPayload:*", False),
+        ('textPayload:"*"', False),
+        ('json_payload.event="model_exported"', True),
+        ("RESOURCE.TYPE:job", True),
+        # Paths with quoted parts, lists and nested objects.
+        ('labels."ml.googleapis.com/job_id"="123"', True),
+        ('"labels".empty=""', True),
+        ("labels.empty:*", True),
+        ("jsonPayload.tags=green", True),
+        ("jsonPayload.tags:gre", True),
+        ("jsonPayload.replicas.name=worker", True),
+        ("jsonPayload.replicas.name=ps", False),
+        ("jsonPayload.nested:path", True),
+        ('jsonPayload.nested:"gs://"', True),
+        # Numbers, booleans, null.
+        ("jsonPayload.loss<0.3", True),
+        ("jsonPayload.loss>-1e3", True),
+        ("jsonPayload.epoch>=10", False),
+        ('jsonPayload.epoch>="3"', True),
+        ("jsonPayload.digits<2", True),  # text compares as text
+        ("jsonPayload.ok=TRUE", True),
+        ("jsonPayload.none=NULL_VALUE", True),
+        ("jsonPayload.epoch=three", False),
+        ("sourceLocation.line>9", True),
+        # Severity by rank, by name or number.
+        ("severity>=DEBUG", True),
+        ("severity=info", True),
+        ("severity>=400", False),
+        ("severity!=ERROR", True),
+        # Instants, in every spelling of an offset.
+        ('timestamp>="2026-02-21T14:44:04Z"', True),
+        ('timestamp="2026-02-21T15:44:04.123456789+01:00"', True),
+        ('timestamp<"2026-02-21T14:44:04.123456+0000"', False),
+        ('timestamp>"2026-02-21"', True),
+        # A payload key that is missing fails every comparison; a field of every entry has its default.
+        ("jsonPayload.absent!=1", False),
+        ("NOT jsonPayload.absent=1", True),
+        ("labels.absent:*", False),
+        ('trace=""', True),
+        ("trace:*", False),
+        # Precedence: NOT, then OR, then AND.
+        ("severity=INFO OR severity=ERROR AND severity=ERROR", False),
+        ("(severity=INFO OR (severity=ERROR AND severity=ERROR))", True),
+        ("NOT severity=ERROR OR severity=ERROR", True),
+        ("severity=INFO\n-textPayload:failed -- and not failed", True),
+        # Lists of values.
+        ('severity=(ERROR OR "INFO")', True),
+        ("jsonPayload.tags:(red AND green)", True),
+        ("jsonPayload.tags:(red AND NOT blue)", True),
+        ("jsonPayload.tags=(red -green)", False),
+        # Text anywhere.
+        ("completed", True),
+        ('"job COMPLETED"', True),
+        ("model_exported AND ml_job", True),
+        ("nowhere", False),
+        # Regular expressions: unanchored, with regard to case.
+        ('textPayload=~"comp.*d"', True),
+        ('textPayload=~"COMP"', False),
+        ('textPayload=~"(?i)COMP"', True),
+        ('textPayload!~"^comp"', True),
+        ('jsonPayload.nested.path=~"^gs:\\/\\/[a-z]+/\\w$"', True),
+        # Functions.
+        ('log_id("ml.googleapis.com/123")', True),
+        ('log_id("ml.googleapis.com%2F123")', False),
+        ('SEARCH("successfully JOB")', True),
+        ('SEARCH(textPayload, "complete")', False),
+        ('ip_in_net(httpRequest.remoteIp, "10.0.0.0/8")', True),
+        ("sample(insertId, 1)", True),
+        ("sample(insertId, 0)", False),
+        # Words that only begin like operators.
+        ("ORDER OR completed", True),
+        ("resource.type=NOTHING", False),
+        ("ANDROID", False),
+    ],
+)
+def test_a_filter_means_what_the_reference_says(text: str, expected: bool) -> None:
+    assert passes(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("severity>=", "ends too early at line 1, column 11"),
+        ("(severity=INFO", "ends too early"),
+        ("severity=INFO)", r"'\)' is not expected here at line 1, column 14"),
+        ("severity=a:b", "':' is not expected here at line 1, column 11"),
+        ('\n\n  textPayload="open', "line 3, column 15"),
+        ("AND severity=INFO", "'AND' is not expected"),
+        ("severity=LOUD", "'LOUD' is no severity; allowed are DEFAULT"),
+        ("timestamp>yesterday", "no RFC 3339 timestamp"),
+        ('textPayload=~"("', "no regular expression"),
+        ("thud=1", "no field 'thud'"),
+        ("resource.thud=1", "no field 'resource.thud'; at 'thud' the names are type, labels"),
+        ("textPayload.thud=1", "textPayload has no parts"),
+        ('jsonPayload.a="x"."y"', "half quoted"),
+        ('regexp_extract("x")', "not imitated; known are log_id"),
+        ("log_id()", 'used as log_id\\("LOG_ID"\\)'),
+        ("x" * 20_001, "20001 characters, at most 20000"),
+        ("(" * 5000 + "a" + ")" * 5000, "5000 deep"),
+        ("NOT " * 4900 + "a", "nested too deeply"),
+    ],
+)
+def test_what_is_no_filter_is_refused_with_place_and_reason(text: str, reason: str) -> None:
+    with pytest.raises(FilterError, match=reason):
+        passes(text)
+
+
+def test_the_deployed_filter_is_one() -> None:
+    text = (Path(__file__).parents[3] / "deploy" / "log_sink.filter").read_text()
+    assert passes(text)
+    assert not passes(text, {**ENTRY, "textPayload": "Job is running."})
+
+
+PLAIN = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}", fullmatch=True).filter(
+    lambda word: word not in ("AND", "OR", "NOT")
+)
+NUMBERS = st.one_of(st.integers(-99, 99).map(str), st.floats(-9, 9, allow_nan=False).map("{:.2f}".format))
+VALUES = st.one_of(
+    st.builds(Value, text=st.text(max_size=8), quoted=st.just(True)),
+    st.builds(Value, text=st.one_of(PLAIN, NUMBERS, st.just("*")), quoted=st.just(False)),
+)
+SEGMENTS = st.one_of(PLAIN, st.text(min_size=1, max_size=6))
+COMPARISONS = st.builds(
+    Comparison,
+    path=st.tuples(PLAIN) | st.lists(SEGMENTS, min_size=2, max_size=3).map(tuple),
+    operator=st.sampled_from(Operator),
+    value=VALUES,
+)
+ANYWHERE = st.builds(Anywhere, text=st.text(max_size=8))
+CALLS = st.builds(Call, name=st.just("log_id"), arguments=st.lists(VALUES, max_size=2).map(tuple))
+
+
+def trees(leaves: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
+    """Trees over the leaves, as the parser builds them."""
+
+    def grown(parts: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
+        several = st.lists(parts, min_size=2, max_size=3).map(tuple)
+        return st.builds(Not, part=parts) | st.builds(And, parts=several) | st.builds(Or, parts=several)
+
+    return st.recursive(leaves, grown, max_leaves=6)
+
+
+@given(trees(COMPARISONS | ANYWHERE | CALLS))
+@settings(max_examples=200)
+def test_a_printed_tree_parses_to_itself(tree: Node) -> None:
+    assert parse_filter(show_filter(tree)) == tree
+
+
+@given(st.text(max_size=40) | st.text('severity=():"-~<>!.*ANDORNOT 1', max_size=40))
+@settings(max_examples=300)
+def test_any_text_is_a_filter_or_is_refused(text: str) -> None:
+    with contextlib.suppress(FilterError):
+        tree = parse_filter(text)
+        assert compile_filter(tree)(ENTRY) in (True, False)
+        assert parse_filter(show_filter(tree)) == tree
+
+
+# The operators of Python know no type that `<` takes on both sides but Any.
+COMPARE: Mapping[Operator, Callable[[Any, Any], object]] = {
+    Operator.EQUALS: operator.eq, Operator.DIFFERS: operator.ne, Operator.LESS: operator.lt,
+    Operator.AT_MOST: operator.le, Operator.MORE: operator.gt, Operator.AT_LEAST: operator.ge,
+    Operator.HAS: lambda found, wanted: str(wanted) in str(found),
+    Operator.MATCHES: lambda found, wanted: re.search(str(wanted), str(found)) is not None,
+    Operator.MATCHES_NOT: lambda found, wanted: re.search(str(wanted), str(found)) is None,
+}  # fmt: skip
+LOWER = st.text("abc", max_size=3)
+TEXT_LEAVES = st.builds(
+    Comparison,
+    path=st.sampled_from([("textPayload",), ("jsonPayload", "word")]),
+    operator=st.sampled_from(Operator),
+    value=st.builds(Value, text=LOWER, quoted=st.just(True)),
+)
+NUMBER_LEAVES = st.builds(
+    Comparison,
+    path=st.just(("jsonPayload", "n")),
+    operator=st.sampled_from([one for one in Operator if one.value in ("=", "!=", "<", "<=", ">", ">=")]),
+    value=st.builds(Value, text=st.integers(0, 3).map(str), quoted=st.booleans()),
+)
+ENTRIES = st.fixed_dictionaries(
+    {
+        "textPayload": LOWER,
+        "jsonPayload": st.fixed_dictionaries({}, optional={"word": LOWER, "n": st.integers(0, 3)}),
+    }
+)
+
+
+def holds(tree: Node, entry: Mapping[str, object]) -> bool:
+    """The model: the same tree, evaluated in the plainest way."""
+    match tree:
+        case And(parts=parts):
+            return all(holds(part, entry) for part in parts)
+        case Or(parts=parts):
+            return any(holds(part, entry) for part in parts)
+        case Not(part=part):
+            return not holds(part, entry)
+        case Comparison(path=path, operator=compared_by, value=value):
+            found: object = entry
+            for key in path:
+                if not isinstance(found, dict) or key not in found:
+                    return False
+                found = found[key]
+            wanted: object = int(value.text) if isinstance(found, int) else value.text
+            return bool(COMPARE[compared_by](found, wanted))
+        case Anywhere() | Call():
+            raise AssertionError("not in this model")
+
+
+@given(trees(TEXT_LEAVES | NUMBER_LEAVES), ENTRIES)
+@settings(max_examples=300)
+def test_evaluation_agrees_with_a_simple_model(tree: Node, entry: dict[str, object]) -> None:
+    assert compile_filter(tree)(entry) is holds(tree, entry)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'timestamp>="2026-02-21" AND timestamp<"2026-02-22" resource.labels.job_id=123',
+        "severity>=DEBUG severity>=INFO",
+        'logName="PROJECTS/p1/logs/ml.googleapis.com%2F123" AND (severity>=INFO AND textPayload:job)',
+    ],
+)
+def test_what_a_list_looks_up_never_leaves_out_what_the_filter_takes(text: str) -> None:
+    bounds = bounds_of(parse_filter(text))
+    assert passes(text)
+    assert bounds.min_severity in (None, 200)
+    assert bounds.job_id in (None, RESOURCE["labels"]["job_id"])  # type: ignore[index]  # a plain literal
+    assert bounds.log_name in (None, str(ENTRY["logName"]).lower())

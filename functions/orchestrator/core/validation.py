@@ -98,7 +98,7 @@ def _unknown_keys(
             problem="unknown key",
             found=shown(key),
             allowed=listed(known, most=20),
-            repair=nearest(key, [name for name in known if name not in value] or known),
+            repair=nearest(key, [name for name in known if name not in value]) or nearest(key, known),
         )
 
 

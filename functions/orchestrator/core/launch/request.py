@@ -87,14 +87,16 @@ def request_in(content: bytes, *, as_json: bool, rules: Rules) -> Request | Refu
 
 def _checked(value: dict[str, Any], read: Document, rules: Rules) -> Request | Refused:
     dialect = dialect_of(value)
-    known = {fault.path for fault in read.faults}  # what the text spoiled, the schema need not report again
-    checked = [
-        *schema_faults(rules.schemas[dialect.schema_id], value, read.spelled),
-        *policy_faults(rules.policy, value, rules.region),
-    ]
-    faults = sorted({*read.faults, *(fault for fault in checked if fault.path not in known)})
+    faults = set(read.faults)
+    # What the text spoiled, the schema need not report again, nor the policy what the schema refused.
+    for checked in (
+        schema_faults(rules.schemas[dialect.schema_id], value, read.spelled),
+        policy_faults(rules.policy, value, rules.region),
+    ):
+        reported = {fault.path for fault in faults}
+        faults |= {fault for fault in checked if fault.path not in reported}
     if faults:
-        return Refused(faults=tuple(faults))
+        return Refused(faults=tuple(sorted(faults)))
     return Request(document=value, spec=dialect.spec_from(value))
 
 

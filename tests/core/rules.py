@@ -1,0 +1,30 @@
+"""The rules as they are shipped, for one project and region."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from orchestrator.core.documents import document_in
+from orchestrator.core.launch.request import Rules
+from orchestrator.core.policy import policy_from
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def schema(schema_id: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((ROOT / "schemas" / f"{schema_id}.schema.json").read_text())
+    return document
+
+
+def policy_document() -> dict[str, Any]:
+    read = document_in((ROOT / "functions" / "policy.yaml").read_bytes(), as_json=False)
+    assert isinstance(read.value, dict)
+    return read.value
+
+
+NAMES = {"project": "project-1", "region": "us-central1", "models_bucket": "models"}
+RULES = Rules(
+    schemas={"training_request.v1": schema("training_request.v1")},
+    policy=policy_from(policy_document(), NAMES),
+    region="us-central1",
+)

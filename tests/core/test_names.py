@@ -1,0 +1,87 @@
+"""Names are legal wherever they are used, and the same for the same event."""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.core.names import (
+    is_request_object,
+    is_run_id,
+    marker_object,
+    run_id_at,
+    run_id_of_key,
+    run_id_of_marker,
+    same_job,
+    split_object_uri,
+    status_object,
+    stem,
+)
+
+LABEL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+LEGACY_JOB_ID = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+MOMENTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001  # hypothesis adds the zone
+
+
+@given(st.text(), MOMENTS, st.text())
+def test_a_run_id_is_a_legal_label_and_legacy_job_id(base: str, moment: datetime, identity: str) -> None:
+    for run_id in (run_id_at(base, moment, identity), run_id_of_key(base, identity)):
+        assert LABEL.fullmatch(run_id)
+        assert is_run_id(run_id)
+        assert LEGACY_JOB_ID.fullmatch(run_id.replace("-", "_"))
+
+
+def test_a_run_id_shows_base_time_and_hash() -> None:
+    moment = datetime(2026, 3, 1, 13, 30, 0, tzinfo=timezone(timedelta(hours=1)))
+    assert re.fullmatch(r"my-model-20260301t123000-[0-9a-f]{10}", run_id_at("My Model!", moment, "x"))
+    assert re.fullmatch(r"message-key-[0-9a-f]{20}", run_id_of_key("message", "x"))
+
+
+@given(MOMENTS, MOMENTS)
+def test_run_ids_of_one_base_sort_by_time(one: datetime, other: datetime) -> None:
+    earlier, later = sorted((one, other))
+    if later - earlier >= timedelta(seconds=1):
+        assert run_id_at("base", earlier, "z") < run_id_at("base", later, "a")
+
+
+def test_different_identities_are_different_runs() -> None:
+    moment = datetime(2026, 3, 1, tzinfo=UTC)
+    assert len({run_id_at("a", moment, f"gs://inbox/requests/a.yaml#{n}") for n in range(1000)}) == 1000
+
+
+def test_only_documents_under_requests_are_requests() -> None:
+    assert is_request_object("requests/a.yaml")
+    assert is_request_object("requests/team/a.YML")
+    assert is_request_object("requests/a.json")
+    for name in (
+        "a.yaml",
+        "requests/a.txt",
+        "requests/",
+        "rules/a.yaml",
+        "Requests/a.yaml",
+        "status/requests/a.yaml",
+    ):
+        assert not is_request_object(name)
+
+
+def test_stems_and_markers() -> None:
+    assert stem("requests/vision/cassava.v2.yaml") == "cassava.v2"
+    assert run_id_of_marker(marker_object("run-1")) == "run-1"
+
+
+@given(st.text(min_size=1, max_size=600))
+def test_a_status_object_has_a_legal_length(name: str) -> None:
+    assert len(status_object(name).encode("utf-8", "surrogatepass")) <= 1024
+
+
+def test_object_uris_are_split_once() -> None:
+    assert split_object_uri("gs://bucket/a/b/") == ("bucket", "a/b/")
+
+
+def test_a_job_is_the_same_under_the_projects_number_and_no_other() -> None:
+    name = "projects/project-1/locations/us-central1/customJobs/7"
+    assert same_job(name, "projects/123456/locations/us-central1/customJobs/7")
+    assert not same_job(name, "projects/project-1/locations/europe-west1/customJobs/7")
+    assert not same_job(name, "projects/project-1/locations/us-central1/customJobs/77")
+    assert not same_job("", "")

@@ -24,7 +24,6 @@ _LOG = logging.getLogger(__name__)
 # Above the 10 MB of a publish request, so that the emulator itself says what is too large.
 _MAX_REQUEST_BYTES = 16 * 1024 * 1024
 _RETENTION_SWEEP_S = 60.0
-_STOP_GRACE_S = 0.2
 
 
 class PubSub:
@@ -82,7 +81,7 @@ class PubSub:
         """Close every stream and the state. Safe to call twice."""
         server, self._server = self._server, None
         if server is not None:
-            await server.stop(_STOP_GRACE_S)
+            await server.stop(None)  # streams never end by themselves, and every other call is short
         pushers, self._pushers = self._pushers, {}
         await asyncio.gather(*(pusher.stop() for pusher in pushers.values()))
         for task in list(self._tasks):

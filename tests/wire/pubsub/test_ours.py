@@ -293,3 +293,12 @@ def test_a_state_folder_serves_one_emulator_at_a_time(tmp_path_factory: pytest.T
     folder = tmp_path_factory.mktemp("state")
     with pubsub.serve(folder), pytest.raises(StateInUseError, match="in use"), pubsub.serve(folder):
         pass
+
+
+def test_a_port_that_is_taken_is_named(ours: Clients, tmp_path_factory: pytest.TempPathFactory) -> None:
+    port = int(ours.address.rpartition(":")[2])
+    folder = tmp_path_factory.mktemp("state")
+    with pytest.raises(OSError, match=f"Port {port} of 127.0.0.1 is taken"), pubsub.serve(folder, port=port):
+        pass
+    with pubsub.serve(folder) as address:  # the failed start let go of the state
+        assert address != ours.address

@@ -13,6 +13,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.pubsub_v1 import ExpirationPolicy, RetryPolicy, Subscription
 
+from emulators.events.backoff import Backoff
 from emulators.events.rest import call
 from emulators.functions.function import BucketTrigger, Function, TopicTrigger
 
@@ -20,17 +21,6 @@ RETENTION = timedelta(hours=24)
 """How long an event that no delivery has ended is kept: https://cloud.google.com/eventarc/docs/retry-events"""
 
 _ACK_DEADLINES_S = range(10, 601)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Backoff:
-    """The pauses between deliveries of an event that was answered with an error, rising exponentially.
-
-    The cloud's are 10 s to 600 s: https://cloud.google.com/functions/docs/bestpractices/retries
-    """
-
-    min_s: float = 1.0
-    max_s: float = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)

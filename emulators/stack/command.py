@@ -1,7 +1,6 @@
 """The command line: `python -m emulators up | down | status`."""
 
 import argparse
-import asyncio
 import contextlib
 import logging
 import os
@@ -11,39 +10,19 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from emulators.events.eventarc import Backoff
-from emulators.events.rest import CallRefusedError
-from emulators.functions import StartFailedError
+from emulators.events.backoff import Backoff
+from emulators.stack.errors import StackRefusedError, StateError
 from emulators.stack.options import (
     DEFAULT_PROJECT,
     DEFAULT_REGION,
     DEFAULT_STATE,
     DEFAULT_TOPOLOGY,
-    BadOptionsError,
     Options,
     image_of,
 )
-from emulators.stack.services import ServiceError
-from emulators.stack.source import StagingFailedError
-from emulators.stack.stack import running_stack
-from emulators.stack.state import StateError, StateFolder, owner_of
-from emulators.stack.table import endpoints, show
-from emulators.stack.topology import BadTopologyError, Topology, read_topology
-
-STOP_DEADLINE_S = 9.0
-"""A stop that takes longer is cut short; the guard ends what is left."""
+from emulators.stack.state import owner_of
 
 DOWN_DEADLINE_S = 20.0
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_REFUSALS = (
-    BadOptionsError,
-    BadTopologyError,
-    CallRefusedError,
-    ServiceError,
-    StagingFailedError,
-    StartFailedError,
-    StateError,
-)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,49 +36,19 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _down(arguments.state)
             case _:
                 return _status(arguments.state)
-    except _REFUSALS as refusal:
+    except StackRefusedError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 1
 
 
 def _up(arguments: argparse.Namespace) -> int:
+    from emulators.stack.up import run_until_stopped  # so that `down` and `status` start at once
+
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     options = _options(arguments)
     options.check()
-    topology = read_topology(options.topology, project=options.project, region=options.region)
-    state = StateFolder(options.state)
-    try:
-        asyncio.run(_until_stopped(options, topology, state))
-    finally:
-        state.close()
+    run_until_stopped(options)
     return 0
-
-
-async def _until_stopped(options: Options, topology: Topology, state: StateFolder) -> None:
-    """Run a stack until a signal; a second signal, or a stop that takes too long, ends this process at once."""
-    loop = asyncio.get_running_loop()
-    running = asyncio.current_task()
-
-    def at_once() -> None:
-        state.withdraw()
-        os._exit(1)
-
-    def stop() -> None:
-        state.withdraw()
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, at_once)
-        loop.call_later(STOP_DEADLINE_S, at_once)
-        if running is not None:
-            running.cancel()
-
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, stop)
-    with contextlib.suppress(asyncio.CancelledError):
-        async with running_stack(options, topology, state) as stack:
-            functions = [(instance.function, instance.url) for instance in stack.host.instances.values()]
-            show(endpoints(stack.services, topology, functions, env_path=state.env_path))
-            state.announce(stack.variables())
-            await asyncio.Event().wait()
 
 
 def _down(state: Path) -> int:

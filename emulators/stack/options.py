@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from emulators.events.eventarc import Backoff
-from emulators.jobs.images import ImageError, read_image
+from emulators.events.backoff import Backoff
+from emulators.stack.errors import BadOptionsError
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_STATE = Path(".trainmaster")
@@ -20,10 +20,6 @@ Mounts = Literal["auto", "private", "environment"]
 # https://cloud.google.com/resource-manager/docs/creating-managing-projects
 _PROJECT = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
 _PORTS = range(1, 65533)
-
-
-class BadOptionsError(Exception):
-    """The command line asks for what cannot be; the message has every fault."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +70,8 @@ def image_of(text: str) -> tuple[str, Path]:
 
 
 def _image_faults(images: Mapping[str, Path]) -> list[str]:
+    from emulators.jobs.images import ImageError, read_image  # so that `down` and `status` start at once
+
     faults: list[str] = []
     for uri, tree in images.items():
         if not tree.is_dir():

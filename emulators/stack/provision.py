@@ -2,9 +2,9 @@
 
 from urllib.parse import quote
 
+from emulators.events.backoff import Backoff
 from emulators.events.clients import Clients
 from emulators.events.eventarc import (
-    Backoff,
     Transport,
     ensure_notification,
     ensure_subscription,

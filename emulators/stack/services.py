@@ -16,6 +16,7 @@ from emulators.jobs import Jobs
 from emulators.logging import Logging
 from emulators.process import ProcessGuard
 from emulators.pubsub import PubSub
+from emulators.stack.errors import ServiceError
 from emulators.stack.options import Options
 from emulators.stack.state import StateFolder
 from emulators.storage import Storage
@@ -23,10 +24,6 @@ from emulators.storage.pubsub import Publisher
 
 SERVICES = ("storage", "pubsub", "vertex", "logging")
 """In the order of their ports from --port-base on."""
-
-
-class ServiceError(Exception):
-    """A service cannot run; the message says which, why and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)

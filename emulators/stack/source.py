@@ -4,11 +4,8 @@ import sys
 from pathlib import Path
 
 from emulators.process import ProcessGuard, Stream
+from emulators.stack.errors import FunctionsError
 from emulators.stack.options import ROOT
-
-
-class StagingFailedError(Exception):
-    """`deploy/stage.py` ended with an error; the message holds its output."""
 
 
 async def source_directory(given: Path | None, *, destination: Path, guard: ProcessGuard) -> Path:
@@ -17,7 +14,7 @@ async def source_directory(given: Path | None, *, destination: Path, guard: Proc
     Without `given`, the repository's functions are staged to `destination` first, anew at every start.
 
     Raises:
-        StagingFailedError: staging ended with an error.
+        FunctionsError: staging ended with an error.
     """
     if given is not None:
         return given
@@ -34,5 +31,5 @@ async def source_directory(given: Path | None, *, destination: Path, guard: Proc
     )
     if code := await staging.wait():
         said = b"\n".join(output).decode(errors="replace")
-        raise StagingFailedError(f"deploy/stage.py ended with status {code}:\n{said}")
+        raise FunctionsError(f"deploy/stage.py ended with status {code}:\n{said}")
     return destination

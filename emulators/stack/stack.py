@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from google.api_core.exceptions import GoogleAPICallError
+
 from emulators.events.clients import clients_of
 from emulators.events.cloudevent import CloudEvent
 from emulators.events.delivery import Delivery, Invoke
+from emulators.events.rest import CallRefusedError
 from emulators.events.schedule import Scheduler
-from emulators.functions import FunctionsHost, Instance
+from emulators.functions import FunctionsHost, Instance, StartFailedError
 from emulators.process import ProcessGuard
+from emulators.stack.errors import FunctionsError, ServiceError
 from emulators.stack.options import ROOT, Options
 from emulators.stack.provision import provision
 from emulators.stack.services import Services, running_services
@@ -35,12 +39,12 @@ class Stack:
         """What `stack.env` exports: where the services are, and what the functions were told."""
         return {
             "GOOGLE_CLOUD_PROJECT": self.topology.project,
-            **addresses(self.services),
             **{
                 name: value
                 for name, value in self.topology.environment.items()
                 if name != "TRAINMASTER_NOTICES_TOPIC"
             },
+            **addresses(self.services),
         }
 
 
@@ -59,10 +63,8 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
     """A stack on a claimed state folder while the block runs; afterwards none of its processes is left.
 
     Raises:
-        ServiceError: a service cannot run.
-        StagingFailedError: the functions cannot be staged.
-        StartFailedError: a function does not start.
-        CallRefusedError: a resource cannot be made.
+        ServiceError: a service cannot run, or refuses a resource.
+        FunctionsError: the functions cannot be staged, or one does not start.
     """
     async with AsyncExitStack() as running:
         guard = ProcessGuard(grace_s=_GUARD_GRACE_S)
@@ -87,7 +89,10 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
             write_log=services.logging.write,
         )
         running.push_async_callback(host.stop)
-        await host.start()
+        try:
+            await host.start()
+        except StartFailedError as fault:
+            raise FunctionsError(str(fault)) from fault
         await _deliver_events(options, topology, services, host, running)
         yield Stack(topology=topology, services=services, host=host)
 
@@ -96,14 +101,17 @@ async def _deliver_events(
     options: Options, topology: Topology, services: Services, host: FunctionsHost, running: AsyncExitStack
 ) -> None:
     clients = running.enter_context(clients_of(services.pubsub_host))
-    transports = await asyncio.to_thread(
-        provision,
-        topology,
-        storage_url=services.storage_url,
-        logging_url=services.logging_url,
-        clients=clients,
-        backoff=options.backoff,
-    )
+    try:
+        transports = await asyncio.to_thread(
+            provision,
+            topology,
+            storage_url=services.storage_url,
+            logging_url=services.logging_url,
+            clients=clients,
+            backoff=options.backoff,
+        )
+    except (CallRefusedError, GoogleAPICallError) as fault:
+        raise ServiceError(f"Something in the topology cannot be made: {fault}") from fault
     deliveries = [
         Delivery(
             function,

@@ -9,13 +9,11 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from emulators.stack.errors import StateError
+
 LEFTOVERS_DEADLINE_S = 20.0
 _WATCHER_MODULE = b"emulators.process.guard"
 _POLL_S = 0.05
-
-
-class StateError(Exception):
-    """The state folder cannot be used; the message says why and what to do."""
 
 
 class StateFolder:

@@ -10,10 +10,7 @@ import yaml
 
 from emulators.events.schedule import BadScheduleError, Schedule
 from emulators.functions.function import BucketTrigger, Function, TopicTrigger, Trigger
-
-
-class BadTopologyError(Exception):
-    """The file cannot be read, or says something impossible; the message names every fault with its path."""
+from emulators.stack.errors import BadTopologyError
 
 
 @dataclass(frozen=True, kw_only=True)

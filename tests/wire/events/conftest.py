@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from emulators.events.backoff import Backoff
 from emulators.events.clients import Clients, clients_of
 from emulators.events.cloudevent import CloudEvent
 from emulators.events.delivery import Delivery
 from emulators.events.eventarc import (
-    Backoff,
     ensure_subscription,
     ensure_topic,
     subscription_of,

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from google.cloud import storage
 
+from emulators.events.backoff import Backoff
 from emulators.events.clients import Clients
 from emulators.events.cloudevent import CloudEvent
 from emulators.events.delivery import settles
 from emulators.events.eventarc import (
-    Backoff,
     ensure_notification,
     ensure_subscription,
     ensure_topic,

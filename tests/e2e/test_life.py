@@ -1,0 +1,182 @@
+"""The stack starts once, stops clean, leaves nothing behind, and finds its state again."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from .project import ROOT, Project, eventually, nothing_left, request, running_project, stop
+
+pytestmark = pytest.mark.slow
+
+QUICK = ("--retry-min-s", "0.5", "--retry-max-s", "3", "--tick-s", "2")
+STOP_WITHIN_S = 10
+
+
+def command(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    clean = {name: value for name, value in os.environ.items() if not name.endswith("_EMULATOR_HOST")}
+    return subprocess.run(
+        [sys.executable, "-m", "emulators", *arguments],
+        cwd=ROOT, env={**clean, **environment}, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def watcher_pid(project: Project) -> int:
+    found: int = json.loads((project.state / "lock").read_text())["watcher_pid"]
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
+def test_a_polite_signal_stops_the_stack_and_all_it_started(number: signal.Signals, tmp_path: Path) -> None:
+    with running_project(tmp_path / "state", *QUICK, project="e2e-stopped") as project:
+        project.upload("requests/long.yaml", request(project.id, "--wait-for=gs://nowhere/never"))
+        eventually(lambda: _trainers(project), "the trainer runs", hint=project.tail)
+        token, watcher = project.token(), watcher_pid(project)
+        project.process.send_signal(number)
+        assert project.process.wait(STOP_WITHIN_S) == 0
+        assert nothing_left(token)
+        assert not psutil.pid_exists(watcher)
+        assert not (project.state / "stack.env").exists()
+
+
+def test_a_killed_stack_leaves_no_process_behind_and_runs_go_on_after_a_restart(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with running_project(state, *QUICK, project="e2e-crashed") as project:
+        go = f"--wait-for=gs://{project.models}/go"
+        project.upload("requests/done.yaml", request(project.id))
+        done = project.settled_status("requests/done.yaml")
+        project.upload("requests/unfinished.yaml", request(project.id, go))
+        eventually(lambda: _trainers(project), "the trainer runs", hint=project.tail)
+        record_of_done = project.record(done["run_id"])
+        token, ports = project.token(), project.env
+        project.process.kill()
+        project.process.wait()
+        eventually(lambda: nothing_left(token), "no process of the stack is left")
+        assert (state / "stack.env").exists()
+    with running_project(state, *QUICK, project="e2e-crashed") as project:
+        assert project.env == ports
+        assert project.record(done["run_id"]) == record_of_done
+        project.storage.bucket(project.models).blob("go").upload_from_string("go")
+        unfinished = project.settled_status("requests/unfinished.yaml")
+        assert unfinished["state"] == "succeeded"
+        assert len(project.jobs(unfinished["run_id"])) == 1
+
+
+def test_events_that_came_while_the_stack_was_down_are_delivered_after_a_start(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with running_project(state, *QUICK, project="e2e-restarted") as project:
+        stop(project.process)
+        project.drop("requests/meanwhile.yaml", request(project.id))
+    with running_project(state, *QUICK, project="e2e-restarted") as project:
+        assert project.settled_status("requests/meanwhile.yaml")["state"] == "succeeded"
+
+
+def test_a_second_ctrl_c_ends_the_stack_at_once_and_still_leaves_nothing(tmp_path: Path) -> None:
+    with running_project(tmp_path / "state", *QUICK, project="e2e-impatient") as project:
+        token = project.token()
+        for process in project.function_processes("on-tick"):
+            process.suspend()  # a function that does not end by itself
+        project.process.send_signal(signal.SIGINT)
+        eventually(lambda: not (project.state / "stack.env").exists(), "the first Ctrl-C was heard")
+        project.process.send_signal(signal.SIGINT)
+        assert project.process.wait(STOP_WITHIN_S) in (0, 1)
+        eventually(lambda: nothing_left(token), "no process of the stack is left")
+
+
+def test_a_killed_function_is_started_again(project: Project) -> None:
+    before = {process.pid for process in project.function_processes("on-request-published")}
+    for process in project.function_processes("on-request-published"):
+        process.kill()
+    project.eventually(
+        lambda: {p.pid for p in project.function_processes("on-request-published")} - before,
+        "a new process of the function",
+    )
+    message_id = project.publish("trainmaster-requests", b"{}")
+    project.eventually(
+        lambda: 200 in project.requests_to_functions(message_id), "the new process answers events"
+    )
+
+
+def test_one_state_folder_has_one_stack(project: Project) -> None:
+    second = command("up", "--state", str(project.state))
+    assert second.returncode == 1
+    assert f"already running on {str(project.state)!r} (process {project.process.pid})" in second.stderr
+    assert "down --state" in second.stderr
+    assert (project.state / "stack.env").exists()
+
+
+def test_status_shows_what_to_source_and_down_stops(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with running_project(state, project="e2e-down") as project:
+        shown = command("status", "--state", str(state))
+        assert shown.returncode == 0
+        assert f"export GOOGLE_CLOUD_PROJECT={project.id}" in shown.stdout
+        assert command("down", "--state", str(state)).returncode == 0
+        assert project.process.wait(1) == 0
+    assert command("status", "--state", str(state)).returncode == 1
+    assert "No stack runs" in command("down", "--state", str(state)).stdout
+
+
+def test_a_function_that_cannot_start_fails_the_start_with_its_output(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text("import no_such_module\n")
+    done = command("up", "--state", str(tmp_path / "state"), "--functions", str(tmp_path))
+    assert done.returncode == 1
+    for name in ("on-request-uploaded", "on-tick"):
+        assert f"Function {name}" in done.stderr
+    assert "No module named 'no_such_module'" in done.stderr
+    assert not (tmp_path / "state" / "stack.env").exists()
+
+
+def test_a_taken_port_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = command("up", "--state", str(tmp_path / "state"), "--port-base", str(port))
+    assert done.returncode == 1
+    assert f"Port {port}, which --port-base gives to storage, is taken" in done.stderr
+
+
+def test_a_server_that_the_environment_names_and_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    done = command("up", "--state", str(tmp_path / "state"), PUBSUB_EMULATOR_HOST="127.0.0.1:1")
+    assert done.returncode == 1
+    assert "PUBSUB_EMULATOR_HOST is '127.0.0.1:1'" in done.stderr
+    assert "unset PUBSUB_EMULATOR_HOST" in done.stderr
+
+
+def test_a_pubsub_server_that_the_environment_names_is_used(tmp_path: Path) -> None:
+    from emulators.pubsub import serve
+
+    with (
+        serve(tmp_path / "elsewhere") as address,
+        running_project(
+            tmp_path / "state", *QUICK, project="e2e-elsewhere", environment={"PUBSUB_EMULATOR_HOST": address}
+        ) as project,
+    ):
+        assert project.env["PUBSUB_EMULATOR_HOST"] == address
+        assert "running elsewhere" in project.log.read_text()
+        project.upload("requests/elsewhere.yaml", request(project.id))
+        assert project.settled_status("requests/elsewhere.yaml")["state"] == "succeeded"
+
+
+def test_the_stack_process_is_small(project: Project) -> None:
+    """The promise is 250 MiB; the limit leaves room for what a longer session keeps."""
+    assert psutil.Process(project.process.pid).memory_info().rss < 400 * 2**20
+
+
+def _trainers(project: Project) -> list[psutil.Process]:
+    token = project.token()
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if "tiny.py" in " ".join(process.info["cmdline"] or []):
+            try:
+                mark = process.environ().get("TRAINMASTER_STACK", "")
+            except psutil.Error:
+                continue
+            if mark.startswith(token):
+                found.append(process)
+    return found

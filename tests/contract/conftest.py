@@ -1,6 +1,7 @@
 """The local servers that the real adapters talk to, and the adapters themselves."""
 
 import itertools
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -43,6 +44,18 @@ def jobs_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def pubsub_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with pubsub.serve(tmp_path_factory.mktemp("pubsub")) as host:
         yield host
+
+
+@pytest.fixture
+def free_port() -> Callable[[], int]:
+    """A port that was free a moment ago, for a server that cannot pick one itself."""
+
+    def picked() -> int:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port: int = probe.getsockname()[1]
+            return port
+
+    return picked
 
 
 @pytest.fixture

@@ -35,6 +35,30 @@ class Proxy:
     happened: list[Fault] = field(default_factory=list)
     passed: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    stalled: threading.Event = field(default_factory=threading.Event)
+    _stall: tuple[str, int] | None = None
+    _released: threading.Event = field(default_factory=threading.Event)
+
+    def stall_at(self, on: str, *, nth: int) -> None:
+        """Hold the nth request from now whose line begins with `on`; it is never passed on."""
+        self._stall = (on, nth)
+
+    def let_go(self) -> None:
+        """Cut what was held."""
+        self._released.set()
+
+    def holds(self, line: str) -> bool:
+        """Whether this request was the one to hold; returns once it may be cut."""
+        with self.lock:
+            if self._stall is None or not line.startswith(self._stall[0]):
+                return False
+            on, left = self._stall
+            self._stall = (on, left - 1) if left > 1 else None
+            if left > 1:
+                return False
+        self.stalled.set()
+        self._released.wait()
+        return True
 
     def next_fault(self, line: str) -> Fault | None:
         with self.lock:
@@ -52,6 +76,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _pass(self) -> None:
         line = f"{self.command} {self.path}"
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.proxy.holds(line):
+            self.close_connection = True
+            return
         fault = self.proxy.next_fault(line)
         if fault is not None and fault.status is not None:
             error = {"error": {"code": fault.status, "message": fault.message}}
@@ -104,6 +131,7 @@ def proxy_to(target: str) -> Iterator[Proxy]:
     try:
         yield proxy
     finally:
+        proxy.let_go()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -73,7 +73,7 @@ def test_every_end_of_a_job_is_an_end_of_its_run() -> None:
 def test_every_job_state_of_the_service_is_known() -> None:
     from google.cloud.aiplatform_v1.types import JobState as ServiceState
 
-    assert {state.name for state in ServiceState} == {state.value for state in JobState}
+    assert set(ServiceState.__members__) == {state.value for state in JobState}
 
 
 @given(st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.timezones()))  # noqa: DTZ001  # hypothesis adds the zone

@@ -1,0 +1,342 @@
+"""The entry points under functions-framework, in processes of their own, against the emulators."""
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TextIO
+
+import httpx
+import pytest
+from google.cloud.storage import Client
+
+from deploy.stage import stage
+from orchestrator.adapters.gcs import GcsObjects
+from orchestrator.adapters.vertex import VertexJobs
+from tests.contract.conftest import PROGRAM
+from tests.contract.proxy import Proxy
+from tests.contract.world import PROJECT, REGION
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAVY = (
+    "google.cloud.aiplatform",
+    "google.cloud.pubsub",
+    "google.cloud.storage",
+    "tensorflow",
+    "grpc",
+    "jsonschema",
+)
+REQUEST = f"model_name: m\nimage: {PROGRAM}\nargs: [tell]\ncluster:\n  chief: {{machine: n1-standard-4}}\n"
+
+
+def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={"PATH": os.environ["PATH"], **environment},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+IMPORTED = f"""
+import sys, main
+print([name for name in sys.modules if name.startswith({HEAVY!r})])
+"""
+
+
+def test_importing_main_loads_no_heavy_library() -> None:
+    done = python("-c", IMPORTED, PYTHONPATH=str(ROOT / "functions"))
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_importing_main_needs_no_environment_and_no_credentials() -> None:
+    done = python("-c", "import main", PYTHONPATH=str(ROOT / "functions"))
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+@pytest.fixture(scope="session")
+def staged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    destination = tmp_path_factory.mktemp("stage") / "functions"
+    stage(destination)
+    return destination
+
+
+def test_the_staged_source_stands_alone_and_finds_its_schemas(staged: Path) -> None:
+    code = "import main, orchestrator.settings as s; print(s.schemas_dir(s.SOURCE_DIR))"
+    done = python("-c", code, PYTHONPATH=str(staged))
+    assert done.stdout.strip() == str(staged / "schemas"), done.stderr
+    assert (staged / "schemas" / "training_request.v1.schema.json").is_file()
+
+
+def test_the_staged_source_is_small_and_has_no_caches(tmp_path: Path) -> None:
+    stage(tmp_path / "functions")
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 1_000_000
+    assert not [path for path in files if "__pycache__" in path.parts]
+
+
+def test_staging_replaces_what_it_staged_and_nothing_else(tmp_path: Path) -> None:
+    stage(tmp_path / "functions")
+    stage(tmp_path / "functions")
+    (tmp_path / "precious").write_text("x")
+    with pytest.raises(FileExistsError, match="holds something else"):
+        stage(tmp_path)
+
+
+@dataclass(kw_only=True)
+class Function:
+    """One running function, and how events reach it."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    log: TextIO
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def output(self) -> str:
+        self.log.seek(0)
+        return self.log.read()
+
+    def deliver(
+        self, data: object, *, kind: str = "google.cloud.storage.object.v1.finalized"
+    ) -> httpx.Response:
+        headers = {
+            "ce-id": "1",
+            "ce-source": "//storage.googleapis.com/projects/_/buckets/b",
+            "ce-specversion": "1.0",
+            "ce-type": kind,
+            "ce-time": "2026-01-01T00:00:00Z",
+        }
+        return httpx.post(self.url, json=data, headers=headers, timeout=60)
+
+    def publish(self, message: Mapping[str, object]) -> httpx.Response:
+        return self.deliver({"message": message}, kind="google.cloud.pubsub.topic.v1.messagePublished")
+
+
+@pytest.fixture
+def buckets(new_bucket: Callable[[], str]) -> dict[str, str]:
+    return {role: new_bucket() for role in ("inbox", "ledger", "models")}
+
+
+@pytest.fixture
+def environment(
+    buckets: dict[str, str], storage_proxy: Proxy, jobs_proxy: Proxy, pubsub_host: str
+) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "GOOGLE_CLOUD_PROJECT": PROJECT,
+        "TRAINMASTER_REGION": REGION,
+        "TRAINMASTER_INBOX_BUCKET": buckets["inbox"],
+        "TRAINMASTER_LEDGER_BUCKET": buckets["ledger"],
+        "TRAINMASTER_MODELS_BUCKET": buckets["models"],
+        "TRAINMASTER_NOTICES_TOPIC": "notices",
+        "TRAINMASTER_FUNCTION_TIMEOUT_S": "120",
+        "STORAGE_EMULATOR_HOST": storage_proxy.url,
+        "VERTEX_EMULATOR_HOST": jobs_proxy.url,
+        "PUBSUB_EMULATOR_HOST": pubsub_host,
+        "DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA": "true",
+    }
+
+
+@contextmanager
+def running(entry_point: str, source: Path, environment: Mapping[str, str], port: int) -> Iterator[Function]:
+    command = [
+        *(sys.executable, "-m", "functions_framework", "--signature-type", "cloudevent"),
+        *("--target", entry_point, "--source", str(source / "main.py")),
+        *("--host", "127.0.0.1", "--port", str(port)),
+    ]
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            command, env=dict(environment), stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        function = Function(url=f"http://127.0.0.1:{port}/", process=process, log=log)
+        try:
+            until(lambda: answers(function.url) or process.poll() is not None, "the function answers")
+            yield function
+        finally:
+            function.kill()
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url).status_code == 405  # the framework takes POST alone
+    except httpx.TransportError:
+        return False
+
+
+def until(holds: Callable[[], bool], what: str, timeout_s: float = 30.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def start(staged: Path, environment: dict[str, str], free_port: Callable[[], int]) -> Callable[[str], Any]:
+    return lambda entry_point: running(entry_point, staged, environment, free_port())
+
+
+def dropped(client: Client, bucket: str, name: str, content: bytes) -> dict[str, str]:
+    blob = client.bucket(bucket).blob(name)
+    blob.upload_from_string(content)
+    return {
+        "bucket": bucket,
+        "name": name,
+        "generation": str(blob.generation),
+        "size": str(blob.size),
+        "timeCreated": blob.time_created.isoformat(),
+    }
+
+
+def documents(client: Client, bucket: str, prefix: str) -> list[dict[str, Any]]:
+    return [json.loads(blob.download_as_bytes()) for blob in client.list_blobs(bucket, prefix=prefix)]
+
+
+def test_uploads_in_every_encoding_meet_one_record(
+    start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str], vertex: VertexJobs
+) -> None:
+    event = dropped(gcs._client, buckets["inbox"], "requests/a.yaml", REQUEST.encode())
+    name = f"projects/_/buckets/{buckets['inbox']}/objects/requests/a.yaml#{event['generation']}"
+    resource = {"service": "storage.googleapis.com", "name": name, "type": "storage#object"}
+    legacy = {
+        "context": {
+            "eventId": "9",
+            "timestamp": "2026-01-01T00:00:00Z",
+            "eventType": "google.storage.object.finalize",
+            "resource": resource,
+        },
+        "data": event,
+    }
+    with start("on_request_uploaded") as function:
+        assert function.deliver(event).status_code == 200
+        assert function.deliver(event).status_code == 200
+        assert httpx.post(function.url, json=legacy, timeout=60).status_code == 200
+    (record,) = documents(gcs._client, buckets["ledger"], "runs/")
+    assert record["state"] == "submitted"
+    assert len(vertex.of_run(record["run_id"])) == 1
+
+
+def test_bad_uploads_are_acknowledged_reported_and_leave_the_function_well(
+    start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str], jobs_proxy: Proxy
+) -> None:
+    inbox, client = buckets["inbox"], gcs._client
+    bad = {
+        "requests/broken.yaml": b"a: [1",
+        "requests/binary.yaml": bytes(range(256)),
+        "requests/bomb.yaml": b"a: &a [x]\nb: [*a, *a]\n",
+        "requests/deep.json": b"[" * 100_000,
+        "requests/unknown.yaml": b"model_nam: x\n",
+        "requests/huge.yaml": b" " * (300 * 1024),
+    }
+    with start("on_request_uploaded") as function:
+        for name, content in bad.items():
+            assert function.deliver(dropped(client, inbox, name, content)).status_code == 200
+        ignored = dropped(client, inbox, "notes.txt", b"x")
+        assert function.deliver(ignored).status_code == 200
+        assert (
+            function.deliver(dropped(client, inbox, "requests/good.yaml", REQUEST.encode())).status_code
+            == 200
+        )
+    assert len(documents(client, buckets["ledger"], "rejected/")) == len(bad)
+    states = {each["dropped_name"]: each["state"] for each in documents(client, buckets["ledger"], "status/")}
+    assert states == {**dict.fromkeys(bad, "rejected"), "requests/good.yaml": "submitted"}
+    assert sum("POST" in line for line in jobs_proxy.passed) == 1
+
+
+def test_a_message_is_a_request_and_junk_for_a_log_entry_is_acknowledged(
+    start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str]
+) -> None:
+    data = base64.b64encode(REQUEST.encode()).decode()
+    with start("on_request_published") as function:
+        assert function.publish({"messageId": "1", "data": data}).status_code == 200
+        assert function.publish({"messageId": "1", "data": data}).status_code == 200
+    (record,) = documents(gcs._client, buckets["ledger"], "runs/")
+    assert record["source"]["message_id"] == "1"
+    with start("on_job_log") as function:
+        assert (
+            function.publish({"messageId": "2", "data": base64.b64encode(b"junk").decode()}).status_code
+            == 200
+        )
+        assert function.publish({"messageId": "3"}).status_code == 200
+
+
+def test_a_service_that_fails_asks_for_the_event_again(
+    start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str], environment: dict[str, str]
+) -> None:
+    event = dropped(gcs._client, buckets["inbox"], "requests/a.yaml", REQUEST.encode())
+    environment["TRAINMASTER_LEDGER_BUCKET"] = "never-made"
+    with start("on_request_uploaded") as function:
+        assert function.deliver(event).status_code == 500
+
+
+def test_an_incomplete_environment_names_every_missing_variable(
+    start: Callable[[str], Any], environment: dict[str, str]
+) -> None:
+    for name in ("TRAINMASTER_REGION", "TRAINMASTER_NOTICES_TOPIC"):
+        del environment[name]
+    with start("on_tick") as function:
+        assert function.publish({"messageId": "1"}).status_code == 500
+        output = function.output()
+    assert "TRAINMASTER_REGION is not set" in output
+    assert "TRAINMASTER_NOTICES_TOPIC is not set" in output
+
+
+def test_a_function_killed_between_job_and_record_leaves_one_job(
+    start: Callable[[str], Any],
+    gcs: GcsObjects,
+    buckets: dict[str, str],
+    storage_proxy: Proxy,
+    vertex: VertexJobs,
+) -> None:
+    """SIGKILL while the write that would record the job is on its way; then the event comes again."""
+    ledger = buckets["ledger"]
+    event = dropped(gcs._client, buckets["inbox"], "requests/a.yaml", REQUEST.encode())
+    with start("on_request_uploaded") as function:
+        # After its marker and its reservation, the function's third write is the one that records the job.
+        storage_proxy.stall_at(f"POST /upload/storage/v1/b/{ledger}/", nth=3)
+        delivery = subprocess.Popen(
+            [sys.executable, "-c", DELIVER, function.url, json.dumps(event)], stderr=subprocess.DEVNULL
+        )
+        assert storage_proxy.stalled.wait(30)
+        function.kill()
+        delivery.wait()
+        storage_proxy.let_go()
+    (record,) = documents(gcs._client, ledger, "runs/")
+    assert record["state"] == "reserved"
+    assert len(vertex.of_run(record["run_id"])) == 1
+    with start("on_request_uploaded") as function:
+        assert function.deliver(event).status_code == 500  # the dead process's lease lives
+        expire_lease(gcs, ledger, record)
+        assert function.deliver(event).status_code == 200
+    (record,) = documents(gcs._client, ledger, "runs/")
+    assert record["state"] in ("submitted", "running")  # the job was at work meanwhile
+    (job,) = vertex.of_run(record["run_id"])
+    assert record["job"]["name"] == job.name
+
+
+DELIVER = """
+import json, sys, httpx
+httpx.post(sys.argv[1], json=json.loads(sys.argv[2]), timeout=60, headers={
+    "ce-id": "1", "ce-source": "s", "ce-specversion": "1.0", "ce-time": "2026-01-01T00:00:00Z",
+    "ce-type": "google.cloud.storage.object.v1.finalized"})
+"""
+
+
+def expire_lease(gcs: GcsObjects, ledger: str, record: dict[str, Any]) -> None:
+    """Three minutes pass, as far as the record can tell."""
+    record["lease"]["expires_at"] = (datetime.now(UTC) - timedelta(seconds=1)).isoformat()
+    gcs.write(ledger, f"runs/{record['run_id']}.json", json.dumps(record).encode(), if_generation=None)

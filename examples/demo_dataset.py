@@ -34,7 +34,6 @@ OVERSAMPLING = 2  # drawn larger, then scaled down: smooth edges
 
 GREEN: Colour = (52, 118, 46)
 MIDRIB: Colour = (128, 172, 96)
-BROWN: Colour = (84, 52, 26)
 YELLOW: Colour = (226, 206, 62)
 PALE: Colour = (222, 226, 190)
 
@@ -119,7 +118,7 @@ def _palmate(side: int, random: Generator) -> tuple[Field, Field]:
     fill, line = ImageDraw.Draw(outline), ImageDraw.Draw(veins)
     centre = side * (0.5 + random.uniform(-0.05, 0.05)), side * (0.60 + random.uniform(-0.04, 0.04))
     lobes, turn = int(random.choice([5, 7])), random.uniform(-0.5, 0.5)
-    reach = side * random.uniform(0.48, 0.57)
+    reach = side * random.uniform(0.52, 0.60)
     for number in range(lobes):
         share = number / (lobes - 1) - 0.5  # from -0.5 to 0.5
         angle = turn - math.pi / 2 + share * 4.1
@@ -181,18 +180,19 @@ def _mosaic(surface: Picture, ribs: Field, random: Generator) -> Picture:
 def _brown_streak(surface: Picture, ribs: Field, random: Generator) -> Picture:
     """Brown streak disease: yellow feathering along the veins, which themselves turn brown."""
     side = len(ribs)
-    feather = np.clip(_blurred(ribs, side / 34) * 3.2, 0, 1) * (0.5 + 0.5 * _noise(side, 9, random))
-    yellowed = _mix(surface, _varied((206, 190, 84), random, 12), 0.8 * feather)
-    return _mix(yellowed, BROWN, np.clip(_blurred(ribs, side / 170) * 1.3, 0, 1) * 0.9)
+    feather = np.clip(_blurred(ribs, side / 24) * 4.5, 0, 1) * (0.65 + 0.35 * _noise(side, 9, random))
+    yellowed = _mix(surface, _varied((214, 168, 72), random, 12), np.asarray(0.9 * feather, np.float32))
+    streaks = np.clip(_blurred(ribs, side / 110) * 2.2, 0, 1)
+    return _mix(yellowed, _varied((112, 62, 30), random, 10), np.asarray(0.9 * streaks, np.float32))
 
 
 def _blight(surface: Picture, ribs: Field, random: Generator) -> Picture:
     """Bacterial blight: dark dead spots with a yellow rim, many of them run together."""
     side = len(ribs)
-    spots = _spots(side, int(random.integers(26, 42)), (0.022, 0.062), random)
-    rim = np.clip(_blurred(spots, side / 44) * 2.6, 0, 1)
-    rimmed = _mix(_mix(surface, MIDRIB, 0.4 * ribs), (186, 160, 62), 0.75 * rim)
-    return _mix(rimmed, _varied(BROWN, random, 12), 0.95 * _blurred(spots, side / 200))
+    spots = _spots(side, int(random.integers(34, 50)), (0.03, 0.075), random)
+    rim = np.clip(_blurred(spots, side / 60) * 2.0, 0, 1)
+    rimmed = _mix(_mix(surface, MIDRIB, 0.4 * ribs), (186, 160, 62), 0.6 * rim)
+    return _mix(rimmed, _varied((58, 38, 26), random, 8), 0.97 * _blurred(spots, side / 200))
 
 
 def _green_mite(surface: Picture, ribs: Field, random: Generator) -> Picture:
@@ -216,8 +216,8 @@ SYMPTOMS: dict[str, Callable[[Picture, Field, Generator], Picture]] = {
 def _ground(side: int, random: Generator) -> Picture:
     """Soil or grass out of focus; it says nothing about the class."""
     soil = random.random() < 0.5  # noqa: PLR2004 - one of two
-    base = _varied((116, 94, 72) if soil else (96, 112, 66), random, 22)
-    other = _varied((74, 60, 48) if soil else (58, 76, 44), random, 16)
+    base = _varied((120, 104, 88) if soil else (104, 110, 84), random, 12)
+    other = _varied((86, 76, 66) if soil else (74, 82, 60), random, 10)
     cover = _blurred(_noise(side, 6, random), side / 14)
     return _mix(_tinted(side, base, random), other, cover) * np.float32(random.uniform(0.8, 1.15))
 

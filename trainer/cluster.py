@@ -98,10 +98,10 @@ def _document(name: str, text: str) -> dict[str, Any]:
         found = json.loads(text)
     except ValueError as error:
         raise Unusable(
-            [f"{name} is no JSON ({error}): it holds {text[:80]!r}. The service sets it."]
+            f"{name} is no JSON ({error}): it holds {text[:80]!r}. The service sets it."
         ) from error
     if not isinstance(found, dict):
-        raise Unusable([f"{name} must be a JSON object with `cluster` and `task`; found {text[:80]!r}."])
+        raise Unusable(f"{name} must be a JSON object with `cluster` and `task`; found {text[:80]!r}.")
     return found
 
 
@@ -119,7 +119,7 @@ def _cluster(name: str, document: dict[str, Any]) -> Cluster:
     if len(members.get(Role.CHIEF, ())) > 1:
         faults.append(f"{name} names {len(members[Role.CHIEF])} chiefs; a cluster has exactly one.")
     if faults:
-        raise Unusable(faults)
+        raise Unusable(*faults)
     return Cluster(
         role=role,
         index=index,

@@ -62,7 +62,7 @@ def ready_dataset(
     builder = _builder(name, home)
     if not _is_prepared(builder):
         if not download:
-            raise Unusable([_missing(name, home, "--download=false forbids to fetch it")])
+            raise Unusable(_missing(name, home, "--download=false forbids to fetch it"))
         if prepares or home.uri == str(home.path):
             _prepare(builder, name, home)
         else:
@@ -78,13 +78,11 @@ def _builder(name: str, home: Location) -> Any:
         bare = name.partition("/")[0].partition(":")[0]
         suggestion = nearest(bare, tfds.list_builders(with_community_datasets=False))
         raise Unusable(
-            [
-                f"--dataset={name}: TFDS {tfds.__version__} knows no data set {bare!r}, and {home.uri!r} holds none of "
-                f"that name.{suggestion}"
-            ]
+            f"--dataset={name}: TFDS {tfds.__version__} knows no data set {bare!r}, and {home.uri!r} holds none of "
+            f"that name.{suggestion}"
         ) from error
     except (AssertionError, ValueError) as error:  # how TFDS refuses a version or configuration
-        raise Unusable([f"--dataset={name}: {str(error).splitlines()[0]}"]) from error
+        raise Unusable(f"--dataset={name}: {str(error).splitlines()[0]}") from error
 
 
 def _is_prepared(builder: Any) -> bool:
@@ -104,11 +102,9 @@ def _prepare(builder: Any, name: str, home: Location) -> None:
             return
         reason = str(error).strip().splitlines()
         raise Unusable(
-            [
-                _missing(
-                    name, home, f"fetching it failed ({type(error).__name__}: {reason[0] if reason else ''})"
-                )
-            ]
+            _missing(
+                name, home, f"fetching it failed ({type(error).__name__}: {reason[0] if reason else ''})"
+            )
         ) from error
 
 
@@ -116,7 +112,7 @@ def _wait_until(prepared: Callable[[], bool], name: str, home: Location) -> None
     deadline = time.monotonic() + SHARED_WAIT_S
     while not prepared():
         if time.monotonic() > deadline:
-            raise Unusable([_missing(name, home, f"the chief had not prepared it after {SHARED_WAIT_S:g} s")])
+            raise Unusable(_missing(name, home, f"the chief had not prepared it after {SHARED_WAIT_S:g} s"))
         time.sleep(POLL_S)
 
 
@@ -157,8 +153,9 @@ def _described(builder: Any, train_split: str | None, evaluation_split: str | No
 def _keys(info: Any) -> tuple[str, str]:
     """The features that hold the 8-bit image and its class."""
     keys = info.supervised_keys
+    features = dict(info.features.items())
     if keys and len(keys) == 2:  # noqa: PLR2004 - input and target
-        image, label = (info.features[key] if key in info.features else None for key in keys)
+        image, label = (features.get(key) for key in keys)
         if (
             isinstance(image, tfds.features.Image)
             and isinstance(label, tfds.features.ClassLabel)
@@ -166,10 +163,8 @@ def _keys(info: Any) -> tuple[str, str]:
         ):
             return keys[0], keys[1]
     raise Unusable(
-        [
-            f"--dataset={info.full_name} is no classification of 8-bit images: its supervised keys are {keys!r}, its "
-            f"features {sorted(info.features)}. Choose a data set whose supervised keys are an Image and a ClassLabel."
-        ]
+        f"--dataset={info.full_name} is no classification of 8-bit images: its supervised keys are {keys!r}, its "
+        f"features {sorted(features)}. Choose a data set whose supervised keys are an Image and a ClassLabel."
     )
 
 
@@ -179,10 +174,10 @@ def _split(info: Any, split: str, flag: str) -> tuple[str, int]:
     except (KeyError, ValueError, AssertionError) as error:
         known = ", ".join(info.splits)
         raise Unusable(
-            [f"{flag}={split}: {info.full_name} has {known}.{nearest(split, info.splits)}"]
+            f"{flag}={split}: {info.full_name} has {known}.{nearest(split, info.splits)}"
         ) from error
     if not count:
-        raise Unusable([f"{flag}={split}: it has no examples."])
+        raise Unusable(f"{flag}={split}: it has no examples.")
     return split, count
 
 

@@ -1,6 +1,6 @@
 """What a user can repair: flags, environment and data that do not fit."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 
@@ -10,8 +10,8 @@ class Unusable(Exception):
     `faults` holds every fault found, each a sentence with what was found and the likely repair.
     """
 
-    def __init__(self, faults: Sequence[str]) -> None:
-        self.faults = tuple(faults)
+    def __init__(self, *faults: str) -> None:
+        self.faults = faults
         super().__init__("\n".join(self.faults))
 
 

@@ -110,7 +110,7 @@ def flags_from(arguments: Sequence[str]) -> Flags:
         except ValueError as error:
             faults.append(f"--{field.name}={text}: expected {error}; found {text!r}.")
     if faults:
-        raise Unusable(faults)
+        raise Unusable(*faults)
     return Flags(**values)
 
 

@@ -72,10 +72,8 @@ class Pipeline:
         size_bytes = count * self.image_size[0] * self.image_size[1] * 3 * FLOAT_BYTES
         if size_bytes > CACHE_LIMIT_BYTES:
             raise Unusable(
-                [
-                    f"--cache: {count} images of {self.image_size[0]}x{self.image_size[1]} take {size_bytes >> 20} MiB "
-                    f"in every replica; at most {CACHE_LIMIT_BYTES >> 20} MiB are cached. Leave --cache out."
-                ]
+                f"--cache: {count} images of {self.image_size[0]}x{self.image_size[1]} take {size_bytes >> 20} MiB "
+                f"in every replica; at most {CACHE_LIMIT_BYTES >> 20} MiB are cached. Leave --cache out."
             )
         return self._map(encoded).cache()
 

@@ -39,14 +39,18 @@ def numbers(logs: Mapping[str, Any]) -> dict[str, float]:
 class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has no types
     """Reports every epoch's first and last step, between them at most one step each MIN_INTERVAL_S seconds.
 
-    `images_per_s` counts the images of all replicas, since the line before.
+    `loss` and `accuracy` are running means of the epoch over all replicas; `images_per_s` counts the
+    images of all replicas since the line before.
     """
 
-    def __init__(self, *, replica: str, epochs: int, steps_per_epoch: int, global_batch_size: int) -> None:
+    def __init__(
+        self, *, replica: str, replicas: int, epochs: int, steps_per_epoch: int, global_batch_size: int
+    ) -> None:
         super().__init__()
         # Keras then hands tensors over; reading them waits for the device, so only reported steps do.
         self._supports_tf_logs = True
         self._replica = replica
+        self._replicas = replicas
         self._epochs = epochs
         self._steps_per_epoch = steps_per_epoch
         self._global_batch_size = global_batch_size
@@ -65,7 +69,8 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
         at_an_end = self._step in {1, self._steps_per_epoch}
         if not at_an_end and now - self._reported_at < MIN_INTERVAL_S:
             return
-        values = numbers(logs)
+        # Between the ends of epochs Keras hands over the sum of the replicas' means.
+        values = {name: value / self._replicas for name, value in numbers(logs).items()}
         now = time.monotonic()  # reading waited for the device
         images = (self._step - self._reported_step) * self._global_batch_size
         speed = images / max(now - self._reported_at, 1e-9)

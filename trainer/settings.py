@@ -40,15 +40,18 @@ def steps_per_epoch(train_examples: int, global_batch_size: int, cap: int | None
     return min(max(1, train_examples // global_batch_size), cap or train_examples)
 
 
-BATCH_NORM_MOMENTUM = 0.99  # Keras' own
-INITIAL_SHARE_LEFT = 0.01
+KERAS_BATCH_NORM_MOMENTUM = 0.99
+AVERAGED_SHARE = 0.1
+MIN_AVERAGED_STEPS = 2
 
 
 def batch_norm_momentum(wanted: float | None, total_steps: int) -> float:
-    """`wanted`, or for None the largest, up to Keras' 0.99, that leaves 1 % of the initial averages.
+    """`wanted`, or for None one whose averages look back over the last tenth of the run, at most Keras' 0.99.
 
-    After n steps a moving average still holds momentum**n of the value it began with. At 0.99 that
-    is 82 % after 20 steps: a short run would train well and classify at random, because inference
-    uses the averages. From 459 steps on this is Keras' own value.
+    A moving average with momentum m looks back over about 1 / (1 - m) steps and, after n, still
+    holds m**n of the value it began with. At 0.99 that is 82 % after 20 steps, and what the averages
+    did see is long outdated: a short run would train well and then classify at random, because
+    inference uses them. From 1000 steps on this is Keras' own value.
     """
-    return wanted or min(BATCH_NORM_MOMENTUM, INITIAL_SHARE_LEFT ** (1 / total_steps))
+    steps = max(MIN_AVERAGED_STEPS, total_steps * AVERAGED_SHARE)
+    return wanted or min(KERAS_BATCH_NORM_MOMENTUM, 1 - 1 / steps)

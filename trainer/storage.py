@@ -36,15 +36,11 @@ def located(uri_or_path: str, environment: Mapping[str, str]) -> Location:
     root = Path(environment.get(ROOT_VARIABLE) or DEFAULT_ROOT)
     bucket, *parts = uri_or_path.removeprefix(SCHEME).split("/")
     if not bucket or {".", ".."} & {bucket, *parts}:
-        raise Unusable(
-            [f"{uri_or_path!r} names no place in a bucket; expected gs://BUCKET/PATH without `..`."]
-        )
+        raise Unusable(f"{uri_or_path!r} names no place in a bucket; expected gs://BUCKET/PATH without `..`.")
     if not (root / bucket).is_dir():
         raise Unusable(
-            [
-                f"{uri_or_path!r}: the bucket is not mounted here, there is no directory {root / bucket}. "
-                f"Vertex AI mounts the buckets that the job's service account may read under {DEFAULT_ROOT}; "
-                f"elsewhere set {ROOT_VARIABLE} to the directory that holds them."
-            ]
+            f"{uri_or_path!r}: the bucket is not mounted here, there is no directory {root / bucket}. "
+            f"Vertex AI mounts the buckets that the job's service account may read under {DEFAULT_ROOT}; "
+            f"elsewhere set {ROOT_VARIABLE} to the directory that holds them."
         )
     return Location(uri=uri_or_path, path=root.joinpath(bucket, *filter(None, parts)))

@@ -8,6 +8,10 @@ import tensorflow as tf
 from trainer.cluster import Cluster, Role
 from trainer.faults import Unusable
 
+# Gradients travel in packs of about this size. In one pack they would be copied whole several times
+# at once: 400 MiB more memory and twice the system time with ResNet50 (bench/trainer_throughput.py).
+GRADIENT_PACK_BYTES = 8 << 20
+
 TRAINING_ROLES = {Role.CHIEF, Role.WORKER}
 
 
@@ -37,10 +41,8 @@ def strategy_for(cluster: Cluster) -> Any:
     """
     if cluster.role not in TRAINING_ROLES:
         raise Unusable(
-            [
-                f"This replica is {cluster.replica}, but this trainer trains synchronously and has work for chief and "
-                f"worker replicas only. Leave worker pools 2 and 3 out of the request."
-            ]
+            f"This replica is {cluster.replica}, but this trainer trains synchronously and has work for chief and "
+            f"worker replicas only. Leave worker pools 2 and 3 out of the request."
         )
     if cluster.is_multi_worker:
         resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
@@ -51,7 +53,10 @@ def strategy_for(cluster: Cluster) -> Any:
             task_id=cluster.index,
             rpc_layer="grpc",
         )
-        return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+        packed = tf.distribute.experimental.CommunicationOptions(bytes_per_pack=GRADIENT_PACK_BYTES)
+        return tf.distribute.MultiWorkerMirroredStrategy(
+            cluster_resolver=resolver, communication_options=packed
+        )
     if len(tf.config.list_physical_devices("GPU")) > 1:
         return tf.distribute.MirroredStrategy()
     return tf.distribute.get_strategy()

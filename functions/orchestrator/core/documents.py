@@ -18,6 +18,7 @@ from orchestrator.core.faults import Fault, PathPart, json_path, shown
 
 MAX_DEPTH = 32
 MAX_DIGITS = 20
+KEEP_ONE = "keep one of the two"
 _TAG = "tag:yaml.org,2002:"
 _TRUE = frozenset({"true", "yes", "on"})  # what is no true is a false: the resolver lets nothing else pass
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
@@ -63,7 +64,10 @@ def _json(text: str) -> Document:
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
         keys = [key for key, _ in pairs]
         for key in sorted({key for key in keys if keys.count(key) > 1} if len(set(keys)) < len(keys) else ()):
-            faults.append(_repeated(json_path([key])))
+            # Here only the key is known, not the objects around it.
+            faults.append(
+                Fault(path="$", problem="a key stands twice in one object", found=shown(key), repair=KEEP_ONE)
+            )
         return dict(pairs)
 
     def refused(constant: str) -> None:
@@ -99,7 +103,7 @@ def _too_deep_or_large(value: object, path: tuple[PathPart, ...] = ()) -> Iterat
 
 
 def _repeated(path: str) -> Fault:
-    return Fault(path=path, problem="the key stands here twice", repair="keep one of the two")
+    return Fault(path=path, problem="the key stands here twice", repair=KEEP_ONE)
 
 
 def _yaml(text: str) -> Document:

@@ -74,7 +74,7 @@ def _write(
         progress = seen_going_on(record, job, now=now, attempt=services.attempt)
         if progress is not None:
             tell_status(services, services.ledger.replace(held, progress).record)
-        return Happened(message=f"the job goes on: {job.state}", run_id=record.run_id)
+        return Happened(message=f"the job goes on: {job.state}", run_id=record.run_id, severity="DEBUG")
     ended = settled(record, job, outcome, told=told, now=now, attempt=services.attempt)
     services.ledger.replace(held, ended)
     tell_end(services, ended)

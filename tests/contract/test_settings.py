@@ -1,0 +1,98 @@
+"""The environment and the policy file are checked whole; a log entry is one line whatever it says."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from orchestrator import log
+from orchestrator.core.errors import PolicyInvalid, SettingsIncomplete
+from orchestrator.settings import REQUIRED, settings_from
+from orchestrator.wiring import Wiring
+
+WHOLE = {
+    "GOOGLE_CLOUD_PROJECT": "project-1",
+    "TRAINMASTER_REGION": "us-central1",
+    "TRAINMASTER_INBOX_BUCKET": "inbox",
+    "TRAINMASTER_LEDGER_BUCKET": "ledger",
+    "TRAINMASTER_MODELS_BUCKET": "models",
+    "TRAINMASTER_NOTICES_TOPIC": "notices",
+    "TRAINMASTER_FUNCTION_TIMEOUT_S": "120",
+}
+
+
+def test_a_whole_environment_is_enough() -> None:
+    settings = settings_from(WHOLE)
+    assert settings.lease == timedelta(seconds=180)
+    assert settings.policy_path.name == "policy.yaml"
+    assert settings.vertex_endpoint is None
+
+
+def test_every_missing_variable_is_named_at_once() -> None:
+    with pytest.raises(SettingsIncomplete) as incomplete:
+        settings_from({})
+    assert all(any(name in problem for problem in incomplete.value.problems) for name in REQUIRED)
+    assert incomplete.value.retryable
+
+
+def test_unusable_values_are_named_with_their_repair() -> None:
+    with pytest.raises(SettingsIncomplete) as incomplete:
+        settings_from(
+            {
+                **WHOLE,
+                "TRAINMASTER_INBOX_BUCKET": "gs://inbox",
+                "TRAINMASTER_FUNCTION_TIMEOUT_S": "2m",
+            }
+        )
+    assert incomplete.value.problems == (
+        "TRAINMASTER_INBOX_BUCKET is 'gs://inbox': leave out gs://",
+        "TRAINMASTER_FUNCTION_TIMEOUT_S is '2m': a whole number of seconds is wanted",
+    )
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Callable[[str], Wiring]:
+    def wired(text: str) -> Wiring:
+        path = tmp_path / "policy.yaml"
+        path.write_text(text)
+        return Wiring(settings_from({**WHOLE, "TRAINMASTER_POLICY": str(path)}))
+
+    return wired
+
+
+def test_the_shipped_policy_is_filled_with_the_deployments_names() -> None:
+    rules = Wiring(settings_from(WHOLE)).services().rules()
+    assert rules.policy.regions == ("us-central1",)
+    assert rules.policy.output_prefixes == ("gs://models",)
+
+
+def test_a_faulty_policy_is_reported_whole_and_events_come_again(policy: Callable[[str], Wiring]) -> None:
+    with pytest.raises(PolicyInvalid) as invalid:
+        policy("schema: policy.v1\nimages: x\nmax_replica: 3\n").services().rules()
+    told = "\n".join(invalid.value.faults)
+    assert "$.images: a list is wanted here" in told
+    assert "did you mean 'max_replicas'?" in told
+    assert invalid.value.retryable
+
+
+def test_a_missing_policy_is_reported(tmp_path: Path) -> None:
+    wiring = Wiring(settings_from({**WHOLE, "TRAINMASTER_POLICY": str(tmp_path / "none.yaml")}))
+    with pytest.raises(PolicyInvalid, match=r"none\.yaml"):
+        wiring.services().rules()
+
+
+def test_every_delivery_has_an_attempt_of_its_own() -> None:
+    wiring = Wiring(settings_from(WHOLE))
+    assert len({wiring.services().attempt for _ in range(100)}) == 100
+
+
+def test_text_from_outside_cannot_begin_a_log_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    forged = 'x\n{"severity": "CRITICAL"}\r\u2028\x1b[31m'
+    log.line("INFO", forged, run_id=forged, entry_point="")
+    written = capsys.readouterr().out
+    assert written.endswith("\n")
+    assert len(written.splitlines()) == 1
+    assert json.loads(written) == {"severity": "INFO", "message": forged, "run_id": forged}
+    assert "\x1b" not in written

@@ -1,0 +1,54 @@
+"""Every command of the README is run here or in a test named here."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DEMO_DEADLINE_S = 400
+
+RUN_BY = {
+    "make demo": "test_make_demo_ends_with_a_model_that_answers",
+    ".venv/bin/python -m emulators up --state .trainmaster": "tests/e2e/conftest.py starts it for every test here",
+}
+
+
+def commands() -> set[str]:
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    return {line for block in blocks for line in block.splitlines() if line.strip()}
+
+
+def test_the_readme_has_no_command_that_no_test_runs() -> None:
+    assert commands() == RUN_BY.keys()
+
+
+def test_every_make_target_of_the_readme_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"`make ([a-z-]+)`", (ROOT / "README.md").read_text()))
+    assert named
+    assert named <= targets
+
+
+def test_every_file_that_the_readme_links_to_exists() -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", (ROOT / "README.md").read_text())
+    assert links
+    assert not [link for link in links if not (ROOT / link).exists()]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(DEMO_DEADLINE_S + 30)
+def test_make_demo_ends_with_a_model_that_answers() -> None:
+    done = subprocess.run(
+        ["make", "demo"], cwd=ROOT, capture_output=True, text=True, timeout=DEMO_DEADLINE_S, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "on_job_log closes the record" in done.stdout
+    assert "every size and sha256 is as export.json says" in done.stdout
+    right, asked = map(int, re.findall(r"(\d+) of (\d+) pictures of the test split", done.stdout)[0])
+    assert right > asked / 2  # five classes: guessing would name one in five
+    records = (ROOT / ".trainmaster/demo/storage/buckets/trainmaster-local-ledger/runs").glob("*.json")
+    (record,) = [json.loads(path.read_text()) for path in records]
+    assert record["state"] == "succeeded"

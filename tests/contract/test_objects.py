@@ -8,7 +8,7 @@ import pytest
 from orchestrator.adapters.gcs import GcsObjects
 from orchestrator.adapters.memory import ManualClock, MemoryObjects
 from orchestrator.adapters.objects import Objects
-from orchestrator.adapters.stored import StoredLedger
+from orchestrator.adapters.stored import StoredLedger, StoredModels
 from orchestrator.core.errors import GenerationMoved, ObjectGone, ServiceFailed
 from tests.contract.proxy import Fault, Proxy
 from tests.contract.world import START, World
@@ -147,6 +147,14 @@ def test_a_refusal_is_a_failure_of_the_service_that_names_the_object(
         gcs.read(bucket, "name")
     assert failure.value.retryable
     assert len(storage_proxy.happened) == 1
+
+
+def test_a_missing_bucket_is_not_taken_for_a_missing_object(gcs: GcsObjects) -> None:
+    with pytest.raises(ServiceFailed, match="write gs://never-made/name"):
+        gcs.write("never-made", "name", b"1", if_generation=0)
+    with pytest.raises(ObjectGone):
+        list(gcs.listing("never-made", "active/"))
+    assert StoredModels(gcs).look("gs://never-made/model/").files == ()
 
 
 def test_nobody_listening_is_a_failure_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:

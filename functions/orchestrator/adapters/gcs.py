@@ -107,7 +107,7 @@ def _translate(
     from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
 
     match error:
-        case api.NotFound():
+        case api.NotFound() if operation != "write":  # a write that finds nothing finds no bucket
             raise ObjectGone(uri, generation) from error
         case api.PreconditionFailed() if if_generation is not None:
             raise GenerationMoved(uri, if_generation) from error

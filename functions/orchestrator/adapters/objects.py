@@ -61,5 +61,9 @@ class Objects(Protocol):
         ...
 
     def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
-        """The objects whose names begin with the prefix, by name."""
+        """The objects whose names begin with the prefix, by name.
+
+        Raises:
+            ObjectGone: the store knows that there is no such bucket.
+        """
         ...

@@ -164,7 +164,10 @@ class StoredModels:
 
     def look(self, model_uri: str) -> ModelDirectory:
         bucket, prefix = split_object_uri(model_uri)
-        listed = list(self.objects.listing(bucket, prefix))
+        try:
+            listed = list(self.objects.listing(bucket, prefix))
+        except ObjectGone:
+            listed = []  # without a bucket there is no model, and the run must end all the same
         files = tuple(FileSize(path=file.name[len(prefix) :], size_bytes=file.size_bytes) for file in listed)
         manifest = next((file for file in files if file.path == MANIFEST_NAME), None)
         content: bytes | None = None

@@ -108,7 +108,7 @@ class Instance:
         504 when the function's timeout passes, 502 when the connection breaks.
         """
         began = time.monotonic()
-        status = self._answer(headers, body) if self._ready.wait(PENDING_S) else 503
+        status = self._answer(headers, body, pending_until=began + PENDING_S)
         self._log.request(
             status=status,
             latency_s=time.monotonic() - began,
@@ -117,11 +117,10 @@ class Instance:
         )
         return status
 
-    def _answer(self, headers: Mapping[str, str], body: bytes) -> int:
-        # A new connection for each request: one kept open may be closed by gunicorn just as it is used again.
-        connection = http.client.HTTPConnection(
-            "127.0.0.1", self._port.number, timeout=self.function.timeout_s
-        )
+    def _answer(self, headers: Mapping[str, str], body: bytes, *, pending_until: float) -> int:
+        connection = self._connection(pending_until)
+        if connection is None:
+            return 503
         try:
             connection.request("POST", "/", body=body, headers=dict(headers))
             answer = connection.getresponse()
@@ -134,6 +133,25 @@ class Instance:
             return answer.status
         finally:
             connection.close()
+
+    def _connection(self, pending_until: float) -> http.client.HTTPConnection | None:
+        """A connection to the process, None when there is none in time.
+
+        A new one for each request: one kept open may be closed by gunicorn just as it is used again.
+        """
+        while self._ready.wait(max(0.0, pending_until - time.monotonic())):
+            connection = http.client.HTTPConnection(
+                "127.0.0.1", self._port.number, timeout=self.function.timeout_s
+            )
+            try:
+                connection.connect()
+            except ConnectionRefusedError:  # the process has just ended, and that is not noticed yet
+                time.sleep(_POLL_S)
+            except OSError:
+                return None
+            else:
+                return connection
+        return None
 
     async def _keep_running(self, child: Child) -> None:
         pause_s = 0.0

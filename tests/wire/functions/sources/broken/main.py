@@ -1,0 +1,3 @@
+"""Fails while it is imported."""
+
+raise ImportError("a dependency is not installed")

@@ -1,0 +1,211 @@
+"""A function's process runs as the platform runs it, is kept running, and its output is logged."""
+
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from emulators.functions import Function, FunctionsHost, Instance, StartFailedError, TopicTrigger
+from emulators.http import in_thread
+from emulators.process import ProcessGuard
+
+SOURCES = Path(__file__).parent / "sources"
+DEADLINE_S = 30
+SHARED = {"GOOGLE_CLOUD_PROJECT": "p1", "TRAINMASTER_REGION": "us-central1"}
+
+Run = Callable[..., AbstractContextManager[Instance]]
+
+
+class Entries:
+    """What was written to Cloud Logging."""
+
+    def __init__(self) -> None:
+        self.kept: list[Mapping[str, Any]] = []
+
+    def write(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        self.kept.extend(entries)
+
+    def of(self, log: str) -> list[Mapping[str, Any]]:
+        return [each for each in self.kept if each["logName"].endswith(f"run.googleapis.com%2F{log}")]
+
+
+@pytest.fixture
+def entries() -> Entries:
+    return Entries()
+
+
+@pytest.fixture
+def run(tmp_path: Path, entries: Entries) -> Run:
+    """Runs one function of a source directory while the block runs."""
+
+    def running(
+        entry_point: str, *, source: str = "loud", timeout_s: int = 30
+    ) -> AbstractContextManager[Instance]:
+        function = Function(
+            name=entry_point.replace("_", "-"),
+            entry_point=entry_point,
+            trigger=TopicTrigger(topic="topic-1"),
+            timeout_s=timeout_s,
+            memory_mib=256,
+            concurrency=4,
+            retry=True,
+        )
+
+        @asynccontextmanager
+        async def hosted() -> AsyncIterator[Instance]:
+            guard = ProcessGuard()
+            host = FunctionsHost(
+                [function],
+                source=SOURCES / source,
+                shared=SHARED,
+                state=tmp_path,
+                project="p1",
+                region="us-central1",
+                guard=guard,
+                write_log=entries.write,
+            )
+            try:
+                await host.start()
+                yield host.instances[function.name]
+            finally:
+                await host.stop()
+                await guard.stop(grace_s=1)
+
+        return in_thread(hosted)
+
+    return running
+
+
+def event(event_id: str = "1", **data: object) -> tuple[dict[str, str], bytes]:
+    headers = {
+        "ce-id": event_id,
+        "ce-source": "//pubsub.googleapis.com/projects/p1/topics/topic-1",
+        "ce-specversion": "1.0",
+        "ce-type": "google.cloud.pubsub.topic.v1.messagePublished",
+        "Content-Type": "application/json",
+    }
+    return headers, json.dumps(data).encode()
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {DEADLINE_S} s: {what}"
+        time.sleep(0.02)
+
+
+def test_a_function_has_the_platforms_environment_and_nothing_of_this_shells(
+    run: Run, entries: Entries, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/home/me/key.json")
+    with run("tell") as instance:
+        assert instance.post(*event(n=1)) == 200
+        until(lambda: bool(entries.of("stdout")), "the line in Cloud Logging")
+        port = instance.url.rpartition(":")[2]
+    (line, *_) = entries.of("stdout")
+    assert line["severity"] == "NOTICE"
+    assert line["jsonPayload"]["data"] == {"n": 1}
+    environment = line["jsonPayload"]["environment"]
+    assert "GOOGLE_APPLICATION_CREDENTIALS" not in environment
+    expected = {
+        **SHARED,
+        "TRAINMASTER_FUNCTION_TIMEOUT_S": "30",
+        "K_SERVICE": "tell",
+        "K_CONFIGURATION": "tell",
+        "FUNCTION_TARGET": "tell",
+        "FUNCTION_SIGNATURE_TYPE": "cloudevent",
+        "PORT": port,
+        "HOST": "127.0.0.1",
+        "HOME": str(tmp_path / "home" / "tell"),
+    }
+    assert {name: environment.get(name) for name in expected} == expected
+
+
+def test_printed_lines_are_in_the_file_and_in_cloud_logging_under_the_functions_revision(
+    run: Run, entries: Entries, tmp_path: Path
+) -> None:
+    with run("tell") as instance:
+        instance.post(*event("e-7"))
+        until(lambda: bool(entries.of("stderr")) and len(entries.of("stdout")) == 2, "all lines")
+    text = (tmp_path / "logs" / "tell.log").read_text()
+    assert "plain out" in text
+    assert "plain err" in text
+    (error,) = entries.of("stderr")
+    assert error["textPayload"] == "plain err"
+    assert error["resource"] == {
+        "type": "cloud_run_revision",
+        "labels": {
+            "project_id": "p1",
+            "location": "us-central1",
+            "service_name": "tell",
+            "configuration_name": "tell",
+            "revision_name": "tell-00001-loc",
+        },
+    }
+    (request,) = entries.of("requests")
+    assert (request["httpRequest"]["status"], request["labels"]["ce-id"]) == (200, "e-7")
+
+
+def test_a_function_that_raises_answers_500_and_goes_on(run: Run, entries: Entries) -> None:
+    with run("fail") as instance:
+        pid = instance.pid
+        assert [instance.post(*event(str(number))) for number in range(3)] == [500, 500, 500]
+        assert instance.pid == pid
+        until(lambda: "no luck with 2" in str(entries.kept), "the traceback")
+    assert {entry["severity"] for entry in entries.of("requests")} == {"ERROR"}
+
+
+def test_a_function_that_takes_longer_than_its_timeout_is_answered_for_with_504(run: Run) -> None:
+    with run("linger", timeout_s=1) as instance:
+        assert instance.post(*event(sleep_s=3)) == 504
+        assert instance.post(*event(sleep_s=0)) == 200
+
+
+def test_a_process_that_dies_is_answered_for_with_502_and_replaced(run: Run, entries: Entries) -> None:
+    with run("end") as instance:
+        first = instance.pid
+        assert instance.post(*event()) == 502
+        until(lambda: instance.pid not in (None, first), "a new process")
+        second = instance.pid
+        assert instance.post(*event()) == 502  # it was given the event, and died of it too
+        until(lambda: instance.pid not in (None, second), "a third process")
+    assert sum("ended with status -9" in entry["textPayload"] for entry in entries.of("varlog%2Fsystem")) == 2
+
+
+def test_a_request_that_comes_between_two_processes_waits_for_the_next(run: Run) -> None:
+    with run("tell") as instance:
+        before = instance.pid
+        assert before is not None
+        workers = psutil.Process(before).children(recursive=True)
+        for process in (psutil.Process(before), *workers):
+            process.kill()
+        psutil.wait_procs(workers, timeout=DEADLINE_S)
+        assert instance.post(*event()) == 200
+        assert instance.pid != before
+
+
+def test_a_function_that_cannot_be_imported_fails_the_start_with_its_output(run: Run) -> None:
+    with (
+        pytest.raises(StartFailedError, match=r"(?s)Function tell .*a dependency is not installed"),
+        run("tell", source="broken"),
+    ):
+        pass
+
+
+def test_an_entry_point_that_is_not_there_fails_the_start_with_its_name(run: Run) -> None:
+    with pytest.raises(StartFailedError, match=r"(?s)no_such_function"), run("no_such_function"):
+        pass
+
+
+def test_stopping_leaves_no_process(run: Run) -> None:
+    with run("tell") as instance:
+        pid = instance.pid
+        assert pid is not None
+        until(lambda: bool(psutil.Process(pid).children()), "gunicorn has its worker")
+        family = [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+    assert not [each for each in family if psutil.pid_exists(each)]

@@ -1,0 +1,64 @@
+"""Bad arguments are refused before anything starts, all at once."""
+
+from pathlib import Path
+
+import pytest
+
+from emulators.stack.command import main
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["up", *arguments]) == 1
+    return capsys.readouterr().err
+
+
+def test_every_bad_argument_is_named_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    said = refusal(
+        capsys,
+        "--state", str(tmp_path / "state"),
+        "--image", f"a={tmp_path / 'missing'}",
+        "--image", f"b={tmp_path / 'empty'}",
+        "--functions", str(tmp_path / "empty"),
+        "--project", "No_Project",
+        "--port-base", "70000",
+        "--capacity", "0",
+        "--tick-s", "-1",
+        "--retry-min-s", "9", "--retry-max-s", "3",
+    )  # fmt: skip
+    for expected in (
+        "--image a: there is no directory",
+        "--image b: no Dockerfile can be read at",
+        "there is no main.py in it; `make stage`",
+        "--project 'No_Project': a project id has 6 to 30",
+        "--port-base 70000: expected a port from 1 to 65532",
+        "--capacity 0: expected at least one replica",
+        "--tick-s -1.0: expected a number of seconds above 0",
+        "--retry-min-s 9.0, --retry-max-s 3.0: expected seconds from 0 to 600",
+    ):
+        assert expected in said
+    assert not (tmp_path / "state").exists()
+
+
+def test_an_image_without_an_equals_sign_is_refused_with_an_example(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["up", "--image", "trainer"])
+    assert (
+        "expected URI=DIR, found 'trainer'; like --image example/trainer=./trainer" in capsys.readouterr().err
+    )
+
+
+def test_a_state_folder_that_cannot_be_written_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    said = refusal(capsys, "--state", str(tmp_path / "file" / "state"))
+    assert "cannot be written" in said
+    assert "--state DIR" in said
+
+
+def test_a_missing_topology_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refusal(capsys, "--topology", str(tmp_path / "none.yaml"), "--state", str(tmp_path / "state"))
+    assert "none.yaml cannot be read" in said

@@ -1,0 +1,67 @@
+"""A state folder belongs to one stack at a time, and what it tells is whole."""
+
+from pathlib import Path
+
+import pytest
+
+from console.local_stack import read_stack_env
+from emulators.process import ProcessGuard
+from emulators.stack.errors import StateError
+from emulators.stack.state import StateFolder, owner_of
+
+
+def test_a_claimed_folder_is_refused_to_others_and_free_after_close(tmp_path: Path) -> None:
+    first = StateFolder(tmp_path / "state")
+    first.own(watcher_pid=0)
+    with pytest.raises(StateError, match="already running"):
+        StateFolder(tmp_path / "state")
+    assert owner_of(tmp_path / "state") is not None
+    first.close()
+    assert owner_of(tmp_path / "state") is None
+    StateFolder(tmp_path / "state").close()
+
+
+def test_stack_env_is_read_back_as_written_and_goes_with_the_stack(tmp_path: Path) -> None:
+    variables = {"A": "plain", "B": "with space", "C": "it's $HOME"}
+    state = StateFolder(tmp_path)
+    state.announce(variables)
+    assert read_stack_env(state.env_path.read_text()) == variables
+    state.close()
+    assert not state.env_path.exists()
+
+
+def test_what_a_killed_stack_announced_is_withdrawn_by_the_next(tmp_path: Path) -> None:
+    (tmp_path / "stack.env").write_text("export A=stale\n")
+    state = StateFolder(tmp_path)
+    assert not state.env_path.exists()
+    state.close()
+
+
+def test_ports_are_found_again_and_damage_to_them_is_no_matter(tmp_path: Path) -> None:
+    state = StateFolder(tmp_path)
+    assert state.ports() == {}
+    state.keep_ports({"storage": 4443})
+    assert state.ports() == {"storage": 4443}
+    (tmp_path / "ports.json").write_text('{"stor')
+    assert state.ports() == {}
+    state.close()
+
+
+def test_a_folder_whose_watcher_still_ends_processes_is_waited_for(tmp_path: Path) -> None:
+    import threading
+
+    state = StateFolder(tmp_path)
+    with ProcessGuard() as guard:
+        state.own(watcher_pid=guard.watcher_pid)
+        state.close()
+        claimed = threading.Event()
+
+        def claim() -> None:
+            StateFolder(tmp_path).close()
+            claimed.set()
+
+        claiming = threading.Thread(target=claim)
+        claiming.start()
+        assert not claimed.wait(0.3)
+    claiming.join(20)
+    assert claimed.is_set()

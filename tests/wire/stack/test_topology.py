@@ -1,0 +1,84 @@
+"""The topology file is read whole, and every fault in it is named."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from emulators.functions import BucketTrigger, TopicTrigger
+from emulators.stack.errors import BadTopologyError
+from emulators.stack.topology import read_topology
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def read(path: Path) -> object:
+    return read_topology(path, project="p1", region="europe-west4")
+
+
+def test_the_projects_own_topology_says_what_is_deployed() -> None:
+    topology = read_topology(ROOT / "deploy" / "topology.yaml", project="p1", region="europe-west4")
+    assert topology.buckets == {"inbox": "p1-inbox", "ledger": "p1-ledger", "models": "p1-models"}
+    triggers = {function.entry_point: function.trigger for function in topology.functions}
+    assert triggers == {
+        "on_request_uploaded": BucketTrigger(bucket="p1-inbox"),
+        "on_request_published": TopicTrigger(topic="trainmaster-requests"),
+        "on_job_log": TopicTrigger(topic="trainmaster-job-logs"),
+        "on_tick": TopicTrigger(topic="trainmaster-ticks"),
+    }
+    (sink,) = topology.sinks
+    assert sink.topic_name == "projects/p1/topics/trainmaster-job-logs"
+    assert sink.filter == (ROOT / "deploy" / "log_sink.filter").read_text()
+    assert topology.images["trainer"] == "europe-west4-docker.pkg.dev/p1/trainmaster/trainer"
+    assert topology.environment["TRAINMASTER_REGION"] == "europe-west4"
+
+
+def test_every_fault_is_named_with_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "topology.yaml"
+    faulty = {
+        "buckets": {"inbox": "${project}-inbox"},
+        "topics": {"ticks": "ticks"},
+        "sinks": {"s": {"topic": "tocks", "filter_file": "missing.filter"}},
+        "functions": {
+            "f": {"entry_point": "f", "trigger": {"bucket": "outbox"}, "timeout_s": 0, "concurrency": True,
+                  "memory_mib": "many", "retry": "yes"},
+        },
+        "schedules": {"s": {"cron": "61 * * * *", "topic": "ticks", "data": "x"}},
+        "environment": {"A": 1},
+    }  # fmt: skip
+    path.write_text(yaml.safe_dump(faulty))
+    with pytest.raises(BadTopologyError) as refused:
+        read(path)
+    for expected in (
+        "$.sinks.s.topic: expected one of ['ticks'], found 'tocks'",
+        "$.sinks.s.filter_file:",
+        "$.functions.f.trigger: expected {bucket: one of ['inbox']} or {topic: one of ['ticks']}",
+        "$.functions.f.timeout_s: expected a whole number from 1, found 0",
+        "$.functions.f.concurrency: expected a whole number from 1, found True",
+        "$.functions.f.memory_mib: expected a whole number from 1, found 'many'",
+        "$.functions.f.retry: expected true or false, found 'yes'",
+        "$.schedules.s: Schedule s: '61 * * * *': Bad minute",
+        "$.environment: expected a mapping of texts",
+    ):
+        assert expected in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("buckets: {inbox: ${proyect}-inbox}", r"\$\{proyect\} is no substitution"),
+        ("- a\n- b", "expected a mapping, found list"),
+        ("a: [", "cannot be read"),
+        ("cost: $5", "cannot be read"),
+    ],
+)
+def test_a_file_that_is_no_topology_is_refused(text: str, why: str, tmp_path: Path) -> None:
+    path = tmp_path / "topology.yaml"
+    path.write_text(text)
+    with pytest.raises(BadTopologyError, match=why):
+        read(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadTopologyError, match=r"nowhere\.yaml cannot be read"):
+        read(tmp_path / "nowhere.yaml")

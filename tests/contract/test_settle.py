@@ -15,7 +15,7 @@ from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.run import Job, JobState, Problem, RunState
 from orchestrator.flow.sweep import ORPHAN_AGE, VANISHED_AGE
-from tests.contract.world import LEASE, MODELS, Boundary, Killed, World, schema
+from tests.contract.world import LEASE, MODELS, Boundary, Killed, World, export_manifest, schema
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
 
@@ -208,6 +208,20 @@ def test_a_manifest_that_does_not_fit_the_files_is_not_believed() -> None:
     assert record.model is not None
     assert record.model.metrics == {}
     assert record.problems == ("export.json is not believed: saved_model.pb has 13 bytes, not 5",)
+
+
+def test_a_diverged_metric_is_told_in_words_and_does_not_spoil_the_record() -> None:
+    world, arrival, job = launched()
+    world.train(world.record(arrival.run_id))
+    uri = f"gs://models/cassava-resnet50/{arrival.run_id}/model/"
+    manifest = {**export_manifest(uri), "metrics": {"accuracy": 0.1, "loss": float("nan")}}
+    name = f"cassava-resnet50/{arrival.run_id}/model/export.json"
+    world.objects.write(MODELS, name, json.dumps(manifest).encode(), if_generation=None)
+    world.settle(world.hint(job))
+    record = world.record(arrival.run_id)
+    assert record.model is not None
+    assert record.model.metrics == {"accuracy": 0.1}
+    assert record.problems == ("the metric loss is nan: the training diverged",)
 
 
 def test_the_model_path_never_comes_from_the_log() -> None:

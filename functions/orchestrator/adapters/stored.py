@@ -28,7 +28,10 @@ STATUS_RACES_MAX = 10
 
 
 def _json(value: object) -> bytes:
-    return json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    return (
+        json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")
+        + b"\n"
+    )
 
 
 class StoredLedger:

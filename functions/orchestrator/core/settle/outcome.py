@@ -1,6 +1,7 @@
 """7. What the job's own state, and what lies in its model directory, mean for the run."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -89,7 +90,7 @@ def model_in(
     if directory.manifest is not None:
         problems = manifest_problems(directory.manifest, directory.uri, sizes, export_schema)
         if not problems:
-            return _model_of(directory.manifest, directory.uri), ()
+            return _model_of(directory.manifest, directory.uri)
         told = tuple(f"{MANIFEST_NAME} is not believed: {problem}" for problem in problems)
         return (whole if saved else None), told
     if saved:
@@ -125,12 +126,20 @@ def _size_problems(files: Sequence[Mapping[str, Any]], sizes: Mapping[str, int])
     return ([f"files are missing: {listed(missing)}"] if missing else []) + differing
 
 
-def _model_of(manifest: bytes, uri: str) -> Model:
+def _model_of(manifest: bytes, uri: str) -> tuple[Model, tuple[str, ...]]:
     document = json.loads(manifest)
-    return Model(
+    metrics = {name: float(value) for name, value in sorted(document["metrics"].items())}
+    # Python reads and writes NaN, which is no JSON: a diverged training must not spoil its record.
+    diverged = tuple(
+        f"the metric {name} is {value}: the training diverged"
+        for name, value in metrics.items()
+        if not math.isfinite(value)
+    )
+    model = Model(
         uri=uri,
         manifest_uri=uri + MANIFEST_NAME,
-        metrics={name: float(value) for name, value in sorted(document["metrics"].items())},
+        metrics={name: value for name, value in metrics.items() if math.isfinite(value)},
         files=len(document["files"]),
         size_bytes=sum(file["size_bytes"] for file in document["files"]),
     )
+    return model, diverged

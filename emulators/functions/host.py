@@ -1,6 +1,9 @@
 """All functions of a deployment, each in a process of its own."""
 
 import asyncio
+import hashlib
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -25,13 +28,13 @@ class FunctionsHost:
         guard: ProcessGuard,
         write_log: WriteLog,
     ) -> None:
-        """Reserve a port for each function.
+        """Reserve a port and make a home for each function.
 
         Args:
             functions: what is deployed.
             source: the one source directory of all of them.
             shared: environment that all functions have.
-            state: logs go to `state/logs`, homes to `state/home`.
+            state: logs go to `state/logs`.
             project: id of the project that the log entries name.
             region: and their location.
             guard: starts the processes.
@@ -41,6 +44,7 @@ class FunctionsHost:
             OSError: the state folder cannot be written.
         """
         self.instances: dict[str, Instance] = {}
+        self._homes = _empty_homes(state)
         for function in functions:
             log = FunctionLog(
                 function,
@@ -53,7 +57,7 @@ class FunctionsHost:
                 function,
                 source=source,
                 shared=shared,
-                home=state / "home" / function.name,
+                home=self._homes / function.name,
                 guard=guard,
                 log=log,
             )
@@ -76,3 +80,13 @@ class FunctionsHost:
     async def stop(self) -> None:
         """End every function. Safe to call twice."""
         await asyncio.gather(*(instance.stop() for instance in self.instances.values()))
+        shutil.rmtree(self._homes, ignore_errors=True)
+
+
+def _empty_homes(state: Path) -> Path:
+    """A short path, because gunicorn's control socket lies below it and has at most 107 characters; the same for the same state."""
+    digest = hashlib.sha256(str(state.resolve()).encode()).hexdigest()[:10]
+    homes = Path(tempfile.gettempdir()) / f"tm-home-{digest}"
+    shutil.rmtree(homes, ignore_errors=True)
+    homes.mkdir(mode=0o700)
+    return homes

@@ -67,6 +67,7 @@ class Instance:
         self._environment = environment_of(function, shared=shared, port=self._port.number, home=home)
         home.mkdir(parents=True, exist_ok=True)
         self._ready = threading.Event()
+        self._stopped = False
         self._supervisor: asyncio.Task[None] | None = None
         self._child: Child | None = None
 
@@ -95,7 +96,8 @@ class Instance:
         if supervisor is not None:
             supervisor.cancel()
             await asyncio.gather(supervisor, return_exceptions=True)
-        self._ready.clear()
+        self._stopped = True
+        self._ready.set()  # whoever waits for a process learns that none will come
         if self._child is not None:
             await self._child.stop(grace_s=STOP_GRACE_S)
         self._port.close()
@@ -139,7 +141,7 @@ class Instance:
 
         A new one for each request: one kept open may be closed by gunicorn just as it is used again.
         """
-        while self._ready.wait(max(0.0, pending_until - time.monotonic())):
+        while self._ready.wait(max(0.0, pending_until - time.monotonic())) and not self._stopped:
             connection = http.client.HTTPConnection(
                 "127.0.0.1", self._port.number, timeout=self.function.timeout_s
             )

@@ -42,7 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _up(arguments: argparse.Namespace) -> int:
-    from emulators.stack.up import run_until_stopped  # so that `down` and `status` start at once
+    # Else grpc's core tells the terminal of every connection that a stop closes; it reads this when it is imported.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    from emulators.stack.up import run_until_stopped  # here, so that `down` and `status` start at once
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     options = _options(arguments)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import threading
 
 from emulators.stack.options import Options
 from emulators.stack.stack import running_stack
@@ -45,7 +46,9 @@ async def _until_stopped(options: Options, topology: Topology, state: StateFolde
         state.withdraw()
         for number in _SIGNALS:
             loop.add_signal_handler(number, at_once)
-        loop.call_later(STOP_DEADLINE_S, at_once)
+        deadline = threading.Timer(STOP_DEADLINE_S, at_once)  # the loop may be over before its threads are
+        deadline.daemon = True
+        deadline.start()
         if running is not None:
             running.cancel()
 

@@ -28,7 +28,7 @@ Field = NDArray[np.float32]  # [height, width], from 0 to 1
 Picture = NDArray[np.float32]  # [height, width, 3], from 0 to 255
 
 DATASET = "cassava"
-PARTS = {"train": 0.64, "validation": 0.16, "test": 0.20}
+PARTS = {"train": 0.65, "validation": 0.15, "test": 0.20}
 JPEG_QUALITY = 88
 OVERSAMPLING = 2  # drawn larger, then scaled down: smooth edges
 
@@ -42,7 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data_dir", type=Path, required=True, help="TFDS data directory to write into")
     parser.add_argument(
-        "--examples", type=int, default=500, help="images in all splits together (%(default)s)"
+        "--examples", type=int, default=640, help="images in all splits together (%(default)s)"
     )
     parser.add_argument("--image_size", type=int, default=96, help="height and width in pixels (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of everything drawn (%(default)s)")
@@ -173,7 +173,7 @@ def _healthy(surface: Picture, ribs: Field, _: Generator) -> Picture:
 def _mosaic(surface: Picture, ribs: Field, random: Generator) -> Picture:
     """Mosaic disease: large sharp yellow patches between islands of green."""
     side = len(ribs)
-    patches = _steep(_noise(side, 7, random), random.uniform(0.42, 0.52), 14)
+    patches = _steep(_noise(side, 7, random), random.uniform(0.36, 0.46), 14)
     return _mix(_mix(surface, _varied(YELLOW, random, 14), 0.85 * patches), MIDRIB, 0.3 * ribs)
 
 
@@ -187,11 +187,12 @@ def _brown_streak(surface: Picture, ribs: Field, random: Generator) -> Picture:
 
 
 def _blight(surface: Picture, ribs: Field, random: Generator) -> Picture:
-    """Bacterial blight: dark dead spots with a yellow rim, many of them run together."""
+    """Bacterial blight: a wilting, olive leaf with dark dead spots, many of them run together."""
     side = len(ribs)
+    wilted = _mix(surface, (134, 112, 58), 0.55 + 0.25 * _noise(side, 5, random))
     spots = _spots(side, int(random.integers(34, 50)), (0.03, 0.075), random)
     rim = np.clip(_blurred(spots, side / 60) * 2.0, 0, 1)
-    rimmed = _mix(_mix(surface, MIDRIB, 0.4 * ribs), (186, 160, 62), 0.6 * rim)
+    rimmed = _mix(_mix(wilted, MIDRIB, 0.3 * ribs), (186, 160, 62), 0.5 * rim)
     return _mix(rimmed, _varied((58, 38, 26), random, 8), 0.97 * _blurred(spots, side / 200))
 
 

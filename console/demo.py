@@ -48,6 +48,7 @@ def run_demo(state: Path) -> int:
     console = Console()
     try:
         fresh(state)
+        console.print("Starting the local stack.", style="dim")
         with local_stack(state, state.parent / f"{state.name}.log") as environment:
             return _whole_way(console, target_from(environment), state)
     except (DemoFailed, StackFailed) as problem:
@@ -74,12 +75,14 @@ def fresh(state: Path) -> None:
 
 
 def _whole_way(console: Console, target: Target, state: Path) -> int:
+    console.print("Preparing the data.", style="dim")
     data_dir = _dataset(target, state)
     request = Template(REQUEST.read_text()).substitute(
         project=target.project, region=target.region, data_dir=data_dir
     )
     console.rule("The request", align="left")
-    console.print(Syntax(request, "yaml", background_color="default"))
+    said = "\n".join(line for line in request.splitlines() if not line.startswith("#"))
+    console.print(Syntax(said, "yaml", background_color="default", word_wrap=True))
     dropped = _drop(target, request)
     seen = _follow(console, target, dropped)
     return report(console, seen, data_dir, state)

@@ -68,7 +68,11 @@ def hops(seen: Sighting) -> list[Hop]:
         Hop(title="Both replicas up", at=seen.job_started_at, detail=_replicas(seen.training)),
         Hop(title="Chief exports the model", at=seen.exported_at, detail=seen.training.model_path or ""),
         Hop(title="Job ends", at=seen.job_ended_at, detail=seen.job_state or ""),
-        Hop(title="Log sink hears of it", at=seen.completed_line_at, detail="Job completed successfully."),
+        Hop(
+            title="Log sink takes the job's last line",
+            at=seen.completed_line_at,
+            detail="Job completed successfully.",
+        ),
         Hop(
             title="on_job_log closes the record",
             at=first_time(record, record["state"]) if ended else None,

@@ -56,6 +56,11 @@ class Cluster:
         return self.role is Role.CHIEF
 
     @property
+    def trains(self) -> bool:
+        """Whether this replica computes gradients; parameter servers and evaluators do not."""
+        return self.role in {Role.CHIEF, Role.WORKER}
+
+    @property
     def trainers(self) -> tuple[str, ...]:
         """Addresses of the chief and the workers: those that compute gradients."""
         return self.members.get(Role.CHIEF, ()) + self.members.get(Role.WORKER, ())
@@ -67,7 +72,7 @@ class Cluster:
     @property
     def trainers_on_this_host(self) -> int:
         """How many training processes share this machine's processors, this one included; at least 1."""
-        if not self.is_multi_worker or self.role not in {Role.CHIEF, Role.WORKER}:
+        if not (self.is_multi_worker and self.trains):
             return 1
         own = _host(self.members[self.role][self.index])
         return sum(_host(address) == own for address in self.trainers)
@@ -114,7 +119,7 @@ def _cluster(name: str, document: dict[str, Any]) -> Cluster:
         pass  # stands outside the cluster
     elif not faults and index >= len(addresses):
         faults.append(
-            f"{name} says that this is {role}-{index}, but its cluster has {len(addresses)} of {role!s}: {dict(members)}."
+            f"{name} says that this is {role}-{index}, counted from 0, but its cluster has {len(addresses)} of that role."
         )
     if len(members.get(Role.CHIEF, ())) > 1:
         faults.append(f"{name} names {len(members[Role.CHIEF])} chiefs; a cluster has exactly one.")

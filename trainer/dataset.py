@@ -3,7 +3,9 @@
 Nothing here runs a TensorFlow operation, so that it can come before the strategy is built.
 """
 
+import importlib.resources.abc
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ import numpy as np
 import tensorflow_datasets as tfds
 
 from trainer.faults import Unusable, nearest
+from trainer.network import why_unreachable
 from trainer.storage import Location, located
 
 EVALUATION_SPLITS = ("validation", "test")  # the first that the data set has
@@ -63,7 +66,7 @@ def ready_dataset(
     if not _is_prepared(builder):
         if not download:
             raise Unusable(_missing(name, home, "--download=false forbids to fetch it"))
-        if prepares or home.uri == str(home.path):
+        if prepares or not home.is_shared:
             _prepare(builder, name, home)
         else:
             _wait_until(lambda: _is_prepared(builder), name, home)
@@ -78,7 +81,7 @@ def _builder(name: str, home: Location) -> Any:
         bare = name.partition("/")[0].partition(":")[0]
         suggestion = nearest(bare, tfds.list_builders(with_community_datasets=False))
         raise Unusable(
-            f"--dataset={name}: TFDS {tfds.__version__} knows no data set {bare!r}, and {home.uri!r} holds none of "
+            f"--dataset={name}: TFDS {tfds.__version__} knows no data set {bare!r}, and {home.name!r} holds none of "
             f"that name.{suggestion}"
         ) from error
     except (AssertionError, ValueError) as error:  # how TFDS refuses a version or configuration
@@ -95,6 +98,11 @@ def _prepare(builder: Any, name: str, home: Location) -> None:
     Several processes of one machine may do so at once: TFDS writes into a folder of its own and
     renames it; who comes second finds it done.
     """
+    # TFDS 4.9.10 imports the backport here, which it requires for Python 3.8 only; the original does as well.
+    sys.modules.setdefault("importlib_resources", importlib.resources)
+    for url in sorted(builder.url_infos)[:1]:  # TFDS itself would try for minutes
+        if (unreachable := why_unreachable(url)) is not None:
+            raise Unusable(_missing(name, home, f"its source does not answer ({url}: {unreachable})"))
     try:
         builder.download_and_prepare(download_config=tfds.download.DownloadConfig(num_shards=None))
     except Exception as error:  # TFDS lets the errors of every download library through
@@ -118,7 +126,7 @@ def _wait_until(prepared: Callable[[], bool], name: str, home: Location) -> None
 
 def _missing(name: str, home: Location, why: str) -> str:
     return (
-        f"--dataset={name} is not in {home.uri!r}, and {why}. "
+        f"--dataset={name} is not in {home.name!r}, and {why}. "
         f"Point --data_dir or TFDS_DATA_DIR at a folder that holds it, or prepare it where the network reaches its "
         f"source: tfds build {name} --data_dir={home.path}"
     )

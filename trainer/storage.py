@@ -19,10 +19,20 @@ DEFAULT_ROOT = "/gcs"
 
 @dataclass(frozen=True, kw_only=True)
 class Location:
-    """A place that has a name in the cloud and a path here; for a local path both say the same."""
+    """A place with its name, as it was given, and its path here."""
 
-    uri: str
+    name: str
     path: Path
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other machines see the same files."""
+        return self.name.startswith(SCHEME)
+
+    @property
+    def directory_uri(self) -> str:
+        """gs:// or file://, with a trailing slash."""
+        return (self.name if self.is_shared else self.path.as_uri()).rstrip("/") + "/"
 
 
 def located(uri_or_path: str, environment: Mapping[str, str]) -> Location:
@@ -32,7 +42,7 @@ def located(uri_or_path: str, environment: Mapping[str, str]) -> Location:
         Unusable: the URI names no bucket, leaves its bucket through `..`, or its bucket is not mounted here.
     """
     if not uri_or_path.startswith(SCHEME):
-        return Location(uri=uri_or_path, path=Path(uri_or_path).expanduser().absolute())
+        return Location(name=uri_or_path, path=Path(uri_or_path).expanduser().absolute())
     root = Path(environment.get(ROOT_VARIABLE) or DEFAULT_ROOT)
     bucket, *parts = uri_or_path.removeprefix(SCHEME).split("/")
     if not bucket or {".", ".."} & {bucket, *parts}:
@@ -43,4 +53,4 @@ def located(uri_or_path: str, environment: Mapping[str, str]) -> Location:
             f"Vertex AI mounts the buckets that the job's service account may read under {DEFAULT_ROOT}; "
             f"elsewhere set {ROOT_VARIABLE} to the directory that holds them."
         )
-    return Location(uri=uri_or_path, path=root.joinpath(bucket, *filter(None, parts)))
+    return Location(name=uri_or_path, path=root.joinpath(bucket, *filter(None, parts)))

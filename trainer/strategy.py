@@ -5,14 +5,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.cluster import Cluster, Role
-from trainer.faults import Unusable
+from trainer.cluster import Cluster
 
 # Gradients travel in packs of about this size. In one pack they would be copied whole several times
 # at once: 400 MiB more memory and twice the system time with ResNet50 (bench/trainer_throughput.py).
 GRADIENT_PACK_BYTES = 8 << 20
-
-TRAINING_ROLES = {Role.CHIEF, Role.WORKER}
 
 
 def processors_for(cluster: Cluster) -> int:
@@ -35,20 +32,10 @@ def strategy_for(cluster: Cluster) -> Any:
 
     Must come before any operation or data set: collective operations are configured at start-up.
     With several replicas it returns when all of them have come.
-
-    Raises:
-        Unusable: this replica's role takes no part in synchronous training.
     """
-    if cluster.role not in TRAINING_ROLES:
-        raise Unusable(
-            f"This replica is {cluster.replica}, but this trainer trains synchronously and has work for chief and "
-            f"worker replicas only. Leave worker pools 2 and 3 out of the request."
-        )
     if cluster.is_multi_worker:
         resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-            tf.train.ClusterSpec(
-                {str(role): list(cluster.members[role]) for role in TRAINING_ROLES & {*cluster.members}}
-            ),
+            tf.train.ClusterSpec({str(role): list(addresses) for role, addresses in cluster.members.items()}),
             task_type=str(cluster.role),
             task_id=cluster.index,
             rpc_layer="grpc",

@@ -46,6 +46,11 @@ def _told(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Fla
         faults += unusable.faults
     try:
         cluster = cluster_from(environment)
+        if not cluster.trains:
+            faults.append(
+                f"{cluster.description()} This trainer trains synchronously and has work for a chief and workers only: "
+                f"leave worker pools 2 and 3 out of the request."
+            )
     except Unusable as unusable:
         faults += unusable.faults
     if faults:
@@ -59,7 +64,7 @@ def train_and_export(
     """The whole run of this replica. TensorFlow is imported only here: a wrong flag is told at once.
 
     Raises:
-        Unusable: data, weights or role do not fit.
+        Unusable: data or weights do not fit.
         tensorflow.errors.OpError: another replica is gone.
     """
     started = time.monotonic()
@@ -132,18 +137,18 @@ def _export(training: "Training", trained: "Trained", outputs: Outputs, started:
         if cluster.is_chief:
             manifest = manifest_of(
                 directory,
-                model_uri=outputs.model.uri,
+                model_uri=outputs.model.directory_uri,
                 created_at=datetime.now(UTC),
                 description=_description(training, trained, time.monotonic() - started),
             )
             write_manifest(directory, manifest)
             report(
                 "model_exported",
-                f"Model exported to {outputs.model.uri}",
+                f"Model exported to {outputs.model.name}",
                 severity="NOTICE",
                 replica=cluster.replica,
-                model_path=outputs.model.uri,
-                manifest_path=f"{outputs.model.uri.rstrip('/')}/{MANIFEST_NAME}",
+                model_path=outputs.model.name,
+                manifest_path=f"{outputs.model.name.rstrip('/')}/{MANIFEST_NAME}",
                 metrics=trained.metrics,
             )
     report(

@@ -4,17 +4,15 @@ import hashlib
 import os
 import tempfile
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 from trainer.faults import Unusable
+from trainer.network import why_unreachable
 from trainer.storage import located
 from trainer.workloads import Pretrained
 
-REACHABLE_WITHIN_S = 4.0
 READ_TIMEOUT_S = 60
 CHUNK_BYTES = 1 << 20
 CACHE = Path("~/.keras/models")  # where tf.keras keeps and looks for the same files
@@ -37,7 +35,7 @@ def starting_weights(
 ) -> StartingWeights:
     """What `--weights=choice` means on this machine; a public file is fetched once and kept.
 
-    `auto` never fails and never waits long: without an answer in REACHABLE_WITHIN_S seconds it is random.
+    `auto` never fails and never waits long: without an answer in a few seconds it is random.
 
     Raises:
         Unusable: the file is not there, or public weights were asked for by name and cannot be had.
@@ -76,17 +74,21 @@ def _fetched(pretrained: Pretrained) -> Path:
     """The public file's path on this machine.
 
     Raises:
-        OSError: no connection within REACHABLE_WITHIN_S seconds, it broke, or the content has another hash.
+        OSError: the server does not answer soon, the connection broke, or the content has another hash.
     """
     path = CACHE.expanduser() / pretrained.url.rpartition("/")[2]
     if path.is_file() and _md5(path) == pretrained.md5:
         return path
-    _promptly(lambda: _open(pretrained.url, "HEAD", REACHABLE_WITHIN_S).close())
+    if (reason := why_unreachable(pretrained.url)) is not None:
+        raise reason
     path.parent.mkdir(parents=True, exist_ok=True)
     # Replicas on one machine may fetch at once: each into a file of its own, renamed when whole.
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "wb") as file, _open(pretrained.url, "GET", READ_TIMEOUT_S) as response:
+        with (
+            os.fdopen(handle, "wb") as file,
+            urllib.request.urlopen(pretrained.url, timeout=READ_TIMEOUT_S) as response,  # noqa: S310 - https
+        ):
             while chunk := response.read(CHUNK_BYTES):
                 file.write(chunk)
         if (found := _md5(Path(partial))) != pretrained.md5:
@@ -95,35 +97,6 @@ def _fetched(pretrained: Pretrained) -> Path:
     finally:
         Path(partial).unlink(missing_ok=True)
     return path
-
-
-def _open(url: str, method: str, timeout_s: float) -> Any:  # Any: urlopen's type depends on the scheme
-    return urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=timeout_s)  # noqa: S310 - https
-
-
-def _promptly(action: Callable[[], object]) -> None:
-    """Do it in a thread: name servers that do not answer block longer than any socket timeout.
-
-    Raises:
-        OSError: it raised one, or took longer than REACHABLE_WITHIN_S seconds; the thread is left to end by itself.
-    """
-    ended: list[OSError | None] = []
-
-    def run() -> None:
-        try:
-            action()
-        except OSError as error:  # urllib's errors are OSErrors
-            ended.append(error)
-        else:
-            ended.append(None)
-
-    thread = Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(REACHABLE_WITHIN_S + 1)
-    if not ended:
-        raise TimeoutError(f"no answer within {REACHABLE_WITHIN_S:g} s")
-    if ended[0] is not None:
-        raise ended[0]
 
 
 def _md5(path: Path) -> str:

@@ -9,7 +9,7 @@ import functions_framework
 from cloudevents.http import CloudEvent
 
 
-@functions_framework.cloud_event
+@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
 def tell(event: CloudEvent) -> None:
     """Prints its environment and the event, one structured line; and one plain line to each stream."""
     line = {
@@ -24,19 +24,19 @@ def tell(event: CloudEvent) -> None:
     sys.stderr.write("plain err\n")
 
 
-@functions_framework.cloud_event
+@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
 def fail(event: CloudEvent) -> None:
     """Raises."""
     raise RuntimeError(f"no luck with {event['id']}")
 
 
-@functions_framework.cloud_event
+@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
 def linger(event: CloudEvent) -> None:
     """Takes longer than its timeout."""
     time.sleep(float(event.data["sleep_s"]))
 
 
-@functions_framework.cloud_event
+@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
 def end(_event: CloudEvent) -> None:
     """Ends its whole process group, as an out-of-memory kill of the instance does."""
     os.killpg(os.getpgid(0), 9)

@@ -14,6 +14,7 @@ import tensorflow_datasets as tfds
 from trainer.dataset import Dataset
 from trainer.faults import Unusable
 from trainer.images import decoded
+from trainer.settings import evaluation_batch_size
 
 SHUFFLE_EXAMPLES = 10_000  # encoded images in memory; a data set up to this size is shuffled whole
 CACHE_LIMIT_BYTES = 2 << 30
@@ -26,7 +27,8 @@ class Pipeline:
 
     dataset: Dataset
     image_size: tuple[int, int]
-    global_batch_size: int
+    batch_size: int  # of each replica
+    replicas: int
     cache: bool
     seed: int
     threads: int
@@ -38,7 +40,7 @@ class Pipeline:
         checkpoint sees what it would have seen. An epoch draws from all examples anew; those that
         fill no last batch are left out of that epoch only.
         """
-        taken = self.global_batch_size * steps_per_epoch
+        taken = self.batch_size * self.replicas * steps_per_epoch
         source = self._source(self.dataset.train_split, self.dataset.train_examples)
         buffer = min(self.dataset.train_examples, SHUFFLE_EXAMPLES)
 
@@ -48,15 +50,26 @@ class Pipeline:
 
         examples = tf.data.Dataset.range(first_epoch, epochs).flat_map(epoch_examples)
         # Endless by declaration: shapes stay static, and no step asks all replicas whether one has run out.
-        batches = self._decoded(examples.repeat()).batch(self.global_batch_size, drop_remainder=True)
+        batches = self._decoded(examples.repeat()).batch(self.batch_size * self.replicas, drop_remainder=True)
         return batches.prefetch(tf.data.AUTOTUNE).with_options(self._options())
 
     def evaluation(self) -> Any | None:
-        """Every example of the evaluation split once, in a fixed order; the last batch may be smaller."""
+        """Every example of the evaluation split once, in a fixed order; the last batch may be smaller.
+
+        Raises:
+            Unusable: the split has too few examples to give each replica one.
+        """
         if self.dataset.evaluation_split is None:
             return None
-        source = self._source(self.dataset.evaluation_split, self.dataset.evaluation_examples)
-        batches = self._decoded(source).batch(self.global_batch_size)
+        count = self.dataset.evaluation_examples
+        global_batch_size = evaluation_batch_size(count, self.batch_size, self.replicas)
+        if global_batch_size is None:
+            raise Unusable(
+                f"--evaluation_split={self.dataset.evaluation_split}: {count} examples are too few for "
+                f"{self.replicas} replicas. Name a larger split, or `none`."
+            )
+        source = self._source(self.dataset.evaluation_split, count)
+        batches = self._decoded(source).batch(global_batch_size)
         return batches.prefetch(tf.data.AUTOTUNE).with_options(self._options())
 
     def _source(self, split: str, count: int) -> Any:

@@ -40,6 +40,21 @@ def steps_per_epoch(train_examples: int, global_batch_size: int, cap: int | None
     return min(max(1, train_examples // global_batch_size), cap or train_examples)
 
 
+def evaluation_batch_size(examples: int, batch_size: int, replicas: int) -> int | None:
+    """The global batch size, at most `batch_size` per replica, that leaves no replica without an example.
+
+    TensorFlow splits a last, smaller batch of k examples into parts of ceil(k / replicas); where that
+    leaves nothing for the last replica, convolutions on empty batches fail on CPUs (TensorFlow 2.21
+    with oneDNN). None: there are too few examples for so many replicas.
+    """
+    each, over = divmod(examples, replicas)
+    if not over:
+        return min(batch_size, each) * replicas if each else None
+    # The last batch holds replicas * (each % size) + over examples.
+    fitting = (size for size in range(batch_size, 0, -1) if each % size >= replicas - over)
+    return next((size * replicas for size in fitting), None)
+
+
 KERAS_BATCH_NORM_MOMENTUM = 0.99
 AVERAGED_SHARE = 0.1
 MIN_AVERAGED_STEPS = 2

@@ -67,5 +67,9 @@ def all_replicas_agree(strategy: Any, claim: bool) -> bool:
     if strategy.num_replicas_in_sync == 1:
         return claim
     vote = tf.constant(1.0 if claim else 0.0)
-    votes = strategy.reduce("SUM", strategy.run(lambda: tf.identity(vote)), axis=None)
+
+    def counted() -> Any:
+        return strategy.reduce("SUM", strategy.run(lambda: tf.identity(vote)), axis=None)
+
+    votes = tf.function(counted)()
     return bool(votes.numpy() >= strategy.num_replicas_in_sync)

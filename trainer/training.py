@@ -58,7 +58,8 @@ class Training:
         pipeline = Pipeline(
             dataset=self.dataset,
             image_size=settings.image_size,
-            global_batch_size=global_batch_size,
+            batch_size=settings.batch_size,
+            replicas=self.strategy.num_replicas_in_sync,
             cache=settings.cache,
             seed=settings.seed,
             threads=max(2, self.processors),

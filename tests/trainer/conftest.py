@@ -1,0 +1,141 @@
+"""Real trainer processes on a small generated data set; every process started here is reaped."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ENDS_WITHIN_S = 150
+ARGUMENTS = (
+    "--weights=random",
+    "--image_size=32",
+    "--batch_size=4",
+    "--steps_per_epoch=3",
+    "--learning_rate=0.001",
+)
+
+
+@dataclass(kw_only=True)
+class Replica:
+    """A trainer process; its standard output is a file of JSON lines."""
+
+    process: "subprocess.Popen[bytes]"
+    out: Path
+    err: Path
+    scratch: Path
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        lines = self.out.read_text().splitlines()
+        return [event for line in lines if (event := json.loads(line))["event"] == name]
+
+    def wait(self) -> int:
+        return self.process.wait(ENDS_WITHIN_S)
+
+    def wait_until(self, reached: Callable[["Replica"], object]) -> None:
+        deadline = time.monotonic() + ENDS_WITHIN_S
+        while not reached(self):
+            assert self.process.poll() is None, self.err.read_text()[-3000:]
+            assert time.monotonic() < deadline, self.out.read_text()
+            time.sleep(0.1)
+
+
+@dataclass(kw_only=True)
+class Runner:
+    """Starts replicas whose models bucket is a folder of their own."""
+
+    root: Path
+    data_dir: Path
+    started: list[Replica] = field(default_factory=list)
+
+    @property
+    def run_dir(self) -> Path:
+        return self.root / "buckets" / "models" / "run-1"
+
+    def start(self, *arguments: str, environment: dict[str, str]) -> Replica:
+        number = len(self.started)
+        out, err = self.root / f"{number}.out", self.root / f"{number}.err"
+        scratch = self.root / f"{number}.tmp"
+        scratch.mkdir()
+        (self.root / "buckets" / "models").mkdir(parents=True, exist_ok=True)
+        variables = {
+            "AIP_MODEL_DIR": "gs://models/run-1/model/",
+            "AIP_CHECKPOINT_DIR": "gs://models/run-1/checkpoints/",
+            "AIP_TENSORBOARD_LOG_DIR": "gs://models/run-1/logs/",
+            "TRAINMASTER_GCS_ROOT": str(self.root / "buckets"),
+            "TMPDIR": str(scratch),
+        }
+        with out.open("wb") as stdout, err.open("wb") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "trainer.task", f"--data_dir={self.data_dir}", *ARGUMENTS, *arguments],
+                cwd=ROOT,
+                env=os.environ | variables | environment,
+                stdout=stdout,
+                stderr=stderr,
+            )
+        replica = Replica(process=process, out=out, err=err, scratch=scratch)
+        self.started.append(replica)
+        return replica
+
+    def start_cluster(self, *arguments: str) -> tuple[Replica, Replica]:
+        """A chief and a worker on free ports."""
+        chief, worker = (f"127.0.0.1:{port}" for port in free_ports(2))
+        cluster = {"chief": [chief], "worker": [worker]}
+        return (
+            self.start(*arguments, environment={"TF_CONFIG": _tf_config(cluster, "chief")}),
+            self.start(*arguments, environment={"TF_CONFIG": _tf_config(cluster, "worker")}),
+        )
+
+
+def _tf_config(cluster: dict[str, list[str]], role: str) -> str:
+    return json.dumps({"cluster": cluster, "task": {"type": role, "index": 0}, "environment": "cloud"})
+
+
+def free_ports(count: int) -> list[int]:
+    """Different ports that were free a moment ago."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [int(listener.getsockname()[1]) for listener in sockets]
+    for listener in sockets:
+        listener.close()
+    return ports
+
+
+@pytest.fixture(scope="session")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's data set, 60 small images: 39 train, 9 validation, 12 test."""
+    path = tmp_path_factory.mktemp("tfds")
+    write_demo_dataset(path)
+    return path
+
+
+def write_demo_dataset(path: Path) -> None:
+    subprocess.run(
+        [
+            sys.executable,
+            "examples/demo_dataset.py",
+            "--data_dir",
+            str(path),
+            "--examples=60",
+            "--image_size=32",
+        ],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Iterator[Runner]:
+    made = Runner(root=tmp_path_factory.mktemp("run"), data_dir=data_dir)
+    yield made
+    for replica in made.started:
+        replica.process.kill()
+        replica.process.wait()

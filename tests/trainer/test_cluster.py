@@ -1,0 +1,120 @@
+"""What a replica makes of TF_CONFIG and CLUSTER_SPEC."""
+
+import json
+from typing import Any
+
+import pytest
+
+from trainer.cluster import Role, cluster_from
+from trainer.faults import Unusable
+
+TWO_POOLS = {"chief": ["c-0:2222"], "worker": ["w-0:2222", "w-1:2222"]}
+
+
+def tf_config(cluster: Any, task: Any) -> dict[str, str]:
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task, "environment": "cloud", "job": "{}"})}
+
+
+def cluster_spec(cluster: Any, task: Any) -> dict[str, str]:
+    return {"CLUSTER_SPEC": json.dumps({"cluster": cluster, "task": task, "environment": "cloud"})}
+
+
+@pytest.mark.parametrize(
+    ("environment", "replica", "trainers", "source"),
+    [
+        ({}, "chief-0", 0, None),
+        ({"TF_CONFIG": ""}, "chief-0", 0, None),
+        ({"TF_CONFIG": '{"cluster": {}, "task": {}}'}, "chief-0", 0, None),
+        (tf_config(TWO_POOLS, {"type": "chief", "index": 0}), "chief-0", 3, "TF_CONFIG"),
+        (tf_config(TWO_POOLS, {"type": "worker", "index": 1, "trial": ""}), "worker-1", 3, "TF_CONFIG"),
+        (tf_config(TWO_POOLS, {"type": "worker", "index": "1"}), "worker-1", 3, "TF_CONFIG"),
+        (
+            tf_config({"master": ["m:1"], "worker": ["w:1"]}, {"type": "master", "index": 0}),
+            "chief-0",
+            2,
+            "TF_CONFIG",
+        ),
+        (tf_config(TWO_POOLS, {"type": "evaluator", "index": 0}), "evaluator-0", 3, "TF_CONFIG"),
+        (
+            tf_config({**TWO_POOLS, "ps": ["p:1"]}, {"type": "ps", "index": 0}),
+            "ps-0",
+            3,
+            "TF_CONFIG",
+        ),
+        (
+            cluster_spec({"workerpool0": ["c:1"]}, {"type": "workerpool0", "index": 0, "trial": ""}),
+            "chief-0",
+            1,
+            "CLUSTER_SPEC",
+        ),
+        (
+            cluster_spec(
+                {"workerpool0": ["c:1"], "workerpool1": ["w:1"], "workerpool3": ["e:1"]},
+                {"type": "workerpool1", "index": 0},
+            ),
+            "worker-0",
+            2,
+            "CLUSTER_SPEC",
+        ),
+        (
+            tf_config(TWO_POOLS, {"type": "worker", "index": 0})
+            | cluster_spec({"workerpool0": ["c:1"]}, {"type": "workerpool0", "index": 0}),
+            "worker-0",
+            3,
+            "TF_CONFIG",
+        ),
+    ],
+)
+def test_the_replica_and_its_peers_are_read(
+    environment: dict[str, str], replica: str, trainers: int, source: str | None
+) -> None:
+    cluster = cluster_from(environment)
+    assert (cluster.replica, len(cluster.trainers), cluster.source) == (replica, trainers, source)
+    assert cluster.is_multi_worker == (trainers > 1)
+    assert Role.EVALUATOR not in cluster.members
+    assert (source or "Neither TF_CONFIG nor CLUSTER_SPEC") in cluster.description()
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [
+        ({"TF_CONFIG": "{"}, ["TF_CONFIG is no JSON"]),
+        ({"CLUSTER_SPEC": "[]"}, ["CLUSTER_SPEC must be a JSON object"]),
+        (tf_config(TWO_POOLS, None), ["`task` must be like"]),
+        (tf_config(TWO_POOLS, {"type": "boss", "index": 0}), ["'boss'"]),
+        (tf_config(TWO_POOLS, {"type": "worker", "index": -1}), ["`task` must be like"]),
+        (
+            tf_config(TWO_POOLS, {"type": "worker", "index": 2}),
+            ["worker-2", "its cluster has 2 of that role"],
+        ),
+        (tf_config({"chief": ["a:1", "b:1"]}, {"type": "chief", "index": 0}), ["names 2 chiefs"]),
+        (tf_config({"chief": ["a"]}, {"type": "chief", "index": 0}), ["list of host:port", "['a']"]),
+        (tf_config({"chief": "a:1"}, {"type": "chief", "index": 0}), ["list of host:port"]),
+        (tf_config([], {"type": "chief", "index": 0}), None),
+        (tf_config(["a:1"], {"type": "chief", "index": 0}), ["must map roles"]),
+        (
+            tf_config({"boss": ["a:1"], "worker": ["w"]}, {"type": "worker"}),
+            ["unknown role 'boss'", "cluster.worker", "`task` must be like"],
+        ),
+    ],
+)
+def test_every_fault_of_the_variable_is_told(environment: dict[str, str], told: list[str] | None) -> None:
+    if told is None:  # no cluster at all: the next variable, then this process alone
+        assert cluster_from(environment).source is None
+        return
+    with pytest.raises(Unusable) as caught:
+        cluster_from(environment)
+    text = "\n".join(caught.value.faults)
+    assert [words for words in told if words not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("addresses", "sharing"),
+    [(("a:1", "b:1"), 1), (("127.0.0.1:1", "127.0.0.1:2"), 2), (("[::1]:1", "[::1]:2"), 2)],
+)
+def test_processors_are_shared_with_the_peers_on_the_same_host(
+    addresses: tuple[str, str], sharing: int
+) -> None:
+    cluster = {"chief": [addresses[0]], "worker": [addresses[1]]}
+    for role in cluster:
+        assert cluster_from(tf_config(cluster, {"type": role, "index": 0})).trainers_on_this_host == sharing

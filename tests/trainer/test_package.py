@@ -1,0 +1,75 @@
+"""What importing the trainer does and does not do."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trainer.faults import Unusable
+from trainer.workloads import names, workload_named
+
+ROOT = Path(__file__).resolve().parents[2]
+OURS = {"orchestrator", "emulators", "console", "functions", "main", "deploy"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "trainer").rglob("*.py")), ids=lambda path: path.stem)
+def test_the_trainer_imports_nothing_else_of_ours(path: Path) -> None:
+    imported = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            imported.add((node.module or "").partition(".")[0])
+    assert not imported & OURS
+
+
+def test_the_package_itself_chooses_keras_2_and_a_wrong_flag_is_told_before_tensorflow_loads() -> None:
+    program = (
+        "import os, sys; import trainer.task;"
+        "status = trainer.task.main(['--epoch=1'], {});"
+        "print(status, os.environ['TF_USE_LEGACY_KERAS'], 'tensorflow' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={"TF_USE_LEGACY_KERAS": "0", "PATH": "/usr/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["2", "1", "False"]
+    assert "Did you mean 'epochs'?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ('{"cluster": {"chief": ["a:1"]}, "task": {"type": "evaluator", "index": 0}}', "this is evaluator-0"),
+        (
+            '{"cluster": {"chief": ["a:1"], "ps": ["p:1"]}, "task": {"type": "ps", "index": 0}}',
+            "this is ps-0",
+        ),
+    ],
+)
+def test_replicas_that_do_not_train_are_refused_in_plain_words(spec: str, told: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "trainer.task"],
+        cwd=ROOT,
+        env={"TF_CONFIG": spec},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "leave worker pools 2 and 3 out" in done.stderr
+
+
+def test_a_file_beside_the_others_is_a_workload() -> None:
+    files = {path.stem for path in (ROOT / "trainer" / "workloads").glob("*.py")} - {"__init__"}
+    assert set(names()) == files
+    with pytest.raises(Unusable, match=r"Unknown workload 'resnet5'.* Did you mean 'resnet50'\?"):
+        workload_named("resnet5")

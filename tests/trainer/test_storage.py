@@ -1,0 +1,54 @@
+"""Names in the cloud and paths in the container."""
+
+from pathlib import Path
+
+import pytest
+
+from trainer.faults import Unusable
+from trainer.outputs import outputs_from
+from trainer.storage import located
+
+
+@pytest.fixture
+def gcs(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "models").mkdir()
+    return {"TRAINMASTER_GCS_ROOT": str(tmp_path)}
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [("gs://models", ""), ("gs://models/", ""), ("gs://models/a/b/", "a/b"), ("gs://models/a//b", "a/b")],
+)
+def test_a_bucket_lies_below_the_root(gcs: dict[str, str], uri: str, path: str) -> None:
+    found = located(uri, gcs)
+    assert found.path == Path(gcs["TRAINMASTER_GCS_ROOT"], "models", path)
+    assert found.is_shared
+    assert found.directory_uri == uri.rstrip("/") + "/"
+
+
+def test_a_path_stays_a_path(tmp_path: Path) -> None:
+    found = located(str(tmp_path / "x"), {})
+    assert found.path == tmp_path / "x"
+    assert not found.is_shared
+    assert found.directory_uri == f"file://{tmp_path}/x/"
+
+
+def test_without_the_variable_buckets_are_looked_for_where_vertex_mounts_them() -> None:
+    with pytest.raises(Unusable, match="no directory /gcs/no-such-bucket-here"):
+        located("gs://no-such-bucket-here/a", {})
+
+
+@pytest.mark.parametrize("uri", ["gs://", "gs:///a", "gs://models/../ledger/x", "gs://../etc"])
+def test_what_names_no_place_in_a_bucket_is_refused(gcs: dict[str, str], uri: str) -> None:
+    with pytest.raises(Unusable, match=r"names no place in a bucket"):
+        located(uri, gcs)
+
+
+def test_outputs_go_where_vertex_says(gcs: dict[str, str]) -> None:
+    outputs = outputs_from(gcs | {"AIP_MODEL_DIR": "gs://models/r/model/"}, "gs://models/job")
+    assert outputs.model.name == "gs://models/r/model/"
+    assert outputs.checkpoints.path == Path(gcs["TRAINMASTER_GCS_ROOT"], "models", "job", "checkpoints")
+
+
+def test_without_vertex_outputs_go_beside_the_caller() -> None:
+    assert outputs_from({}, None).model.path == Path("output/model").absolute()

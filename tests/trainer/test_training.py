@@ -1,0 +1,175 @@
+"""Real trainings of the real model, small in pictures and steps."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.trainer.conftest import ROOT, Replica, Runner, write_demo_dataset
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+# Plain TensorFlow in a fresh process, without the trainer on its path: what a server would do.
+SERVE = """
+import json, sys
+import tensorflow as tf
+from tensorflow.io import encode_jpeg, encode_png
+model = tf.saved_model.load(sys.argv[1])
+signature = model.signatures["serving_default"]
+picture = tf.cast(tf.random.stateless_uniform([70, 50, 3], (1, 2), 0, 256, tf.int32), tf.uint8)
+images = [encode_jpeg(picture).numpy(), encode_png(picture).numpy(), encode_png(picture[..., :1]).numpy()]
+inputs = {name: (spec.dtype.name, spec.shape.as_list()) for name, spec in signature.structured_input_signature[1].items()}
+answer = {name: value.numpy().tolist() for name, value in signature(image_bytes=tf.constant(images)).items()}
+answer["class_name"] = [name.decode() for name in answer["class_name"]]
+print(json.dumps({"inputs": inputs, "answer": answer}))
+"""
+
+READ = """
+import hashlib, json, sys
+import tensorflow_datasets as tfds
+builder = tfds.builder("cassava", data_dir=sys.argv[1])
+found = {}
+for split in builder.info.splits:
+    data = tfds.load("cassava", data_dir=sys.argv[1], split=split, download=False)
+    found[split] = [[hashlib.sha256(e["image"].tobytes()).hexdigest(), int(e["label"])] for e in tfds.as_numpy(data)]
+print(json.dumps({"type": type(builder).__module__, "version": str(builder.info.version), "splits": found}))
+"""
+
+
+def said(program: str, path: Path) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)], cwd=path, capture_output=True, text=True, check=True
+    )
+    loaded: dict[str, Any] = json.loads(done.stdout)
+    return loaded
+
+
+def check_export(model_dir: Path) -> dict[str, Any]:
+    """The manifest, after it was held against its schema and the files against it."""
+    manifest: dict[str, Any] = json.loads((model_dir / "export.json").read_text())
+    schema = json.loads((ROOT / "schemas" / "model_export.v1.schema.json").read_text())
+    Draft202012Validator(schema).validate(manifest)
+    listed = {entry["path"]: (entry["size_bytes"], entry["sha256"]) for entry in manifest["files"]}
+    content = {
+        path.relative_to(model_dir).as_posix(): path.read_bytes()
+        for path in model_dir.rglob("*")
+        if path.is_file() and path.name != "export.json"
+    }
+    assert listed == {name: (len(data), hashlib.sha256(data).hexdigest()) for name, data in content.items()}
+    assert "saved_model.pb" in listed
+    return manifest
+
+
+def test_the_generated_data_set_reads_as_cassava_and_is_the_same_every_time(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    found = said(READ, data_dir)
+    assert (found["type"], found["version"]) == ("tensorflow_datasets.image_classification.cassava", "0.1.0")
+    assert {split: len(examples) for split, examples in found["splits"].items()} == {
+        "train": 39, "validation": 9, "test": 12,
+    }  # fmt: skip
+    every = [tuple(example) for examples in found["splits"].values() for example in examples]
+    assert len(set(every)) == len(every)
+    assert {label for _, label in every} == {0, 1, 2, 3, 4}
+    write_demo_dataset(tmp_path)
+    assert said(READ, tmp_path) == found
+
+
+def test_one_process_exports_what_a_server_can_load_and_ask(runner: Runner) -> None:
+    replica = runner.start("--epochs=1", environment={})
+    assert replica.wait() == 0, replica.err.read_text()[-3000:]
+    model_dir = runner.run_dir / "model"
+    manifest = check_export(model_dir)
+    assert manifest["model_uri"] == "gs://models/run-1/model/"
+    assert manifest["class_names"] == ["cbb", "cbsd", "cgm", "cmd", "healthy"]
+    assert manifest["training"]["strategy"] == "default"
+    assert {"loss", "accuracy", "val_loss", "val_accuracy"} <= manifest["metrics"].keys()
+    (exported,) = replica.events("model_exported")
+    assert exported["severity"] == "NOTICE"
+    assert exported["model_path"] == "gs://models/run-1/model/"
+    assert exported["metrics"] == manifest["metrics"]
+    served = said(SERVE, model_dir)
+    assert served["inputs"] == {"image_bytes": ["string", [None]]}
+    rows = served["answer"]["probabilities"]
+    assert [len(row) for row in rows] == [5, 5, 5]
+    assert [sum(row) for row in rows] == pytest.approx([1, 1, 1], abs=1e-5)
+    best = [manifest["class_names"][row.index(max(row))] for row in rows]
+    assert served["answer"]["class_name"] == best
+    assert list((runner.run_dir / "logs").rglob("events.out.tfevents*"))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> tuple[Runner, Replica, Replica]:
+    """Two replicas that trained two epochs together, and ended."""
+    runner = Runner(root=tmp_path_factory.mktemp("cluster"), data_dir=data_dir)
+    chief, worker = runner.start_cluster("--epochs=2")
+    try:
+        for replica in (chief, worker):
+            assert replica.wait() == 0, replica.err.read_text()[-3000:]
+    finally:
+        for replica in (chief, worker):
+            replica.process.kill()
+    return runner, chief, worker
+
+
+def test_two_replicas_train_one_model(finished: tuple[Runner, Replica, Replica]) -> None:
+    _, chief, worker = finished
+    assert len({replica.events("train_finished")[0]["weights_sha256"] for replica in (chief, worker)}) == 1
+    for replica, name in ((chief, "chief-0"), (worker, "worker-0")):
+        (started,) = replica.events("train_started")
+        assert started["replica"] == name
+        assert started["strategy"] == "MultiWorkerMirroredStrategy"
+        assert (started["replicas_in_sync"], started["global_batch_size"]) == (2, 8)
+        assert (started["weights"], started["initial_epoch"]) == ("random", 0)
+        steps = [(line["epoch"], line["step"]) for line in replica.events("train_progress")]
+        assert steps == sorted(set(steps))
+        assert {(1, 1), (1, 3), (2, 1), (2, 3)} <= set(steps)
+        assert all(0 <= line["accuracy"] <= 1 for line in replica.events("train_progress"))
+    ends = [replica.events("epoch_finished") for replica in (chief, worker)]
+    assert [line["metrics"] for line in ends[0]] == [line["metrics"] for line in ends[1]]
+    # What was reported at an epoch's last step is what Keras says of the epoch.
+    last = chief.events("train_progress")[-1]
+    assert last["loss"] == pytest.approx(ends[0][1]["metrics"]["loss"], rel=1e-4)
+    assert last["accuracy"] == pytest.approx(ends[0][1]["metrics"]["accuracy"], rel=1e-4)
+
+
+def test_only_the_chief_leaves_anything_behind(finished: tuple[Runner, Replica, Replica]) -> None:
+    runner, chief, worker = finished
+    assert check_export(runner.run_dir / "model")["training"]["replicas_in_sync"] == 2
+    assert len(chief.events("model_exported")) == 1
+    assert worker.events("model_exported") == []
+    assert list(worker.scratch.iterdir()) == []
+    assert [path.name for path in (runner.run_dir / "checkpoints").iterdir()] == ["chief"]
+
+
+def test_a_lost_replica_ends_the_others_and_a_restart_continues_to_the_same_model(
+    finished: tuple[Runner, Replica, Replica], tmp_path: Path, data_dir: Path
+) -> None:
+    _, uninterrupted, _ = finished
+    runner = Runner(root=tmp_path, data_dir=data_dir)
+    try:
+        chief, worker = runner.start_cluster("--epochs=2")
+        chief.wait_until(lambda replica: any(line["epoch"] == 2 for line in replica.events("train_progress")))
+        worker.process.kill()
+        assert chief.wait() == 1
+        assert not (runner.run_dir / "model" / "export.json").exists()
+
+        again = runner.start_cluster("--epochs=2")
+        assert [replica.wait() for replica in again] == [0, 0], again[0].err.read_text()[-3000:]
+    finally:
+        for replica in runner.started:
+            replica.process.kill()
+            replica.process.wait()
+    for replica in again:
+        assert replica.events("train_started")[0]["initial_epoch"] == 1
+        assert {line["epoch"] for line in replica.events("train_progress")} == {2}
+    assert check_export(runner.run_dir / "model")["training"]["initial_epoch"] == 1
+    expected = uninterrupted.events("epoch_finished")[-1]["metrics"]
+    assert again[0].events("epoch_finished")[-1]["metrics"]["loss"] == pytest.approx(
+        expected["loss"], rel=0.02
+    )

@@ -1,0 +1,94 @@
+"""Which weights a model starts from, with a server on loopback in place of the public one."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tests.trainer.conftest import free_ports
+from trainer.faults import Unusable
+from trainer.weights import RANDOM, starting_weights
+from trainer.workloads import Pretrained
+
+CONTENT = b"weights"
+
+
+class Silent(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=folder))
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/w.h5"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home directory whose cache is empty, and no proxy between here and loopback."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def public(tmp_path: Path, home: Path) -> Iterator[Pretrained]:
+    folder = tmp_path / "public"
+    folder.mkdir()
+    (folder / "w.h5").write_bytes(CONTENT)
+    with serving(folder) as url:
+        yield Pretrained(name="imagenet", url=url, md5=hashlib.md5(CONTENT).hexdigest())
+
+
+@pytest.mark.parametrize("choice", ["auto", "imagenet"])
+def test_public_weights_are_fetched_once_and_kept(public: Pretrained, choice: str, home: Path) -> None:
+    first = starting_weights(choice, public, {})
+    assert first.label == "imagenet"
+    assert first.path is not None
+    assert first.path.read_bytes() == CONTENT
+    gone = replace(public, url=public.url.replace("http://127.0.0.1", "http://127.0.0.2"))
+    assert starting_weights(choice, gone, {}).path == first.path
+    assert [path.name for path in first.path.parent.iterdir()] == ["w.h5"]
+
+
+def test_what_is_out_of_reach_is_replaced_by_random_values_only_when_the_choice_is_free(home: Path) -> None:
+    nobody = Pretrained(name="imagenet", url=f"http://127.0.0.1:{free_ports(1)[0]}/w.h5", md5="")
+    found = starting_weights("auto", nobody, {})
+    assert (found.label, found.path) == ("random", None)
+    assert "imagenet is out of reach" in found.because
+    with pytest.raises(Unusable, match=r"--weights=imagenet: .* is out of reach"):
+        starting_weights("imagenet", nobody, {})
+
+
+def test_content_with_another_hash_is_not_used_and_not_kept(public: Pretrained, home: Path) -> None:
+    found = starting_weights("auto", replace(public, md5="0" * 32), {})
+    assert found.label == "random"
+    assert "md5" in found.because
+    assert list((home / ".keras" / "models").iterdir()) == []
+
+
+def test_random_asks_nobody(home: Path) -> None:
+    assert starting_weights("random", None, {}) == RANDOM
+
+
+def test_a_file_of_ones_own_is_named_as_it_was_given(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "mine.h5").write_bytes(CONTENT)
+    found = starting_weights("gs://b/mine.h5", None, {"TRAINMASTER_GCS_ROOT": str(tmp_path)})
+    assert (found.label, found.path) == ("gs://b/mine.h5", tmp_path / "b" / "mine.h5")
+    with pytest.raises(Unusable, match="there is no file '/nowhere'"):
+        starting_weights("/nowhere", None, {})

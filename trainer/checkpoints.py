@@ -1,5 +1,6 @@
 """Backups after every epoch, so that a restarted run continues instead of beginning anew."""
 
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,3 +38,8 @@ def backup_directory(checkpoints: Path, cluster: Cluster) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix=f"trainer-{cluster.replica}-backup-") as scratch:
         (Path(scratch) / CHIEFS_FOLDER).symlink_to(checkpoints / CHIEFS_FOLDER)
         yield Path(scratch)
+
+
+def remove_backups(checkpoints: Path) -> None:
+    """Remove what a restart would continue from: the run is done and exported."""
+    shutil.rmtree(checkpoints / CHIEFS_FOLDER, ignore_errors=True)

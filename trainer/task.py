@@ -122,6 +122,7 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
 
 
 def _export(training: "Training", trained: "Trained", outputs: Outputs, started: float) -> None:
+    from trainer.checkpoints import remove_backups
     from trainer.export import export_directory, save_model
     from trainer.manifest import MANIFEST_NAME, manifest_of, remove_manifest, write_manifest
     from trainer.reporting import report
@@ -159,6 +160,8 @@ def _export(training: "Training", trained: "Trained", outputs: Outputs, started:
         weights_sha256=weights_sha256(trained.model),
     )
     all_replicas_agree(training.strategy, claim=True)  # nobody leaves while another still needs the cluster
+    if cluster.is_chief:
+        remove_backups(training.checkpoints)
 
 
 def _description(training: "Training", trained: "Trained", seconds: float) -> dict[str, Any]:

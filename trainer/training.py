@@ -79,9 +79,15 @@ class Training:
                 callbacks=self._callbacks(steps, global_batch_size, backups),
                 verbose=0,
             )
+        metrics = numbers({name: values[-1] for name, values in history.history.items()})
+        if (
+            not metrics and (evaluation := pipeline.evaluation()) is not None
+        ):  # only the export was left to do
+            found = model.evaluate(evaluation, verbose=0, return_dict=True)
+            metrics = {f"val_{name}": value for name, value in numbers(found).items()}
         return Trained(
             model=model,
-            metrics=numbers({name: values[-1] for name, values in history.history.items()}),
+            metrics=metrics,
             initial_epoch=initial_epoch,
             steps_per_epoch=steps,
             global_batch_size=global_batch_size,
@@ -121,7 +127,7 @@ class Training:
     def _report_start(self, initial_epoch: int, steps: int, global_batch_size: int) -> None:
         strategy, replicas = name_of(self.strategy), self.strategy.num_replicas_in_sync
         because = f" ({self.weights.because})" if self.weights.because else ""
-        begins = f"continues at epoch {initial_epoch + 1}" if initial_epoch else "begins"
+        begins = "begins" if not initial_epoch else f"continues after epoch {initial_epoch}"
         report(
             "train_started",
             f"{self.cluster.replica} {begins}: {self.settings.epochs} epochs of {steps} steps, {strategy} over "

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -144,7 +146,7 @@ def test_only_the_chief_leaves_anything_behind(finished: tuple[Runner, Replica, 
     assert len(chief.events("model_exported")) == 1
     assert worker.events("model_exported") == []
     assert list(worker.scratch.iterdir()) == []
-    assert [path.name for path in (runner.run_dir / "checkpoints").iterdir()] == ["chief"]
+    assert list((runner.run_dir / "checkpoints").iterdir()) == []
 
 
 def test_a_lost_replica_ends_the_others_and_a_restart_continues_to_the_same_model(
@@ -173,3 +175,24 @@ def test_a_lost_replica_ends_the_others_and_a_restart_continues_to_the_same_mode
     assert again[0].events("epoch_finished")[-1]["metrics"]["loss"] == pytest.approx(
         expected["loss"], rel=0.02
     )
+
+
+def test_the_documented_workload_trains_as_a_file_beside_the_others(tmp_path: Path, data_dir: Path) -> None:
+    text = (ROOT / "docs" / "trainer.md").read_text()
+    ((program,),) = [re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
+    shutil.copytree(ROOT / "trainer", tmp_path / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "trainer" / "workloads" / "flat.py").write_text(program)
+    command = [sys.executable, "-m", "trainer.task", "--workload=flat", "--dataset=cassava", "--epochs=1"]
+    options = [
+        f"--data_dir={data_dir}",
+        "--batch_size=8",
+        f"--job_dir={tmp_path}/job",
+        "--cache",
+        "--mixed_precision",
+    ]
+    done = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    manifest = json.loads((tmp_path / "job" / "model" / "export.json").read_text())
+    assert manifest["image_size"] == [28, 28]
+    assert manifest["model_uri"] == f"file://{tmp_path}/job/model/"
+    assert manifest["training"]["weights"] == "random"

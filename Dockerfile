@@ -24,12 +24,11 @@ ENV PATH=/opt/trainer/bin:$PATH \
     MALLOC_ARENA_MAX=2
 
 # The packages change seldom, the program often: two layers, and only the second is built again.
-COPY trainer/requirements.txt /tmp/requirements.txt
+COPY trainer/requirements.txt /opt/requirements.txt
 RUN python3 -m pip install --no-cache-dir "uv==${UV_VERSION}" \
  && uv venv --python "${PYTHON_VERSION}" /opt/trainer \
  && uv pip install --python /opt/trainer/bin/python --no-cache --compile-bytecode --require-hashes \
-      --requirement /tmp/requirements.txt \
- && rm /tmp/requirements.txt
+      --requirement /opt/requirements.txt
 
 WORKDIR /app
 COPY trainer /app/trainer

@@ -59,6 +59,8 @@ def _arrange(plan: "dict[str, Any]") -> None:
             os.makedirs(os.path.join(root, paths[0]), exist_ok=True)
         elif kind == "link":
             os.symlink(paths[0], os.path.join(root, paths[1]))
+        elif kind == "bind-if-there":
+            _bind_if_there(paths[0], os.path.join(root, paths[1]))
         else:
             _bind(paths[0], os.path.join(root, paths[1]), read_only=kind == "bind-ro")
     if plan["private"]:
@@ -90,6 +92,17 @@ def _bind(source: str, target: str, *, read_only: bool) -> None:
     if read_only:
         kept = os.statvfs(target).f_flag & _KEPT_FLAGS
         _mount("none", target, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | kept)
+
+
+def _bind_if_there(source: str, target: str) -> None:
+    try:
+        _bind(source, target, read_only=False)
+    except FileNotFoundError:
+        # Gone since the plan was made; what was put there to mount it on goes too.
+        if os.path.isdir(target):
+            os.rmdir(target)
+        else:
+            os.unlink(target)
 
 
 def _mount(source: str, target: str, kind: "str | None", flags: int) -> None:

@@ -24,8 +24,11 @@ LAUNCHER = Path(__file__).with_name("launch.py")
 Node = Path | dict[str, "Node"]
 """A host path to be seen here, or a directory of the replica's own with what is seen in it."""
 
-Step = tuple[Literal["dir"], str] | tuple[Literal["link", "bind", "bind-ro"], str, str]
-"""`dir path`, or `link|bind|bind-ro host-path path`; paths are relative to the new root."""
+Step = tuple[Literal["dir"], str] | tuple[Literal["link", "bind", "bind-ro", "bind-if-there"], str, str]
+"""`dir path`, or `link|bind|bind-ro|bind-if-there host-path path`; paths are relative to the new root.
+
+`bind-if-there` is for the host's own entries: a shared directory such as /tmp may lose some at any moment.
+"""
 
 _NOT_IN_AN_IMAGE = frozenset({".git"})
 
@@ -129,15 +132,22 @@ def _mounted(directory: Mapping[str, Node], host: Path, at: str, *, own: frozens
     for entry in _entries(host):
         if entry.name in directory:
             continue
-        if entry.is_symlink():
-            yield "link", str(Path(entry.path).readlink()), at + entry.name
-        else:
-            yield "bind", entry.path, at + entry.name
+        if not entry.is_symlink():
+            yield "bind-if-there", entry.path, at + entry.name
+        elif (target := _link_target(entry.path)) is not None:
+            yield "link", target, at + entry.name
     for name, node in directory.items():
         if isinstance(node, dict):
             yield from _mounted(node, host / name, f"{at}{name}/", own=frozenset())
         else:
             yield "bind" if name in own else "bind-ro", str(node), at + name
+
+
+def _link_target(path: str) -> str | None:
+    try:
+        return str(Path(path).readlink())
+    except FileNotFoundError:
+        return None
 
 
 def _entries(host: Path) -> list["os.DirEntry[str]"]:

@@ -1,6 +1,7 @@
 """What a replica sees and what becomes of what it prints, in both ways of showing it its files."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from emulators.jobs import MountChoice, rootfs
+from emulators.jobs.images import read_image
 from emulators.jobs.rootfs import Mounts
 from emulators.process.family import MARK
 
@@ -238,3 +240,34 @@ if "private" in MODES:
             assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
             assert stack.texts(job.name, "workerpool0-0") == ["a note"]
         assert sorted(Path("/").iterdir()) == before
+
+    def test_what_vanishes_from_a_shared_directory_is_simply_not_there(tmp_path: Path) -> None:
+        tree, shared, root = tmp_path / "image", tmp_path / "shared", tmp_path / "root"
+        for directory in (tree, shared, shared / "folder", root):
+            directory.mkdir()
+        (tree / "Dockerfile").write_text(f"FROM scratch\nWORKDIR {shared}/app\nCMD true\n")
+        for name in ("kept", "vanishing"):
+            (shared / name).touch()
+        steps = rootfs.private_steps(read_image(tree), tmp_path)
+        (shared / "vanishing").unlink()
+        (shared / "folder").rmdir()
+        plan = tmp_path / "plan.json"
+        argv = [sys.executable, "-c", f"import os; print(sorted(os.listdir({str(shared)!r})))"]
+        plan.write_text(
+            json.dumps(
+                {
+                    "private": True,
+                    "root": str(root),
+                    "steps": steps,
+                    "workdir": f"{shared}/app",
+                    "argv": argv,
+                }
+            )
+        )
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", str(rootfs.LAUNCHER), str(plan)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.stdout.strip(), done.stderr) == ("['app', 'kept']", "")

@@ -50,7 +50,7 @@ def test_locked_packages_are_installed_with_hashes_before_the_program_is_copied(
     order = [f"{name} {value}" for name, value in instructions]
     install = next(i for i, line in enumerate(order) if line.startswith("RUN") and "--require-hashes" in line)
     program = next(i for i, line in enumerate(order) if line.startswith("COPY trainer /app/trainer"))
-    assert order.index("COPY trainer/requirements.txt /tmp/requirements.txt") < install < program
+    assert order.index("COPY trainer/requirements.txt /opt/requirements.txt") < install < program
 
 
 def test_it_does_not_run_as_root(instructions: list[tuple[str, str]]) -> None:

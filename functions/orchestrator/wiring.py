@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.adapters.clock import SystemClock
 from orchestrator.adapters.gcs import GcsObjects
+from orchestrator.adapters.importing import IMPORTING
 from orchestrator.adapters.pubsub import PubsubNotices
 from orchestrator.adapters.stored import StoredInbox, StoredLedger, StoredModels
 from orchestrator.adapters.vertex import VertexJobs
@@ -63,6 +64,10 @@ class Wiring:
         Raises:
             PolicyInvalid: the policy file cannot be used; events come again once it is mended.
         """
+        with IMPORTING:  # the first use of a schema imports its validator
+            return self._read_rules()
+
+    def _read_rules(self) -> Rules:
         schemas = {dialect.schema_id: self._schema(dialect.schema_id) for dialect in DIALECTS}
         return Rules(schemas=schemas, policy=self._policy(), region=self.settings.region)
 

@@ -336,6 +336,24 @@ def test_ten_deliveries_at_once_to_a_real_function_give_one_job(
     assert len(vertex.of_run(record["run_id"])) == 1
 
 
+def test_the_first_events_of_an_instance_may_all_come_at_once(
+    start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str]
+) -> None:
+    """Each thread is the first to need a library, from another end, and none may see one half loaded."""
+    sound = [
+        dropped(gcs._client, buckets["inbox"], f"requests/{number}.yaml", REQUEST.encode())
+        for number in range(8)
+    ]
+    gone = [{**event, "generation": "1", "name": f"requests/gone{event['name'][-6:]}"} for event in sound]
+    events = [event for pair in zip(sound, gone, strict=True) for event in pair]
+    with start("on_request_uploaded") as function, ThreadPoolExecutor(len(events)) as pool:
+        answered = list(pool.map(lambda event: function.deliver(event).status_code, events))
+        assert answered == [200] * len(events), function.output()
+    records = documents(gcs._client, buckets["ledger"], "runs/")
+    states = [record["state"] for record in records]
+    assert (states.count("submitted"), states.count("rejected")) == (len(sound), len(gone))
+
+
 def test_a_function_killed_between_job_and_record_leaves_one_job(
     start: Callable[[str], Any],
     gcs: GcsObjects,

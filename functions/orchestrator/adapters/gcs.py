@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from orchestrator.adapters.importing import IMPORTING
 from orchestrator.adapters.objects import Listed, Stored
 from orchestrator.core.errors import GenerationMoved, ObjectGone, ServiceFailed
 from orchestrator.core.names import object_uri
@@ -25,13 +26,15 @@ class GcsObjects:
 
     @cached_property
     def _client(self) -> "Client":
-        from google.cloud import storage
+        with IMPORTING:
+            from google.cloud import storage
 
         return storage.Client(project=self._project)
 
     @cached_property
     def _options(self) -> dict[str, Any]:  # Any: keyword arguments of several of the client's methods
-        from google.cloud.storage.retry import DEFAULT_RETRY
+        with IMPORTING:
+            from google.cloud.storage.retry import DEFAULT_RETRY
 
         return {"timeout": TIMEOUT_S, "retry": DEFAULT_RETRY.with_timeout(RETRY_S)}
 
@@ -101,10 +104,11 @@ def _translate(
     Raises:
         ObjectGone, GenerationMoved, ServiceFailed: what the error means.
     """
-    import requests
-    from google.api_core import exceptions as api
-    from google.auth.exceptions import GoogleAuthError
-    from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
+    with IMPORTING:
+        import requests
+        from google.api_core import exceptions as api
+        from google.auth.exceptions import GoogleAuthError
+        from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
 
     match error:
         case api.NotFound() if operation != "write":  # a write that finds nothing finds no bucket

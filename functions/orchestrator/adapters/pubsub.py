@@ -4,6 +4,7 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from orchestrator.adapters.importing import IMPORTING
 from orchestrator.core.codec import encoded_time
 from orchestrator.core.errors import ServiceFailed
 from orchestrator.ports import Notice
@@ -28,7 +29,8 @@ class PubsubNotices:
 
     @cached_property
     def _client(self) -> "PublisherClient":
-        from google.cloud.pubsub_v1 import PublisherClient
+        with IMPORTING:
+            from google.cloud.pubsub_v1 import PublisherClient
 
         return PublisherClient()
 
@@ -39,8 +41,9 @@ class PubsubNotices:
             ServiceFailed: there was none, or it was an error.
         """
         # Imported late: most events end no run, and this client takes the longest of all to load.
-        from google.api_core.exceptions import GoogleAPIError
-        from google.auth.exceptions import GoogleAuthError
+        with IMPORTING:
+            from google.api_core.exceptions import GoogleAPIError
+            from google.auth.exceptions import GoogleAuthError
 
         try:
             self._client.publish(

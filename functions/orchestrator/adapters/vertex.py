@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from orchestrator.adapters.importing import IMPORTING
 from orchestrator.core.codec import decoded_time
 from orchestrator.core.errors import (
     JobNotFound,
@@ -49,8 +50,9 @@ class VertexJobs:
 
     @cached_property
     def _client(self) -> "JobServiceClient":
-        from google.auth.credentials import AnonymousCredentials
-        from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
+        with IMPORTING:
+            from google.auth.credentials import AnonymousCredentials
+            from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 
         return JobServiceClient(
             transport="rest",
@@ -61,7 +63,8 @@ class VertexJobs:
         )
 
     def submit(self, submission: Submission) -> Job:
-        from google.cloud.aiplatform_v1.types import CustomJob
+        with IMPORTING:
+            from google.cloud.aiplatform_v1.types import CustomJob
 
         job = CustomJob.from_json(json.dumps(submission.custom_job))
         try:
@@ -85,7 +88,8 @@ class VertexJobs:
         return sorted(found, key=lambda job: (job.create_time is None, job.create_time, job.name))
 
     def read(self, job_name: str) -> Job:
-        from google.api_core.exceptions import NotFound
+        with IMPORTING:
+            from google.api_core.exceptions import NotFound
 
         try:
             return _job(self._client.get_custom_job(name=job_name, timeout=TIMEOUT_S))
@@ -122,8 +126,9 @@ def _message(error: Exception) -> str:
 
 def _submission_error(error: Exception) -> Exception:
     """What the client's error means for a submission; the error itself where it is this program's mistake."""
-    from google.api_core.exceptions import GoogleAPICallError
-    from google.auth.exceptions import GoogleAuthError
+    with IMPORTING:
+        from google.api_core.exceptions import GoogleAPICallError
+        from google.auth.exceptions import GoogleAuthError
 
     if isinstance(error, GoogleAPICallError):
         return _refusal(int(error.code or 0), _message(error))
@@ -145,9 +150,10 @@ def _refusal(code: int, reason: str) -> TrainmasterError:
 
 
 def _is_transport(error: Exception) -> bool:
-    import requests
-    from google.api_core.exceptions import GoogleAPIError
-    from google.auth.exceptions import GoogleAuthError
+    with IMPORTING:
+        import requests
+        from google.api_core.exceptions import GoogleAPIError
+        from google.auth.exceptions import GoogleAuthError
 
     kinds = (GoogleAPIError, GoogleAuthError, requests.RequestException, ConnectionError, TimeoutError)
     return isinstance(error, kinds)

@@ -15,7 +15,7 @@ from orchestrator.core.errors import (
 )
 from orchestrator.core.launch.spec import Cluster, Container, JobSpec, Scheduling, WorkerPool
 from orchestrator.core.launch.submission import Submission, Target, submission_of
-from orchestrator.core.names import same_job
+from orchestrator.core.names import JobKind, job_name, same_job
 from orchestrator.ports import TrainingJobs
 from tests.contract.conftest import PROGRAM
 from tests.contract.proxy import Fault, Proxy
@@ -59,26 +59,26 @@ def test_a_job_is_found_by_its_run_and_by_no_other(jobs: TrainingJobs) -> None:
     asked = submission()
     job = jobs.submit(asked)
     jobs.submit(submission())
-    assert [found.name for found in jobs.of_run(asked.run_id)] == [job.name]
-    assert jobs.of_run("another-run") == []
+    assert [found.name for found in jobs.of_run(asked.run_id, JobKind.CUSTOM)] == [job.name]
+    assert jobs.of_run("another-run", JobKind.CUSTOM) == []
 
 
 def test_two_jobs_of_one_run_are_found_oldest_first(jobs: TrainingJobs) -> None:
     first = submission()
     names = [jobs.submit(first).name, jobs.submit(first).name]
-    assert [job.name for job in jobs.of_run(first.run_id)] == names
+    assert [job.name for job in jobs.of_run(first.run_id, JobKind.CUSTOM)] == names
 
 
-def test_a_job_is_read_under_the_name_built_from_its_id(jobs: TrainingJobs) -> None:
+def test_a_job_is_found_by_its_id_alone(jobs: TrainingJobs) -> None:
     job = jobs.submit(submission())
-    read = jobs.read(jobs.name_of(job.name.rpartition("/")[2]))
+    read = jobs.with_id(job.name.rpartition("/")[2])
     assert same_job(read.name, job.name)
     assert read.display_name == job.display_name
 
 
 def test_an_unknown_job_is_not_found(jobs: TrainingJobs) -> None:
     with pytest.raises(JobNotFound):
-        jobs.read(jobs.name_of("4711"))
+        jobs.read(job_name(PROJECT, REGION, JobKind.CUSTOM, "4711"))
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 409])
@@ -119,7 +119,7 @@ def test_a_submission_that_may_have_happened_is_unknown_and_not_repeated(
     with pytest.raises(SubmissionUnknown):
         vertex.submit(asked)
     assert jobs_proxy.happened == [fault]
-    assert len(vertex.of_run(asked.run_id)) == (1 if fault.lose_answer else 0)
+    assert len(vertex.of_run(asked.run_id, JobKind.CUSTOM)) == (1 if fault.lose_answer else 0)
 
 
 def test_rejected_credentials_are_no_fault_of_the_request(vertex: VertexJobs, jobs_proxy: Proxy) -> None:
@@ -135,7 +135,7 @@ def test_a_failed_reading_is_a_failure_of_the_service(
 ) -> None:
     jobs_proxy.faults.append(Fault(on="GET ", status=status))
     with pytest.raises(ServiceFailed):
-        vertex.read(vertex.name_of("1"))
+        vertex.with_id("1")
     jobs_proxy.faults.append(Fault(on="GET ", status=status))
     with pytest.raises(ServiceFailed):
-        vertex.of_run("run-1")
+        vertex.of_run("run-1", JobKind.CUSTOM)

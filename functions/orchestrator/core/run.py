@@ -103,6 +103,43 @@ class Problem:
     code: int = 0
 
 
+class TrialState(StrEnum):
+    """Vertex AI's Trial.State.
+
+    Source: google.cloud.aiplatform.v1.Trial.State
+    """
+
+    UNSPECIFIED = "STATE_UNSPECIFIED"
+    REQUESTED = "REQUESTED"
+    ACTIVE = "ACTIVE"
+    STOPPING = "STOPPING"
+    SUCCEEDED = "SUCCEEDED"
+    INFEASIBLE = "INFEASIBLE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """One measurement of a trial: its metrics by their ids, at a step of the training."""
+
+    metrics: Mapping[str, float]
+    step: int | None = None
+    elapsed_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One trial as the service describes it. Parameter values are numbers, or strings for categorical ones."""
+
+    id: str
+    state: TrialState
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    final: Measured | None = None
+    measurements: tuple[Measured, ...] = ()
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    infeasible_reason: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """A Vertex AI job as its service describes it."""
@@ -116,6 +153,7 @@ class Job:
     start_time: datetime | None = None
     end_time: datetime | None = None
     error: Problem | None = None
+    trials: tuple[Trial, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +211,32 @@ class Model:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecordedTrial:
+    """What the record keeps of a trial: its measurements are counted, and only the one that counts is kept."""
+
+    id: str
+    state: TrialState
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    measurement: Measured | None = None
+    measurements: int = 0
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    infeasible_reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestTrial:
+    """The trial whose metric is best, by the goal of the request."""
+
+    id: str
+    metric: str
+    goal: str
+    value: float
+    parameters: Mapping[str, object]
+    model_uri: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Step:
     """One state of the history and when it was entered: by the job's own clock for submitted and running."""
 
@@ -207,6 +271,8 @@ class RunRecord:
     waiting: Waiting | None = None
     job: RecordedJob | None = None
     model: Model | None = None
+    trials: tuple[RecordedTrial, ...] | None = None
+    best_trial: BestTrial | None = None
     error: Problem | None = None
     problems: tuple[str, ...] = ()
     report_uri: str | None = None

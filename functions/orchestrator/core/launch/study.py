@@ -6,7 +6,7 @@ Source: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/StudySpec
 from collections.abc import Mapping
 from typing import assert_never
 
-from orchestrator.core.launch.tuning import (
+from orchestrator.core.tuning import (
     Algorithm,
     Condition,
     EarlyStopping,

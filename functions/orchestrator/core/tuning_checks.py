@@ -114,7 +114,9 @@ def _belongs(
                 problem=f"a parameter of type {kind} has none",
                 found=shown(parameter[key]),
                 allowed=listed(needed),
-                repair="write type: discrete or categorical" if key == "values" else "list the values instead",
+                repair="write type: discrete or categorical"
+                if key == "values"
+                else "list the values instead",
             )
 
 
@@ -156,7 +158,9 @@ def _values(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
                 repair=f'quote it: "{value}"; or write type: discrete',
             )
         elif value in values[:number]:
-            yield Fault(path=here, problem="the value stands here twice", found=shown(value), repair="keep one")
+            yield Fault(
+                path=here, problem="the value stands here twice", found=shown(value), repair="keep one"
+            )
         elif discrete and number:
             before, now = _number(values[number - 1]), _number(value)
             if before is not None and now is not None and now - before < DISCRETE_APART:

@@ -12,8 +12,9 @@ from orchestrator.core.codec import encoded
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import JobKind
-from orchestrator.core.run import Job, JobState, Measured, RunRecord, Trial, TrialState
+from orchestrator.core.run import Job, JobState, RunRecord
 from orchestrator.core.settle.outcome import END_OF, ERROR_DELAY
+from orchestrator.core.trial import Measured, Trial, TrialState
 from tests.contract.world import World, schema
 
 ROOT = Path(__file__).resolve().parents[2]

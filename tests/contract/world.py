@@ -18,8 +18,9 @@ from orchestrator.core.launch.request import Rules
 from orchestrator.core.launch.submission import Submission, Target
 from orchestrator.core.names import JobKind
 from orchestrator.core.policy import policy_from
-from orchestrator.core.run import Job, JobState, RunRecord, Trial, TrialState
+from orchestrator.core.run import Job, JobState, RunRecord
 from orchestrator.core.settle.entry import JobHint
+from orchestrator.core.trial import Trial, TrialState
 from orchestrator.flow.launch import launch
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.settle import settle_hint
@@ -133,7 +134,7 @@ class BoundaryJobs:
         return self.boundary.cross("read job", lambda: self.inner.read(job_name))
 
     def with_id(self, job_id: str) -> Job:
-        return self.inner.with_id(job_id)
+        return self.boundary.cross("read job", lambda: self.inner.with_id(job_id))
 
 
 @dataclass

@@ -10,8 +10,9 @@ from orchestrator.adapters.objects import Listed, Stored
 from orchestrator.core.errors import GenerationMoved, JobNotFound, ObjectGone
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import RUN_LABEL, JobKind, job_kind, job_name, object_uri
-from orchestrator.core.run import Job, JobState, Problem, Trial
+from orchestrator.core.run import Job, JobState, Problem
 from orchestrator.core.settle.outcome import END_OF
+from orchestrator.core.trial import Trial
 from orchestrator.ports import Clock, Notice
 
 

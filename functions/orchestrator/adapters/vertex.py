@@ -21,7 +21,8 @@ from orchestrator.core.errors import (
 )
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import RUN_LABEL, JobKind, job_kind, job_name, location_name
-from orchestrator.core.run import Job, JobState, Measured, Problem, Trial, TrialState
+from orchestrator.core.run import Job, JobState, Problem
+from orchestrator.core.trial import Measured, Trial, TrialState
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient

@@ -7,7 +7,8 @@ from typing import Any
 from orchestrator.core.documents import Document, document_in
 from orchestrator.core.faults import Fault, shown
 from orchestrator.core.launch.spec import JobSpec, spec_from
-from orchestrator.core.launch.vertex_dialect import Translated, is_vertex, own, translated
+from orchestrator.core.launch.vertex_dialect import is_vertex, own, translated
+from orchestrator.core.launch.vertex_fields import Translated
 from orchestrator.core.policy import Policy, policy_faults
 from orchestrator.core.tuning_checks import tuning_faults
 from orchestrator.core.validation import schema_faults

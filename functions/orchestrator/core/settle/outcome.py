@@ -9,8 +9,9 @@ from typing import Any
 
 from orchestrator.core.faults import listed
 from orchestrator.core.names import model_uri, trial_output_uri
-from orchestrator.core.run import BestTrial, Job, JobState, Model, Problem, RecordedTrial, RunState
+from orchestrator.core.run import Job, JobState, Model, Problem, RunState
 from orchestrator.core.settle.trials import best_trial, recorded_trials, why_no_best
+from orchestrator.core.trial import BestTrial, RecordedTrial
 from orchestrator.core.tuning import Tuning
 from orchestrator.core.validation import schema_faults
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from orchestrator.core.faults import listed, nearest
-from orchestrator.core.run import BestTrial, Measured, RecordedTrial, Trial, TrialState
+from orchestrator.core.trial import BestTrial, Measured, RecordedTrial, Trial, TrialState
 from orchestrator.core.tuning import Goal, Measurement, Tuning
 
 REASON_MAX_CHARS = 300

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from orchestrator.core.names import JobKind
 from orchestrator.core.run import Job, JobState, RunRecord
 from orchestrator.core.settle.outcome import END_OF, ERROR_DELAY
 from orchestrator.core.trial import Measured, Trial, TrialState
-from tests.contract.world import World, schema
+from tests.contract.world import START, World, schema
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUEST = (ROOT / "examples" / "tuning.yaml").read_bytes()
@@ -166,7 +167,21 @@ def test_any_order_of_trials_and_any_repetition_end_in_the_same_record() -> None
 
 
 def test_a_record_of_a_thousand_trials_stays_below_a_megabyte() -> None:
-    record = ended(JobState.SUCCEEDED, [trial(number, 0.5) for number in range(1, 1001)])
+    """Each with ten parameters, times, and a reason as long as the record keeps."""
+    parameters = {f"parameter_{number}": 0.1234567890123456 for number in range(10)}
+    record = ended(
+        JobState.SUCCEEDED,
+        [
+            replace(
+                trial(number, 0.1234567890123456),
+                parameters=parameters,
+                start_time=START,
+                end_time=START,
+                infeasible_reason="x" * 1000 if number % 2 else "",
+            )
+            for number in range(1, 1001)
+        ],
+    )
     assert len(json.dumps(encoded(record))) < 1_000_000
 
 

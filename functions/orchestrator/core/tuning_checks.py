@@ -4,6 +4,7 @@ Checks read the raw document and pass over what has the wrong type: the schema r
 same report. Limits are the service's: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/StudySpec
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator.core.faults import Fault, PathPart, json_path, listed, nearest, shown
@@ -265,7 +266,7 @@ def _near(value: object, parameter: Mapping[str, object]) -> str:
 
 
 def _is_int64(number: float) -> bool:
-    return number == int(number) and -(2**63) <= number < 2**63
+    return math.isfinite(number) and number == int(number) and -(2**63) <= number < 2**63
 
 
 def _number(value: object) -> float | None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Protocol
 
 from orchestrator.core.launch.submission import Submission
+from orchestrator.core.names import JobKind
 from orchestrator.core.run import Job, RunRecord, RunState
 from orchestrator.core.settle.outcome import ModelDirectory
 
@@ -142,11 +143,11 @@ class TrainingJobs(Protocol):
         """
         ...
 
-    def of_run(self, run_id: str) -> Sequence[Job]:
-        """The jobs labelled with the run, oldest first."""
+    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
+        """The jobs of one kind labelled with the run, oldest first. Their trials are not read."""
         ...
 
-    def read(self, job_name: str) -> Job:
+    def read(self, name: str) -> Job:
         """The job as it is now.
 
         Raises:
@@ -154,8 +155,12 @@ class TrainingJobs(Protocol):
         """
         ...
 
-    def name_of(self, job_id: str) -> str:
-        """The full name of a job of this project and region."""
+    def with_id(self, job_id: str) -> Job:
+        """The job of this project and region, of whatever kind: log entries do not tell the kind.
+
+        Raises:
+            JobNotFound: there is none of that id.
+        """
         ...
 
 

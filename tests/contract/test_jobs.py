@@ -1,9 +1,16 @@
 """One suite for every JobService: in memory, and Vertex AI's client against the emulator."""
 
 import itertools
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import httpx
 import pytest
+from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 
+from emulators import jobs as emulated
+from orchestrator.adapters import vertex as vertex_adapter
 from orchestrator.adapters.memory import ManualClock, MemoryJobs
 from orchestrator.adapters.vertex import VertexJobs
 from orchestrator.core.errors import (
@@ -13,9 +20,11 @@ from orchestrator.core.errors import (
     SubmissionRefused,
     SubmissionUnknown,
 )
-from orchestrator.core.launch.spec import Cluster, Container, JobSpec, Scheduling, WorkerPool
+from orchestrator.core.launch.spec import Cluster, Container, JobSpec, Once, Scheduling, Work, WorkerPool
 from orchestrator.core.launch.submission import Submission, Target, submission_of
-from orchestrator.core.names import same_job
+from orchestrator.core.names import JobKind, job_kind, job_name, same_job
+from orchestrator.core.trial import Measured, TrialState
+from orchestrator.core.tuning import Goal, Metric, Parameter, ParameterType, Tuning
 from orchestrator.ports import TrainingJobs
 from tests.contract.conftest import PROGRAM
 from tests.contract.proxy import Fault, Proxy
@@ -25,11 +34,20 @@ _numbers = itertools.count(1)
 CREATE = "POST /v1/projects/project-1/locations/us-central1/customJobs"
 
 
-def submission(run_id: str = "") -> Submission:
+TUNING = Tuning(
+    metrics=(Metric(id="accuracy", goal=Goal.MAXIMIZE),),
+    parameters=(Parameter(name="x", type=ParameterType.DOUBLE, min=0.0, max=1.0),),
+    max_trials=2,
+    parallel_trials=1,
+)
+
+
+def submission(run_id: str = "", work: Work | None = None) -> Submission:
     spec = JobSpec(
         model_name="model",
         container=Container(image=PROGRAM + ":latest", args=("tell",), env={"A": "1"}),
         cluster=Cluster(chief=WorkerPool(replicas=1, machine="n1-standard-4")),
+        work=work or Once(),
         scheduling=Scheduling(timeout_s=600, restart_on_worker_restart=True),
         labels={"team": "vision"},
     )
@@ -43,6 +61,90 @@ def jobs(request: pytest.FixtureRequest) -> TrainingJobs:
         return MemoryJobs(ManualClock(START), project=PROJECT, region=REGION)
     adapter: TrainingJobs = request.getfixturevalue("vertex")
     return adapter
+
+
+def emulator_tunes() -> bool:
+    """Whether the emulator has tuning jobs: it answers 501 for what it has not."""
+    with TemporaryDirectory() as folder:
+        service = emulated.Jobs(
+            dir=Path(folder) / "state",
+            buckets_dir=Path(folder) / "buckets",
+            images={},
+            write_log=lambda _: None,
+            project=PROJECT,
+            region=REGION,
+            grace_s=1.0,
+        )
+        with emulated.serve(service) as url:
+            parent = f"{url}/v1/projects/{PROJECT}/locations/{REGION}"
+            answer = httpx.get(f"{parent}/hyperparameterTuningJobs")
+            return answer.status_code != httpx.codes.NOT_IMPLEMENTED
+
+
+@pytest.fixture(params=["memory", "vertex"] if emulator_tunes() else ["memory"])
+def tuning_jobs(request: pytest.FixtureRequest) -> TrainingJobs:
+    if request.param == "memory":
+        return MemoryJobs(ManualClock(START), project=PROJECT, region=REGION)
+    adapter: TrainingJobs = request.getfixturevalue("vertex")
+    return adapter
+
+
+def test_a_submitted_tuning_is_found_by_its_run_its_id_and_its_kind(tuning_jobs: TrainingJobs) -> None:
+    asked = submission(work=TUNING)
+    job = tuning_jobs.submit(asked)
+    assert job_kind(job.name) is JobKind.TUNING
+    assert job.display_name == asked.run_id
+    assert job.labels == {"team": "vision", "trainmaster_run_id": asked.run_id, "trainmaster_model": "model"}
+    assert job.output_uri == f"gs://models/model/{asked.run_id}"
+    assert [found.name for found in tuning_jobs.of_run(asked.run_id, JobKind.TUNING)] == [job.name]
+    read = tuning_jobs.with_id(job.name.rpartition("/")[2])
+    assert same_job(read.name, job.name)
+
+
+def test_an_id_of_no_kind_is_not_found(tuning_jobs: TrainingJobs) -> None:
+    with pytest.raises(JobNotFound):
+        tuning_jobs.with_id("4711")
+
+
+def test_a_tuning_never_counts_as_a_custom_job_of_the_run(tuning_jobs: TrainingJobs) -> None:
+    asked = submission(work=TUNING)
+    study = tuning_jobs.submit(asked)
+    customs = tuning_jobs.of_run(asked.run_id, JobKind.CUSTOM)
+    assert study.name not in [job.name for job in customs]
+
+
+def test_a_tuning_is_read_with_its_trials_parameters_and_measurements() -> None:
+    """From the client's own message, as the service fills it."""
+    message = HyperparameterTuningJob.from_json(
+        json.dumps(
+            {
+                "name": job_name(PROJECT, REGION, JobKind.TUNING, "7"),
+                "state": "JOB_STATE_SUCCEEDED",
+                "trials": [
+                    {
+                        "id": "2",
+                        "state": "SUCCEEDED",
+                        "parameters": [
+                            {"parameterId": "units", "value": 64},
+                            {"parameterId": "optimizer", "value": "sgd"},
+                        ],
+                        "finalMeasurement": {
+                            "elapsedDuration": "61.500s",
+                            "stepCount": "10",
+                            "metrics": [{"metricId": "accuracy", "value": 0.5}],
+                        },
+                        "startTime": "2026-03-01T12:00:00Z",
+                    },
+                    {"id": "1", "state": "INFEASIBLE", "infeasibleReason": "no metric"},
+                ],
+            }
+        )
+    )
+    second, first = vertex_adapter._job(message).trials
+    assert second.parameters == {"units": 64.0, "optimizer": "sgd"}
+    assert second.final == Measured(metrics={"accuracy": 0.5}, step=10, elapsed_s=61.5)
+    assert second.start_time == START.replace(hour=12, minute=0, second=0, microsecond=0, month=3, day=1)
+    assert (first.state, first.final, first.infeasible_reason) == (TrialState.INFEASIBLE, None, "no metric")
 
 
 def test_a_submitted_job_has_the_runs_name_labels_and_directory(jobs: TrainingJobs) -> None:
@@ -59,26 +161,26 @@ def test_a_job_is_found_by_its_run_and_by_no_other(jobs: TrainingJobs) -> None:
     asked = submission()
     job = jobs.submit(asked)
     jobs.submit(submission())
-    assert [found.name for found in jobs.of_run(asked.run_id)] == [job.name]
-    assert jobs.of_run("another-run") == []
+    assert [found.name for found in jobs.of_run(asked.run_id, JobKind.CUSTOM)] == [job.name]
+    assert jobs.of_run("another-run", JobKind.CUSTOM) == []
 
 
 def test_two_jobs_of_one_run_are_found_oldest_first(jobs: TrainingJobs) -> None:
     first = submission()
     names = [jobs.submit(first).name, jobs.submit(first).name]
-    assert [job.name for job in jobs.of_run(first.run_id)] == names
+    assert [job.name for job in jobs.of_run(first.run_id, JobKind.CUSTOM)] == names
 
 
-def test_a_job_is_read_under_the_name_built_from_its_id(jobs: TrainingJobs) -> None:
+def test_a_job_is_found_by_its_id_alone(jobs: TrainingJobs) -> None:
     job = jobs.submit(submission())
-    read = jobs.read(jobs.name_of(job.name.rpartition("/")[2]))
+    read = jobs.with_id(job.name.rpartition("/")[2])
     assert same_job(read.name, job.name)
     assert read.display_name == job.display_name
 
 
 def test_an_unknown_job_is_not_found(jobs: TrainingJobs) -> None:
     with pytest.raises(JobNotFound):
-        jobs.read(jobs.name_of("4711"))
+        jobs.read(job_name(PROJECT, REGION, JobKind.CUSTOM, "4711"))
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 409])
@@ -119,7 +221,7 @@ def test_a_submission_that_may_have_happened_is_unknown_and_not_repeated(
     with pytest.raises(SubmissionUnknown):
         vertex.submit(asked)
     assert jobs_proxy.happened == [fault]
-    assert len(vertex.of_run(asked.run_id)) == (1 if fault.lose_answer else 0)
+    assert len(vertex.of_run(asked.run_id, JobKind.CUSTOM)) == (1 if fault.lose_answer else 0)
 
 
 def test_rejected_credentials_are_no_fault_of_the_request(vertex: VertexJobs, jobs_proxy: Proxy) -> None:
@@ -135,7 +237,7 @@ def test_a_failed_reading_is_a_failure_of_the_service(
 ) -> None:
     jobs_proxy.faults.append(Fault(on="GET ", status=status))
     with pytest.raises(ServiceFailed):
-        vertex.read(vertex.name_of("1"))
+        vertex.with_id("1")
     jobs_proxy.faults.append(Fault(on="GET ", status=status))
     with pytest.raises(ServiceFailed):
-        vertex.of_run("run-1")
+        vertex.of_run("run-1", JobKind.CUSTOM)

@@ -20,6 +20,7 @@ from orchestrator.core.errors import (
     TrainmasterError,
 )
 from orchestrator.core.launch.submission import Submission
+from orchestrator.core.names import JobKind
 from orchestrator.core.run import Job, JobState, RunState
 from tests.contract.world import LEASE, REQUEST, Boundary, Killed, World, schema
 
@@ -46,14 +47,14 @@ class Answering:
             self._jobs.submit(submission)
         raise self._answers.pop(0)
 
-    def of_run(self, run_id: str) -> Sequence[Job]:
-        return self._jobs.of_run(run_id)
+    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
+        return self._jobs.of_run(run_id, kind)
 
     def read(self, job_name: str) -> Job:
         return self._jobs.read(job_name)
 
-    def name_of(self, job_id: str) -> str:
-        return self._jobs.name_of(job_id)
+    def with_id(self, job_id: str) -> Job:
+        return self._jobs.with_id(job_id)
 
 
 def test_an_upload_becomes_a_labelled_job_and_a_submitted_record() -> None:
@@ -200,7 +201,8 @@ def test_a_job_that_only_bears_the_label_is_not_adopted() -> None:
         Submission(
             run_id=arrival.run_id,
             parent="projects/project-1/locations/us-central1",
-            custom_job={
+            kind=JobKind.CUSTOM,
+            body={
                 "displayName": "forged",
                 "labels": {"trainmaster_run_id": arrival.run_id},
                 "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": "gs://elsewhere"}},
@@ -355,7 +357,7 @@ def test_the_status_never_goes_back_to_an_older_generation() -> None:
     world.launch(older)
     newer = world.drop(REQUEST + b"# changed\n")
     world.launch(newer)
-    (job,) = world.jobs.of_run(older.run_id)
+    (job,) = world.jobs.of_run(older.run_id, JobKind.CUSTOM)
     world.jobs.become(job.name, JobState.SUCCEEDED)
     world.settle(world.hint(job))
     world.launch(older)

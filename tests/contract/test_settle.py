@@ -13,6 +13,7 @@ from orchestrator.core.codec import encoded
 from orchestrator.core.errors import JobUnfinished, TrainmasterError
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.submission import Submission
+from orchestrator.core.names import JobKind
 from orchestrator.core.run import Job, JobState, Problem, RunState
 from orchestrator.flow.sweep import ORPHAN_AGE, VANISHED_AGE
 from tests.contract.world import LEASE, MODELS, Boundary, Killed, World, export_manifest, schema
@@ -249,7 +250,8 @@ def test_a_finished_job_that_forged_our_label_ends_nothing() -> None:
         Submission(
             run_id=arrival.run_id,
             parent="projects/project-1/locations/us-central1",
-            custom_job={
+            kind=JobKind.CUSTOM,
+            body={
                 "displayName": arrival.run_id,
                 "labels": {"trainmaster_run_id": arrival.run_id},
                 "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": before.output_uri}},
@@ -310,7 +312,7 @@ def test_any_order_of_events_and_a_death_among_them_end_in_the_same_record(
     arrival = world.drop()
 
     def deliver(event: str, boundary: Boundary) -> None:
-        jobs = world.jobs.of_run(arrival.run_id)
+        jobs = world.jobs.of_run(arrival.run_id, JobKind.CUSTOM)
         match event:
             case "upload":
                 world.launch(arrival, boundary)

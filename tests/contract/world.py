@@ -16,9 +16,11 @@ from orchestrator.core.envelope import Envelope
 from orchestrator.core.launch.event import Arrival, message_in, upload_in
 from orchestrator.core.launch.request import Rules
 from orchestrator.core.launch.submission import Submission, Target
+from orchestrator.core.names import JobKind
 from orchestrator.core.policy import policy_from
 from orchestrator.core.run import Job, JobState, RunRecord
 from orchestrator.core.settle.entry import JobHint
+from orchestrator.core.trial import Trial, TrialState
 from orchestrator.flow.launch import launch
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.settle import settle_hint
@@ -125,14 +127,14 @@ class BoundaryJobs:
     def submit(self, submission: Submission) -> Job:
         return self.boundary.cross("submit", lambda: self.inner.submit(submission))
 
-    def of_run(self, run_id: str) -> Sequence[Job]:
-        return self.boundary.cross("find jobs", lambda: self.inner.of_run(run_id))
+    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
+        return self.boundary.cross("find jobs", lambda: self.inner.of_run(run_id, kind))
 
     def read(self, job_name: str) -> Job:
         return self.boundary.cross("read job", lambda: self.inner.read(job_name))
 
-    def name_of(self, job_id: str) -> str:
-        return self.inner.name_of(job_id)
+    def with_id(self, job_id: str) -> Job:
+        return self.boundary.cross("read job", lambda: self.inner.with_id(job_id))
 
 
 @dataclass
@@ -229,20 +231,34 @@ class World:
         return [marker.run_id for marker in self.ledger.active()]
 
     def train(self, record: RunRecord, *, manifest: bool = True) -> Job:
-        (job,) = self.jobs.of_run(record.run_id)
-        return self.train_job(job, manifest=manifest)
+        assert record.job is not None
+        return self.train_job(self.jobs.read(record.job.name), manifest=manifest)
+
+    def try_out(self, record: RunRecord, state: JobState, trials: Sequence[Trial]) -> Job:
+        """The tuning ends so; whatever succeeded has left a model in its own directory."""
+        assert record.job is not None
+        for trial in trials:
+            if trial.state is TrialState.SUCCEEDED:
+                self._export(f"{record.output_uri}/{trial.id}", manifest=True)
+        self.clock.advance(timedelta(seconds=60))
+        self.jobs.become(record.job.name, JobState.RUNNING)
+        self.clock.advance(timedelta(seconds=600))
+        return self.jobs.become(record.job.name, state, trials=trials)
 
     def train_job(self, job: Job, *, manifest: bool = True) -> Job:
         """The job does its work: a model lies in its directory, and it has succeeded."""
-        prefix = job.output_uri.removeprefix(f"gs://{MODELS}/") + "/model/"
-        self.objects.write(MODELS, prefix + "saved_model.pb", b"graph", if_generation=None)
-        if manifest:
-            content = json.dumps(export_manifest(f"gs://{MODELS}/{prefix}")).encode()
-            self.objects.write(MODELS, prefix + "export.json", content, if_generation=None)
+        self._export(job.output_uri, manifest=manifest)
         self.clock.advance(timedelta(seconds=60))
         self.jobs.become(job.name, JobState.RUNNING)
         self.clock.advance(timedelta(seconds=600))
         return self.jobs.become(job.name, JobState.SUCCEEDED)
+
+    def _export(self, output_uri: str, *, manifest: bool) -> None:
+        prefix = output_uri.removeprefix(f"gs://{MODELS}/") + "/model/"
+        self.objects.write(MODELS, prefix + "saved_model.pb", b"graph", if_generation=None)
+        if manifest:
+            content = json.dumps(export_manifest(f"gs://{MODELS}/{prefix}")).encode()
+            self.objects.write(MODELS, prefix + "export.json", content, if_generation=None)
 
 
 def export_manifest(model_uri: str) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def test_the_example_becomes_the_job_it_describes() -> None:
     pool = {"machineSpec": machine, "replicaCount": "1", "containerSpec": container}
     submission = submission_of("run-1", request.spec, target)
     assert submission.parent == "projects/project-1/locations/us-central1"
-    assert submission.custom_job == {
+    assert submission.body == {
         "displayName": "run-1",
         "labels": {
             "team": "agronomy",
@@ -73,7 +73,7 @@ def test_everything_a_request_can_say_reaches_the_job() -> None:
     request = request_in(text.encode(), as_json=False, rules=RULES)
     assert isinstance(request, Request)
     target = Target(project="p", region="us-central1", models_bucket="models")
-    job: Any = submission_of("run-1", request.spec, target).custom_job["jobSpec"]
+    job: Any = submission_of("run-1", request.spec, target).body["jobSpec"]
     (pool,) = job["workerPoolSpecs"]
     assert pool["diskSpec"] == {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 200}
     assert pool["containerSpec"]["command"] == ["python", "-m", "x"]
@@ -90,7 +90,7 @@ def test_variables_keep_the_order_of_the_request() -> None:
     request = request_in(text.encode(), as_json=False, rules=RULES)
     assert isinstance(request, Request)
     target = Target(project="p", region="us-central1", models_bucket="models")
-    job: Any = submission_of("run-1", request.spec, target).custom_job["jobSpec"]
+    job: Any = submission_of("run-1", request.spec, target).body["jobSpec"]
     env = job["workerPoolSpecs"][0]["containerSpec"]["env"]
     assert [each["name"] for each in env] == ["B", "A"]
 

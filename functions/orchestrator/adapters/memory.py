@@ -9,8 +9,10 @@ from typing import Any
 from orchestrator.adapters.objects import Listed, Stored
 from orchestrator.core.errors import GenerationMoved, JobNotFound, ObjectGone
 from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import RUN_LABEL, custom_job_name, object_uri
+from orchestrator.core.names import RUN_LABEL, JobKind, job_kind, job_name, object_uri
 from orchestrator.core.run import Job, JobState, Problem
+from orchestrator.core.settle.outcome import END_OF
+from orchestrator.core.trial import Trial
 from orchestrator.ports import Clock, Notice
 
 
@@ -109,55 +111,75 @@ class MemoryJobs:
         self._jobs: dict[str, Job] = {}
 
     def submit(self, submission: Submission) -> Job:
-        body: Mapping[str, Any] = submission.custom_job
+        body: Mapping[str, Any] = submission.body
         with self._lock:
+            spec = body["jobSpec" if submission.kind is JobKind.CUSTOM else "trialJobSpec"]
+            job_id = str(1000 + len(self._jobs))
             job = Job(
-                name=self.name_of(str(1000 + len(self._jobs))),
+                name=job_name(self._project, self._region, submission.kind, job_id),
                 state=JobState.PENDING,
                 display_name=body["displayName"],
                 labels=body["labels"],
-                output_uri=body["jobSpec"]["baseOutputDirectory"]["outputUriPrefix"],
+                output_uri=spec["baseOutputDirectory"]["outputUriPrefix"],
                 create_time=self._clock.now(),
             )
             self._jobs[job.name] = job
         return job
 
-    def of_run(self, run_id: str) -> Sequence[Job]:
+    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
         with self._lock:
-            return [job for job in self._jobs.values() if job.labels.get(RUN_LABEL) == run_id]
+            # As the service lists them: without their trials.
+            return [
+                replace(job, trials=())
+                for job in self._jobs.values()
+                if job.labels.get(RUN_LABEL) == run_id and job_kind(job.name) is kind
+            ]
 
-    def read(self, job_name: str) -> Job:
+    def read(self, name: str) -> Job:
         with self._lock:
-            if job_name not in self._jobs:
-                raise JobNotFound(job_name)
-            return self._jobs[job_name]
+            if name not in self._jobs:
+                raise JobNotFound(name)
+            return self._jobs[name]
 
-    def name_of(self, job_id: str) -> str:
-        return custom_job_name(self._project, self._region, job_id)
+    def with_id(self, job_id: str) -> Job:
+        for kind in JobKind:
+            try:
+                return self.read(job_name(self._project, self._region, kind, job_id))
+            except JobNotFound:
+                continue
+        raise JobNotFound(job_id)
 
-    def become(self, job_name: str, state: JobState, *, error: Problem | None = None) -> Job:
-        """Move the job, and set the times that the service would set.
+    def become(
+        self,
+        name: str,
+        state: JobState,
+        *,
+        error: Problem | None = None,
+        trials: Sequence[Trial] | None = None,
+    ) -> Job:
+        """Move the job, and set the times that the service would set. `trials` None leaves them.
 
         Raises:
             JobNotFound: there is none of that name.
         """
-        job, now = self.read(job_name), self._clock.now()
+        job, now = self.read(name), self._clock.now()
         went_on = state not in (JobState.QUEUED, JobState.PENDING)
-        ended = state in (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
+        ended = state in END_OF
         moved = replace(
             job,
             state=state,
             error=error,
             start_time=job.start_time or (now if went_on else None),
             end_time=now if ended else None,
+            trials=job.trials if trials is None else tuple(trials),
         )
         with self._lock:
-            self._jobs[job_name] = moved
+            self._jobs[name] = moved
         return moved
 
-    def remove(self, job_name: str) -> None:
+    def remove(self, name: str) -> None:
         with self._lock:
-            del self._jobs[job_name]
+            del self._jobs[name]
 
     def all(self) -> Sequence[Job]:
         with self._lock:

@@ -5,10 +5,10 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, assert_never
 
 from orchestrator.adapters.importing import IMPORTING
 from orchestrator.core.codec import decoded_time
@@ -21,12 +21,13 @@ from orchestrator.core.errors import (
     TrainmasterError,
 )
 from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import RUN_LABEL, custom_job_name, location_name
+from orchestrator.core.names import RUN_LABEL, JobKind, job_kind, job_name, location_name
 from orchestrator.core.run import Job, JobState, Problem
+from orchestrator.core.trial import Measured, Trial, TrialState
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
-    from google.cloud.aiplatform_v1.types import CustomJob
+    from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 
 SERVICE = "Vertex AI"
 TIMEOUT_S = 30.0
@@ -63,56 +64,125 @@ class VertexJobs:
         )
 
     def submit(self, submission: Submission) -> Job:
-        with IMPORTING:
-            from google.cloud.aiplatform_v1.types import CustomJob
-
-        job = CustomJob.from_json(json.dumps(submission.custom_job))
+        # No retry: the service has no request id, so a repeated call could create a second job.
+        once: dict[str, Any] = {"parent": submission.parent, "timeout": TIMEOUT_S, "retry": None}
+        message = message_of(submission)
         try:
-            # No retry: the service has no request id, so a repeated call could create a second job.
-            created = self._client.create_custom_job(
-                parent=submission.parent, custom_job=job, timeout=TIMEOUT_S, retry=None
-            )
+            match submission.kind:
+                case JobKind.CUSTOM:
+                    created = self._client.create_custom_job(custom_job=message, **once)
+                case JobKind.TUNING:
+                    created = self._client.create_hyperparameter_tuning_job(
+                        hyperparameter_tuning_job=message, **once
+                    )
+                case _:
+                    assert_never(submission.kind)
         except Exception as error:  # translated or raised again, never swallowed
             raise _submission_error(error) from error
         return _job(created)
 
-    def of_run(self, run_id: str) -> Sequence[Job]:
+    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
         request = {
             "parent": location_name(self._project, self._region),
             "filter": f"labels.{RUN_LABEL}={run_id}",
         }
         try:
-            found = [_job(job) for job in self._client.list_custom_jobs(request=request, timeout=TIMEOUT_S)]
+            found = [_job(job) for job in self._listed(kind, request)]
         except Exception as error:  # translated or raised again, never swallowed
             _translate(error, f"list the jobs of {run_id}")
         return sorted(found, key=lambda job: (job.create_time is None, job.create_time, job.name))
 
-    def read(self, job_name: str) -> Job:
+    def read(self, name: str) -> Job:
         with IMPORTING:
             from google.api_core.exceptions import NotFound
 
         try:
-            return _job(self._client.get_custom_job(name=job_name, timeout=TIMEOUT_S))
+            match job_kind(name):
+                case JobKind.CUSTOM:
+                    return _job(self._client.get_custom_job(name=name, timeout=TIMEOUT_S))
+                case JobKind.TUNING:
+                    return _job(self._client.get_hyperparameter_tuning_job(name=name, timeout=TIMEOUT_S))
         except NotFound as error:
-            raise JobNotFound(job_name) from error
+            raise JobNotFound(name) from error
         except Exception as error:  # translated or raised again, never swallowed
-            _translate(error, f"read {job_name}")
+            _translate(error, f"read {name}")
 
-    def name_of(self, job_id: str) -> str:
-        return custom_job_name(self._project, self._region, job_id)
+    def with_id(self, job_id: str) -> Job:
+        for kind in JobKind:
+            try:
+                return self.read(job_name(self._project, self._region, kind, job_id))
+            except JobNotFound:
+                continue
+        raise JobNotFound(job_id)
+
+    # Any: proto-plus messages and pagers are untyped.
+    def _listed(self, kind: JobKind, request: dict[str, str]) -> Iterable[Any]:
+        match kind:
+            case JobKind.CUSTOM:
+                return self._client.list_custom_jobs(request=request, timeout=TIMEOUT_S)
+            case JobKind.TUNING:
+                return self._client.list_hyperparameter_tuning_jobs(request=request, timeout=TIMEOUT_S)
+            case _:
+                assert_never(kind)
 
 
-def _job(job: "CustomJob") -> Job:
+def message_of(submission: Submission) -> "CustomJob | HyperparameterTuningJob":
+    """The client's message with the content of the submission.
+
+    Raises:
+        ValueError: the service knows no such field; the submission is wrong.
+    """
+    with IMPORTING:
+        from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
+
+    text = json.dumps(submission.body)
+    match submission.kind:
+        case JobKind.CUSTOM:
+            job: CustomJob = CustomJob.from_json(text)
+            return job
+        case JobKind.TUNING:
+            tuning: HyperparameterTuningJob = HyperparameterTuningJob.from_json(text)
+            return tuning
+        case _:
+            assert_never(submission.kind)
+
+
+def _job(job: "CustomJob | HyperparameterTuningJob") -> Job:
+    kind = job_kind(job.name)
+    spec: Any = job.job_spec if kind is JobKind.CUSTOM else job.trial_job_spec
     return Job(
         name=job.name,
         state=JobState(job.state.name),
         display_name=job.display_name,
         labels=dict(job.labels),
-        output_uri=job.job_spec.base_output_directory.output_uri_prefix,
+        output_uri=spec.base_output_directory.output_uri_prefix,
         create_time=_time(job.create_time),
         start_time=_time(job.start_time),
         end_time=_time(job.end_time),
         error=Problem(code=job.error.code, message=job.error.message) if job.error.message else None,
+        trials=tuple(map(_trial, job.trials)) if kind is JobKind.TUNING else (),
+    )
+
+
+def _trial(trial: Any) -> Trial:  # Any: proto-plus messages are untyped
+    return Trial(
+        id=trial.id,
+        state=TrialState(trial.state.name),
+        parameters={each.parameter_id: each.value for each in trial.parameters},
+        final=_measured(trial.final_measurement) if "final_measurement" in trial else None,
+        measurements=tuple(map(_measured, trial.measurements)),
+        start_time=_time(trial.start_time),
+        end_time=_time(trial.end_time),
+        infeasible_reason=trial.infeasible_reason,
+    )
+
+
+def _measured(measurement: Any) -> Measured:  # Any: see above
+    elapsed = measurement.elapsed_duration
+    return Measured(
+        metrics={each.metric_id: each.value for each in measurement.metrics},
+        step=int(measurement.step_count),
+        elapsed_s=elapsed.total_seconds() if elapsed else None,
     )
 
 

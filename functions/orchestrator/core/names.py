@@ -6,6 +6,7 @@
 import hashlib
 import re
 from datetime import UTC, datetime
+from enum import StrEnum
 
 LABEL_MAX_CHARS = 63
 HASH_CHARS = 10
@@ -23,7 +24,17 @@ OWN_LABELS_PREFIX = "trainmaster_"
 
 _NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]+")
 _RUN_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
-_CUSTOM_JOB = re.compile(r"projects/[^/]+/locations/(?P<location>[^/]+)/customJobs/(?P<job_id>[^/]+)")
+_JOB = re.compile(
+    r"projects/[^/]+/locations/(?P<location>[^/]+)"
+    r"/(?P<kind>customJobs|hyperparameterTuningJobs)/(?P<job_id>[^/]+)"
+)
+
+
+class JobKind(StrEnum):
+    """Vertex AI's collections of jobs, as resource names spell them."""
+
+    CUSTOM = "customJobs"
+    TUNING = "hyperparameterTuningJobs"
 
 
 def run_id_at(base: str, moment: datetime, identity: str) -> str:
@@ -126,11 +137,31 @@ def location_name(project: str, region: str) -> str:
     return f"projects/{project}/locations/{region}"
 
 
-def custom_job_name(project: str, region: str, job_id: str) -> str:
-    return f"{location_name(project, region)}/customJobs/{job_id}"
+def job_name(project: str, region: str, kind: JobKind, job_id: str) -> str:
+    return f"{location_name(project, region)}/{kind}/{job_id}"
+
+
+def job_kind(name: str) -> JobKind:
+    """The kind of job that has this full name.
+
+    Raises:
+        ValueError: it is the name of no job.
+    """
+    match = _JOB.fullmatch(name)
+    if match is None:
+        raise ValueError(f"{name!r} names no job")
+    return JobKind(match["kind"])
+
+
+def trial_output_uri(run_output_uri: str, trial_id: str) -> str:
+    """Where one trial writes: what `baseOutputDirectory` is to a custom job.
+
+    Source: https://cloud.google.com/vertex-ai/docs/training/code-requirements
+    """
+    return f"{run_output_uri}/{trial_id}"
 
 
 def same_job(one_name: str, other_name: str) -> bool:
     """Whether two names mean one job. The service answers with the project's number where we wrote its id."""
-    one, other = _CUSTOM_JOB.fullmatch(one_name), _CUSTOM_JOB.fullmatch(other_name)
+    one, other = _JOB.fullmatch(one_name), _JOB.fullmatch(other_name)
     return one is not None and other is not None and one.groups() == other.groups()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from orchestrator.core.codec import decoded
 from orchestrator.core.faults import Fault, PathPart, json_path, listed, nearest, shown
+from orchestrator.core.tuning_checks import parameters_in
 
 POOLS = ("chief", "workers")  # parameter servers and evaluators take the next two places
 
@@ -29,6 +30,14 @@ class EnvPolicy:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ImageFlags:
+    """The flags that images of these names take; whatever else a tuning varies would fail every trial."""
+
+    images: tuple[str, ...]
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Policy:
     """The policy file, its `${…}` filled in: schemas/policy.v1.schema.json."""
 
@@ -42,6 +51,7 @@ class Policy:
     networks: tuple[str, ...]
     output_prefixes: tuple[str, ...]
     env: EnvPolicy
+    image_flags: tuple[ImageFlags, ...] = ()
 
     def machines_of(self, machine_type: str) -> Machines | None:
         return next((row for row in self.machines if machine_type in row.types), None)
@@ -65,6 +75,7 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
         service_accounts=filled(policy.service_accounts),
         networks=filled(policy.networks),
         output_prefixes=filled(policy.output_prefixes),
+        image_flags=tuple(replace(row, images=filled(row.images)) for row in policy.image_flags),
     )
 
 
@@ -101,6 +112,7 @@ def policy_faults(policy: Policy, document: object, region: str) -> list[Fault]:
         *_listed(policy.networks, document, "network"),
         *_output(policy, document),
         *_env(policy, document),
+        *_flags(policy, document),
     ]
     if not _among(region, policy.regions):
         faults.append(
@@ -237,4 +249,20 @@ def _env(policy: Policy, document: object) -> Iterator[Fault]:
                 problem="the policy keeps this name for the service",
                 found=shown(name),
                 allowed=f"any name but {listed(policy.env.refused)}",
+            )
+
+
+def _flags(policy: Policy, document: object) -> Iterator[Fault]:
+    image, tuning = _text(document, "image"), _at(document, "tuning")
+    if image is None or not isinstance(tuning, Mapping):
+        return
+    row = next((row for row in policy.image_flags if _among(repository(image), row.images)), None)
+    for path, name, _ in parameters_in(tuning) if row is not None else ():
+        if row is not None and name not in row.flags:
+            yield Fault(
+                path=json_path(path),
+                problem="the image takes no such flag, so every trial would fail",
+                found=shown(f"--{name}"),
+                allowed=listed(row.flags, most=20),
+                repair=nearest(name, row.flags),
             )

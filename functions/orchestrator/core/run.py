@@ -32,6 +32,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from orchestrator.core.names import same_job
+from orchestrator.core.trial import BestTrial, RecordedTrial, Trial
 
 
 class RunState(StrEnum):
@@ -116,6 +117,7 @@ class Job:
     start_time: datetime | None = None
     end_time: datetime | None = None
     error: Problem | None = None
+    trials: tuple[Trial, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,6 +209,8 @@ class RunRecord:
     waiting: Waiting | None = None
     job: RecordedJob | None = None
     model: Model | None = None
+    trials: tuple[RecordedTrial, ...] | None = None
+    best_trial: BestTrial | None = None
     error: Problem | None = None
     problems: tuple[str, ...] = ()
     report_uri: str | None = None

@@ -85,6 +85,7 @@ _PROBLEMS = {
     "maxLength": "too long",
     "minItems": "too few entries",
     "maxItems": "too many entries",
+    "minProperties": "too few entries",
     "maxProperties": "too many entries",
 }
 

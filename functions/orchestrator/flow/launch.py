@@ -94,11 +94,12 @@ def resume(services: Services, held: Held) -> Happened:
     held = services.ledger.replace(
         held, taken_over(record, attempt=services.attempt, now=now, lease=services.lease)
     )
-    job = _job_of(services, held.record)
+    document = record.request or {}
+    spec = dialect_of(document).spec_from(document)
+    job = _job_of(services, held.record, spec)
     if job is not None:
         return _submitted(services, held, job, "a job of this run was found and adopted")
-    document = record.request or {}
-    return _submit(services, held, dialect_of(document).spec_from(document))
+    return _submit(services, held, spec)
 
 
 def _request(services: Services, arrival: Arrival) -> Request | Refused:
@@ -185,7 +186,7 @@ def _submit(services: Services, held: Held, spec: JobSpec) -> Happened:
     except SubmissionDeferred as deferral:
         return _wait(services, held, deferral)
     except SubmissionUnknown:
-        found = _job_of(services, record)
+        found = _job_of(services, record, spec)
         if found is None:
             # The service may show it a moment later: the lease keeps everybody off until it has.
             raise
@@ -193,8 +194,8 @@ def _submit(services: Services, held: Held, spec: JobSpec) -> Happened:
     return _submitted(services, held, job, "the job was submitted")
 
 
-def _job_of(services: Services, record: RunRecord) -> Job | None:
-    jobs = services.jobs.of_run(record.run_id)
+def _job_of(services: Services, record: RunRecord, spec: JobSpec) -> Job | None:
+    jobs = services.jobs.of_run(record.run_id, spec.kind)
     return next((job for job in jobs if job_of_run(record, job, RUN_LABEL)), None)
 
 

@@ -1,11 +1,20 @@
 """The end of a job becomes the end of its run. Whoever tells of it, only the job itself is believed."""
 
 from orchestrator.core.errors import JobNotFound, JobUnfinished, RecordMoved
-from orchestrator.core.names import RUN_LABEL, is_run_id, model_uri
-from orchestrator.core.run import Job, RunRecord, RunState, Told, job_of_run
+from orchestrator.core.launch.request import dialect_of
+from orchestrator.core.launch.spec import Once
+from orchestrator.core.names import RUN_LABEL, JobKind, is_run_id, job_kind
+from orchestrator.core.run import Job, RunRecord, Told, job_of_run
 from orchestrator.core.settle.entry import JobHint
-from orchestrator.core.settle.outcome import END_OF, ModelDirectory, error_still_due, outcome_of
+from orchestrator.core.settle.outcome import (
+    END_OF,
+    ModelDirectory,
+    error_still_due,
+    model_uri_due,
+    outcome_of,
+)
 from orchestrator.core.settle.record import seen_going_on, settled
+from orchestrator.core.tuning import Tuning
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.telling import tell_end, tell_status
 from orchestrator.ports import Held
@@ -21,19 +30,22 @@ def settle_hint(services: Services, hint: JobHint) -> Happened:
         JobUnfinished: the entry tells of an end that the service does not confirm yet.
         RecordMoved: the record kept changing.
     """
-    job_name = services.jobs.name_of(hint.job_id)
     try:
-        job = services.jobs.read(job_name)
+        job = services.jobs.with_id(hint.job_id)
     except JobNotFound:
-        return Happened(message=f"there is no {job_name}; a foreign log entry", severity="NOTICE")
+        return Happened(message=f"there is no job {hint.job_id}; a foreign log entry", severity="NOTICE")
     run_id = job.labels.get(RUN_LABEL, "")
     held = services.ledger.find(run_id) if is_run_id(run_id) else None
     if held is None:
-        return Happened(message=f"{job_name} belongs to no run on record", severity="NOTICE")
+        return Happened(message=f"{job.name} belongs to no run on record", severity="NOTICE")
+    if _is_of_a_trial(held.record, job):
+        return Happened(
+            message=f"{job.name} is a trial; the study tells the end", run_id=run_id, severity="DEBUG"
+        )
     told = Told(by="log", insert_id=hint.insert_id, entry_time=hint.entry_time)
     happened = settle_job(services, held, job, told)
     if hint.tells_end and job.state not in END_OF:
-        raise JobUnfinished(job_name, job.state)
+        raise JobUnfinished(job.name, job.state)
     return happened
 
 
@@ -55,8 +67,9 @@ def settle_job(services: Services, held: Held, job: Job, told: Told) -> Happened
             return _already_ended(services, held.record)
         if error_still_due(job, services.clock.now()):
             raise JobUnfinished(job.name, "without a reason")
-        if END_OF.get(job.state) is RunState.SUCCEEDED and directory is None and held.record.output_uri:
-            directory = services.models.look(model_uri(held.record.output_uri))
+        due = model_uri_due(job, tuning_of(held.record), held.record.output_uri or "")
+        if due is not None and directory is None and held.record.output_uri:
+            directory = services.models.look(due)
         try:
             return _write(services, held, job, directory, told)
         except RecordMoved:
@@ -69,7 +82,7 @@ def _write(
 ) -> Happened:
     record, now = held.record, services.clock.now()
     schema = services.export_schema() if directory is not None and directory.manifest is not None else {}
-    outcome = outcome_of(job, directory, schema)
+    outcome = outcome_of(job, directory, schema, tuning_of(record))
     if outcome is None:
         progress = seen_going_on(record, job, now=now, attempt=services.attempt)
         if progress is not None:
@@ -80,6 +93,21 @@ def _write(
     tell_end(services, ended)
     where = f"; its model is {ended.model.uri}" if ended.model else ""
     return Happened(message=f"the run {ended.state}{where}", run_id=record.run_id)
+
+
+def tuning_of(record: RunRecord) -> Tuning | None:
+    """What the run's request wants tuned; None for a run without trials."""
+    document = record.request or {}
+    match dialect_of(document).spec_from(document).work if document else Once():
+        case Tuning() as tuning:
+            return tuning
+        case Once():
+            return None
+
+
+def _is_of_a_trial(record: RunRecord, job: Job) -> bool:
+    """Each trial runs as a custom job, labelled like its study: its end is not the run's."""
+    return job_kind(job.name) is JobKind.CUSTOM and tuning_of(record) is not None
 
 
 def _already_ended(services: Services, record: RunRecord) -> Happened:

@@ -1,13 +1,16 @@
 """2. A request, read and checked whole: either a sound one or everything that is wrong with it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.core.documents import Document, document_in
 from orchestrator.core.faults import Fault, shown
 from orchestrator.core.launch.spec import JobSpec, spec_from
+from orchestrator.core.launch.vertex_dialect import is_vertex, own, translated
+from orchestrator.core.launch.vertex_fields import Translated
 from orchestrator.core.policy import Policy, policy_faults
+from orchestrator.core.tuning_checks import tuning_faults
 from orchestrator.core.validation import schema_faults
 
 MAX_REQUEST_BYTES = 256 * 1024
@@ -15,21 +18,24 @@ MAX_REQUEST_BYTES = 256 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """One way to write a request: how to know it, what it must look like, what it means."""
+    """One way to write a request: how to know it, and what it says in our own way.
+
+    Every dialect is held against the same schema and checks; its faults have the paths of the text.
+    """
 
     name: str
     recognises: Callable[[Mapping[str, object]], bool]
-    schema_id: str
-    spec_from: Callable[[Mapping[str, Any]], JobSpec]
+    in_own: Callable[[Mapping[str, Any]], Translated]
+    schema_id: str = "training_request.v1"
+
+    def spec_from(self, document: Mapping[str, Any]) -> JobSpec:
+        """The job of a document that `request_in` found sound."""
+        return spec_from(self.in_own(document).document)
 
 
-OWN = Dialect(
-    name="trainmaster",
-    recognises=lambda _: True,
-    schema_id="training_request.v1",
-    spec_from=spec_from,
-)
-DIALECTS = (OWN,)
+VERTEX_TUNING = Dialect(name="hp-tuning-jobs", recognises=is_vertex, in_own=translated)
+OWN = Dialect(name="trainmaster", recognises=lambda _: True, in_own=own)
+DIALECTS = (VERTEX_TUNING, OWN)
 """Asked in this order; our own comes last and takes whatever no other knows as its own."""
 
 
@@ -87,12 +93,16 @@ def request_in(content: bytes, *, as_json: bool, rules: Rules) -> Request | Refu
 
 def _checked(value: dict[str, Any], read: Document, rules: Rules) -> Request | Refused:
     dialect = dialect_of(value)
-    faults = set(read.faults)
+    meant = dialect.in_own(value)
+    faults = {*read.faults, *meant.faults}
+    spelled = {meant.own_path(path): text for path, text in read.spelled.items()}
     # What the text spoiled, the schema need not report again, nor the policy what the schema refused.
-    for checked in (
-        schema_faults(rules.schemas[dialect.schema_id], value, read.spelled),
-        policy_faults(rules.policy, value, rules.region),
+    for found in (
+        schema_faults(rules.schemas[dialect.schema_id], meant.document, spelled),
+        policy_faults(rules.policy, meant.document, rules.region),
+        tuning_faults(meant.document),
     ):
+        checked = [replace(fault, path=meant.written_path(fault.path)) for fault in found]
         reported = {fault.path for fault in faults}
         faults |= {fault for fault in checked if fault.path not in reported}
     if faults:

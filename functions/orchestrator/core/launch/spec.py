@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, assert_never
+
+from orchestrator.core.names import JobKind
+from orchestrator.core.tuning import Tuning, tuning_from
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,18 +75,39 @@ class Scheduling:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Once:
+    """The program runs once: a custom job."""
+
+
+Work = Once | Tuning
+"""What is done with the program: run once, or in trials."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobSpec:
     """What every dialect of the request becomes. `output_prefix_uri` None means the models bucket."""
 
     model_name: str
     container: Container
     cluster: Cluster
+    work: Work = field(default_factory=Once)
     scheduling: Scheduling = field(default_factory=Scheduling)
     labels: Mapping[str, str] = field(default_factory=dict)
     output_prefix_uri: str | None = None
     service_account: str | None = None
     network: str | None = None
     tensorboard: str | None = None
+
+    @property
+    def kind(self) -> JobKind:
+        """The kind of job that does the work."""
+        match self.work:
+            case Once():
+                return JobKind.CUSTOM
+            case Tuning():
+                return JobKind.TUNING
+            case _:
+                assert_never(self.work)
 
 
 # Any: the schema vouches for the types; reading it again piece by piece would only repeat it.
@@ -107,6 +131,7 @@ def spec_from(document: Mapping[str, Any]) -> JobSpec:
             if "workers" in cluster
             else None,
         ),
+        work=tuning_from(document["tuning"]) if "tuning" in document else Once(),
         scheduling=Scheduling(**document.get("scheduling", {})),
         labels=document.get("labels", {}),
         output_prefix_uri=document.get("output", {}).get("prefix_uri"),

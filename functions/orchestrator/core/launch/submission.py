@@ -1,13 +1,17 @@
 """5. The request value that Vertex AI is sent: everything about a submission, to print and compare.
 
 Source: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs
+and …/projects.locations.hyperparameterTuningJobs
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
-from orchestrator.core.launch.spec import Container, JobSpec, Scheduling, WorkerPool
-from orchestrator.core.names import MODEL_LABEL, RUN_LABEL, location_name, output_uri
+from orchestrator.core.launch.spec import Container, JobSpec, Once, Scheduling, WorkerPool
+from orchestrator.core.launch.study import study_spec
+from orchestrator.core.names import MODEL_LABEL, RUN_LABEL, JobKind, location_name, output_uri
+from orchestrator.core.tuning import Tuning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,11 +25,12 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Submission:
-    """`POST {parent}/customJobs` with this JSON body, its keys as the REST API spells them."""
+    """`POST {parent}/{kind}` with this JSON body, its keys as the REST API spells them."""
 
     run_id: str
     parent: str
-    custom_job: Mapping[str, object]
+    kind: JobKind
+    body: Mapping[str, object]
 
 
 def output_uri_of(run_id: str, spec: JobSpec, target: Target) -> str:
@@ -50,12 +55,29 @@ def submission_of(run_id: str, spec: JobSpec, target: Target) -> Submission:
     return Submission(
         run_id=run_id,
         parent=location_name(target.project, target.region),
-        custom_job={
+        kind=spec.kind,
+        body={
             "displayName": run_id,
-            "jobSpec": job_spec,
+            **_work(spec, job_spec),
             "labels": {**spec.labels, RUN_LABEL: run_id, MODEL_LABEL: spec.model_name},
         },
     )
+
+
+def _work(spec: JobSpec, job_spec: Mapping[str, object]) -> dict[str, object]:
+    match spec.work:
+        case Once():
+            return {"jobSpec": job_spec}
+        case Tuning() as tuning:
+            return {
+                "studySpec": study_spec(tuning),
+                "maxTrialCount": tuning.max_trials,
+                "parallelTrialCount": tuning.parallel_trials,
+                "maxFailedTrialCount": tuning.max_failed_trials,
+                "trialJobSpec": job_spec,
+            }
+        case _:
+            assert_never(spec.work)
 
 
 def _pool(pool: WorkerPool | None, container: Container) -> dict[str, object]:

@@ -3,12 +3,16 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.core.faults import listed
+from orchestrator.core.names import model_uri, trial_output_uri
 from orchestrator.core.run import Job, JobState, Model, Problem, RunState
+from orchestrator.core.settle.trials import best_trial, recorded_trials, why_no_best
+from orchestrator.core.trial import BestTrial, RecordedTrial
+from orchestrator.core.tuning import Tuning
 from orchestrator.core.validation import schema_faults
 
 MANIFEST_NAME = "export.json"
@@ -53,6 +57,8 @@ class Outcome:
 
     state: RunState
     model: Model | None = None
+    trials: tuple[RecordedTrial, ...] | None = None
+    best_trial: BestTrial | None = None
     error: Problem | None = None
     problems: tuple[str, ...] = ()
 
@@ -64,20 +70,61 @@ def error_still_due(job: Job, now: datetime) -> bool:
     return now - job.end_time < ERROR_DELAY
 
 
+def model_uri_due(job: Job, tuning: Tuning | None, output_uri: str) -> str | None:
+    """Where the ended job's model lies, if it left one: a tuning's best trial may have, whatever the end."""
+    if tuning is None:
+        return model_uri(output_uri) if job.state is JobState.SUCCEEDED else None
+    best = best_trial(job.trials, tuning) if job.state in END_OF else None
+    return model_uri(trial_output_uri(output_uri, best.id)) if best is not None else None
+
+
 def outcome_of(
-    job: Job, directory: ModelDirectory | None, export_schema: Mapping[str, Any]
+    job: Job,
+    directory: ModelDirectory | None,
+    export_schema: Mapping[str, Any],
+    tuning: Tuning | None = None,
 ) -> Outcome | None:
-    """The outcome; None while the job goes on. Only a succeeded job's directory is looked at."""
+    """The outcome; None while the job goes on. `directory` is the one at `model_uri_due`."""
     state = END_OF.get(job.state)
     if state is None:
         return None
+    if tuning is not None:
+        return _tuned(state, job, directory, export_schema, tuning)
     if state is RunState.SUCCEEDED and directory is not None:
         model, problems = model_in(directory, export_schema)
         return Outcome(state=state, model=model, problems=problems)
+    return Outcome(state=state, error=_error(state, job))
+
+
+def _error(state: RunState, job: Job) -> Problem | None:
     if state is RunState.FAILED and job.error is None:
-        error = Problem(message="Vertex AI gives no reason; the job's log may.")
-        return Outcome(state=state, error=error)
-    return Outcome(state=state, error=job.error)
+        return Problem(message="Vertex AI gives no reason; the job's log may.")
+    return job.error
+
+
+def _tuned(
+    state: RunState,
+    job: Job,
+    directory: ModelDirectory | None,
+    export_schema: Mapping[str, Any],
+    tuning: Tuning,
+) -> Outcome:
+    best = best_trial(job.trials, tuning)
+    model: Model | None = None
+    problems: tuple[str, ...] = ()
+    if best is None:
+        problems = (why_no_best(job.trials, tuning),)
+    elif directory is not None:
+        model, problems = model_in(directory, export_schema)
+        best = replace(best, model_uri=model.uri if model else None)
+    return Outcome(
+        state=state,
+        model=model,
+        trials=recorded_trials(job.trials, tuning),
+        best_trial=best,
+        error=_error(state, job),
+        problems=problems,
+    )
 
 
 def model_in(

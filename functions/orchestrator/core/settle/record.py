@@ -21,6 +21,8 @@ def settled(
     return replace(
         ended,
         model=outcome.model,
+        trials=outcome.trials,
+        best_trial=outcome.best_trial,
         error=outcome.error,
         problems=outcome.problems,
         told=told,

@@ -1,0 +1,189 @@
+"""The end of a tuning becomes its run's end: every trial, the best of them, and that one's model on record."""
+
+import itertools
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from google.cloud.aiplatform_v1.types import Trial as ServiceTrial
+from jsonschema import Draft202012Validator
+
+from orchestrator.core.codec import encoded
+from orchestrator.core.launch.event import Arrival
+from orchestrator.core.launch.submission import Submission
+from orchestrator.core.names import JobKind
+from orchestrator.core.run import Job, JobState, RunRecord
+from orchestrator.core.settle.outcome import END_OF, ERROR_DELAY
+from orchestrator.core.trial import Measured, Trial, TrialState
+from tests.contract.world import START, World, schema
+
+ROOT = Path(__file__).resolve().parents[2]
+REQUEST = (ROOT / "examples" / "tuning.yaml").read_bytes()
+END_WAIT = ERROR_DELAY
+RECORD = Draft202012Validator(schema("run_record.v1"))
+
+
+def launched(request: bytes = REQUEST) -> tuple[World, Arrival, Job]:
+    world = World()
+    arrival = world.drop(request)
+    world.launch(arrival)
+    (job,) = world.jobs.all()
+    return world, arrival, job
+
+
+def trial(
+    number: int, accuracy: float | None, state: TrialState = TrialState.SUCCEEDED, tag: str = "accuracy"
+) -> Trial:
+    measured = () if accuracy is None else (Measured(metrics={tag: accuracy}, step=10),)
+    return Trial(
+        id=str(number),
+        state=state,
+        parameters={"momentum": 0.5, "learning_rate": 0.01 * number, "num_units": 64.0},
+        final=measured[0] if measured else None,
+        measurements=measured,
+    )
+
+
+def ended(state: JobState, trials: list[Trial], request: bytes = REQUEST) -> RunRecord:
+    world, arrival, job = launched(request)
+    world.try_out(world.record(arrival.run_id), state, trials)
+    world.settle(world.hint(job))
+    record = world.record(arrival.run_id)
+    RECORD.validate(encoded(record))
+    return record
+
+
+def test_the_best_trials_model_is_the_runs_model() -> None:
+    record = ended(JobState.SUCCEEDED, [trial(10, 0.7), trial(2, 0.9), trial(1, 0.8)])
+    assert record.best_trial is not None
+    assert record.model is not None
+    assert (record.best_trial.id, record.best_trial.value) == ("2", 0.9)
+    assert record.model.uri == record.best_trial.model_uri == f"{record.output_uri}/2/model/"
+    assert record.model.metrics["accuracy"] == 0.75
+    assert [each.id for each in record.trials or ()] == ["1", "2", "10"]
+    assert record.problems == ()
+
+
+@pytest.mark.parametrize("state", sorted(END_OF))
+def test_every_end_keeps_its_trials_and_the_best_of_them(state: JobState) -> None:
+    world, arrival, _job = launched()
+    trials = [trial(1, 0.6), trial(2, None, TrialState.INFEASIBLE)]
+    world.try_out(world.record(arrival.run_id), state, trials)
+    world.clock.advance(END_WAIT)
+    world.sweep()
+    record = world.record(arrival.run_id)
+    assert record.state is END_OF[state]
+    assert record.best_trial is not None
+    assert record.best_trial.model_uri == f"{record.output_uri}/1/model/"
+    assert len(record.trials or ()) == 2
+
+
+def test_only_succeeded_trials_are_best_and_of_equal_ones_the_first() -> None:
+    trials = [
+        trial(1, 0.99, TrialState.INFEASIBLE),
+        trial(5, 0.7),
+        trial(3, 0.7),
+        trial(4, 1.0, TrialState.ACTIVE),
+        trial(6, float("nan")),
+    ]
+    record = ended(JobState.SUCCEEDED, trials)
+    assert record.best_trial is not None
+    assert record.best_trial.id == "3"
+
+
+def test_the_goal_decides_what_is_best() -> None:
+    request = REQUEST.replace(b"maximize", b"minimize")
+    record = ended(JobState.SUCCEEDED, [trial(1, 0.9), trial(2, 0.1)], request)
+    assert record.best_trial is not None
+    assert (record.best_trial.id, record.best_trial.goal) == ("2", "minimize")
+
+
+@pytest.mark.parametrize(("measurement", "best"), [(b"best", "1"), (b"last", "2")])
+def test_the_selected_measurement_counts_where_the_service_names_no_final_one(
+    measurement: bytes, best: str
+) -> None:
+    def measured(number: int, *values: float) -> Trial:
+        each = tuple(Measured(metrics={"accuracy": value}) for value in values)
+        return Trial(id=str(number), state=TrialState.SUCCEEDED, measurements=each)
+
+    request = REQUEST.replace(b"measurement: best", b"measurement: " + measurement)
+    record = ended(JobState.SUCCEEDED, [measured(1, 0.9, 0.1), measured(2, 0.5)], request)
+    assert record.best_trial is not None
+    assert record.best_trial.id == best
+
+
+@pytest.mark.parametrize(
+    ("trials", "words"),
+    [
+        ([trial(1, None, TrialState.INFEASIBLE)], "hyperparameter_metric_tag='accuracy'"),
+        ([trial(1, 0.5, tag="accurcy")], "did you mean 'accurcy'?"),
+        ([trial(1, 0.5, tag="loss")], "they reported 'loss'"),
+        ([trial(1, float("nan"))], "every training diverged"),
+        ([trial(1, 0.5, TrialState.INFEASIBLE)], "none that reported 'accuracy' succeeded (1 INFEASIBLE)"),
+        ([], "no trials"),
+    ],
+)
+def test_a_study_without_a_best_trial_says_why(trials: list[Trial], words: str) -> None:
+    record = ended(JobState.SUCCEEDED, trials)
+    assert (record.best_trial, record.model) == (None, None)
+    assert words in record.problems[0]
+
+
+def test_the_end_of_a_trials_own_job_ends_nothing() -> None:
+    world, arrival, study = launched()
+    of_trial = world.jobs.submit(
+        Submission(
+            run_id=arrival.run_id,
+            parent="projects/project-1/locations/us-central1",
+            kind=JobKind.CUSTOM,
+            body={
+                "displayName": arrival.run_id,
+                "labels": study.labels,
+                "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": f"{study.output_uri}/1"}},
+            },
+        )
+    )
+    before = world.record(arrival.run_id)
+    for state in (JobState.RUNNING, JobState.SUCCEEDED):
+        world.jobs.become(of_trial.name, state)
+        assert world.settle(world.hint(of_trial)).severity == "DEBUG"
+    assert world.record(arrival.run_id) == before
+
+
+def test_any_order_of_trials_and_any_repetition_end_in_the_same_record() -> None:
+    trials = [trial(1, 0.5), trial(2, 0.9), trial(3, None, TrialState.INFEASIBLE)]
+    ends = []
+    for order in itertools.permutations(trials):
+        world, arrival, job = launched()
+        world.try_out(world.record(arrival.run_id), JobState.SUCCEEDED, order)
+        world.settle(world.hint(job))
+        world.sweep()
+        world.settle(world.hint(job))
+        record = world.record(arrival.run_id)
+        ends.append((record.trials, record.best_trial, record.model, record.history))
+        assert len(world.notices.published) == 1
+    assert all(end == ends[0] for end in ends)
+
+
+def test_a_record_of_a_thousand_trials_stays_below_a_megabyte() -> None:
+    """Each with ten parameters, times, and a reason as long as the record keeps."""
+    parameters = {f"parameter_{number}": 0.1234567890123456 for number in range(10)}
+    record = ended(
+        JobState.SUCCEEDED,
+        [
+            replace(
+                trial(number, 0.1234567890123456),
+                parameters=parameters,
+                start_time=START,
+                end_time=START,
+                infeasible_reason="x" * 1000 if number % 2 else "",
+            )
+            for number in range(1, 1001)
+        ],
+    )
+    assert len(json.dumps(encoded(record))) < 1_000_000
+
+
+def test_every_trial_state_of_the_service_is_known() -> None:
+    assert set(ServiceTrial.State.__members__) == {state.value for state in TrialState}

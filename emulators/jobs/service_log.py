@@ -56,6 +56,7 @@ class JobLog:
         self._last = datetime.min.replace(tzinfo=UTC)
         self._count = 0
         self._prefix = f"{int(job_id):x}" if job_id.isdigit() else job_id
+        self._prefix += f"t{trial_id}" if trial_id else ""  # trials share the job_id of their tuning job
         self._writing = asyncio.Lock()
         self._timer: asyncio.Task[None] | None = None
 

@@ -6,7 +6,6 @@ with at most the last 100 reports, one JSON object a line; metric and step are t
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_REPORTS = 100
@@ -40,19 +39,3 @@ def _reports(line: str) -> list[Report]:
         ]
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return []
-
-
-def merged(known: Sequence[Report], read: Sequence[Report]) -> list[Report]:
-    """All reports so far: the file forgets the oldest, the study does not."""
-    seen = set(known)
-    return [*known, *(report for report in read if report not in seen)]
-
-
-def selected(reports: Sequence[Report], metric_id: str, *, best: bool, maximize: bool) -> Report | None:
-    """The final measurement of one metric: the last one, or the best; None when there is none."""
-    ours = [report for report in reports if report.metric_id == metric_id]
-    if not ours:
-        return None
-    if not best:
-        return ours[-1]
-    return (max if maximize else min)(ours, key=lambda report: report.value)

@@ -78,14 +78,6 @@ def space_of(study: Message) -> tuple[Parameter, ...]:
     return tuple(_parameter(spec, str(at)) for at, spec in enumerate(study.parameters))
 
 
-def active(parameters: Sequence[Parameter], values: dict[str, Value]) -> Iterator[tuple[Parameter, Value]]:
-    """Each active parameter with its value, parents before children."""
-    for parameter in parameters:
-        value = values[parameter.parameter_id]
-        yield parameter, value
-        yield from active(parameter.below(value), values)
-
-
 def grid(parameters: Sequence[Parameter]) -> Iterator[dict[str, Value]]:
     """Every point of a space without DOUBLE, the last parameter changing fastest."""
     if not parameters:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from google.api_core.exceptions import InvalidArgument, NotFound
+from google.api_core.exceptions import BadRequest, NotFound
 from google.cloud import aiplatform_v1
 
 from .conftest import PARENT, Stack, container
@@ -144,7 +144,7 @@ def test_all_faults_of_a_study_come_at_once(stack: Stack) -> None:
         },
         {"parameter_id": "z", "categorical_value_spec": {"values": ["a", "a"]}},
     ]
-    with pytest.raises(InvalidArgument) as refused:
+    with pytest.raises(BadRequest) as refused:
         study(stack, "", spec={"algorithm": "GRID_SEARCH", "parameters": parameters}, parallel_trial_count=9)
     for part in ("parallel_trial_count", "above max_value", "GRID_SEARCH takes no double",
                  "parameters[1].integer_value_spec.min_value", "'a' is there more than once"):  # fmt: skip

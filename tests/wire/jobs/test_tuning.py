@@ -28,7 +28,7 @@ X = {"parameter_id": "x", "double_value_spec": {"min_value": 0.0, "max_value": 1
 
 def study(stack: Stack, body: str, *, spec: Any = None, job_spec: Any = None, **counts: int) -> Any:
     pool = container("-c", REPORT + body, command=["python"])
-    job = {
+    job: Any = {
         "display_name": "a study",
         "max_trial_count": 4,
         "parallel_trial_count": 2,

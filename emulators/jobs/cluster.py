@@ -50,6 +50,7 @@ class Cluster:
         job_spec: the CustomJobSpec as JSON with snake_case keys.
         output_uri: `baseOutputDirectory`, with or without its last slash; empty when the job has none.
         trial_id: `"1"` and up in a tuning job, else empty.
+        metrics_dir: where each replica of a trial has its metric file; `metric_tag` is what it reports under.
     """
 
     job_id: str
@@ -58,6 +59,8 @@ class Cluster:
     job_spec: Mapping[str, object]
     output_uri: str = ""
     trial_id: str = ""
+    metrics_dir: str = ""
+    metric_tag: str = ""
 
 
 def environment(cluster: Cluster, replica: Replica) -> dict[str, str]:
@@ -70,6 +73,8 @@ def environment(cluster: Cluster, replica: Replica) -> dict[str, str]:
     }
     if cluster.trial_id:
         found["CLOUD_ML_TRIAL_ID"] = cluster.trial_id
+        found["CLOUD_ML_HP_METRIC_FILE"] = f"{cluster.metrics_dir}/{replica.name}.metrics"
+        found["CLOUD_ML_HP_METRIC_TAG"] = cluster.metric_tag
     if len(cluster.addresses) > 1:
         found["TF_CONFIG"] = json.dumps(tf_config(cluster, replica))
     return found

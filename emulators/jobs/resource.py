@@ -2,10 +2,10 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from google.cloud.aiplatform_v1.types import CustomJob
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
@@ -45,6 +45,21 @@ def project_number(project: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrialPlace:
+    """Where a job stands in a tuning job: which trial it runs, and where its replicas report.
+
+    Attributes:
+        metrics_dir: a directory that outlives the stack; each replica of the trial has one file in it.
+        metric_tag: what CLOUD_ML_HP_METRIC_TAG says.
+    """
+
+    tuning_job_id: str
+    trial_id: str
+    metrics_dir: str
+    metric_tag: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Job:
     """One custom job at one moment.
 
@@ -53,7 +68,11 @@ class Job:
         message: the CustomJob; never changed in place.
         attempts: how many times its replicas were started by a stack, for the limit on internal errors.
         announced: whether its terminal line is in the log.
+        trial: set for the job of a tuning trial.
     """
+
+    kind: ClassVar[str] = "CustomJob"
+    collection: ClassVar[str] = "customJobs"
 
     project: str
     location: str
@@ -61,6 +80,7 @@ class Job:
     message: Message
     attempts: int = 0
     announced: bool = False
+    trial: TrialPlace | None = None
 
     @property
     def parent(self) -> str:
@@ -70,7 +90,7 @@ class Job:
     @property
     def name(self) -> str:
         """The full resource name."""
-        return f"{self.parent}/customJobs/{self.job_id}"
+        return f"{self.parent}/{self.collection}/{self.job_id}"
 
     @property
     def state(self) -> JobState:
@@ -94,7 +114,7 @@ class Job:
         asked: timedelta = self.message.job_spec.scheduling.timeout.ToTimedelta()
         return asked or DEFAULT_TIMEOUT
 
-    def moved(self, state: JobState, *, at: datetime, code: int = 0, reason: str = "") -> "Job":
+    def moved(self, state: JobState, *, at: datetime, code: int = 0, reason: str = "") -> Self:
         """The job in another state.
 
         Raises:
@@ -102,8 +122,7 @@ class Job:
         """
         if not may_follow(self.state, state):
             raise ValueError(f"job {self.job_id} cannot go from {self.state.name} to {state.name}")
-        message = CustomJob.pb(CustomJob())
-        message.CopyFrom(self.message)
+        message = copied(self.message)
         message.state = state.value
         message.update_time.FromDatetime(at)
         if state is JobState.RUNNING:
@@ -114,10 +133,9 @@ class Job:
             message.error.code, message.error.message = code, reason
         return replace(self, message=message)
 
-    def queued(self) -> "Job":
+    def queued(self) -> Self:
         """The same new job, waiting for room."""
-        message = CustomJob.pb(CustomJob())
-        message.CopyFrom(self.message)
+        message = copied(self.message)
         message.state = JobState.QUEUED.value
         return replace(self, message=message)
 
@@ -125,8 +143,7 @@ class Job:
         """The CustomJob as the API answers it, whole or with `only` these top-level fields (snake_case)."""
         message = self.message
         if only:
-            message = CustomJob.pb(CustomJob())
-            message.CopyFrom(self.message)
+            message = copied(self.message)
             for field in message.DESCRIPTOR.fields:
                 if field.name not in only:
                     message.ClearField(field.name)
@@ -142,7 +159,22 @@ def parse_job(
     Raises:
         InvalidJobError: with every fault found.
     """
-    message = CustomJob.pb(CustomJob())
+    message = read_message(body, CustomJob.pb(CustomJob()), output_only=_OUTPUT_ONLY, faults_of=faults_of)
+    message.state = state.value
+    message.create_time.FromDatetime(at)
+    message.update_time.FromDatetime(at)
+    message.name = f"projects/{project}/locations/{location}/customJobs/{job_id}"
+    return Job(project=project, location=location, job_id=job_id, message=message)
+
+
+def read_message(
+    body: object, message: Message, *, output_only: Sequence[str], faults_of: Callable[[Message], list[str]]
+) -> Message:
+    """`message` filled from `body`, its JSON; `output_only` fields in it are dropped, as the service does.
+
+    Raises:
+        InvalidJobError: with every fault found.
+    """
     if not isinstance(body, Mapping):
         raise InvalidJobError([f"The request body must be a JSON object, found {body!r:.80}."])
     if unknown := unknown_fields(body, message.DESCRIPTOR):
@@ -151,30 +183,35 @@ def parse_job(
         ParseDict(body, message)
     except ParseError as error:
         raise InvalidJobError([f"Invalid JSON payload received. {_plainly(error)}"]) from error
-    for field in _OUTPUT_ONLY:
+    for field in output_only:
         message.ClearField(field)
     if faults := faults_of(message):
         raise InvalidJobError(faults)
-    message.state = state.value
-    message.create_time.FromDatetime(at)
-    message.update_time.FromDatetime(at)
-    message.name = f"projects/{project}/locations/{location}/customJobs/{job_id}"
-    return Job(project=project, location=location, job_id=job_id, message=message)
+    return message
 
 
-def read_mask(text: str) -> list[str]:
-    """The top-level fields that a `readMask` keeps, in snake_case; none given keeps all.
+def copied(message: Message) -> Message:
+    """A copy that can be changed."""
+    copy = type(message)()
+    copy.CopyFrom(message)
+    return copy
+
+
+def read_mask(text: str, resource: Message) -> list[str]:
+    """The top-level fields of `resource` that a `readMask` keeps, in snake_case; none given keeps all.
 
     Raises:
-        InvalidJobError: a path that a CustomJob does not have.
+        InvalidJobError: a path that it does not have.
     """
     paths = [snake_case(path.strip()) for path in text.split(",") if path.strip()]
-    known = {field.name for field in CustomJob.pb(CustomJob()).DESCRIPTOR.fields}
+    known = {field.name for field in resource.DESCRIPTOR.fields}
     tops = [path.partition(".")[0] for path in paths]
     if tops == ["*"]:
         return []
     if wrong := [path for path in tops if path not in known]:
-        raise InvalidJobError([f"Invalid read_mask: CustomJob has no field {path!r}." for path in wrong])
+        raise InvalidJobError(
+            [f"Invalid read_mask: {resource.DESCRIPTOR.name} has no field {path!r}." for path in wrong]
+        )
     return tops
 
 

@@ -31,7 +31,7 @@ from emulators.jobs.lifecycle import (
 )
 from emulators.jobs.messages import internal_error, non_zero_exit
 from emulators.jobs.replica import Machine, Team, addresses_of
-from emulators.jobs.resource import CANCELLED_CODE, INTERNAL_CODE, USER_CODE, Job
+from emulators.jobs.resource import CANCELLED_CODE, INTERNAL_CODE, USER_CODE, Job, TrialPlace
 from emulators.jobs.service_log import JobLog
 
 _LAST_LINE = {
@@ -252,6 +252,7 @@ class Run:
             addresses=addresses_of(self.job.replicas),
             job_spec=MessageToDict(spec, preserving_proto_field_name=True),
             output_uri=spec.base_output_directory.output_uri_prefix,
+            **await asyncio.to_thread(_trial_part, self.job.trial),
         )
         return Team(machine=self._around.machine, log=self._log, containers=containers, common=common)
 
@@ -276,3 +277,14 @@ class Run:
     def _keep(self, job: Job) -> None:
         self._around.save(job)
         self.job = job
+
+
+def _trial_part(trial: TrialPlace | None) -> dict[str, str]:
+    if trial is None:
+        return {}
+    Path(trial.metrics_dir).mkdir(parents=True, exist_ok=True)
+    return {
+        "trial_id": trial.trial_id,
+        "metrics_dir": trial.metrics_dir,
+        "metric_tag": trial.metric_tag,
+    }

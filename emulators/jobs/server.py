@@ -7,6 +7,7 @@ the Python client polls operations under `/ui`.
 import json
 from collections.abc import Awaitable, Callable
 
+from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -15,10 +16,13 @@ from starlette.routing import Route
 
 from emulators.http import LoopbackOnly, google_error
 from emulators.jobs.errors import ApiError, Status
-from emulators.jobs.resource import InvalidJobError, Job, read_mask
+from emulators.jobs.resource import InvalidJobError, Job, Message, read_mask
 from emulators.jobs.service import JobService, Parent
+from emulators.tuning.ledger import TuningJob
+from emulators.tuning.service import TuningService
 
 _VERSIONS = ("v1", "v1beta1", "ui")
+_Jobs = JobService | TuningService
 _Handler = Callable[[Request], Awaitable[Response]]
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -27,21 +31,28 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 class Surface:
     """One handler for each call; each reads the request, asks the service and shows the answer."""
 
-    def __init__(self, service: JobService, *, region: str) -> None:
-        self._service = service
+    def __init__(self, service: JobService, jobs: _Jobs, *, region: str) -> None:
+        self._service, self._jobs = service, jobs
         self._region = region
+        tuning = isinstance(jobs, TuningService)
+        self.collection = TuningJob.collection if tuning else Job.collection
+        self._resource = (
+            HyperparameterTuningJob.pb(HyperparameterTuningJob()) if tuning else CustomJob.pb(CustomJob())
+        )
+        # A list of tuning jobs comes without their trials.
+        self._listed = [field.name for field in self._resource.DESCRIPTOR.fields if field.name != "trials"]
 
     async def create(self, request: Request) -> Response:
-        job = await self._service.create(self._parent(request), await _body(request))
+        job = await self._jobs.create(self._parent(request), await _body(request))
         return _job(request, job)
 
     async def get(self, request: Request) -> Response:
-        return _job(request, self._service.get(self._parent(request), request.path_params["job"]))
+        return _job(request, self._jobs.get(self._parent(request), request.path_params["job"]))
 
     async def list(self, request: Request) -> Response:
         query = request.query_params
-        only = _only(query.get("readMask", ""))
-        jobs, token = self._service.list(
+        only = _only(query.get("readMask", ""), self._resource)
+        jobs, token = self._jobs.list(
             self._parent(request),
             filter_=query.get("filter", ""),
             page_size=_integer("pageSize", query.get("pageSize", "0")),
@@ -50,17 +61,19 @@ class Surface:
         integers = _wants_integers(request)
         answer: dict[str, object] = {}
         if jobs:
-            answer["customJobs"] = [job.to_json(enums_as_integers=integers, only=only) for job in jobs]
+            answer[self.collection] = [
+                job.to_json(enums_as_integers=integers, only=only or self._listed) for job in jobs
+            ]
         if token:
             answer["nextPageToken"] = token
         return JSONResponse(answer)
 
     async def cancel(self, request: Request) -> Response:
-        await self._service.cancel(self._parent(request), request.path_params["job"])
+        await self._jobs.cancel(self._parent(request), request.path_params["job"])
         return JSONResponse({})
 
     async def delete(self, request: Request) -> Response:
-        return JSONResponse(await self._service.delete(self._parent(request), request.path_params["job"]))
+        return JSONResponse(await self._jobs.delete(self._parent(request), request.path_params["job"]))
 
     async def operation(self, request: Request) -> Response:
         return JSONResponse(self._service.operation(self._operation_name(request)))
@@ -68,7 +81,7 @@ class Surface:
     async def operations(self, request: Request) -> Response:
         owner = self._parent(request).name
         if job := request.path_params.get("job"):
-            owner += f"/customJobs/{job}"
+            owner += f"/{self.collection}/{job}"
         return JSONResponse({"operations": self._service.operations(owner)})
 
     async def delete_operation(self, request: Request) -> Response:
@@ -87,11 +100,6 @@ class Surface:
     async def location(self, request: Request) -> Response:
         return JSONResponse(_location(request.path_params["project"], request.path_params["location"]))
 
-    async def no_tuning(self, request: Request) -> Response:
-        raise ApiError(
-            Status.UNIMPLEMENTED, f"{request.method} of hyperparameterTuningJobs is not served here."
-        )
-
     def _parent(self, request: Request) -> Parent:
         return self._service.parent(request.path_params["project"], request.path_params["location"])
 
@@ -100,10 +108,12 @@ class Surface:
         return f"{self._parent(request).name}/operations/{request.path_params['operation']}"
 
 
-def application(service: JobService, *, region: str) -> LoopbackOnly:
+def application(service: JobService, tuning: TuningService, *, region: str) -> LoopbackOnly:
     """The ASGI application of one JobService."""
-    surface = Surface(service, region=region)
-    routes = [route for version in _VERSIONS for route in _routes(surface, f"/{version}")]
+    surfaces = [Surface(service, jobs, region=region) for jobs in (service, tuning)]
+    routes = [
+        route for version in _VERSIONS for surface in surfaces for route in _routes(surface, f"/{version}")
+    ]
     return LoopbackOnly(
         Starlette(
             routes=routes,
@@ -115,7 +125,7 @@ def application(service: JobService, *, region: str) -> LoopbackOnly:
 def _routes(surface: Surface, version: str) -> list[Route]:
     locations = f"{version}/projects/{{project}}/locations"
     here = f"{locations}/{{location}}"
-    jobs = f"{here}/customJobs"
+    jobs = f"{here}/{surface.collection}"
     operations = [f"{here}/operations", f"{jobs}/{{job}}/operations"]
     table: list[tuple[str, str, _Handler]] = [
         ("POST", jobs, surface.create),
@@ -131,12 +141,7 @@ def _routes(surface: Surface, version: str) -> list[Route]:
         ("GET", locations, surface.locations),
         ("GET", here, surface.location),
     ]
-    tuning = f"{here}/hyperparameterTuningJobs"
-    refused = [
-        Route(path, surface.no_tuning, methods=["GET", "POST", "DELETE"])
-        for path in (tuning, tuning + "/{rest:path}")
-    ]
-    return [Route(path, handler, methods=[method]) for method, path, handler in table] + refused
+    return [Route(path, handler, methods=[method]) for method, path, handler in table]
 
 
 def _job(request: Request, job: Job) -> Response:
@@ -161,9 +166,9 @@ async def _body(request: Request) -> object:
     return found
 
 
-def _only(mask: str) -> list[str]:
+def _only(mask: str, resource: Message) -> list[str]:
     try:
-        return read_mask(mask)
+        return read_mask(mask, resource)
     except InvalidJobError as error:
         raise ApiError(Status.INVALID_ARGUMENT, str(error)) from error
 

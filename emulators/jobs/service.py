@@ -1,7 +1,6 @@
 """The JobService itself: what each call does, whichever way it came."""
 
 import builtins
-import hashlib
 import logging
 import secrets
 from collections.abc import Mapping
@@ -10,15 +9,14 @@ from datetime import UTC, datetime
 
 from emulators.jobs.capacity import Capacity
 from emulators.jobs.errors import ApiError, Status
-from emulators.jobs.filters import FilterError, parse_filter
 from emulators.jobs.lifecycle import JobState
+from emulators.jobs.paging import page_of
 from emulators.jobs.replica import Machine
 from emulators.jobs.resource import InvalidJobError, Job, parse_job, project_number
 from emulators.jobs.runner import Run, Surroundings
 from emulators.jobs.service_log import Entry, JobLog, WriteLog, audit_entry
 from emulators.jobs.store import Store
 
-DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 1000
 _log = logging.getLogger(__name__)
 
 
@@ -87,6 +85,42 @@ class JobService:
             )  # fmt: skip
         except InvalidJobError as error:
             raise ApiError(Status.INVALID_ARGUMENT, str(error)) from error
+        self.refuse_what_never_fits(job)
+        job = self._accept(job)
+        await self.audit(
+            "CreateCustomJob", job.name, {"parent": parent.name, "customJob": brief(job)}, {"name": job.name}
+        )
+        return job
+
+    def begin_trial(self, job: Job) -> None:
+        """Start the job of a trial; one that is known already is left alone."""
+        if job.job_id not in self._jobs:
+            self._accept(job)
+
+    def find(self, job_id: str) -> Job | None:
+        """The job with that id."""
+        return self._jobs.get(job_id)
+
+    def stop_trial(self, job_id: str) -> None:
+        """Begin to end the job of a trial; nothing happens to one that has ended."""
+        if run := self._runs.get(job_id):
+            run.cancel()
+
+    def forget_trial(self, job_id: str) -> None:
+        """Forget the job of a trial that has ended."""
+        if job := self._jobs.pop(job_id, None):
+            self._store.delete(job)
+
+    def project_id_of(self, job: Job) -> str:
+        """The project as the log names it."""
+        return self._project_id if job.project == self._project_number else job.project
+
+    def refuse_what_never_fits(self, job: Job) -> None:
+        """Refuse a job that asks for more than the whole machine.
+
+        Raises:
+            ApiError: RESOURCE_EXHAUSTED.
+        """
         if len(job.replicas) > self._capacity.replicas:
             raise ApiError(
                 Status.RESOURCE_EXHAUSTED,
@@ -94,13 +128,12 @@ class JobService:
                 f"(this machine runs at most {self._capacity.replicas} replicas at once, the job asks for "
                 f"{len(job.replicas)}; the stack's capacity is a flag)",
             )
+
+    def _accept(self, job: Job) -> Job:
         if not self._capacity.has_room_for(len(job.replicas)):
             job = job.queued()
         self._save(job)
         self._run(job)
-        await self._audit(
-            "CreateCustomJob", job.name, {"parent": parent.name, "customJob": _brief(job)}, {"name": job.name}
-        )
         return job
 
     def get(self, parent: Parent, job_id: str) -> Job:
@@ -122,25 +155,8 @@ class JobService:
         Raises:
             ApiError: INVALID_ARGUMENT for a filter, size or token that cannot be.
         """
-        try:
-            matches = parse_filter(filter_)
-        except FilterError as error:
-            raise ApiError(Status.INVALID_ARGUMENT, str(error)) from error
-        if page_size < 0:
-            raise ApiError(Status.INVALID_ARGUMENT, f"page_size: not negative, found {page_size}.")
-        size = min(page_size or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
-        after = _job_before_page(page_token, filter_)
-        found: list[Job] = []
-        for job in reversed(self._jobs.values()):
-            if after is not None:
-                after = None if job.job_id == after else after
-            elif job.parent == parent.name and matches(job):
-                if len(found) == size:
-                    return found, f"{found[-1].job_id}-{_digest(filter_)}"
-                found.append(job)
-        if after is not None:
-            raise _unknown_token(page_token)
-        return found, ""
+        plain = [job for job in self._jobs.values() if job.trial is None and job.parent == parent.name]
+        return page_of(plain, filter_=filter_, page_size=page_size, page_token=page_token)
 
     async def cancel(self, parent: Parent, job_id: str) -> None:
         """Begin to end a job; best effort, as the service says.
@@ -155,7 +171,7 @@ class JobService:
                 f"The CustomJob {job.name} is in state {job.state.api_name} and cannot be cancelled.",
             )
         self._runs[job_id].cancel()
-        await self._audit("CancelCustomJob", job.name, {"name": job.name}, {})
+        await self.audit("CancelCustomJob", job.name, {"name": job.name}, {})
 
     async def delete(self, parent: Parent, job_id: str) -> dict[str, object]:
         """Forget a job that has ended; the finished operation.
@@ -173,9 +189,9 @@ class JobService:
             await run.wait()
         self._jobs.pop(job_id)
         self._store.delete(job)
-        operation = _delete_operation(job)
+        operation = delete_operation_of(job)
         self._store.put_operation(str(operation["name"]), job.parent, operation)
-        await self._audit("DeleteCustomJob", job.name, {"name": job.name}, {"name": operation["name"]})
+        await self.audit("DeleteCustomJob", job.name, {"name": job.name}, {"name": operation["name"]})
         return operation
 
     def operation(self, name: str) -> dict[str, object]:
@@ -207,14 +223,19 @@ class JobService:
         self._jobs[job.job_id] = job
 
     def _run(self, job: Job) -> None:
-        project = self._project_id if job.project == self._project_number else job.project
-        run = Run(
-            job, around=self._around, log=JobLog(self._write_log, project_id=project, job_id=job.job_id)
+        place = job.trial
+        log = JobLog(
+            self._write_log,
+            project_id=self.project_id_of(job),
+            job_id=place.tuning_job_id if place else job.job_id,
+            trial_id=place.trial_id if place else "",
         )
+        run = Run(job, around=self._around, log=log)
         self._runs[job.job_id] = run
         run.start(on_end=lambda: self._runs.pop(job.job_id, None))
 
-    async def _audit(self, method: str, name: str, request: Entry, response: Entry) -> None:
+    async def audit(self, method: str, name: str, request: Entry, response: Entry) -> None:
+        """Write the activity entry of a call. A log that refuses it does not fail the call."""
         entry = audit_entry(
             method, project_id=self._project_id, resource_name=name, request=request, response=response
         )
@@ -226,30 +247,13 @@ class JobService:
             _log.exception("the audit entry of %s %s is lost", method, name)
 
 
-def _brief(job: Job) -> Mapping[str, object]:
+def brief(job: Job) -> Mapping[str, object]:
+    """What an audit entry shows of a job."""
     return {"displayName": job.message.display_name, "labels": dict(job.message.labels)}
 
 
-def _digest(filter_: str) -> str:
-    return hashlib.sha256(filter_.encode()).hexdigest()[:12]
-
-
-def _job_before_page(token: str, filter_: str) -> str | None:
-    if not token:
-        return None
-    job_id, _, digest = token.partition("-")
-    if not job_id.isdigit() or digest != _digest(filter_):
-        raise _unknown_token(token)
-    return job_id
-
-
-def _unknown_token(token: str) -> ApiError:
-    return ApiError(
-        Status.INVALID_ARGUMENT, f"page_token {token!r} belongs to no page of this list and filter."
-    )
-
-
-def _delete_operation(job: Job) -> dict[str, object]:
+def delete_operation_of(job: Job) -> dict[str, object]:
+    """The finished operation that the deletion of a job answers with."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {
         "name": f"{job.parent}/operations/{10**18 + secrets.randbelow(8 * 10**18)}",

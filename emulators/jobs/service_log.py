@@ -47,7 +47,8 @@ class JobLog:
     Timestamps rise from entry to entry, so that sorting by time keeps the order.
     """
 
-    def __init__(self, write: WriteLog, *, project_id: str, job_id: str) -> None:
+    def __init__(self, write: WriteLog, *, project_id: str, job_id: str, trial_id: str = "") -> None:
+        self._trial = {"ml.googleapis.com/trial_id": trial_id} if trial_id else {}
         self._write = write
         self._project_id = project_id
         self._job_id = job_id
@@ -55,6 +56,7 @@ class JobLog:
         self._last = datetime.min.replace(tzinfo=UTC)
         self._count = 0
         self._prefix = f"{int(job_id):x}" if job_id.isdigit() else job_id
+        self._prefix += f"t{trial_id}" if trial_id else ""  # trials share the job_id of their tuning job
         self._writing = asyncio.Lock()
         self._timer: asyncio.Task[None] | None = None
 
@@ -108,6 +110,7 @@ class JobLog:
         labels = {"ml.googleapis.com/endpoint": ""}
         if task_name != "service":
             labels = {"ml.googleapis.com/job_id": self._job_id}
+        labels |= self._trial
         entry: Entry = {
             "insertId": f"{self._prefix}-{int(self._last.timestamp() * 1e6):x}-{self._count:x}",
             "logName": f"projects/{self._project_id}/logs/{quote(log_id, safe='')}",

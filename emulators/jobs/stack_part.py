@@ -22,6 +22,7 @@ from emulators.jobs.service import JobService
 from emulators.jobs.service_log import WriteLog
 from emulators.jobs.store import Store
 from emulators.process import ProcessGuard
+from emulators.tuning.service import TuningService
 
 MountChoice = Literal["auto", "private", "environment"]
 
@@ -42,6 +43,7 @@ class Jobs:
         capacity: int | None = None,
         grace_s: float = 30.0,
         guard: ProcessGuard | None = None,
+        seed: int | None = None,
     ) -> None:
         """Nothing is opened or started yet.
 
@@ -55,6 +57,7 @@ class Jobs:
             mounts: whether replicas get a root of their own; `auto` where this machine allows it.
             capacity: how many replicas may run at once; four for each processor when None.
             grace_s: from SIGTERM to SIGKILL for a replica.
+            seed: makes the suggestions of tuning jobs repeatable; by chance when None.
             guard: who watches over the replicas' processes; a guard of its own when None.
         """
         self._dir = dir.resolve()
@@ -66,6 +69,7 @@ class Jobs:
         self._capacity = capacity or default_capacity()
         self._grace_s = grace_s
         self._given_guard = guard
+        self._seed = seed
         self._running: _Running | None = None
 
     @property
@@ -106,14 +110,21 @@ class Jobs:
             capacity=Capacity(self._capacity),
             write_log=self._write_log,
         )
-        self._running = _Running(service=service, store=store, machine=machine, region=self._region)
+        tuning = TuningService(
+            jobs=service, store=store, directory=self._dir, write_log=self._write_log, seed=self._seed
+        )
+        self._running = _Running(
+            service=service, tuning=tuning, store=store, machine=machine, region=self._region
+        )
         service.resume()
+        tuning.resume()
 
     async def stop(self) -> None:
         """End every replica and keep unfinished jobs for the next start. Safe to call twice."""
         running, self._running = self._running, None
         if running is None:
             return
+        await running.tuning.stop()
         await running.service.stop()
         if self._given_guard is None:
             await running.machine.guard.stop(grace_s=self._grace_s)
@@ -131,9 +142,11 @@ class Jobs:
 
 
 class _Running:
-    def __init__(self, *, service: JobService, store: Store, machine: Machine, region: str) -> None:
-        self.service, self.store, self.machine = service, store, machine
-        self.app = application(service, region=region)
+    def __init__(
+        self, *, service: JobService, tuning: TuningService, store: Store, machine: Machine, region: str
+    ) -> None:
+        self.service, self.tuning, self.store, self.machine = service, tuning, store, machine
+        self.app = application(service, tuning, region=region)
 
 
 @contextlib.contextmanager

@@ -2,11 +2,12 @@
 
 import json
 import sqlite3
+from dataclasses import asdict
 from pathlib import Path
 
 from google.cloud.aiplatform_v1.types import CustomJob
 
-from emulators.jobs.resource import Job
+from emulators.jobs.resource import Job, TrialPlace
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -14,6 +15,7 @@ CREATE TABLE IF NOT EXISTS jobs (
     message BLOB NOT NULL, attempts INTEGER NOT NULL, announced INTEGER NOT NULL, sequence INTEGER NOT NULL UNIQUE
 );
 CREATE INDEX IF NOT EXISTS jobs_by_parent ON jobs (project, location, sequence);
+CREATE TABLE IF NOT EXISTS trials (job_id TEXT PRIMARY KEY, place TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS operations (name TEXT PRIMARY KEY, parent TEXT NOT NULL, body TEXT NOT NULL);
 """
 
@@ -34,6 +36,10 @@ class Store:
 
     def put(self, job: Job) -> None:
         """Keep `job` as it now is; a new one becomes the latest."""
+        if job.trial is not None:  # first: a job whose place is lost would run as no trial
+            self._database.execute(
+                "INSERT OR IGNORE INTO trials VALUES (?, ?)", (job.job_id, json.dumps(asdict(job.trial)))
+            )
         self._database.execute(
             "INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, (SELECT COALESCE(MAX(sequence), 0) + 1 FROM jobs)) "
             "ON CONFLICT (job_id) DO UPDATE SET message = excluded.message, attempts = excluded.attempts, "
@@ -51,7 +57,8 @@ class Store:
     def jobs(self) -> list[Job]:
         """Every job, oldest first."""
         rows = self._database.execute(
-            "SELECT job_id, project, location, message, attempts, announced FROM jobs ORDER BY sequence"
+            "SELECT job_id, project, location, message, attempts, announced, place "
+            "FROM jobs LEFT JOIN trials USING (job_id) ORDER BY sequence"
         )
         return [
             Job(
@@ -61,13 +68,15 @@ class Store:
                 message=CustomJob.pb(CustomJob.deserialize(message)),
                 attempts=attempts,
                 announced=bool(announced),
+                trial=TrialPlace(**json.loads(place)) if place else None,
             )
-            for job_id, project, location, message, attempts, announced in rows
+            for job_id, project, location, message, attempts, announced, place in rows
         ]
 
     def delete(self, job: Job) -> None:
         """Forget a job. Its operations stay."""
         self._database.execute("DELETE FROM jobs WHERE job_id = ?", (job.job_id,))
+        self._database.execute("DELETE FROM trials WHERE job_id = ?", (job.job_id,))
 
     def put_operation(self, name: str, parent: str, body: dict[str, object]) -> None:
         """Keep a long-running operation; `parent` is `projects/NUMBER/locations/REGION`."""

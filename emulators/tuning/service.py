@@ -1,0 +1,170 @@
+"""What each call on tuning jobs does, and where they are kept."""
+
+import builtins
+import secrets
+import shutil
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+
+from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
+
+from emulators.jobs.errors import ApiError, Status
+from emulators.jobs.paging import page_of
+from emulators.jobs.resource import InvalidJobError
+from emulators.jobs.service import JobService, Parent, brief, delete_operation_of
+from emulators.jobs.service_log import JobLog, WriteLog
+from emulators.jobs.store import Store
+from emulators.tuning.ledger import TuningJob, parse_tuning_job
+from emulators.tuning.run import TuningRun
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS tuning_jobs (
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT, job_id TEXT NOT NULL UNIQUE, project TEXT NOT NULL,
+    location TEXT NOT NULL, message BLOB NOT NULL, announced INTEGER NOT NULL
+);
+"""
+
+
+class TuningService:
+    """Tuning jobs: created, read, listed, cancelled, deleted. All calls are made from one event loop."""
+
+    def __init__(
+        self, *, jobs: JobService, store: Store, directory: Path, write_log: WriteLog, seed: int | None
+    ) -> None:
+        """`directory` holds `tuning.sqlite` and the trials' metric files; `seed` makes searches repeatable."""
+        self._jobs, self._store, self._write_log, self._seed = jobs, store, write_log, seed
+        self._metrics = directory / "metrics"
+        self._database = sqlite3.connect(
+            directory / "tuning.sqlite", isolation_level=None, check_same_thread=False
+        )
+        self._database.execute("PRAGMA journal_mode=WAL")
+        self._database.executescript(_SCHEMA)
+        self._known: dict[str, TuningJob] = {job.job_id: job for job in self._kept()}
+        self._runs: dict[str, TuningRun] = {}
+
+    def resume(self) -> None:
+        """Take up what the last stack left unfinished or unannounced. After the JobService's own `resume`."""
+        for job in list(self._known.values()):
+            if not job.announced:
+                self._run(job)
+
+    async def stop(self) -> None:
+        """Leave unfinished jobs as they stand. Before the JobService's own `stop`."""
+        for run in list(self._runs.values()):
+            await run.abandon()
+        self._database.close()
+
+    async def create(self, parent: Parent, body: object) -> TuningJob:
+        """Accept a tuning job and start its first trials.
+
+        Raises:
+            ApiError: INVALID_ARGUMENT with every fault; RESOURCE_EXHAUSTED when no trial could ever run here.
+        """
+        job_id = str(10**18 + secrets.randbelow(8 * 10**18))
+        try:
+            job = parse_tuning_job(
+                body, project=parent.project, location=parent.location, job_id=job_id, at=datetime.now(UTC)
+            )
+        except InvalidJobError as error:
+            raise ApiError(Status.INVALID_ARGUMENT, str(error)) from error
+        self._jobs.refuse_what_never_fits(job)
+        self._save(job)
+        self._run(job)
+        request: dict[str, object] = {"parent": parent.name, "hyperparameterTuningJob": brief(job)}
+        await self._jobs.audit("CreateHyperparameterTuningJob", job.name, request, {"name": job.name})
+        return job
+
+    def get(self, parent: Parent, job_id: str) -> TuningJob:
+        """The job as it stands, trials included.
+
+        Raises:
+            ApiError: NOT_FOUND.
+        """
+        job = self._known.get(job_id)
+        if job is None or job.parent != parent.name:
+            name = f"{parent.name}/{TuningJob.collection}/{job_id}"
+            raise ApiError(Status.NOT_FOUND, f"The HyperparameterTuningJob {name} does not exist.")
+        return job
+
+    def list(
+        self, parent: Parent, *, filter_: str, page_size: int, page_token: str
+    ) -> tuple[list[TuningJob], str]:
+        """One page of jobs, newest first, and the token of the next page.
+
+        Raises:
+            ApiError: INVALID_ARGUMENT.
+        """
+        here = [job for job in self._known.values() if job.parent == parent.name]
+        return page_of(here, filter_=filter_, page_size=page_size, page_token=page_token)
+
+    async def cancel(self, parent: Parent, job_id: str) -> None:
+        """Begin to end a job and every replica of its trials.
+
+        Raises:
+            ApiError: NOT_FOUND; FAILED_PRECONDITION when it has ended already.
+        """
+        job = self.get(parent, job_id)
+        if job.state.is_terminal:
+            what = f"The HyperparameterTuningJob {job.name} is in state {job.state.api_name} and cannot be cancelled."
+            raise ApiError(Status.FAILED_PRECONDITION, what)
+        self._runs[job_id].cancel()
+        await self._jobs.audit("CancelHyperparameterTuningJob", job.name, {"name": job.name}, {})
+
+    async def delete(self, parent: Parent, job_id: str) -> dict[str, object]:
+        """Forget a job that has ended, with its trials' jobs; the finished operation.
+
+        Raises:
+            ApiError: NOT_FOUND; FAILED_PRECONDITION while it has not ended.
+        """
+        job = self.get(parent, job_id)
+        if not job.state.is_terminal:
+            what = f"The HyperparameterTuningJob {job.name} is in state {job.state.api_name}; only a job that has ended can be deleted."
+            raise ApiError(Status.FAILED_PRECONDITION, what)
+        if run := self._runs.get(job_id):  # its last line is still being written
+            await run.wait()
+        self._known.pop(job_id, None)
+        self._database.execute("DELETE FROM tuning_jobs WHERE job_id = ?", (job_id,))
+        for trial in job.message.trials:
+            self._jobs.forget_trial(trial.custom_job.rpartition("/")[2])
+        shutil.rmtree(self._metrics / job_id, ignore_errors=True)
+        operation = delete_operation_of(job)
+        self._store.put_operation(str(operation["name"]), job.parent, operation)
+        response: dict[str, object] = {"name": operation["name"]}
+        await self._jobs.audit("DeleteHyperparameterTuningJob", job.name, {"name": job.name}, response)
+        return operation
+
+    def _run(self, job: TuningJob) -> None:
+        run = TuningRun(
+            job,
+            jobs=self._jobs,
+            save=self._save,
+            log=JobLog(self._write_log, project_id=self._jobs.project_id_of(job), job_id=job.job_id),
+            metrics=self._metrics,
+            seed=self._seed,
+        )
+        self._runs[job.job_id] = run
+        run.start(on_end=lambda: self._runs.pop(job.job_id, None))
+
+    def _save(self, job: TuningJob) -> None:
+        self._database.execute(
+            "INSERT INTO tuning_jobs (job_id, project, location, message, announced) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (job_id) DO UPDATE SET message = excluded.message, announced = excluded.announced",
+            (job.job_id, job.project, job.location, job.message.SerializeToString(), job.announced),
+        )
+        self._known[job.job_id] = job
+
+    def _kept(self) -> builtins.list[TuningJob]:
+        rows = self._database.execute(
+            "SELECT job_id, project, location, message, announced FROM tuning_jobs ORDER BY sequence"
+        )
+        return [
+            TuningJob(
+                job_id=job_id,
+                project=project,
+                location=location,
+                announced=bool(announced),
+                message=HyperparameterTuningJob.pb(HyperparameterTuningJob.deserialize(message)),
+            )
+            for job_id, project, location, message, announced in rows
+        ]

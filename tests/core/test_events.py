@@ -120,6 +120,8 @@ def hint(document: object) -> Any:
         ({"textPayload": "The replica workerpool0-0 exited with a non-zero status of 1."}, False),
         ({"textPayload": "Job cancelled."}, False),
         ({"textPayload": 7}, False),
+        ({"labels": {"ml.googleapis.com/trial_id": "1"}}, False),
+        ({"labels": {"team": "agronomy"}}, True),
         ({"resource": {"type": "ml_job", "labels": {"job_id": "123", "task_name": "workerpool0-0"}}}, False),
     ],
 )

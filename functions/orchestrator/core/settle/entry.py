@@ -14,12 +14,14 @@ from orchestrator.core.errors import EventMalformed
 
 # Source: service lines as training jobs of 2026 logged them; the wording of a cancelled job's is not known.
 END_LINES = ("Job completed successfully.", "Job failed.")
+TRIAL_LABEL = "ml.googleapis.com/trial_id"
+"""On entries about one trial of a tuning. Seen in published logs; Google documents no labels of these entries."""
 _JOB_ID = re.compile(r"[0-9]{1,32}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobHint:
-    """Look at this job. `tells_end`: the entry says that it has ended."""
+    """Look at this job. `tells_end`: the entry says that it has ended, and not just one of its trials."""
 
     job_id: str
     tells_end: bool
@@ -52,6 +54,8 @@ def hint_in(message: PubsubMessage) -> JobHint | None:
     text = entry.get("textPayload") or _mapping(entry.get("jsonPayload")).get("message")
     tells_end = (
         labels.get("task_name") == "service"
+        # A study goes on after a trial: asking again until it ends would be redelivery for hours.
+        and TRIAL_LABEL not in _mapping(entry.get("labels"))
         and isinstance(text, str)
         and any(line in text for line in END_LINES)
     )

@@ -16,7 +16,7 @@ import psutil
 from google.api_core.exceptions import NotFound
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
-from google.cloud.aiplatform_v1 import CustomJob, JobServiceClient
+from google.cloud.aiplatform_v1 import CustomJob, HyperparameterTuningJob, JobServiceClient
 from google.cloud.logging import Client as LoggingClient
 
 from console.local_stack import read_stack_env
@@ -113,9 +113,17 @@ class Project:
         request = {"parent": parent, "filter": f"labels.trainmaster_run_id={run_id}"}
         return list(self.vertex.list_custom_jobs(request=request))
 
+    def tuning_jobs(self, run_id: str) -> list[HyperparameterTuningJob]:
+        parent = f"projects/{self.id}/locations/{self.region}"
+        request = {"parent": parent, "filter": f"labels.trainmaster_run_id={run_id}"}
+        found = self.vertex.list_hyperparameter_tuning_jobs(request=request)
+        # A list leaves the trials out.
+        return [self.vertex.get_hyperparameter_tuning_job(name=each.name) for each in found]
+
     def all_jobs(self) -> list[str]:
         parent = f"projects/{self.id}/locations/{self.region}"
-        return [job.name for job in self.vertex.list_custom_jobs(parent=parent)]
+        found = [*self.vertex.list_custom_jobs(parent=parent)]
+        return [job.name for job in [*found, *self.vertex.list_hyperparameter_tuning_jobs(parent=parent)]]
 
     def status(self, name: str) -> dict[str, Any] | None:
         """The status object of a dropped name."""

@@ -51,6 +51,23 @@ def foreign_image(project: str) -> bytes:
     return json.dumps(own(project, image="docker.io/somebody/miner:latest")).encode()
 
 
+def impossible_study(project: str) -> bytes:
+    tuning = {
+        "metrics": [{"id": "accuracy", "goal": "biggest"}],
+        "parameters": {
+            "learning_rate": {"type": "double", "min": 0.1, "max": 0.0, "scale": "log"},
+            "momentum": {"type": "double", "min": 0.0, "max": 0.9, "scale": "log"},
+            "num_units": {"type": "discrete", "values": [64, 64]},
+            "weights": {"type": "categorical", "values": []},
+            "num_unit": {"type": "integer", "min": 1, "max": 8},
+        },
+        "max_trials": 4,
+        "parallel_trials": 5,
+    }
+    image = f"us-central1-docker.pkg.dev/{project}/trainmaster/trainer:latest"
+    return json.dumps(own(project, image=image, tuning=tuning)).encode()
+
+
 CASES = {
     broken_yaml: ["$"],
     unknown_keys: ["$.clutser", "$.scheduling.timeuot_s"],
@@ -58,6 +75,15 @@ CASES = {
     alias_bomb: ["$"],
     fifty_megabytes: ["$"],
     binary_junk: ["$"],
+    impossible_study: [
+        "$.tuning.metrics[0].goal",
+        "$.tuning.parallel_trials",
+        "$.tuning.parameters.learning_rate.min",
+        "$.tuning.parameters.momentum.scale",
+        "$.tuning.parameters.num_unit",
+        "$.tuning.parameters.num_units.values[1]",
+        "$.tuning.parameters.weights.values",
+    ],
     foreign_machine: ["$.cluster.chief.machine"],
     foreign_image: ["$.image"],
 }

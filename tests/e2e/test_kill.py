@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.slow
 
 TIMEOUT_S = 10  # the lease outlives it by a minute
 LEASE_S = TIMEOUT_S + 60
+JOBS = ("/customJobs", "/hyperparameterTuningJobs")
 
 
 class KillingProxy:
@@ -54,7 +56,7 @@ class KillingProxy:
         answer = connection.getresponse()
         content = answer.read()
         connection.close()
-        created = caller.command == "POST" and caller.path.partition("?")[0].endswith("/customJobs")
+        created = caller.command == "POST" and caller.path.partition("?")[0].endswith(JOBS)
         if created and answer.status == 200 and self.kill.is_set():
             self.kill.clear()
             for victim in self.victims():
@@ -113,40 +115,57 @@ def fragile(proxy: KillingProxy, tmp_path_factory: pytest.TempPathFactory) -> It
         yield running
 
 
-def upload_and_kill(project: Project, proxy: KillingProxy, name: str, *args: str) -> str:
+def jobs(project: Project, run_id: str) -> list[str]:
+    """The names of the run's jobs, of either kind."""
+    return [job.name for job in [*project.jobs(run_id), *project.tuning_jobs(run_id)]]
+
+
+def upload_and_kill(project: Project, proxy: KillingProxy, name: str, content: str) -> str:
     """The run_id of a request whose function died after the job was created and before that was recorded."""
     before = len(proxy.killed)
     proxy.kill.set()
-    project.upload(name, request(project.id, *args))
+    project.upload(name, content)
     project.eventually(lambda: len(proxy.killed) > before, "the function was killed")
     (record,) = [r for r in project.records().values() if r["source"]["object_name"] == name]
-    assert len(project.jobs(record["run_id"])) == 1
+    assert len(jobs(project, record["run_id"])) == 1
     assert record["state"] == "reserved"
     assert "job" not in record
     return str(record["run_id"])
 
 
+def is_adopted(project: Project, run_id: str) -> bool:
+    return project.record(run_id)["state"] in ("submitted", "running")
+
+
 def test_the_redelivered_event_adopts_the_job_when_the_lease_is_over(
     fragile: Project, proxy: KillingProxy
 ) -> None:
-    run_id = upload_and_kill(fragile, proxy, "requests/adopted.yaml", f"--wait-for=gs://{fragile.models}/go")
-    fragile.eventually(
-        lambda: fragile.record(run_id)["state"] in ("submitted", "running"),
-        "the job was adopted",
-        deadline_s=LEASE_S + 30,
-    )
-    (job,) = fragile.jobs(run_id)
-    assert fragile.record(run_id)["job"]["name"] == job.name
+    wait = f"--wait-for=gs://{fragile.models}/go"
+    tuning = {
+        "metrics": [{"id": "loss", "goal": "minimize"}],
+        "parameters": {"rate": {"type": "double", "min": 0.1, "max": 0.5}},
+        "max_trials": 1,
+    }
+    drops = {
+        "requests/adopted.yaml": request(fragile.id, wait),
+        "requests/study.yaml": request(fragile.id, wait, tuning=tuning),
+    }
+    runs = {name: upload_and_kill(fragile, proxy, name, content) for name, content in drops.items()}
+    for run_id in runs.values():
+        adopted = partial(is_adopted, fragile, run_id)
+        fragile.eventually(adopted, "the job was adopted", deadline_s=LEASE_S + 30)
+        assert [fragile.record(run_id)["job"]["name"]] == jobs(fragile, run_id)
     fragile.storage.bucket(fragile.models).blob("go").upload_from_string("go")
-    status = fragile.settled_status("requests/adopted.yaml")
-    assert (status["run_id"], status["state"]) == (run_id, "succeeded")
-    assert len(fragile.jobs(run_id)) == 1
+    for name, run_id in runs.items():
+        status = fragile.settled_status(name)
+        assert (status["run_id"], status["state"]) == (run_id, "succeeded")
+        assert len(jobs(fragile, run_id)) == 1
 
 
 def test_a_job_that_ends_before_it_is_recorded_is_recorded_by_its_end(
     fragile: Project, proxy: KillingProxy
 ) -> None:
-    run_id = upload_and_kill(fragile, proxy, "requests/ended.yaml")
+    run_id = upload_and_kill(fragile, proxy, "requests/ended.yaml", request(fragile.id))
     status = fragile.settled_status("requests/ended.yaml")
     assert (status["run_id"], status["state"]) == (run_id, "succeeded")
     record = fragile.record(run_id)

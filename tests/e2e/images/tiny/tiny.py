@@ -1,8 +1,9 @@
 """Fits y = slope * x + intercept by gradient descent, reports as the project's trainer does, exports the line.
 
-python tiny.py [--epochs 20] [--fail TEXT] [--wait-for gs://BUCKET/NAME]
+python tiny.py [--epochs 20] [--rate 0.5] [--tag loss] [--fail TEXT] [--wait-for gs://BUCKET/NAME]
 
-Reads AIP_MODEL_DIR, TF_CONFIG and TRAINMASTER_GCS_ROOT; needs nothing but Python.
+Reads AIP_MODEL_DIR, TF_CONFIG and TRAINMASTER_GCS_ROOT; needs nothing but Python. In a trial the chief
+reports its loss under the tag, in the file format of cloudml-hypertune.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 SLOPE, INTERCEPT, NOISE = 3.0, -1.0, 0.01
-EXAMPLES, RATE = 200, 0.5
+EXAMPLES = 200
 
 
 def main() -> None:
@@ -27,7 +28,7 @@ def main() -> None:
     say("INFO", "training begins", event="train_started", replica=replica, epochs=arguments.epochs)
     if arguments.wait_for:
         wait_for(path_of(arguments.wait_for))
-    slope, intercept, loss = fit(points(), epochs=arguments.epochs, replica=replica)
+    slope, intercept, loss = fit(points(), arguments, replica=replica)
     if arguments.fail:
         sys.exit(arguments.fail)
     if replica == "chief-0":
@@ -40,6 +41,8 @@ def main() -> None:
 def parsed_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--rate", type=float, default=0.5)
+    parser.add_argument("--tag", default="loss")
     parser.add_argument("--fail", default="")
     parser.add_argument("--wait-for", default="")
     return parser.parse_args()
@@ -56,18 +59,33 @@ def points() -> list[tuple[float, float]]:
     return [(x, SLOPE * x + INTERCEPT + noise.gauss(0, NOISE)) for x in xs]
 
 
-def fit(data: list[tuple[float, float]], *, epochs: int, replica: str) -> tuple[float, float, float]:
+def fit(
+    data: list[tuple[float, float]], arguments: argparse.Namespace, *, replica: str
+) -> tuple[float, float, float]:
     slope = intercept = loss = 0.0
+    epochs, rate = arguments.epochs, arguments.rate
     for epoch in range(1, epochs + 1):
         errors = [(slope * x + intercept - y, x) for x, y in data]
         loss = sum(error * error for error, _ in errors) / len(data)
-        slope -= RATE * 2 * sum(error * x for error, x in errors) / len(data)
-        intercept -= RATE * 2 * sum(error for error, _ in errors) / len(data)
+        slope -= rate * 2 * sum(error * x for error, x in errors) / len(data)
+        intercept -= rate * 2 * sum(error for error, _ in errors) / len(data)
         say(
             "INFO", f"epoch {epoch}", event="epoch_finished", replica=replica, epoch=epoch, epochs=epochs,
             metrics={"loss": loss},
         )  # fmt: skip
+        if replica == "chief-0":
+            report(arguments.tag, loss, step=epoch)
     return slope, intercept, loss
+
+
+def report(tag: str, value: float, *, step: int) -> None:
+    path = os.environ.get("CLOUD_ML_HP_METRIC_FILE")
+    if path is None:
+        return
+    trial = os.environ["CLOUD_ML_TRIAL_ID"]
+    line = {tag: str(value), "global_step": str(step), "timestamp": time.time(), "trial": trial}
+    with Path(path).open("a") as file:
+        file.write(json.dumps(line) + "\n")
 
 
 def export(model: dict[str, float], metrics: dict[str, float], epochs: int, seconds: float) -> None:

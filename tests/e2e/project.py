@@ -122,8 +122,8 @@ class Project:
 
     def all_jobs(self) -> list[str]:
         parent = f"projects/{self.id}/locations/{self.region}"
-        found = [*self.vertex.list_custom_jobs(parent=parent)]
-        return [job.name for job in [*found, *self.vertex.list_hyperparameter_tuning_jobs(parent=parent)]]
+        plain = [job.name for job in self.vertex.list_custom_jobs(parent=parent)]
+        return plain + [job.name for job in self.vertex.list_hyperparameter_tuning_jobs(parent=parent)]
 
     def status(self, name: str) -> dict[str, Any] | None:
         """The status object of a dropped name."""

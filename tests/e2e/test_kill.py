@@ -117,7 +117,8 @@ def fragile(proxy: KillingProxy, tmp_path_factory: pytest.TempPathFactory) -> It
 
 def jobs(project: Project, run_id: str) -> list[str]:
     """The names of the run's jobs, of either kind."""
-    return [job.name for job in [*project.jobs(run_id), *project.tuning_jobs(run_id)]]
+    plain = [job.name for job in project.jobs(run_id)]
+    return plain + [job.name for job in project.tuning_jobs(run_id)]
 
 
 def upload_and_kill(project: Project, proxy: KillingProxy, name: str, content: str) -> str:

@@ -17,8 +17,14 @@ from orchestrator import log
 from orchestrator.core.envelope import Envelope, pubsub_message, time_or
 from orchestrator.core.errors import TrainmasterError
 from orchestrator.core.launch.event import Ignored, message_in, upload_in
+from orchestrator.core.retrain.arrival import arrived_in
+from orchestrator.core.retrain.signal import Signal, alert_in, image_pushed_in, notice_in
 from orchestrator.core.settle.entry import hint_in
 from orchestrator.flow.launch import launch
+from orchestrator.flow.orders import take_order
+from orchestrator.flow.retrain.accept import accept, rule_drop_in
+from orchestrator.flow.retrain.signal import take_notice, take_signal
+from orchestrator.flow.retrain.tick import tick
 from orchestrator.flow.services import Happened
 from orchestrator.flow.settle import settle_hint
 from orchestrator.flow.sweep import sweep
@@ -51,19 +57,72 @@ def on_job_log(event: CloudEvent) -> None:
 
 @functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
 def on_tick(event: CloudEvent) -> None:
-    """The schedule asks for a sweep."""
-    _handle("on_tick", event, lambda _: sweep(_wiring().services()))
+    """The schedule asks what no event told, and what rules are due."""
+    _handle("on_tick", event, _ticked)
+
+
+@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
+def on_data_arrived(event: CloudEvent) -> None:
+    """An object was finalized in a bucket that rules watch."""
+    _handle("on_data_arrived", event, _data_arrived)
+
+
+@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
+def on_image_pushed(event: CloudEvent) -> None:
+    """Artifact Registry tells of an image."""
+    _handle("on_image_pushed", event, lambda envelope: _signalled(image_pushed_in(pubsub_message(envelope))))
+
+
+@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
+def on_alert(event: CloudEvent) -> None:
+    """Cloud Monitoring or Model Monitoring raised an alert."""
+    _handle("on_alert", event, lambda envelope: _signalled(alert_in(pubsub_message(envelope))))
+
+
+@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
+def on_notice(event: CloudEvent) -> None:
+    """One of our own notices: other models' rules may wait for it, and queued firings for the end of a run."""
+    _handle("on_notice", event, _noticed)
 
 
 def _uploaded(envelope: Envelope) -> Iterable[Happened]:
-    arrival = upload_in(envelope, _wiring().settings.inbox_bucket)
+    inbox = _wiring().settings.inbox_bucket
+    drop = rule_drop_in(envelope, inbox)
+    if drop is not None:
+        return [accept(_wiring().services(), drop)]
+    arrival = upload_in(envelope, inbox)
     if isinstance(arrival, Ignored):
         return [Happened(message=f"ignored: {arrival.reason}")]
-    return [launch(_wiring().services(), arrival)]
+    return [launch(_wiring().services(), arrival, take_order)]
 
 
 def _published(envelope: Envelope) -> Iterable[Happened]:
-    return [launch(_wiring().services(), message_in(envelope))]
+    return [launch(_wiring().services(), message_in(envelope), take_order)]
+
+
+def _ticked(_: Envelope) -> Iterable[Happened]:
+    services = _wiring().services()
+    yield from sweep(services)  # first: a run that ended makes room for its rule's next
+    yield from tick(services)
+
+
+def _data_arrived(envelope: Envelope) -> Iterable[Happened]:
+    kept = _wiring().arrival_log.append(arrived_in(envelope))
+    # One line for each batch: a line for each event would cost more than the event.
+    return [Happened(message=f"arrivals kept: {kept}", severity="DEBUG")] if kept else []
+
+
+def _signalled(heard: Signal | Ignored) -> Iterable[Happened]:
+    if isinstance(heard, Ignored):
+        return [Happened(message=f"ignored: {heard.reason}")]
+    return take_signal(_wiring().services(), heard)
+
+
+def _noticed(envelope: Envelope) -> Iterable[Happened]:
+    heard = notice_in(pubsub_message(envelope))
+    if isinstance(heard, Ignored):
+        return [Happened(message=f"ignored: {heard.reason}", severity="DEBUG")]
+    return take_notice(_wiring().services(), heard)
 
 
 def _logged(envelope: Envelope) -> Iterable[Happened]:

@@ -10,6 +10,10 @@ from typing import Protocol
 
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import JobKind
+from orchestrator.core.retrain.arrival import ArrivedObject, Batch
+from orchestrator.core.retrain.book import Book
+from orchestrator.core.retrain.state import RuleState
+from orchestrator.core.retrain.status import RuleStatus
 from orchestrator.core.run import Job, RunRecord, RunState
 from orchestrator.core.settle.outcome import ModelDirectory
 
@@ -42,6 +46,31 @@ class DropStatus:
     record_uri: str
     report_uri: str | None = None
     model_uri: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldBook:
+    """The rule book as it was read, and the version that a replacement must name."""
+
+    book: Book
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldState:
+    """A rule's state as it was read, and the version that a replacement must name. Before the first: None, 0."""
+
+    state: RuleState | None
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DroppedRule:
+    """A rule's file as it lies in the inbox."""
+
+    name: str
+    generation: int
+    size_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +150,101 @@ class Inbox(Protocol):
         """
         ...
 
+    def latest(self, bucket: str, name: str) -> tuple[bytes, int]:
+        """The content as it is now, and its generation.
+
+        Raises:
+            ObjectGone: there is none.
+        """
+        ...
+
+    def rules(self) -> Sequence[DroppedRule]:
+        """Every file that the inbox takes for a rule."""
+        ...
+
+
+class RuleBook(Protocol):
+    """Every accepted rule, in one object."""
+
+    def read(self) -> HeldBook:
+        """The book; empty before the first rule.
+
+        Raises:
+            DocumentDamaged: the object holds something else.
+        """
+        ...
+
+    def replace(self, held: HeldBook, book: Book) -> HeldBook:
+        """The changed book, if it is still at `held.version`.
+
+        Raises:
+            GenerationMoved: another attempt changed it first.
+        """
+        ...
+
+
+class RuleStates(Protocol):
+    """What each rule remembers."""
+
+    def read(self, rule_id: str) -> HeldState:
+        """The state of a rule.
+
+        Raises:
+            DocumentDamaged: the object holds something else.
+        """
+        ...
+
+    def replace(self, held: HeldState, state: RuleState) -> HeldState:
+        """The changed state, if it is still at `held.version`.
+
+        A write whose answer was lost counts as moved: what was decided is on record, and whoever looks next
+        finds it.
+
+        Raises:
+            GenerationMoved: another attempt changed it first.
+        """
+        ...
+
+
+class RuleStatuses(Protocol):
+    """What users are told of their rules."""
+
+    def find(self, dropped_name: str) -> RuleStatus | None:
+        """What is told of the drop of this name; None where nothing is, or nothing that can be read."""
+        ...
+
+    def tell(self, status: RuleStatus) -> None:
+        """Write it, unless something of a newer generation, or later, is written there. Safe to repeat."""
+        ...
+
+
+class ArrivalLog(Protocol):
+    """Where arrivals are kept until a tick counts them."""
+
+    def append(self, arrival: ArrivedObject) -> int:
+        """Return once the arrival is durable: how many were made so together, by whoever did it, else 0.
+
+        Raises:
+            ServiceFailed: it may or may not be durable. Appending it again is safe: it is counted once.
+        """
+        ...
+
+
+class Arrivals(Protocol):
+    """The batches that the log has written, from all its processes."""
+
+    def names(self, most: int) -> Sequence[str]:
+        """At most so many batches, oldest first. Every batch that was answered before is among all of them."""
+        ...
+
+    def read(self, names: Sequence[str]) -> Sequence[Batch]:
+        """These batches; one that is gone is left out, and one that cannot be read holds no arrivals."""
+        ...
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Remove the batches. Safe to repeat."""
+        ...
+
 
 class Models(Protocol):
     """What trainers left behind."""
@@ -153,6 +277,10 @@ class TrainingJobs(Protocol):
         Raises:
             JobNotFound: there is none of that name.
         """
+        ...
+
+    def cancel(self, name: str) -> None:
+        """Ask for the job's end; its state tells when. A job that has ended, or is none, stays as it is."""
         ...
 
     def with_id(self, job_id: str) -> Job:

@@ -6,18 +6,23 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+from orchestrator.adapters.arrival_log import ArrivalLog
 from orchestrator.adapters.clock import SystemClock
 from orchestrator.adapters.gcs import GcsObjects
 from orchestrator.adapters.importing import IMPORTING
 from orchestrator.adapters.pubsub import PubsubNotices
 from orchestrator.adapters.stored import StoredInbox, StoredLedger, StoredModels
+from orchestrator.adapters.stored_arrivals import StoredArrivals
+from orchestrator.adapters.stored_rules import StoredBook, StoredRuleStates, StoredRuleStatuses
 from orchestrator.adapters.vertex import VertexJobs
 from orchestrator.core.documents import document_in
 from orchestrator.core.errors import PolicyInvalid
 from orchestrator.core.launch.request import DIALECTS, Standards
 from orchestrator.core.launch.submission import Target
 from orchestrator.core.names import location_name
+from orchestrator.core.orders import ORDER_SCHEMA
 from orchestrator.core.policy import Policy, policy_from
+from orchestrator.core.retrain.reading import RULE_SCHEMA, Buckets
 from orchestrator.core.validation import schema_faults
 from orchestrator.flow.services import Services
 from orchestrator.settings import Settings
@@ -32,6 +37,7 @@ class Wiring:
         self._jobs = VertexJobs(
             project=settings.project, region=settings.region, endpoint=settings.vertex_endpoint
         )
+        self.arrival_log = ArrivalLog(self._objects, settings.ledger_bucket, SystemClock())
         self._notices = PubsubNotices(
             project=settings.project,
             topic=settings.notices_topic,
@@ -43,7 +49,7 @@ class Wiring:
         settings = self.settings
         return Services(
             ledger=StoredLedger(self._objects, settings.ledger_bucket),
-            inbox=StoredInbox(self._objects),
+            inbox=StoredInbox(self._objects, settings.inbox_bucket),
             models=StoredModels(self._objects),
             jobs=self._jobs,
             notices=self._notices,
@@ -55,6 +61,14 @@ class Wiring:
             standards=lambda: self._standards,
             export_schema=lambda: self._schema("model_export.v1"),
             attempt=secrets.token_hex(8),
+            buckets=Buckets(
+                inbox=settings.inbox_bucket, ledger=settings.ledger_bucket, models=settings.models_bucket
+            ),
+            rule_book=StoredBook(self._objects, settings.ledger_bucket),
+            rule_states=StoredRuleStates(self._objects, settings.ledger_bucket),
+            rule_statuses=StoredRuleStatuses(self._objects, settings.ledger_bucket),
+            arrivals=StoredArrivals(self._objects, settings.ledger_bucket),
+            champion=lambda _: None,
         )
 
     @cached_property
@@ -68,7 +82,8 @@ class Wiring:
             return self._read_standards()
 
     def _read_standards(self) -> Standards:
-        schemas = {dialect.schema_id: self._schema(dialect.schema_id) for dialect in DIALECTS}
+        ids = {RULE_SCHEMA, ORDER_SCHEMA, *(dialect.schema_id for dialect in DIALECTS)}
+        schemas = {schema_id: self._schema(schema_id) for schema_id in ids}
         return Standards(schemas=schemas, policy=self._policy(), region=self.settings.region)
 
     def _policy(self) -> Policy:

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 from orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryNotices, MemoryObjects
 from orchestrator.adapters.objects import Listed, Objects, Stored
 from orchestrator.adapters.stored import StoredInbox, StoredLedger, StoredModels
+from orchestrator.adapters.stored_arrivals import StoredArrivals
+from orchestrator.adapters.stored_rules import StoredBook, StoredRuleStates, StoredRuleStatuses
 from orchestrator.core.documents import document_in
 from orchestrator.core.envelope import Envelope
 from orchestrator.core.launch.event import Arrival, message_in, upload_in
@@ -18,6 +20,7 @@ from orchestrator.core.launch.request import Standards
 from orchestrator.core.launch.submission import Submission, Target
 from orchestrator.core.names import JobKind
 from orchestrator.core.policy import policy_from
+from orchestrator.core.retrain.reading import Buckets
 from orchestrator.core.run import Job, JobState, RunRecord
 from orchestrator.core.settle.entry import JobHint
 from orchestrator.core.trial import Trial, TrialState
@@ -133,6 +136,9 @@ class BoundaryJobs:
     def read(self, job_name: str) -> Job:
         return self.boundary.cross("read job", lambda: self.inner.read(job_name))
 
+    def cancel(self, job_name: str) -> None:
+        self.boundary.cross("cancel", lambda: self.inner.cancel(job_name))
+
     def with_id(self, job_id: str) -> Job:
         return self.boundary.cross("read job", lambda: self.inner.with_id(job_id))
 
@@ -163,7 +169,7 @@ class World:
         objects = BoundaryObjects(self.objects, crossed)
         return Services(
             ledger=StoredLedger(objects, LEDGER),
-            inbox=StoredInbox(objects),
+            inbox=StoredInbox(objects, INBOX),
             models=StoredModels(objects),
             jobs=BoundaryJobs(jobs or self.jobs, crossed),
             notices=BoundaryNotices(self.notices, crossed),
@@ -173,6 +179,12 @@ class World:
             standards=lambda: STANDARDS,
             export_schema=lambda: EXPORT_SCHEMA,
             attempt=f"attempt-{next(self._attempts)}",
+            buckets=Buckets(inbox=INBOX, ledger=LEDGER, models=MODELS),
+            rule_book=StoredBook(objects, LEDGER),
+            rule_states=StoredRuleStates(objects, LEDGER),
+            rule_statuses=StoredRuleStatuses(objects, LEDGER),
+            arrivals=StoredArrivals(objects, LEDGER),
+            champion=lambda _: None,
         )
 
     def drop(self, content: bytes = REQUEST, name: str = OBJECT) -> Arrival:

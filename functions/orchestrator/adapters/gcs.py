@@ -80,10 +80,15 @@ class GcsObjects:
             for blob in self._client.list_blobs(
                 bucket,
                 prefix=prefix,
-                fields="items(name,size,timeCreated),nextPageToken",
+                fields="items(name,generation,size,timeCreated),nextPageToken",
                 **self._options,
             ):
-                yield Listed(name=blob.name, size_bytes=int(blob.size), created_at=blob.time_created)
+                yield Listed(
+                    name=blob.name,
+                    generation=int(blob.generation),
+                    size_bytes=int(blob.size),
+                    created_at=blob.time_created,
+                )
         except Exception as error:  # translated or raised again, never swallowed
             _translate(error, "list", object_uri(bucket, prefix))
 

@@ -88,7 +88,12 @@ class MemoryObjects:
                 if held_in == bucket and name.startswith(prefix)
             )
         for name, stored in found:
-            yield Listed(name=name, size_bytes=len(stored.content), created_at=stored.created_at)
+            yield Listed(
+                name=name,
+                generation=stored.generation,
+                size_bytes=len(stored.content),
+                created_at=stored.created_at,
+            )
 
     def metadata(self, bucket: str, name: str) -> Mapping[str, str]:
         """The object's custom metadata and its content type.
@@ -148,6 +153,12 @@ class MemoryJobs:
             except JobNotFound:
                 continue
         raise JobNotFound(job_id)
+
+    def cancel(self, name: str) -> None:
+        with self._lock:
+            known = name in self._jobs and self._jobs[name].state not in END_OF
+        if known:
+            self.become(name, JobState.CANCELLED)
 
     def become(
         self,

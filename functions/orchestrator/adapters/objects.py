@@ -19,6 +19,7 @@ class Listed:
     """An object as a listing shows it."""
 
     name: str
+    generation: int
     size_bytes: int
     created_at: datetime
 

@@ -4,7 +4,7 @@ The record is the only thing two attempts may fight over; it changes by compare-
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.adapters.objects import Objects
@@ -20,9 +20,10 @@ from orchestrator.core.names import (
     split_object_uri,
     status_object,
 )
+from orchestrator.core.retrain.names import RULES_PREFIX, is_rule_object
 from orchestrator.core.run import PROGRESS, RunRecord, RunState
 from orchestrator.core.settle.outcome import MANIFEST_NAME, MAX_MANIFEST_BYTES, FileSize, ModelDirectory
-from orchestrator.ports import DropStatus, Held, Marker
+from orchestrator.ports import DroppedRule, DropStatus, Held, Marker
 
 STATUS_RACES_MAX = 10
 
@@ -152,11 +153,23 @@ def _told(content: bytes) -> tuple[int, int]:
 class StoredInbox:
     """The inbox bucket, read only."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, bucket: str) -> None:
         self._objects = objects
+        self._bucket = bucket
 
     def read(self, bucket: str, name: str, generation: int) -> bytes:
         return self._objects.read(bucket, name, generation).content
+
+    def latest(self, bucket: str, name: str) -> tuple[bytes, int]:
+        stored = self._objects.read(bucket, name)
+        return stored.content, stored.generation
+
+    def rules(self) -> Sequence[DroppedRule]:
+        return [
+            DroppedRule(name=each.name, generation=each.generation, size_bytes=each.size_bytes)
+            for each in self._objects.listing(self._bucket, RULES_PREFIX)
+            if is_rule_object(each.name)
+        ]
 
 
 @dataclass(frozen=True)

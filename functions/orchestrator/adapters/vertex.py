@@ -107,6 +107,21 @@ class VertexJobs:
         except Exception as error:  # translated or raised again, never swallowed
             _translate(error, f"read {name}")
 
+    def cancel(self, name: str) -> None:
+        with IMPORTING:
+            from google.api_core.exceptions import FailedPrecondition, NotFound
+
+        try:
+            match job_kind(name):
+                case JobKind.CUSTOM:
+                    self._client.cancel_custom_job(name=name, timeout=TIMEOUT_S)
+                case JobKind.TUNING:
+                    self._client.cancel_hyperparameter_tuning_job(name=name, timeout=TIMEOUT_S)
+        except (FailedPrecondition, NotFound):
+            return  # it is over: how the service answers then is not documented
+        except Exception as error:  # translated or raised again, never swallowed
+            _translate(error, f"cancel {name}")
+
     def with_id(self, job_id: str) -> Job:
         for kind in JobKind:
             try:

@@ -10,6 +10,7 @@
     ├── RecordExists           -        the run is on record already; carries the record
     ├── RecordMoved            retry    the record changed since it was read
     ├── RecordDamaged          ack      the record's object holds something else than a record
+    ├── DocumentDamaged        retry    the rule book or a rule's state holds something else; somebody must mend it
     ├── LeaseHeld              retry    another delivery of this event is submitting the job now
     ├── LeaseTooShort          retry    too little of our own lease is left to submit safely
     ├── SubmissionRefused      -        Vertex AI refuses the job for good; the run ends failed
@@ -97,6 +98,15 @@ class RecordDamaged(TrainmasterError):
 
     def __init__(self, uri: str, problem: str) -> None:
         super().__init__(f"{uri} holds no run record: {problem}")
+        self.uri = uri
+        self.problem = problem
+
+
+class DocumentDamaged(TrainmasterError):
+    def __init__(self, uri: str, problem: str) -> None:
+        super().__init__(
+            f"{uri} cannot be read: {problem}. Restore an earlier generation, or delete the object to begin anew"
+        )
         self.uri = uri
         self.problem = problem
 

@@ -133,7 +133,11 @@ class RecordedJob:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """What the run came from: an uploaded object (`uri`, `object_name`, `generation`) or a message (`message_id`)."""
+    """What the run came from.
+
+    An uploaded object (`uri`, `object_name`, `generation`), a message (`message_id`), or a rule: then `uri` and
+    `generation` are those of the rule's file, and there is no `object_name`, for the run is not the file's own.
+    """
 
     kind: str
     event_id: str
@@ -144,6 +148,11 @@ class Source:
     generation: int | None = None
     message_id: str | None = None
     idempotency_key: str | None = None
+    rule_id: str | None = None
+    firing: int | None = None
+    condition: str | None = None
+    template_uri: str | None = None
+    template_generation: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ The order of writes, and what a crash between two of them leaves:
     status    the user can see it; the event is acknowledged after this
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -29,6 +30,7 @@ from orchestrator.core.launch.request import Refused, Request, dialect_of, reque
 from orchestrator.core.launch.spec import JobSpec
 from orchestrator.core.launch.submission import output_uri_of, submission_of
 from orchestrator.core.names import RUN_LABEL
+from orchestrator.core.orders import ORDER_SCHEMA, FireOrder, Order, RollbackOrder, order_in
 from orchestrator.core.run import (
     Job,
     Lease,
@@ -53,8 +55,13 @@ WAIT_FIRST = timedelta(seconds=30)
 WAIT_MOST = timedelta(minutes=10)
 
 
-def launch(services: Services, arrival: Arrival) -> Happened:
+TakeOrder = Callable[[Services, Arrival, Order], Happened | Refused]
+
+
+def launch(services: Services, arrival: Arrival, take_order: TakeOrder | None = None) -> Happened:
     """The run that the arrival asks for, submitted, waiting, or rejected. Safe to repeat and to run at once.
+
+    With `take_order`, what arrived may be an order instead; one that is refused is rejected like a request.
 
     Raises:
         LeaseHeld, LeaseTooShort, RecordMoved, SubmissionUnknown: a later delivery must look again.
@@ -63,7 +70,14 @@ def launch(services: Services, arrival: Arrival) -> Happened:
     held = services.ledger.find(arrival.run_id)
     if held is not None:
         return resume(services, held)
-    request = _request(services, arrival)
+    content = _content(services, arrival)
+    order = _order_in(services, arrival, content) if take_order is not None else None
+    if take_order is not None and isinstance(order, FireOrder | RollbackOrder):
+        done = take_order(services, arrival, order)
+        if isinstance(done, Happened):
+            return done
+        order = done
+    request = order if isinstance(order, Refused) else _request(services, arrival, content)
     services.ledger.mark_active(arrival.run_id)
     if isinstance(request, Refused):
         return _reject(services, arrival, request)
@@ -102,16 +116,15 @@ def resume(services: Services, held: Held) -> Happened:
     return _submit(services, held, spec)
 
 
-def _request(services: Services, arrival: Arrival) -> Request | Refused:
+def _content(services: Services, arrival: Arrival) -> bytes | Refused:
     content = arrival.content
     if isinstance(content, bytes):
-        as_json = content.lstrip()[:1] == b"{"
-        return request_in(content, as_json=as_json, standards=services.standards())
+        return content
     refusal = too_large(content.size_bytes)
     if refusal is not None:
         return refusal
     try:
-        read = services.inbox.read(content.bucket, content.name, content.generation)
+        return services.inbox.read(content.bucket, content.name, content.generation)
     except ObjectGone as gone:
         fault = Fault(
             path="$",
@@ -119,7 +132,25 @@ def _request(services: Services, arrival: Arrival) -> Request | Refused:
             repair="a newer upload of the name is a request of its own; otherwise drop the file again",
         )
         return Refused(faults=(fault,))
-    return request_in(read, as_json=content.name.lower().endswith(".json"), standards=services.standards())
+
+
+def _as_json(arrival: Arrival, content: bytes) -> bool:
+    if isinstance(arrival.content, bytes):
+        return content.lstrip()[:1] == b"{"
+    return arrival.content.name.lower().endswith(".json")
+
+
+def _order_in(services: Services, arrival: Arrival, content: bytes | Refused) -> Order | Refused | None:
+    if isinstance(content, Refused):
+        return None
+    schema = services.standards().schemas[ORDER_SCHEMA]
+    return order_in(content, as_json=_as_json(arrival, content), schema=schema)
+
+
+def _request(services: Services, arrival: Arrival, content: bytes | Refused) -> Request | Refused:
+    if isinstance(content, Refused):
+        return content
+    return request_in(content, as_json=_as_json(arrival, content), standards=services.standards())
 
 
 def _reserved(services: Services, arrival: Arrival, request: Request, now: datetime) -> RunRecord:

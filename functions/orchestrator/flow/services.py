@@ -7,7 +7,20 @@ from typing import Any
 
 from orchestrator.core.launch.request import Standards
 from orchestrator.core.launch.submission import Target
-from orchestrator.ports import Clock, Inbox, Ledger, Models, Notices, TrainingJobs
+from orchestrator.core.retrain.decision import ChampionFacts
+from orchestrator.core.retrain.reading import Buckets
+from orchestrator.ports import (
+    Arrivals,
+    Clock,
+    Inbox,
+    Ledger,
+    Models,
+    Notices,
+    RuleBook,
+    RuleStates,
+    RuleStatuses,
+    TrainingJobs,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +41,12 @@ class Services:
     standards: Callable[[], Standards]
     export_schema: Callable[[], Mapping[str, Any]]
     attempt: str
+    buckets: Buckets
+    rule_book: RuleBook
+    rule_states: RuleStates
+    rule_statuses: RuleStatuses
+    arrivals: Arrivals
+    champion: Callable[[str], ChampionFacts | None]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,13 +18,17 @@ def read(path: Path) -> object:
 
 def test_the_projects_own_topology_says_what_is_deployed() -> None:
     topology = read_topology(ROOT / "deploy" / "topology.yaml", project="p1", region="europe-west4")
-    assert topology.buckets == {"inbox": "p1-inbox", "ledger": "p1-ledger", "models": "p1-models"}
+    assert topology.buckets == {role: f"p1-{role}" for role in ("inbox", "ledger", "models", "data")}
     triggers = {function.entry_point: function.trigger for function in topology.functions}
     assert triggers == {
         "on_request_uploaded": BucketTrigger(bucket="p1-inbox"),
         "on_request_published": TopicTrigger(topic="trainmaster-requests"),
         "on_job_log": TopicTrigger(topic="trainmaster-job-logs"),
         "on_tick": TopicTrigger(topic="trainmaster-ticks"),
+        "on_data_arrived": BucketTrigger(bucket="p1-data"),
+        "on_image_pushed": TopicTrigger(topic="gcr"),
+        "on_alert": TopicTrigger(topic="trainmaster-alerts"),
+        "on_notice": TopicTrigger(topic="trainmaster-notices"),
     }
     (sink,) = topology.sinks
     assert sink.topic_name == "projects/p1/topics/trainmaster-job-logs"

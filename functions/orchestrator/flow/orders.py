@@ -1,0 +1,47 @@
+"""Orders are carried out. They start no run of their own, so a sound one leaves no run record."""
+
+from typing import assert_never
+
+from orchestrator.core.faults import Fault, nearest, shown
+from orchestrator.core.launch.event import Arrival
+from orchestrator.core.launch.request import Refused
+from orchestrator.core.orders import FireOrder, Order, RollbackOrder
+from orchestrator.core.retrain.signal import heeds, manual_call
+from orchestrator.flow.retrain.signal import take_signal
+from orchestrator.flow.services import Happened, Services
+
+
+def take_order(services: Services, arrival: Arrival, order: Order) -> Happened | Refused:
+    """What the order did, or why it cannot be carried out. Safe to repeat: its identity is the arrival's.
+
+    Raises:
+        TrainmasterError: it must come again.
+    """
+    match order:
+        case FireOrder(rule_id=rule_id):
+            return _fire(services, arrival, rule_id)
+        case RollbackOrder():
+            raise NotImplementedError
+        case _:
+            assert_never(order)
+
+
+def _fire(services: Services, arrival: Arrival, rule_id: str) -> Happened | Refused:
+    book = services.rule_book.read().book
+    rule = book.find(rule_id)
+    if rule is None:
+        ids = [each.rule_id for each in book.rules]
+        return _refused("there is no such rule", rule_id, repair=nearest(rule_id, ids))
+    call = manual_call(arrival.run_id, rule_id, arrival.source.event_time)
+    if not heeds(rule, call):
+        return _refused(
+            "the rule does not wait for an order",
+            rule_id,
+            repair="add `manual: {}` to its `when`, and enable it",
+        )
+    messages = [happened.message for happened in take_signal(services, call)]
+    return Happened(message="; ".join(messages) or f"the order to fire {rule_id} was carried out before")
+
+
+def _refused(problem: str, rule_id: str, *, repair: str) -> Refused:
+    return Refused(faults=(Fault(path="$.fire.rule", problem=problem, found=shown(rule_id), repair=repair),))

@@ -144,11 +144,15 @@ def _checked(drop: _Drop, read: Document, value: dict[str, Any], faults: list[Fa
     )
     checked = _request(drop, value, read, around, {fault.path for fault in faults})
     add(checked.faults)
-    if checked.spec is None or not conditions:
-        return _refused(*faults)
-    rule = _rule(drop, {**value, "when": [value["when"][index] for index in conditions]}, checked)
-    add(_loop_faults(drop.book, rule, tuple(conditions)))
-    add(_room_faults(drop.book, rule))
+    if checked.model_name and conditions:
+        probe = {
+            "when": [value["when"][index] for index in conditions],
+            "enabled": value.get("enabled", True),
+        }
+        add(_loop_faults(drop.book, _rule(drop, probe, checked), tuple(conditions)))
+    if not faults:
+        rule = _rule(drop, value, checked)
+        add(_room_faults(drop.book, rule))
     return _refused(*faults) if faults else rule
 
 

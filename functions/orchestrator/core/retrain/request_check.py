@@ -7,7 +7,6 @@ from typing import Any
 from orchestrator.core.documents import Document, document_in
 from orchestrator.core.faults import Fault, json_path, listed, shown
 from orchestrator.core.launch.request import Refused, Standards, checked_request, dialect_of, too_large
-from orchestrator.core.launch.spec import JobSpec
 from orchestrator.core.names import output_uri
 from orchestrator.core.policy import repository
 from orchestrator.core.retrain.condition import Condition, Manual, NewData, NewImage
@@ -20,7 +19,9 @@ from orchestrator.core.retrain.filling import (
     places_in,
     unfit,
 )
+from orchestrator.core.retrain.names import is_model_name
 from orchestrator.core.retrain.samples import ALWAYS, DATA, PERHAPS, possible, sample_values
+from orchestrator.core.retrain.signal import mapping
 
 SAMPLED = "checked with sample values for its places"
 _FIXED = ("$.model_name", "$.output.prefix_uri")
@@ -29,10 +30,9 @@ _FIXED = ("$.model_name", "$.output.prefix_uri")
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
-    """What a request's check found. `spec` None: the request is faulty, and the rest says nothing."""
+    """What a request's check found. `model_name` empty: the request is too faulty to tell what it trains."""
 
     faults: tuple[Fault, ...] = ()
-    spec: JobSpec | None = None
     model_name: str = ""
     writes_uri: str = ""
     promotes: bool = False
@@ -96,24 +96,27 @@ def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: Cir
         *_missing(request, around.conditions),
         *_depending(request),
     ]
-    spec: JobSpec | None = None
+    places = {json_path(each.path) for each in places_at(request)}
     for condition, values in _samples(request, around):
         document = filled(request, values)
         found = checked_request(Document(value=document, spelled=spelled), around.standards)
+        refused = found.faults if isinstance(found, Refused) else ()
         reported = {fault.path for fault in faults}
-        if isinstance(found, Refused):
-            places = {json_path(each.path) for each in places_at(request)}
-            faults += [_sampled(each, places) for each in found.faults if each.path not in reported]
-        else:
-            spec = found.spec
-            faults += [each for each in _by_tag(request, spec, condition) if each.path not in reported]
-    if faults or spec is None:
+        faults += [
+            _sampled(fault, places)
+            for fault in (*refused, *_by_tag(document, condition))
+            if fault.path not in reported
+        ]
+    meant = dialect_of(request).in_own(request).document
+    model_name, prefix_uri = meant.get("model_name"), mapping(meant.get("output")).get("prefix_uri")
+    if not isinstance(model_name, str) or not is_model_name(model_name):
         return Checked(faults=tuple(faults))
+    prefix = prefix_uri if isinstance(prefix_uri, str) else f"gs://{around.models_bucket}"
     return Checked(
-        spec=spec,
-        model_name=spec.model_name,
-        writes_uri=output_uri(spec.output_prefix_uri or f"gs://{around.models_bucket}", spec.model_name, ""),
-        promotes="champion" in dialect_of(request).in_own(request).document,
+        faults=tuple(faults),
+        model_name=model_name,
+        writes_uri=output_uri(prefix, model_name, ""),
+        promotes="champion" in meant,
         places=places_in(request),
     )
 
@@ -181,12 +184,19 @@ def _sampled(fault: Fault, places: Iterable[str]) -> Fault:
     return replace(fault, repair="; ".join(text for text in (fault.repair, SAMPLED) if text))
 
 
-def _by_tag(request: Mapping[str, Any], spec: JobSpec, condition: Condition) -> Iterator[Fault]:
-    """A run that was started by a new image, and would run that image by a tag."""
-    image = spec.container.image
-    if isinstance(condition, NewImage) and repository(image) == condition.repository and "@" not in image:
+def _by_tag(document: object, condition: Condition) -> Iterator[Fault]:
+    """A run that was started by a new image, and would take that image by a tag."""
+    request = mapping(document)
+    meant = dialect_of(request).in_own(request)
+    image = meant.document.get("image")
+    if (
+        isinstance(condition, NewImage)
+        and isinstance(image, str)
+        and "@" not in image
+        and repository(image) == condition.repository
+    ):
         yield Fault(
-            path=dialect_of(request).in_own(request).written_path("$.image"),
+            path=meant.written_path("$.image"),
             problem="the run would take the image by its tag, which may mean another image by then",
             found=shown(image),
             repair="write ${image.uri}, which is the pushed image by its digest",

@@ -3,13 +3,17 @@
 schemas/order.v1.schema.json
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.core.launch.request import Refused
+from orchestrator.core.documents import document_in
+from orchestrator.core.faults import Fault, listed, nearest, shown
+from orchestrator.core.launch.request import Refused, too_large
+from orchestrator.core.validation import schema_faults
 
 ORDER_SCHEMA = "order.v1"
+_KEYS = ("fire", "rollback")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +37,34 @@ Order = FireOrder | RollbackOrder
 def order_in(content: bytes, *, as_json: bool, schema: Mapping[str, Any]) -> Order | Refused | None:
     """The order in these bytes, or every fault of it; None when they hold no order but, perhaps, a request.
 
-    A document is an order when it has one of the keys `fire` and `rollback` and none of a request's.
+    A document is an order when one of its keys is `fire` or `rollback`; no request has such a key.
     """
-    raise NotImplementedError
+    # Almost everything that comes is a request, which must not be parsed twice for this.
+    if not any(key.encode() in content for key in _KEYS) or too_large(len(content)) is not None:
+        return None
+    read = document_in(content, as_json=as_json)
+    if not isinstance(read.value, dict) or not set(_KEYS) & set(read.value):
+        return None
+    reported = {fault.path for fault in read.faults}
+    faults = [
+        *read.faults,
+        *(each for each in schema_faults(schema, read.value, read.spelled) if each.path not in reported),
+    ]
+    if faults:
+        return Refused(faults=tuple(sorted(faults)))
+    if "fire" in read.value:
+        return FireOrder(rule_id=read.value["fire"]["rule"])
+    rollback = read.value["rollback"]
+    return RollbackOrder(model_name=rollback["model_name"], to_run=rollback.get("to_run"))
+
+
+def unknown_rule(rule_id: str, known: Sequence[str]) -> Refused:
+    """The refusal of an order for a rule that is not in the book."""
+    fault = Fault(
+        path="$.fire.rule",
+        problem="there is no such rule",
+        found=shown(rule_id),
+        allowed=listed(known) or "none: no rule was accepted",
+        repair=nearest(rule_id, known),
+    )
+    return Refused(faults=(fault,))

@@ -82,7 +82,11 @@ def request_in(content: bytes, *, as_json: bool, standards: Standards) -> Reques
     refusal = too_large(len(content))
     if refusal is not None:
         return refusal
-    read = document_in(content, as_json=as_json)
+    return checked_request(document_in(content, as_json=as_json), standards)
+
+
+def checked_request(read: Document, standards: Standards) -> Request | Refused:
+    """The request in values that were read already, held against schema and policy."""
     if read.value is None and read.faults:
         return Refused(faults=read.faults)
     if not isinstance(read.value, dict):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from orchestrator.core.codec import encoded_time, decoded_time
+from orchestrator.core.codec import decoded_time, encoded_time
 from orchestrator.core.envelope import Envelope, time_or
 from orchestrator.core.errors import EventMalformed
 from orchestrator.core.names import object_uri

@@ -3,12 +3,14 @@
 schemas/rule_book.v1.schema.json
 """
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.core.codec import decoded, encoded
 from orchestrator.core.retrain.filling import Place
+from orchestrator.core.retrain.loop import loops_of
 from orchestrator.core.retrain.rule import Rule, rule_from
 
 MAX_RULES = 1000
@@ -38,6 +40,10 @@ class Book:
     @property
     def document(self) -> dict[str, object]:
         return {"schema": "rule_book.v1", "rules": [_entry(rule) for rule in self.rules]}
+
+    @property
+    def size_bytes(self) -> int:
+        return len(json.dumps(self.document))
 
 
 def _entry(rule: Rule) -> dict[str, object]:
@@ -80,9 +86,10 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
 
 
 def loop_with(book: Book, rule: Rule) -> tuple[str, ...] | None:
-    """The shortest loop that this rule would close in the book, one text for each step; None without one.
+    """The first loop that this rule would close in the book, one text for each step; None without one.
 
-    Each text names the rule that starts the next one, and how: `a -> b: b starts when …`.
+    Each text names the rule that starts the next one, and how: `a -> b: b waits for …`.
     A disabled rule closes no loop: it is checked again when it is dropped enabled.
     """
-    raise NotImplementedError
+    loops = loops_of(book.rules, rule)
+    return tuple(str(step) for step in loops[0]) if loops else None

@@ -1,11 +1,12 @@
 """What a rule may wait for."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from orchestrator.core.names import split_object_uri
 from orchestrator.core.policy import matches
 
 DEFAULT_QUIET_S = 60
@@ -51,8 +52,13 @@ class NewData:
         """The objects' pattern; one that ends in `/` means everything below."""
         return f"{self.objects}**" if self.objects.endswith("/") else self.objects
 
+    @property
+    def bucket(self) -> str:
+        return split_object_uri(self.objects)[0]
+
     def takes(self, uri: str) -> bool:
-        return matches(self.pattern, uri)
+        """Whether the object is of the pattern. Almost every object is not, so the plain beginning goes first."""
+        return uri.startswith(self.pattern.partition("*")[0]) and matches(self.pattern, uri)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,24 +124,27 @@ Condition = NewData | Schedule | NewImage | Alert | Age | Upstream | Manual
 def condition_from(document: Mapping[str, Any]) -> Condition:
     """The condition of one entry of `when`, which the schema accepts."""
     ((kind, fields),) = document.items()
-    match ConditionKind(kind):
-        case ConditionKind.NEW_DATA:
-            return NewData(
-                objects=fields["objects"],
-                min_objects=fields.get("min_objects", 1),
-                min_bytes=fields.get("min_bytes", 0),
-                quiet=timedelta(seconds=fields.get("quiet_s", DEFAULT_QUIET_S)),
-                max_wait=timedelta(seconds=fields.get("max_wait_s", DEFAULT_MAX_WAIT_S)),
-            )
-        case ConditionKind.SCHEDULE:
-            return Schedule(**fields)
-        case ConditionKind.NEW_IMAGE:
-            return NewImage(**fields)
-        case ConditionKind.ALERT:
-            return Alert(**fields)
-        case ConditionKind.AGE:
-            return Age(older_than=timedelta(seconds=fields["older_than_s"]))
-        case ConditionKind.UPSTREAM:
-            return Upstream(model_name=fields["model_name"], event=UpstreamEvent(fields["event"]))
-        case ConditionKind.MANUAL:
-            return Manual()
+    return _READERS[ConditionKind(kind)](fields)
+
+
+def _new_data(fields: Mapping[str, Any]) -> NewData:
+    return NewData(
+        objects=fields["objects"],
+        min_objects=fields.get("min_objects", 1),
+        min_bytes=fields.get("min_bytes", 0),
+        quiet=timedelta(seconds=fields.get("quiet_s", DEFAULT_QUIET_S)),
+        max_wait=timedelta(seconds=fields.get("max_wait_s", DEFAULT_MAX_WAIT_S)),
+    )
+
+
+_READERS: Mapping[ConditionKind, Callable[[Mapping[str, Any]], Condition]] = {
+    ConditionKind.NEW_DATA: _new_data,
+    ConditionKind.SCHEDULE: lambda fields: Schedule(**fields),
+    ConditionKind.NEW_IMAGE: lambda fields: NewImage(**fields),
+    ConditionKind.ALERT: lambda fields: Alert(**fields),
+    ConditionKind.AGE: lambda fields: Age(older_than=timedelta(seconds=fields["older_than_s"])),
+    ConditionKind.UPSTREAM: lambda fields: Upstream(
+        model_name=fields["model_name"], event=UpstreamEvent(fields["event"])
+    ),
+    ConditionKind.MANUAL: lambda _: Manual(),
+}

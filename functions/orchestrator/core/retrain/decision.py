@@ -5,18 +5,39 @@ A decision carries the state to write; only after that write succeeded under its
     state with `firing`   written; a crash here leaves it, and every later decision is this firing again
     launch                idempotent by the firing's run id
     `launched(state)`     written; the rule is free again
+
+What is due passes these gates, in this order: the rule's last run (`while_running`), the cooldown, the breaker,
+the daily cap, and values for every place. With `queue_one`, what a gate before the last holds back waits and
+fires when they let it; otherwise scheduled times and signals that are held back are passed over. Data and age
+are never lost: they stay due.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from orchestrator.core.retrain.rule import Rule
-from orchestrator.core.retrain.signal import Signal
-from orchestrator.core.retrain.state import Firing, RuleState
+from orchestrator.core.codec import encoded_time
+from orchestrator.core.names import run_id_at
+from orchestrator.core.retrain.condition import Age, ConditionKind, NewData, Schedule
+from orchestrator.core.retrain.filling import unfilled
+from orchestrator.core.retrain.rule import Rule, WhileRunning
+from orchestrator.core.retrain.schedule import last_due
+from orchestrator.core.retrain.signal import Signal, heeds
+from orchestrator.core.retrain.state import (
+    DAY,
+    Counted,
+    Firing,
+    HeldBack,
+    Queued,
+    RuleState,
+    has_seen,
+    with_seen,
+)
 
 STORM = 60
 STORM_WITHIN = timedelta(hours=1)
 """More firings of one rule than STORM within this time trip its breaker."""
+_STAYS_DUE = frozenset({ConditionKind.NEW_DATA, ConditionKind.AGE})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +81,31 @@ class Trip:
 
 @dataclass(frozen=True, kw_only=True)
 class Nothing:
-    """Nothing is due."""
+    """Nothing is due, and `reason` says why where that is not plain."""
 
     reason: str = ""
 
 
 Decision = Fire | Hold | Trip | Nothing
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Due:
+    """What asks for a firing. `values` are the event's own."""
+
+    condition: ConditionKind
+    event_id: str
+    values: Mapping[str, str] = field(default_factory=dict)
+    image: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Moment:
+    """The world around a decision."""
+
+    now: datetime
+    champion: ChampionFacts | None
+    current_ended: bool
 
 
 def decide_on_tick(
@@ -78,12 +118,21 @@ def decide_on_tick(
 ) -> Decision:
     """What the rule does at this tick, by its data, its schedules, its age, and what is queued.
 
-    Args:
-        state: as `state_for` gives it, with all arrivals folded.
-        champion: of `rule.model_name`.
-        current_ended: whether the run `state.current_run` has ended; True where there is none.
+    Of several things that are due the first that can fire does, for all of them.
+    The state is as `state_for` gives it, with all arrivals folded; the champion is that of `rule.model_name`;
+    `current_ended` says whether the run `state.current_run` has ended, and is True where there is none.
     """
-    raise NotImplementedError
+    silent = _silent(rule, state)
+    if silent is not None:
+        return silent
+    moment = _Moment(now=now, champion=champion, current_ended=current_ended)
+    held: Hold | None = None
+    for due in _due(rule, state, moment):
+        decision = _decided(rule, held.state if held else state, due, moment)
+        if not isinstance(decision, Hold):
+            return decision
+        held = decision if held is None else replace(held, state=_both(held.state, decision.state))
+    return held or Nothing()
 
 
 def decide_on_signal(
@@ -95,5 +144,204 @@ def decide_on_signal(
     champion: ChampionFacts | None,
     current_ended: bool,
 ) -> Decision:
-    """What the rule does about this signal; the same signal a second time is Nothing."""
-    raise NotImplementedError
+    """What the rule does about this signal; one that fired or was queued is Nothing the second time."""
+    if not heeds(rule, signal):
+        return Nothing(reason="no condition of the rule is about it")
+    silent = _silent(rule, state)
+    if silent is not None:
+        return silent
+    if has_seen(state, signal.id):
+        return Nothing(reason="the rule has seen it")
+    image = signal.facts.get("digest") if signal.kind is ConditionKind.NEW_IMAGE else None
+    if image is not None and image == state.image:
+        return Nothing(reason="the rule's last firing by an image was by this one")
+    due = _Due(condition=signal.kind, event_id=signal.id, values=signal.values, image=image)
+    return _decided(rule, state, due, _Moment(now=now, champion=champion, current_ended=current_ended))
+
+
+def _silent(rule: Rule, state: RuleState) -> Fire | Nothing | None:
+    """What stands before every decision: a firing to finish, or a rule that does not fire."""
+    if state.firing is not None:
+        return Fire(state=state, firing=state.firing, again=True)
+    if state.tripped_at is not None:
+        return Nothing(reason="the breaker tripped; drop the rule again")
+    if not rule.enabled:
+        return Nothing(reason="the rule is disabled")
+    return None
+
+
+def _due(rule: Rule, state: RuleState, moment: _Moment) -> Iterator[_Due]:
+    queued = state.queued
+    if queued is not None:
+        yield _Due(
+            condition=queued.condition, event_id=queued.event_id, values=queued.values, image=queued.image
+        )
+    counters = {counted.objects: counted for counted in state.data}
+    for condition in rule.conditions:
+        match condition:
+            case NewData():
+                yield from _data_due(condition, counters.get(condition.pattern), moment.now)
+            case Schedule():
+                at = last_due(condition, moment.now)
+                if at is not None and at > state.scheduled_until:
+                    yield _Due(condition=condition.kind, event_id=f"{condition.kind}/{encoded_time(at)}")
+            case Age():
+                yield from _age_due(condition, state, moment)
+            case _:
+                pass  # signals tell of these
+
+
+def _data_due(condition: NewData, counted: Counted | None, now: datetime) -> Iterator[_Due]:
+    if counted is None or counted.newest_at is None or counted.first_at is None:
+        return
+    enough = counted.count >= condition.min_objects and counted.size_bytes >= condition.min_bytes
+    settled = now - counted.newest_at >= condition.quiet or now - counted.first_at >= condition.max_wait
+    if enough and settled:
+        yield _Due(condition=condition.kind, event_id=f"{condition.kind}/{encoded_time(counted.newest_at)}")
+
+
+def _age_due(condition: Age, state: RuleState, moment: _Moment) -> Iterator[_Due]:
+    if moment.champion is None:
+        return
+    # A run that did not beat the champion leaves it old: the next one comes after the same time again.
+    since = max(moment.champion.since, state.fired_last_at or moment.champion.since)
+    if moment.now - since >= condition.older_than:
+        yield _Due(condition=condition.kind, event_id=f"{condition.kind}/{encoded_time(moment.now)}")
+
+
+def _decided(rule: Rule, state: RuleState, due: _Due, moment: _Moment) -> Fire | Hold | Trip:
+    now = moment.now
+    going = state.current_run is not None and not moment.current_ended
+    if going and rule.while_running is not WhileRunning.REPLACE:
+        return _held(rule, state, due, now, f"its run {state.current_run} is still going")
+    free_at = state.fired_last_at + rule.cooldown if state.fired_last_at else now
+    if now < free_at:
+        return _held(rule, state, due, now, f"it cools down until {encoded_time(free_at)}")
+    # Dropping the rule again closes the breaker: what fired before does not count for it.
+    if _fired_since(state, max(now - STORM_WITHIN, state.since)) >= STORM:
+        return _tripped(state, due, now)
+    if _fired_since(state, now - DAY) >= rule.max_per_day:
+        reason = f"it fired {rule.max_per_day} times within 24 hours, as often as max_per_day allows"
+        return _held(rule, state, due, now, reason)
+    firing = _firing(rule, state, due, moment, replaces=state.current_run if going else None)
+    missing = unfilled(rule.places, firing.values)
+    if missing is not None:
+        return Hold(state=_passed_over(state, due, now, missing.reason), reason=missing.reason)
+    return Fire(state=_with_firing(state, firing, due), firing=firing)
+
+
+def _fired_since(state: RuleState, moment: datetime) -> int:
+    return sum(1 for at in state.fired_at if at > moment)
+
+
+def _held(rule: Rule, state: RuleState, due: _Due, now: datetime, reason: str) -> Hold:
+    held = _passed_over(state, due, now, reason, drop_queued=False)
+    if (
+        rule.while_running is WhileRunning.QUEUE_ONE
+        and due.condition not in _STAYS_DUE
+        and (state.queued is None or state.queued.event_id != due.event_id)
+    ):
+        queued = Queued(
+            condition=due.condition, event_id=due.event_id, at=now, values=due.values, image=due.image
+        )
+        held = with_seen(replace(held, queued=queued), due.event_id)
+    return Hold(state=held, reason=reason)
+
+
+def _passed_over(
+    state: RuleState, due: _Due, now: datetime, reason: str, *, drop_queued: bool = True
+) -> RuleState:
+    """The state after what was due is told of and no longer due, where it can be.
+
+    The same reason twice is the same state, so that what stays due is not written at every tick.
+    """
+    held = state.held
+    if held is None or (held.condition, held.reason) != (due.condition, reason):
+        held = HeldBack(condition=due.condition, reason=reason, at=now)
+    dropped = drop_queued and state.queued is not None and state.queued.event_id == due.event_id
+    return replace(
+        state,
+        held=held,
+        queued=None if dropped else state.queued,
+        scheduled_until=max(now, state.scheduled_until)
+        if due.condition is ConditionKind.SCHEDULE
+        else state.scheduled_until,
+    )
+
+
+def _both(first: RuleState, later: RuleState) -> RuleState:
+    """The later state, which has seen everything, with what the first thing that was due was told."""
+    return replace(later, held=first.held)
+
+
+def _tripped(state: RuleState, due: _Due, now: datetime) -> Trip:
+    reason = (
+        f"more than {STORM} firings within an hour: the breaker tripped, and the rule is silent "
+        "until its file is dropped again"
+    )
+    held = HeldBack(condition=due.condition, reason=reason, at=now)
+    return Trip(state=replace(state, tripped_at=now, queued=None, held=held), reason=reason)
+
+
+def _firing(rule: Rule, state: RuleState, due: _Due, moment: _Moment, *, replaces: str | None) -> Firing:
+    number = state.number + 1
+    run_id = run_id_at(rule.rule_id, moment.now, f"rule:{rule.identity}#{number}")
+    values = {
+        "rule.id": rule.rule_id,
+        "firing.id": run_id,
+        "firing.time": encoded_time(moment.now),
+        "firing.condition": due.condition.value,
+        **_data_values(rule, state.arrived or Counted()),
+        **_champion_values(moment.champion),
+        **due.values,
+    }
+    return Firing(
+        number=number,
+        run_id=run_id,
+        condition=due.condition,
+        at=moment.now,
+        generation=rule.generation,
+        event_id=due.event_id,
+        values=values,
+        replaces=replaces,
+    )
+
+
+def _data_values(rule: Rule, arrived: Counted) -> dict[str, str]:
+    if not rule.new_data:
+        return {}
+    values = {"data.count": str(arrived.count), "data.bytes": str(arrived.size_bytes)}
+    if arrived.newest_at is not None and arrived.newest_uri is not None:
+        values["data.watermark"] = encoded_time(arrived.newest_at)
+        values["data.newest_uri"] = arrived.newest_uri
+        values["data.newest_dir_uri"] = arrived.newest_uri.rpartition("/")[0] + "/"
+    return values
+
+
+def _champion_values(champion: ChampionFacts | None) -> dict[str, str]:
+    if champion is None:
+        return {}
+    return {
+        "champion.model_uri": champion.model_uri,
+        "champion.run_id": champion.run_id,
+        "champion.value": repr(champion.value),
+    }
+
+
+def _with_firing(state: RuleState, firing: Firing, due: _Due) -> RuleState:
+    """The state that says the firing is decided; what it was fired by, and what else was due, is used up."""
+    now = firing.at
+    fired = replace(
+        state,
+        number=firing.number,
+        firing=firing,
+        queued=None,
+        fired_at=(*(at for at in state.fired_at if at > now - DAY), now),
+        fired_last_at=now,
+        data=(),
+        arrived=None,
+        scheduled_until=max(now, state.scheduled_until),
+        image=due.image or state.image,
+        held=None,
+    )
+    return fired if due.condition in _STAYS_DUE else with_seen(fired, due.event_id)

@@ -9,6 +9,7 @@ BOOK_OBJECT = "rules/book.json"
 STATES_PREFIX = "rule-state/"
 ARRIVALS_PREFIX = "arrivals/"
 
+_MODEL_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _RULE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 
@@ -29,6 +30,10 @@ def rule_id_of(object_name: str) -> str | None:
 
 def is_rule_id(text: str) -> bool:
     return _RULE_ID.fullmatch(text) is not None
+
+
+def is_model_name(text: str) -> bool:
+    return _MODEL_NAME.fullmatch(text) is not None
 
 
 def state_object(rule_id: str) -> str:

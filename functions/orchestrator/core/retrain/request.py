@@ -1,6 +1,11 @@
 """The request of one firing: the rule's own, or its template's, with its places filled."""
 
+import json
+
+from orchestrator.core.faults import Fault
 from orchestrator.core.launch.request import Refused
+from orchestrator.core.retrain.filling import filled, places_in, unfilled
+from orchestrator.core.retrain.request_check import template_in
 from orchestrator.core.retrain.rule import Rule
 from orchestrator.core.retrain.state import Firing
 
@@ -8,8 +13,23 @@ from orchestrator.core.retrain.state import Firing
 def request_of_firing(rule: Rule, firing: Firing, template: bytes | None) -> bytes | Refused:
     """The filled request as JSON, as `request_in` reads it; the same firing gives the same bytes.
 
-    Args:
-        template: the object of `rule.request_uri` as it is now; None where the request is inline or the
-            object is gone, which is a refusal.
+    `template` is the object of `rule.request_uri` as it is now; None where the request is inline, or where the
+    object is gone, which is a refusal. A template may have changed since the rule was checked, so what comes
+    of it is held against everything again when the run is launched.
     """
-    raise NotImplementedError
+    document: object = rule.request
+    if rule.request_uri is not None:
+        if template is None:
+            return _refused(f"{rule.request_uri} is gone", "put it back, or drop the rule again")
+        read = template_in(rule.request_uri, template)
+        if isinstance(read, Refused) or read.faults:
+            return Refused(faults=read.faults)
+        document = read.value
+    missing = unfilled(places_in(document), firing.values)
+    if missing is not None:
+        return _refused(missing.reason, "")
+    return json.dumps(filled(document, firing.values)).encode()
+
+
+def _refused(problem: str, repair: str) -> Refused:
+    return Refused(faults=(Fault(path="$", problem=problem, repair=repair),))

@@ -1,24 +1,43 @@
-"""Events that may fire rules: an image that was pushed, an alert, one of our own notices, a manual call."""
+"""Something that happened once and may fire rules. The modules beside read one out of each kind of message."""
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import assert_never
 
 from orchestrator.core.envelope import PubsubMessage
-from orchestrator.core.launch.event import Ignored
-from orchestrator.core.retrain.condition import ConditionKind
+from orchestrator.core.errors import EventMalformed
+from orchestrator.core.policy import matches
+from orchestrator.core.retrain.condition import (
+    Age,
+    Alert,
+    Condition,
+    ConditionKind,
+    Manual,
+    NewData,
+    NewImage,
+    Schedule,
+    Upstream,
+)
 from orchestrator.core.retrain.rule import Rule
+
+SUMMARY_MAX_CHARS = 500
+_RESOURCE = re.compile(
+    r"projects/[^/]+/locations/(?P<location>[^/]+)/(?P<collection>[A-Za-z]+)/(?P<id>[^/@]+)(@[^/]+)?"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Signal:
-    """Something that happened once. `id` is the same in every delivery.
+    """`id` is the same in every delivery of what happened; `values` fill places, `facts` are for conditions.
 
-    `facts` is what conditions are matched with and, under names with a dot, what fills places:
+    The facts, by kind:
 
-        new_image  repository, tag; image.uri, image.digest, image.tag
-        alert      policy, model, models…; alert.policy, alert.incident_id, alert.summary
-        upstream   model_name, event; upstream.model_name, upstream.run_id, upstream.model_uri
+        new_image  repository, tag, digest
+        alert      policy; models: what the alert names that may be a model, one a line
+        upstream   model_name, event
         manual     rule
     """
 
@@ -26,46 +45,7 @@ class Signal:
     id: str
     at: datetime
     facts: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def values(self) -> dict[str, str]:
-        """The facts that fill places."""
-        return {name: text for name, text in self.facts.items() if "." in name}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Heard:
-    """What one of our own notices tells: a signal that may fire rules, and the run that ended, if one did."""
-
-    signal: Signal | None = None
-    ended_run_id: str | None = None
-
-
-def image_pushed_in(message: PubsubMessage) -> Signal | Ignored:
-    """The push that Artifact Registry tells of.
-
-    Raises:
-        EventMalformed: the message is no such notification.
-    """
-    raise NotImplementedError
-
-
-def alert_in(message: PubsubMessage) -> Signal | Ignored:
-    """The alert in a Cloud Monitoring incident, or in a log entry of Vertex AI Model Monitoring.
-
-    Raises:
-        EventMalformed: the message is neither.
-    """
-    raise NotImplementedError
-
-
-def notice_in(message: PubsubMessage) -> Heard | Ignored:
-    """What the notice, a structured CloudEvent of ours, means to rules.
-
-    Raises:
-        EventMalformed: the message holds no CloudEvent.
-    """
-    raise NotImplementedError
+    values: Mapping[str, str] = field(default_factory=dict)
 
 
 def manual_call(order_id: str, rule_id: str, at: datetime) -> Signal:
@@ -75,4 +55,86 @@ def manual_call(order_id: str, rule_id: str, at: datetime) -> Signal:
 
 def heeds(rule: Rule, signal: Signal) -> bool:
     """Whether one of the rule's conditions is about this signal."""
-    raise NotImplementedError
+    if signal.kind is ConditionKind.MANUAL and signal.facts.get("rule") != rule.rule_id:
+        return False
+    return any(_about(condition, signal) for condition in rule.conditions if condition.kind is signal.kind)
+
+
+def _about(condition: Condition, signal: Signal) -> bool:
+    facts = signal.facts
+    match condition:
+        case NewImage():
+            return condition.repository == facts.get("repository") and matches(
+                condition.tag, facts.get("tag", "")
+            )
+        case Alert():
+            return _alerted(condition, facts)
+        case Upstream():
+            return condition.model_name == facts.get("model_name") and condition.event == facts.get("event")
+        case Manual():
+            return True
+        case NewData() | Schedule() | Age():
+            return False  # a tick decides these
+        case _:
+            assert_never(condition)
+
+
+def _alerted(condition: Alert, facts: Mapping[str, str]) -> bool:
+    if condition.policy is not None and not _any_text(condition.policy, facts.get("policy", "")):
+        return False
+    if condition.model is None:
+        return True
+    return any(_same_model(condition.model, named) for named in facts.get("models", "").splitlines())
+
+
+def _any_text(pattern: str, text: str) -> bool:
+    """A policy's name is free text, in which '/' is a character like any other."""
+    return matches(re.sub(r"\*+", "**", pattern), text)
+
+
+def _same_model(wanted: str, named: str) -> bool:
+    """Whether the alert's name means the wanted model: the same text, or the same resource.
+
+    The service writes the project's number where a user writes its id, and in labels the bare id alone.
+    """
+    if matches(wanted, named):
+        return True
+    want, name = _RESOURCE.fullmatch(wanted), _RESOURCE.fullmatch(named)
+    if want is not None and name is not None:
+        return want.group("location", "collection", "id") == name.group("location", "collection", "id")
+    return want is not None and named == want["id"]
+
+
+def one_line(text: str) -> str:
+    """The text as a place can take it: runs of spaces and line breaks as one space, and not too long."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if len(line) <= SUMMARY_MAX_CHARS else line[: SUMMARY_MAX_CHARS - 1] + "…"
+
+
+def document_of(message: PubsubMessage, what: str) -> Mapping[str, object]:
+    """The JSON object in the message.
+
+    Raises:
+        EventMalformed: it holds something else.
+    """
+    try:
+        document = json.loads(message.data)
+    except (ValueError, RecursionError) as error:
+        raise EventMalformed(
+            f"message {message.message_id!r} holds no JSON, so no {what}: {error}"
+        ) from error
+    if not isinstance(document, Mapping):
+        kind = type(document).__name__
+        raise EventMalformed(f"message {message.message_id!r} holds a {kind} where {what} was expected")
+    return document
+
+
+def mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def texts(values: Iterable[object]) -> tuple[str, ...]:
+    """Those of the values that are texts with something in them, each once, in one line each."""
+    return tuple(
+        dict.fromkeys(one_line(value) for value in values if isinstance(value, str) and value.strip())
+    )

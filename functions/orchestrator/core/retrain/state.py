@@ -60,12 +60,13 @@ class Firing:
 
 @dataclass(frozen=True, kw_only=True)
 class Queued:
-    """A firing that waits for its turn; a newer one takes its place."""
+    """A firing that waits for its turn; a newer one takes its place. `image`: the digest, where one fired it."""
 
     condition: ConditionKind
     event_id: str
     at: datetime
     values: Mapping[str, str]
+    image: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +102,8 @@ class RuleState:
         data: one counter for each different pattern of the rule's new_data conditions.
         arrived: what matched any of them; fills the `data.*` places.
         scheduled_until: every scheduled time up to here was taken care of.
-        aged_at: when the age condition last fired.
+        fired_last_at: the last firing, however long ago.
+        image: the digest that the last firing by an image had; pushed again, it fires nothing.
         signals, batches, identities: hashes of what was seen last, oldest first, HASH_CHARS each.
         tripped_at: when the breaker tripped; the rule is silent until its file is dropped again.
     """
@@ -118,19 +120,23 @@ class RuleState:
     fired_at: tuple[datetime, ...] = ()
     data: tuple[Counted, ...] = ()
     arrived: Counted | None = None
-    aged_at: datetime | None = None
+    fired_last_at: datetime | None = None
     signals: str = ""
     batches: str = ""
     identities: str = ""
+    image: str | None = None
     tripped_at: datetime | None = None
     held: HeldBack | None = None
     last: Fired | None = None
 
     @property
     def document(self) -> dict[str, object]:
-        document = encoded(self)
-        assert isinstance(document, dict)  # noqa: S101  # what `encoded` makes of a dataclass
-        return document
+        """The state as JSON holds it."""
+        return {**_mapping(encoded(self))}
+
+
+def _mapping(document: object) -> Mapping[str, object]:
+    return document if isinstance(document, Mapping) else {}
 
 
 def state_in(document: object) -> RuleState:
@@ -163,7 +169,6 @@ def state_for(rule: Rule, state: RuleState | None, now: datetime) -> RuleState:
         queued=None,
         data=data,
         arrived=state.arrived if data else None,
-        aged_at=None,
         tripped_at=None,
         held=None,
     )
@@ -173,9 +178,71 @@ def folded(state: RuleState, rule: Rule, batches: Sequence[Batch]) -> RuleState:
     """The state with the batches' matching objects counted, each once, in whatever order they come.
 
     An object is known by bucket, name and generation, a batch by its name; the last KEPT_IDENTITIES objects
-    and KEPT_BATCHES batches are remembered. The same state comes back when nothing matched.
+    and KEPT_BATCHES batches are remembered. A name that ends in `/` stands for a folder and is no data.
+    The same state comes back when nothing matched.
     """
-    raise NotImplementedError
+    known_batches, known = _hashes(state.batches), _hashes(state.identities)
+    fresh = {digest: batch for batch in batches if (digest := _hash(batch.name)) not in known_batches}
+    matched: dict[str, ArrivedObject] = {}
+    for batch in fresh.values():
+        for arrived in batch.arrivals:
+            if not arrived.name.endswith("/") and any(each.takes(arrived.uri) for each in rule.new_data):
+                digest = _hash(arrived.identity)
+                if digest not in known:
+                    matched[digest] = arrived
+    if not matched:
+        return state
+    counters = {counted.objects: counted for counted in state.data}
+    for condition in rule.new_data:
+        counted = counters.get(condition.pattern, Counted(objects=condition.pattern))
+        counters[condition.pattern] = _with(
+            counted, [arrived for arrived in matched.values() if condition.takes(arrived.uri)]
+        )
+    return replace(
+        state,
+        data=tuple(counters[pattern] for pattern in sorted(counters)),
+        arrived=_with(state.arrived or Counted(), list(matched.values())),
+        batches=_kept(state.batches, fresh, KEPT_BATCHES),
+        identities=_kept(state.identities, matched, KEPT_IDENTITIES),
+    )
+
+
+def _with(counted: Counted, arrivals: Sequence[ArrivedObject]) -> Counted:
+    if not arrivals:
+        return counted
+    times = [arrived.created_at for arrived in arrivals]
+    newest = max((arrived.created_at, arrived.uri) for arrived in arrivals)
+    if counted.newest_at is not None and counted.newest_uri is not None:
+        newest = max(newest, (counted.newest_at, counted.newest_uri))
+    return replace(
+        counted,
+        count=counted.count + len(arrivals),
+        size_bytes=counted.size_bytes + sum(arrived.size_bytes for arrived in arrivals),
+        first_at=min(times if counted.first_at is None else [*times, counted.first_at]),
+        newest_at=newest[0],
+        newest_uri=newest[1],
+    )
+
+
+def has_seen(state: RuleState, signal_id: str) -> bool:
+    """Whether a signal of this id fired or was queued before, as far as KEPT_SIGNALS go back."""
+    return _hash(signal_id) in _hashes(state.signals)
+
+
+def with_seen(state: RuleState, signal_id: str) -> RuleState:
+    return replace(state, signals=_kept(state.signals, [_hash(signal_id)], KEPT_SIGNALS))
+
+
+def _hash(text: str) -> str:
+    return urlsafe_b64encode(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:6]).decode()
+
+
+def _hashes(packed: str) -> set[str]:
+    return {packed[start : start + HASH_CHARS] for start in range(0, len(packed), HASH_CHARS)}
+
+
+def _kept(packed: str, new: Iterable[str], most: int) -> str:
+    return (packed + "".join(new))[-most * HASH_CHARS :]
 
 
 def launched(state: RuleState) -> RuleState:

@@ -17,8 +17,11 @@ from orchestrator import log
 from orchestrator.core.envelope import Envelope, pubsub_message, time_or
 from orchestrator.core.errors import TrainmasterError
 from orchestrator.core.launch.event import Ignored, message_in, upload_in
+from orchestrator.core.retrain.alert import alert_in
 from orchestrator.core.retrain.arrival import arrived_in
-from orchestrator.core.retrain.signal import Signal, alert_in, image_pushed_in, notice_in
+from orchestrator.core.retrain.image_push import image_pushed_in
+from orchestrator.core.retrain.notice import notice_in
+from orchestrator.core.retrain.signal import Signal
 from orchestrator.core.settle.entry import hint_in
 from orchestrator.flow.launch import launch
 from orchestrator.flow.orders import take_order

@@ -19,8 +19,9 @@ from orchestrator.core.launch.event import Arrival, message_in, upload_in
 from orchestrator.core.launch.request import Standards
 from orchestrator.core.launch.submission import Submission, Target
 from orchestrator.core.names import JobKind
+from orchestrator.core.orders import ORDER_SCHEMA
 from orchestrator.core.policy import policy_from
-from orchestrator.core.retrain.reading import Buckets
+from orchestrator.core.retrain.reading import RULE_SCHEMA, Buckets
 from orchestrator.core.run import Job, JobState, RunRecord
 from orchestrator.core.settle.entry import JobHint
 from orchestrator.core.trial import Trial, TrialState
@@ -51,7 +52,7 @@ def shipped_standards() -> Standards:
     read = document_in((ROOT / "functions" / "policy.yaml").read_bytes(), as_json=False)
     assert not read.faults
     return Standards(
-        schemas={"training_request.v1": schema("training_request.v1")},
+        schemas={name: schema(name) for name in ("training_request.v1", RULE_SCHEMA, ORDER_SCHEMA)},
         policy=policy_from(read.value, {"project": PROJECT, "region": REGION, "models_bucket": MODELS}),
         region=REGION,
     )

@@ -2,10 +2,11 @@
 
 from typing import assert_never
 
-from orchestrator.core.faults import Fault, nearest, shown
+from orchestrator.core.faults import Fault, shown
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.request import Refused
-from orchestrator.core.orders import FireOrder, Order, RollbackOrder
+from orchestrator.core.orders import FireOrder, Order, RollbackOrder, unknown_rule
+from orchestrator.core.retrain.rule import Rule
 from orchestrator.core.retrain.signal import heeds, manual_call
 from orchestrator.flow.retrain.signal import take_signal
 from orchestrator.flow.services import Happened, Services
@@ -30,18 +31,19 @@ def _fire(services: Services, arrival: Arrival, rule_id: str) -> Happened | Refu
     book = services.rule_book.read().book
     rule = book.find(rule_id)
     if rule is None:
-        ids = [each.rule_id for each in book.rules]
-        return _refused("there is no such rule", rule_id, repair=nearest(rule_id, ids))
+        return unknown_rule(rule_id, [each.rule_id for each in book.rules])
     call = manual_call(arrival.run_id, rule_id, arrival.source.event_time)
     if not heeds(rule, call):
-        return _refused(
-            "the rule does not wait for an order",
-            rule_id,
-            repair="add `manual: {}` to its `when`, and enable it",
-        )
+        return _refused(rule)
     messages = [happened.message for happened in take_signal(services, call)]
     return Happened(message="; ".join(messages) or f"the order to fire {rule_id} was carried out before")
 
 
-def _refused(problem: str, rule_id: str, *, repair: str) -> Refused:
-    return Refused(faults=(Fault(path="$.fire.rule", problem=problem, found=shown(rule_id), repair=repair),))
+def _refused(rule: Rule) -> Refused:
+    fault = Fault(
+        path="$.fire.rule",
+        problem="the rule does not wait for orders",
+        found=shown(rule.rule_id),
+        repair="add `manual: {}` to its `when`, and see that it is enabled",
+    )
+    return Refused(faults=(fault,))

@@ -80,7 +80,7 @@ def _in_book(services: Services, drop: RuleDrop) -> Rule | Refused:
         return Refused(faults=(_too_large(drop.size_bytes),))
     content = services.inbox.read(services.buckets.inbox, drop.name, drop.generation)
     as_json = drop.name.lower().endswith(".json")
-    template = _template(services, template_uri(content, as_json=as_json))
+    template = _template(services, template_uri(content, as_json=as_json, buckets=services.buckets))
     for _ in range(RACES_MAX):
         held = services.rule_book.read()
         rule = rule_in(

@@ -5,8 +5,9 @@ from functools import partial
 
 from orchestrator.core.errors import TrainmasterError
 from orchestrator.core.retrain.decision import Decision, decide_on_signal
+from orchestrator.core.retrain.notice import Heard
 from orchestrator.core.retrain.rule import Rule, WhileRunning
-from orchestrator.core.retrain.signal import Heard, Signal, heeds
+from orchestrator.core.retrain.signal import Signal, heeds
 from orchestrator.core.retrain.state import RuleState
 from orchestrator.flow.retrain.tick import decide_due
 from orchestrator.flow.retrain.turn import Facts, take_turn

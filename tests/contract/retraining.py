@@ -1,0 +1,147 @@
+"""The world with rules: drops, data events, ticks and signals as the triggers would deliver them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from orchestrator.adapters.arrival_log import ArrivalLog
+from orchestrator.adapters.objects import Objects
+from orchestrator.core.envelope import Envelope, PubsubMessage
+from orchestrator.core.launch.event import Ignored
+from orchestrator.core.retrain.alert import alert_in
+from orchestrator.core.retrain.arrival import arrived_in
+from orchestrator.core.retrain.image_push import image_pushed_in
+from orchestrator.core.retrain.notice import notice_in
+from orchestrator.core.retrain.signal import Signal
+from orchestrator.core.retrain.state import RuleState
+from orchestrator.core.run import RunRecord
+from orchestrator.flow.launch import launch
+from orchestrator.flow.orders import take_order
+from orchestrator.flow.retrain.accept import accept, rule_drop_in
+from orchestrator.flow.retrain.signal import take_notice, take_signal
+from orchestrator.flow.retrain.tick import tick
+from orchestrator.flow.services import Happened
+from tests.contract.world import INBOX, LEDGER, Boundary, BoundaryObjects, World
+
+DATA = "data-1"
+IMAGE = "us-docker.pkg.dev/project-1/repo/trainer"
+SMALL: dict[str, Any] = {
+    "model_name": "cassava",
+    "image": IMAGE,
+    "args": ["--seen=${data.count:-none}"],
+    "cluster": {"chief": {"machine": "n1-standard-4"}},
+}
+NEW_DATA = {"new_data": {"objects": f"gs://{DATA}/**", "min_objects": 3, "quiet_s": 60, "max_wait_s": 600}}
+MANUAL: dict[str, Any] = {"manual": {}}
+
+
+def rule(*conditions: Mapping[str, Any], **more: object) -> dict[str, Any]:
+    """A rule's document; it waits for data unless told otherwise."""
+    return {"when": list(conditions) or [NEW_DATA], "request": SMALL, **more}
+
+
+class RuleWorld(World):
+    """A deployment in memory that may have rules."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log = ArrivalLog(self.objects, LEDGER, self.clock)
+        self._messages = 0
+
+    def put_rule(self, document: object, name: str = "rules/cassava.json") -> Envelope:
+        """The event that tells of the drop."""
+        content = document if isinstance(document, bytes) else json.dumps(document).encode()
+        generation = self.objects.write(INBOX, name, content, if_generation=None)
+        return self.finalized(INBOX, name, generation, len(content))
+
+    def finalized(
+        self, bucket: str, name: str, generation: int, size_bytes: int, created_at: datetime | None = None
+    ) -> Envelope:
+        return self.envelope(
+            {
+                "bucket": bucket,
+                "name": name,
+                "generation": str(generation),
+                "size": str(size_bytes),
+                "timeCreated": (created_at or self.clock.now()).isoformat(),
+            }
+        )
+
+    def tell_rule(self, event: Envelope, boundary: Boundary | None = None) -> Happened:
+        drop = rule_drop_in(event, INBOX)
+        assert drop is not None
+        return accept(self.services(boundary), drop)
+
+    def drop_rule(self, document: object, name: str = "rules/cassava.json") -> Happened:
+        return self.tell_rule(self.put_rule(document, name))
+
+    def arrive(self, count: int, *, first: int = 0, log: ArrivalLog | None = None) -> None:
+        """So many objects come, one after the other."""
+        for number in range(first, first + count):
+            event = self.finalized(DATA, f"day-1/{number}.jpg", 1000 + number, 10)
+            (log or self.log).append(arrived_in(event))
+
+    def crossing_log(self, boundary: Boundary) -> ArrivalLog:
+        """The log of a new instance, whose calls cross the boundary."""
+        objects: Objects = BoundaryObjects(self.objects, boundary)
+        return ArrivalLog(objects, LEDGER, self.clock)
+
+    def tick(self, boundary: Boundary | None = None) -> list[Happened]:
+        return list(tick(self.services(boundary)))
+
+    def wait(self, seconds: float) -> None:
+        self.clock.advance(timedelta(seconds=seconds))
+
+    def signal(self, signal: Signal | Ignored, boundary: Boundary | None = None) -> list[Happened]:
+        assert isinstance(signal, Signal), signal
+        return list(take_signal(self.services(boundary), signal))
+
+    def message(self, document: object) -> PubsubMessage:
+        self._messages += 1
+        return PubsubMessage(
+            message_id=str(self._messages),
+            publish_time=self.clock.now(),
+            attributes={},
+            data=json.dumps(document).encode(),
+        )
+
+    def pushed(self, digit: str, tag: str = "latest") -> Signal | Ignored:
+        digest = f"{IMAGE}@sha256:{digit * 64}"
+        return image_pushed_in(self.message({"action": "INSERT", "digest": digest, "tag": f"{IMAGE}:{tag}"}))
+
+    def alerted(self, incident_id: str, policy: str, state: str = "open") -> Signal | Ignored:
+        incident = {"incident_id": incident_id, "policy_name": policy, "state": state, "summary": "drift"}
+        return alert_in(self.message({"incident": incident, "version": "1.2"}))
+
+    def hear(self, event: Mapping[str, object]) -> list[Happened]:
+        """One of our own notices comes back."""
+        heard = notice_in(self.message(event))
+        return [] if isinstance(heard, Ignored) else list(take_notice(self.services(), heard))
+
+    def order(self, document: object, key: str) -> Happened:
+        message = {"data": _base64(json.dumps(document)), "attributes": {"idempotency_key": key}}
+        return launch(self.services(), self.published(message), take_order)
+
+    def records(self) -> list[RunRecord]:
+        """Every run on record, oldest first."""
+        names = [each.name for each in self.objects.listing(LEDGER, "runs/")]
+        found = [self.record(name.removeprefix("runs/").removesuffix(".json")) for name in names]
+        return sorted(found, key=lambda record: record.source.received_at)
+
+    def state(self, rule_id: str = "cassava") -> RuleState:
+        found = self.services().rule_states.read(rule_id).state
+        assert found is not None
+        return found
+
+    def rule_status(self, name: str = "rules/cassava.json") -> dict[str, Any]:
+        return self.document(f"status/{name}.json")
+
+    def batches(self) -> Sequence[str]:
+        return [each.name for each in self.objects.listing(LEDGER, "arrivals/")]
+
+
+def _base64(text: str) -> str:
+    import base64
+
+    return base64.b64encode(text.encode()).decode()

@@ -166,16 +166,18 @@ def _samples(
     data = next((each.pattern for each in around.conditions if isinstance(each, NewData)), None)
     places = places_in(request)
     needed = {place.name for place in places if place.default is None or unfit(place.default)}
+    may_lack = PERHAPS | DATA
+    leave_out = (
+        (frozenset[str](), may_lack) if any(place.name in may_lack for place in places) else (frozenset(),)
+    )
     for condition in around.conditions or (Manual(),):
         values = sample_values(
             condition, rule_id=around.rule_id, models_bucket=around.models_bucket, data=data
         )
-        for optional in (frozenset[str](), PERHAPS | DATA):
-            given = {name: text for name, text in values.items() if name in needed or name not in optional}
+        for lacking in leave_out:
+            given = {name: text for name, text in values.items() if name in needed or name not in lacking}
             # What is wrong with a place is told already; here it must only not be in the way.
             yield condition, {**dict.fromkeys(needed, "sample"), **given}
-            if not any(place.name in optional for place in places):
-                break
 
 
 def _sampled(fault: Fault, places: Iterable[str]) -> Fault:

@@ -1,5 +1,6 @@
 """The world with rules: drops, data events, ticks and signals as the triggers would deliver them."""
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -29,7 +30,6 @@ IMAGE = "us-docker.pkg.dev/project-1/repo/trainer"
 SMALL: dict[str, Any] = {
     "model_name": "cassava",
     "image": IMAGE,
-    "args": ["--seen=${data.count:-none}"],
     "cluster": {"chief": {"machine": "n1-standard-4"}},
 }
 NEW_DATA = {"new_data": {"objects": f"gs://{DATA}/**", "min_objects": 3, "quiet_s": 60, "max_wait_s": 600}}
@@ -37,8 +37,10 @@ MANUAL: dict[str, Any] = {"manual": {}}
 
 
 def rule(*conditions: Mapping[str, Any], **more: object) -> dict[str, Any]:
-    """A rule's document; it waits for data unless told otherwise."""
-    return {"when": list(conditions) or [NEW_DATA], "request": SMALL, **more}
+    """A rule's document; unless told otherwise it waits for data, and its run is told how much came."""
+    if conditions:
+        return {"when": list(conditions), "request": SMALL, **more}
+    return {"when": [NEW_DATA], "request": {**SMALL, "args": ["--seen=${data.count}"]}, **more}
 
 
 class RuleWorld(World):
@@ -48,12 +50,21 @@ class RuleWorld(World):
         super().__init__()
         self.log = ArrivalLog(self.objects, LEDGER, self.clock)
         self._messages = 0
+        self._dropped: Envelope | None = None
 
     def put_rule(self, document: object, name: str = "rules/cassava.json") -> Envelope:
         """The event that tells of the drop."""
         content = document if isinstance(document, bytes) else json.dumps(document).encode()
         generation = self.objects.write(INBOX, name, content, if_generation=None)
         return self.finalized(INBOX, name, generation, len(content))
+
+    def put_rule_once(self, document: object) -> Envelope:
+        """As `put_rule`; the drop is there before the process that is told of it, and is the same each time."""
+        self._dropped = self._dropped or self.put_rule(document)
+        return self._dropped
+
+    def remove_rule(self, name: str = "rules/cassava.json") -> None:
+        self.objects.delete(INBOX, name)
 
     def finalized(
         self, bucket: str, name: str, generation: int, size_bytes: int, created_at: datetime | None = None
@@ -97,18 +108,19 @@ class RuleWorld(World):
         assert isinstance(signal, Signal), signal
         return list(take_signal(self.services(boundary), signal))
 
-    def message(self, document: object) -> PubsubMessage:
+    def message(self, document: object, message_id: str = "") -> PubsubMessage:
         self._messages += 1
         return PubsubMessage(
-            message_id=str(self._messages),
+            message_id=message_id or str(self._messages),
             publish_time=self.clock.now(),
             attributes={},
             data=json.dumps(document).encode(),
         )
 
-    def pushed(self, digit: str, tag: str = "latest") -> Signal | Ignored:
+    def pushed(self, digit: str, tag: str = "latest", message_id: str = "") -> Signal | Ignored:
         digest = f"{IMAGE}@sha256:{digit * 64}"
-        return image_pushed_in(self.message({"action": "INSERT", "digest": digest, "tag": f"{IMAGE}:{tag}"}))
+        document = {"action": "INSERT", "digest": digest, "tag": f"{IMAGE}:{tag}"}
+        return image_pushed_in(self.message(document, message_id))
 
     def alerted(self, incident_id: str, policy: str, state: str = "open") -> Signal | Ignored:
         incident = {"incident_id": incident_id, "policy_name": policy, "state": state, "summary": "drift"}
@@ -119,9 +131,10 @@ class RuleWorld(World):
         heard = notice_in(self.message(event))
         return [] if isinstance(heard, Ignored) else list(take_notice(self.services(), heard))
 
-    def order(self, document: object, key: str) -> Happened:
-        message = {"data": _base64(json.dumps(document)), "attributes": {"idempotency_key": key}}
-        return launch(self.services(), self.published(message), take_order)
+    def order(self, document: object, key: str, boundary: Boundary | None = None) -> Happened:
+        data = base64.b64encode(json.dumps(document).encode()).decode()
+        message = {"data": data, "attributes": {"idempotency_key": key}}
+        return launch(self.services(boundary), self.published(message), take_order)
 
     def records(self) -> list[RunRecord]:
         """Every run on record, oldest first."""
@@ -139,9 +152,3 @@ class RuleWorld(World):
 
     def batches(self) -> Sequence[str]:
         return [each.name for each in self.objects.listing(LEDGER, "arrivals/")]
-
-
-def _base64(text: str) -> str:
-    import base64
-
-    return base64.b64encode(text.encode()).decode()

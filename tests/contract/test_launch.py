@@ -53,6 +53,9 @@ class Answering:
     def read(self, job_name: str) -> Job:
         return self._jobs.read(job_name)
 
+    def cancel(self, job_name: str) -> None:
+        self._jobs.cancel(job_name)
+
     def with_id(self, job_id: str) -> Job:
         return self._jobs.with_id(job_id)
 

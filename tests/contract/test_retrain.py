@@ -1,13 +1,38 @@
 """From a dropped rule to a launched run."""
 
-import pytest
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
-from tests.contract.retraining import DATA, NEW_DATA, RuleWorld, rule
+import pytest
+from jsonschema import Draft202012Validator
+
+from orchestrator.core.codec import encoded
+from orchestrator.core.run import JobState
+from tests.contract.retraining import IMAGE, MANUAL, NEW_DATA, SMALL, RuleWorld, rule
+from tests.contract.world import INBOX, LEASE, LEDGER, schema
+
+STATUS = Draft202012Validator(schema("rule_status.v1"))
+RECORD = Draft202012Validator(schema("run_record.v1"))
+REPORT = Draft202012Validator(schema("rejection_report.v1"))
+STATE = Draft202012Validator(schema("rule_state.v1"))
+BOOK = Draft202012Validator(schema("rule_book.v1"))
+SUCCEEDED = "trainmaster.run.succeeded.v1"
 
 
 @pytest.fixture
 def world() -> RuleWorld:
     return RuleWorld()
+
+
+def finish(world: RuleWorld, number: int) -> None:
+    """The job of the nth run ends well, and its notice comes back."""
+    record = world.records()[number]
+    job = world.train(record)
+    world.settle(world.hint(job))
+    ended = world.record(record.run_id)
+    data = {"run_id": ended.run_id, "state": ended.state.value, "model_name": ended.model_name}
+    world.hear({"id": f"{ended.run_id}/{ended.state}", "type": SUCCEEDED, "data": data})
 
 
 def test_data_that_came_and_settled_starts_one_run(world: RuleWorld) -> None:
@@ -24,4 +49,334 @@ def test_data_that_came_and_settled_starts_one_run(world: RuleWorld) -> None:
     assert record.request is not None
     assert record.request["args"] == ["--seen=5"]
     assert (record.source.kind, record.source.rule_id, record.source.firing) == ("rule", "cassava", 1)
+    assert record.source.uri == f"gs://{INBOX}/rules/cassava.json"
+    assert world.batches() == []
+    for name, validator in (
+        (f"runs/{record.run_id}.json", RECORD),
+        ("rule-state/cassava.json", STATE),
+        ("rules/book.json", BOOK),
+        ("status/rules/cassava.json.json", STATUS),
+    ):
+        validator.validate(world.document(name))
+
+
+def test_the_status_of_a_rule_tells_its_last_run(world: RuleWorld) -> None:
+    world.drop_rule(rule(MANUAL))
+    assert world.rule_status()["state"] == "accepted"
+    world.order({"fire": {"rule": "cassava"}}, "1")
+    (record,) = world.records()
+    told = world.rule_status()
+    assert (told["firings"], told["last_firing"]["run_id"]) == (1, record.run_id)
+
+
+def test_a_run_does_not_write_over_its_rules_status(world: RuleWorld) -> None:
+    world.drop_rule(rule(MANUAL))
+    world.order({"fire": {"rule": "cassava"}}, "1")
+    finish(world, 0)
+    assert world.rule_status()["schema"] == "rule_status.v1"
+
+
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        (
+            rule({"schedule": {"cron": "0 3 * * 1", "time_zone": "Europe/Amsterdm"}}),
+            "$.when[0].schedule.time_zone",
+        ),
+        (rule({"schedule": {"cron": "0 3 30 2 *"}}), "$.when[0].schedule.cron"),
+        (rule(request={**SMALL, "image": "docker.io/evil/miner"}), "$.request.image"),
+        (rule({"upstream": {"model_name": "cassava", "event": "succeeded"}}), "$.when[0]"),
+        (rule({"new_data": {"objects": f"gs://{LEDGER}/**"}}), "$.when[0].new_data.objects"),
+        (b"a: [1", "$"),
+        (b" " * 100_000, "$"),
+    ],
+)
+def test_a_faulty_rule_is_answered_at_once_with_every_fault(
+    world: RuleWorld, document: object, path: str
+) -> None:
+    happened = world.drop_rule(document)
+    assert happened.severity == "WARNING"
+    told = world.rule_status()
+    STATUS.validate(told)
+    assert told["state"] == "refused"
+    report = world.document(told["report_uri"].removeprefix(f"gs://{LEDGER}/"))
+    REPORT.validate(report)
+    assert path in [fault["path"] for fault in report["faults"]]
+
+
+def test_a_refused_writing_leaves_the_older_one_in_force(world: RuleWorld) -> None:
+    world.drop_rule(rule(MANUAL))
+    world.wait(1)
+    world.drop_rule(b"when: nonsense")
+    told = world.rule_status()
+    assert told["state"] == "refused"
+    assert told["in_force"] < told["generation"]
+    world.order({"fire": {"rule": "cassava"}}, "1")
+    assert len(world.records()) == 1
+
+
+def test_two_rules_dropped_at_once_that_make_a_loop_are_not_both_accepted(world: RuleWorld) -> None:
+    def on(model_name: str, other: str) -> dict[str, Any]:
+        return rule(
+            {"upstream": {"model_name": other, "event": "succeeded"}},
+            request={**SMALL, "model_name": model_name},
+        )
+
+    events = [
+        world.put_rule(on("a", "b"), "rules/a.json"),
+        world.put_rule(on("b", "a"), "rules/b.json"),
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(world.tell_rule, events))
+    states = [world.rule_status(f"rules/{name}.json")["state"] for name in ("a", "b")]
+    assert sorted(states) == ["accepted", "refused"]
+
+
+def test_a_drop_whose_event_was_lost_is_accepted_by_the_tick(world: RuleWorld) -> None:
+    world.put_rule(rule(MANUAL))
+    world.put_rule({"when": []}, "rules/faulty.json")
+    world.tick()
+    assert world.rule_status()["state"] == "accepted"
+    assert world.rule_status("rules/faulty.json")["state"] == "refused"
+    assert world.tick() == []  # both are answered
+
+
+def test_a_rule_whose_file_was_deleted_is_retired_and_fires_no_more(world: RuleWorld) -> None:
+    world.drop_rule(rule(MANUAL))
+    world.objects.delete(INBOX, "rules/cassava.json")
+    world.tick()
+    assert world.rule_status()["state"] == "retired"
+    world.order({"fire": {"rule": "cassava"}}, "1")
+    assert [record.state for record in world.records()] == ["rejected"]
+
+
+def test_an_older_generations_event_changes_nothing(world: RuleWorld) -> None:
+    late = world.put_rule(rule(MANUAL))
+    world.drop_rule(rule(NEW_DATA))
+    world.tell_rule(late)
+    (kept,) = world.document("rules/book.json")["rules"]
+    assert kept["document"]["when"] == [NEW_DATA]
+    assert world.rule_status()["generation"] == kept["generation"]
+
+
+def test_a_request_by_reference_is_read_again_at_each_firing(world: RuleWorld) -> None:
+    def template(epochs: int) -> int:
+        content = json.dumps({**SMALL, "args": [f"--epochs={epochs}"]}).encode()
+        return world.objects.write(INBOX, "templates/cassava.json", content, if_generation=None)
+
+    template(1)
+    uri = f"gs://{INBOX}/templates/cassava.json"
+    world.drop_rule({"when": [MANUAL], "request_uri": uri})
+    generation = template(2)
+    world.order({"fire": {"rule": "cassava"}}, "1")
+    (record,) = world.records()
+    assert record.request is not None
+    assert record.request["args"] == ["--epochs=2"]
+    assert (record.source.template_uri, record.source.template_generation) == (uri, generation)
+    RECORD.validate(encoded(record))
+
+
+def test_a_firing_whose_template_is_gone_is_given_up_and_said_so(world: RuleWorld) -> None:
+    content = json.dumps({**SMALL}).encode()
+    world.objects.write(INBOX, "templates/cassava.json", content, if_generation=None)
+    world.drop_rule({"when": [MANUAL], "request_uri": f"gs://{INBOX}/templates/cassava.json"})
+    world.objects.delete(INBOX, "templates/cassava.json")
+    world.order({"fire": {"rule": "cassava"}}, "1")
+    assert world.records() == []
+    assert "templates/cassava.json" in world.rule_status()["held"]["reason"]
+    world.objects.write(INBOX, "templates/cassava.json", content, if_generation=None)
+    world.tick()
+    assert world.records() == []  # that firing is over
+
+
+def test_a_pushed_image_is_run_by_its_digest_and_its_repetition_fires_nothing(world: RuleWorld) -> None:
+    watched = {"new_image": {"repository": IMAGE, "tag": "latest"}}
+    world.drop_rule(rule(watched, request={**SMALL, "image": "${image.uri}"}))
+    push = world.pushed("a")
+    world.signal(push)
+    world.signal(push)
+    world.signal(world.pushed("b", tag="debug"))
+    (record,) = world.records()
+    assert record.request is not None
+    assert record.request["image"] == f"{IMAGE}@sha256:{'a' * 64}"
+
+
+def test_an_alert_fires_the_rules_of_its_policy_once(world: RuleWorld) -> None:
+    world.drop_rule(
+        rule({"alert": {"policy": "cassava drift*"}}, request={**SMALL, "args": ["--why=${alert.summary}"]})
+    )
+    world.signal(world.alerted("1", "another policy"))
+    world.signal(world.alerted("2", "cassava drift (skew)"))
+    world.signal(world.alerted("2", "cassava drift (skew)"))
+    (record,) = world.records()
+    assert record.request is not None
+    assert record.request["args"] == ["--why=drift"]
+
+
+def test_a_run_that_succeeded_starts_the_next_model_of_the_chain(world: RuleWorld) -> None:
+    world.drop_rule(rule(MANUAL, request={**SMALL, "model_name": "features"}), "rules/a.json")
+    upstream = {"upstream": {"model_name": "features", "event": "succeeded"}}
+    world.drop_rule(rule(upstream, request={**SMALL, "args": ["--from=${upstream.run_id}"]}), "rules/b.json")
+    world.order({"fire": {"rule": "a"}}, "1")
+    finish(world, 0)
+    first, second = world.records()
+    assert second.source.rule_id == "b"
+    assert second.request is not None
+    assert second.request["args"] == [f"--from={first.run_id}"]
+
+
+def test_an_order_for_no_rule_is_rejected_with_the_nearest_name(world: RuleWorld) -> None:
+    world.drop_rule(rule(MANUAL))
+    world.drop_rule(rule(NEW_DATA), "rules/silent.json")
+    world.order({"fire": {"rule": "casava"}}, "1")
+    world.order({"fire": {"rule": "silent"}}, "2")
+    rejected = [record.problems[0] for record in world.records()]
+    assert any("did you mean 'cassava'" in problem for problem in rejected)
+    assert any("does not wait for orders" in problem for problem in rejected)
+
+
+def test_the_same_order_twice_fires_once(world: RuleWorld) -> None:
+    world.drop_rule(rule(MANUAL))
+    for _ in range(2):
+        world.order({"fire": {"rule": "cassava"}}, "same")
+    assert len(world.records()) == 1
+
+
+def test_skip_passes_over_what_comes_while_a_run_goes_on_and_says_so(world: RuleWorld) -> None:
+    world.drop_rule(rule(MANUAL))
+    world.order({"fire": {"rule": "cassava"}}, "1")
+    world.order({"fire": {"rule": "cassava"}}, "2")
+    assert len(world.records()) == 1
+    assert "still going" in world.rule_status()["held"]["reason"]
+    finish(world, 0)
+    world.tick()
+    assert len(world.records()) == 1
+
+
+def test_queue_one_fires_when_the_notice_tells_that_the_run_ended(world: RuleWorld) -> None:
+    world.drop_rule(rule(MANUAL, while_running="queue_one"))
+    for key in ("1", "2", "3"):
+        world.wait(1)
+        world.order({"fire": {"rule": "cassava"}}, key)
+    assert len(world.records()) == 1
+    finish(world, 0)
+    assert len(world.records()) == 2
+    finish(world, 1)
+    assert len(world.records()) == 2  # one was queued, not two
+
+
+def test_replace_cancels_the_run_that_goes_on(world: RuleWorld) -> None:
+    world.drop_rule(rule(MANUAL, while_running="replace"))
+    world.order({"fire": {"rule": "cassava"}}, "1")
+    world.wait(1)
+    world.order({"fire": {"rule": "cassava"}}, "2")
+    first, second = world.records()
+    assert first.job is not None
+    assert second.job is not None
+    assert world.jobs.read(first.job.name).state is JobState.CANCELLED
+    assert world.jobs.read(second.job.name).state is JobState.PENDING
+
+
+def test_replace_waits_while_the_run_to_be_replaced_is_being_submitted(world: RuleWorld) -> None:
+    """Cancelling it then would leave the job that is about to be created."""
+    world.drop_rule(rule(MANUAL, while_running="replace"))
+    world.order({"fire": {"rule": "cassava"}}, "1")
+    (record,) = world.records()
+    name = f"runs/{record.run_id}.json"
+    reserved = world.document(name)
+    reserved["state"], reserved["history"] = "reserved", reserved["history"][:1]
+    reserved["lease"] = {"attempt": "x", "expires_at": (world.clock.now() + LEASE).isoformat()}
+    del reserved["job"]
+    world.objects.write(LEDGER, name, json.dumps(reserved).encode(), if_generation=None)
+    world.order({"fire": {"rule": "cassava"}}, "2")
+    assert len(world.records()) == 1
+    world.wait(LEASE.total_seconds() + 1)
+    world.sweep()  # adopts the job
+    world.tick()
+    first, second = world.records()
+    assert second.source.firing == 2
+    (job,) = [job for job in world.jobs.all() if job.labels["trainmaster_run_id"] == first.run_id]
+    assert job.state is JobState.CANCELLED
+
+
+def test_eight_ticks_at_once_start_one_run_and_lose_nothing(world: RuleWorld) -> None:
+    world.drop_rule(rule())
+    world.arrive(40)
+    world.wait(61)
+    for _ in range(5):
+        with ThreadPoolExecutor(8) as pool:
+            happened = [each for ticked in pool.map(lambda _: world.tick(), range(8)) for each in ticked]
+        assert {each.severity for each in happened} <= {"INFO", "DEBUG"}
+    (record,) = world.records()
+    assert record.request is not None
+    assert record.request["args"] == ["--seen=40"]
+    assert len(world.jobs.all()) == 1
+    assert world.batches() == []
+
+
+def test_the_same_signal_eight_times_at_once_fires_once(world: RuleWorld) -> None:
+    world.drop_rule(rule({"alert": {"policy": "drift"}}, request=SMALL, while_running="replace"))
+    alert = world.alerted("1", "drift")
+
+    def deliver(_: int) -> None:
+        world.signal(alert)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(deliver, range(8)))
+    assert len(world.records()) == len(world.jobs.all()) == 1
+
+
+def test_a_redelivered_data_event_is_counted_once(world: RuleWorld) -> None:
+    world.drop_rule(rule())
+    world.arrive(3)
+    world.tick()
+    world.arrive(3)
+    world.tick()
+    assert [counted.count for counted in world.state().data] == [3]
+
+
+def test_data_of_a_disabled_rule_is_not_counted(world: RuleWorld) -> None:
+    world.drop_rule(rule(enabled=False))
+    assert world.rule_status()["state"] == "disabled"
+    world.arrive(5)
+    world.wait(61)
+    world.tick()
+    assert world.records() == []
+    assert world.batches() == []
+
+
+def test_one_rules_damaged_state_keeps_no_other_rule_waiting(world: RuleWorld) -> None:
+    world.drop_rule(rule())
+    world.drop_rule(rule(request={**SMALL, "model_name": "other"}), "rules/other.json")
+    world.objects.write(LEDGER, "rule-state/cassava.json", b"{}", if_generation=None)
+    world.arrive(5)
+    world.wait(61)
+    happened = world.tick()
+    assert [each for each in happened if each.severity == "ERROR" and "rule-state/cassava" in each.message]
+    (record,) = world.records()
+    assert record.source.rule_id == "other"
+    assert world.batches() == []
+
+
+def test_a_storm_trips_the_breaker_and_dropping_the_rule_again_closes_it(world: RuleWorld) -> None:
+    stormy = rule({"alert": {"policy": "*"}}, request=SMALL, while_running="replace", max_per_day=1000)
+    world.drop_rule(stormy)
+    for number in range(70):
+        world.wait(10)
+        world.signal(world.alerted(str(number), "drift"))
+    assert len(world.records()) == 60
+    told = world.rule_status()
+    assert told["state"] == "tripped"
+    assert "breaker" in told["held"]["reason"]
+    world.wait(10)
+    world.drop_rule(stormy)
+    assert world.rule_status()["state"] == "accepted"
+    world.signal(world.alerted("after", "drift"))
+    assert len(world.records()) == 61
+
+
+def test_what_nobody_watches_is_forgotten_and_costs_no_reading(world: RuleWorld) -> None:
+    world.drop_rule(rule(MANUAL))
+    world.arrive(5)
+    world.tick()
     assert world.batches() == []

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -73,10 +74,12 @@ class Boundary:
     die_at: int | None = None
     die_after_the_call: bool = False
     calls: list[str] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def cross(self, name: str, call: Callable[[], _Answer]) -> _Answer:
-        number = len(self.calls)
-        self.calls.append(name)
+        with self._lock:
+            number = len(self.calls)
+            self.calls.append(name)
         if number == self.die_at and not self.die_after_the_call:
             raise Killed(f"before {name}")
         try:

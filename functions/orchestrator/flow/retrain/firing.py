@@ -44,7 +44,9 @@ def launch_firing(services: Services, rule: Rule, firing: Firing) -> Happened | 
     what = f"{rule.rule_id} fired ({firing.condition}, number {firing.number})"
     try:
         happened = launch(services, Arrival(run_id=firing.run_id, source=source, content=content))
-    except (LeaseHeld, SubmissionUnknown) as error:
+    except LeaseHeld as error:
+        return Happened(message=f"{what}: {error}", run_id=firing.run_id, severity="DEBUG")
+    except SubmissionUnknown as error:
         # The run is reserved: from here on it is the sweep's, like every other.
         return Happened(message=f"{what}: {error}", run_id=firing.run_id, severity="WARNING")
     return replace(happened, message=f"{what}: {happened.message}")

@@ -41,6 +41,11 @@ class Facts:
 Decide = Callable[[RuleState, Facts], Decision]
 
 
+def decide_nothing(_: RuleState, __: Facts) -> Decision:
+    """Only what was decided before is done."""
+    return Nothing()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Turn:
     """What a rule did.
@@ -62,24 +67,40 @@ class _Tried:
     failure: TrainmasterError | None = None
 
 
-def take_turn(services: Services, rule: Rule, decide: Decide, batches: Sequence[Batch] = ()) -> Turn:
+def take_turn(
+    services: Services,
+    rule: Rule,
+    decide: Decide,
+    *,
+    batches: Sequence[Batch] = (),
+    held: HeldState | None = None,
+) -> Turn:
     """Once this returns, the batches are counted and the decision is on record. Safe to repeat and at once.
 
+    With batches, `held` must be the state as it was before they were read: a state remembers the batches that
+    were counted last, so one that was read later may have counted these and forgotten it.
+
     Raises:
-        GenerationMoved: the state kept changing.
+        GenerationMoved: somebody else has counted batches since, or the state kept changing.
         ServiceFailed, DocumentDamaged: perhaps nothing was decided; what was, the next turn finds.
     """
-    for race in range(RACES_MAX):
+    held = held or services.rule_states.read(rule.rule_id)
+    for _ in range(RACES_MAX):
         try:
-            return _once(services, rule, decide, batches)
-        except GenerationMoved:
-            if race == RACES_MAX - 1:
-                raise
-    raise AssertionError("the last race returns or raises")
+            return _once(services, rule, held, decide, batches)
+        except GenerationMoved as moved:
+            lost, before = moved, held
+        held = services.rule_states.read(rule.rule_id)
+        if batches and _counted(held) != _counted(before):
+            break
+    raise lost
 
 
-def _once(services: Services, rule: Rule, decide: Decide, batches: Sequence[Batch]) -> Turn:
-    held = services.rule_states.read(rule.rule_id)
+def _counted(held: HeldState) -> str:
+    return held.state.batches if held.state is not None else ""
+
+
+def _once(services: Services, rule: Rule, held: HeldState, decide: Decide, batches: Sequence[Batch]) -> Turn:
     state = folded(state_for(rule, held.state, services.clock.now()), rule, batches)
     earlier = _tried(services, rule, state)
     if earlier.failure is not None:

@@ -1,0 +1,158 @@
+"""Arrivals are durable before they are acknowledged, in as few objects as the load allows."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from orchestrator.adapters.arrival_log import ArrivalLog
+from orchestrator.adapters.memory import ManualClock, MemoryObjects
+from orchestrator.adapters.objects import Listed, Stored
+from orchestrator.adapters.stored_arrivals import StoredArrivals
+from orchestrator.core.errors import GenerationMoved, ServiceFailed
+from orchestrator.core.retrain.arrival import ArrivedObject
+from tests.contract.world import LEDGER, START
+
+
+class Gate:
+    """A store whose writes wait until they are let through, and may fail."""
+
+    def __init__(self, inner: MemoryObjects) -> None:
+        self._inner = inner
+        self.entered = threading.Semaphore(0)
+        self.let = threading.Semaphore(0)
+        self.failures: list[BaseException] = []
+
+    def write(
+        self,
+        bucket: str,
+        name: str,
+        content: bytes,
+        *,
+        if_generation: int | None,
+        metadata: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> int:
+        self.entered.release()
+        assert self.let.acquire(timeout=10)
+        if self.failures:
+            raise self.failures.pop(0)
+        return self._inner.write(
+            bucket,
+            name,
+            content,
+            if_generation=if_generation,
+            metadata=metadata,
+            content_type=content_type,
+        )
+
+    def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
+        return self._inner.read(bucket, name, generation)
+
+    def delete(self, bucket: str, name: str) -> None:
+        self._inner.delete(bucket, name)
+
+    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
+        return self._inner.listing(bucket, prefix)
+
+
+def arrival(number: int) -> ArrivedObject:
+    return ArrivedObject(bucket="b", name=f"{number}.jpg", generation=1, size_bytes=1, created_at=START)
+
+
+@pytest.fixture
+def objects() -> MemoryObjects:
+    return MemoryObjects(ManualClock(START))
+
+
+@pytest.fixture
+def gate(objects: MemoryObjects) -> Gate:
+    return Gate(objects)
+
+
+@pytest.fixture
+def log(gate: Gate) -> ArrivalLog:
+    return ArrivalLog(gate, LEDGER, ManualClock(START))
+
+
+def batches(objects: MemoryObjects) -> list[list[str]]:
+    arrivals = StoredArrivals(objects, LEDGER)
+    return [[each.name for each in batch.arrivals] for batch in arrivals.read(arrivals.names(100))]
+
+
+def while_one_is_written(gate: Gate, log: ArrivalLog, pool: ThreadPoolExecutor, others: int) -> list[object]:
+    """Outcomes of one arrival and of so many that come while it is being written."""
+
+    def outcome(number: int) -> object:
+        try:
+            return log.append(arrival(number))
+        except ServiceFailed as error:
+            return error
+
+    first = pool.submit(outcome, 0)
+    assert gate.entered.acquire(timeout=10)
+    rest = [pool.submit(outcome, number) for number in range(1, others + 1)]
+    waiting = log._commit._waiting
+    deadline = threading.Event()
+    while len(waiting.arrivals) < others:
+        assert not deadline.wait(0.001)
+    gate.let.release()
+    gate.let.release()
+    return [each.result(timeout=10) for each in (first, *rest)]
+
+
+def test_what_comes_while_a_batch_is_written_becomes_one_batch(
+    gate: Gate, log: ArrivalLog, objects: MemoryObjects
+) -> None:
+    with ThreadPoolExecutor(10) as pool:
+        written = while_one_is_written(gate, log, pool, 9)
+    assert sorted(map(len, batches(objects))) == [1, 9]
+    assert written[0] == 1
+    assert sorted(written[1:], key=str) == [0] * 8 + [9]  # one of them wrote for all
+
+
+def test_nobody_is_told_that_an_arrival_is_durable_when_its_batch_failed(
+    gate: Gate, log: ArrivalLog, objects: MemoryObjects
+) -> None:
+    class Stopped(BaseException):
+        """The instance is shut down."""
+
+    gate.failures = [
+        ServiceFailed("Cloud Storage", "write", "503"),
+        ServiceFailed("Cloud Storage", "write", "x"),
+    ]
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = while_one_is_written(gate, log, pool, 3)
+    assert all(isinstance(each, ServiceFailed) and each.retryable for each in outcomes)
+    assert batches(objects) == []
+    gate.failures = [Stopped()]
+    gate.let.release()
+    with pytest.raises(Stopped):
+        log.append(arrival(1))
+    gate.let.release()
+    assert log.append(arrival(1)) == 1  # and the next one is not kept waiting
+    assert batches(objects) == [["1.jpg"]]
+
+
+def test_a_write_whose_answer_was_lost_counts_as_ours(
+    gate: Gate, log: ArrivalLog, objects: MemoryObjects
+) -> None:
+    gate.failures = [GenerationMoved("gs://ledger/arrivals/x", 0)]
+    gate.let.release()
+    assert log.append(arrival(1)) == 1
+
+
+def test_two_instances_never_write_one_name(objects: MemoryObjects) -> None:
+    logs = [ArrivalLog(objects, LEDGER, ManualClock(START)) for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: logs[number % 8].append(arrival(number)), range(64)))
+    assert sorted(name for batch in batches(objects) for name in batch) == sorted(
+        f"{number}.jpg" for number in range(64)
+    )
+
+
+def test_what_somebody_else_put_among_the_batches_stops_nobody(objects: MemoryObjects) -> None:
+    objects.write(LEDGER, "arrivals/a-note", b"not one of ours", if_generation=None)
+    arrivals = StoredArrivals(objects, LEDGER)
+    assert [batch.arrivals for batch in arrivals.read([*arrivals.names(10), "arrivals/gone"])] == [()]

@@ -9,10 +9,8 @@ from datetime import datetime
 
 from orchestrator.core.errors import GenerationMoved, TrainmasterError
 from orchestrator.core.retrain.book import Book
-from orchestrator.core.retrain.decision import Decision, Nothing
 from orchestrator.core.retrain.names import rule_id_of
 from orchestrator.core.retrain.rule import Rule
-from orchestrator.core.retrain.state import RuleState
 from orchestrator.core.retrain.status import RuleStanding, RuleStatus
 from orchestrator.flow.retrain.accept import RuleDrop, accept
 from orchestrator.flow.retrain.turn import decide_nothing, take_turn

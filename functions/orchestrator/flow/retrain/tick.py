@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from functools import partial
 
 from orchestrator.core.errors import DocumentDamaged, GenerationMoved, TrainmasterError
-from orchestrator.core.retrain.decision import Decision, Nothing, decide_on_tick
+from orchestrator.core.retrain.decision import Decision, decide_on_tick
 from orchestrator.core.retrain.rule import Rule
 from orchestrator.core.retrain.state import KEPT_BATCHES, RuleState
 from orchestrator.flow.retrain.inbox import follow_inbox

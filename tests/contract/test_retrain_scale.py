@@ -1,0 +1,99 @@
+"""What retraining costs in storage operations, whatever comes and however long the history is."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from tests.contract.retraining import DATA, MANUAL, SMALL, RuleWorld, rule
+from tests.contract.simulation import MeteredWorld, Simulation
+from tests.contract.world import LEDGER, World
+
+STREAM = {"new_data": {"objects": f"gs://{DATA}/stream/**", "min_objects": 1000, "quiet_s": 60}}
+COUNTING = {**SMALL, "args": ["--seen=${data.count}"]}
+
+
+@pytest.mark.parametrize("instances", [1, 4])
+def test_a_thousand_events_a_second_write_no_name_more_than_once_a_second(instances: int) -> None:
+    world = MeteredWorld()
+    world.drop_rule(rule(STREAM, request=COUNTING))
+    world.wait(1)
+    simulation = Simulation(world=world, events_per_s=1000, seconds=30, instances=instances)
+    simulation.run()
+    (record,) = world.records()
+    assert record.request is not None
+    assert record.request["args"] == [f"--seen={simulation.events}"]
+    assert world.meter.most_writes_in_a_second == 1
+    assert all(count == 1 for (name, _), count in world.meter.writes.items() if name.startswith("arrivals/"))
+    # 20 groups a second from each instance: each is written, read and deleted once; the rest is the tick's.
+    operations = sum(world.meter.operations.values()) / simulation.events
+    assert operations <= 0.062 * instances + 0.002
+    assert world.batches() == []
+
+
+def test_an_event_reads_and_lists_nothing() -> None:
+    world = MeteredWorld()
+    world.drop_rule(rule(STREAM, request=COUNTING))
+    before = Counter(world.meter.operations)
+    world.arrive(100)
+    assert Counter(world.meter.operations) - before == {("write", "arrivals"): 100}
+
+
+def past_runs(world: World, count: int, *, first: int = 0) -> None:
+    """So many runs of the rule that ended long ago."""
+    (record, *_) = [each.name for each in world.objects.listing(LEDGER, "runs/")]
+    ended = {**world.document(record), "state": "succeeded"}
+    for number in range(first, first + count):
+        run_id = f"cassava-20250101t000000-{number:010d}"
+        content = json.dumps({**ended, "run_id": run_id}).encode()
+        world.objects.write(LEDGER, f"runs/{run_id}.json", content, if_generation=0)
+
+
+def cost_of_a_tick(world: MeteredWorld) -> Counter[tuple[str, str]]:
+    world.wait(60)
+    before = Counter(world.meter.operations)
+    world.sweep()
+    world.tick()
+    return Counter(world.meter.operations) - before
+
+
+def test_a_tick_costs_the_same_at_ten_and_at_ten_thousand_past_runs() -> None:
+    world = MeteredWorld()
+    world.drop_rule(rule({"schedule": {"cron": "0 3 * * *"}}, MANUAL, STREAM, request=SMALL))
+    world.order({"fire": {"rule": "cassava"}}, "1")
+    world.tick()
+    past_runs(world, 10)
+    few = cost_of_a_tick(world)
+    past_runs(world, 9990, first=10)
+    assert cost_of_a_tick(world) == few
+    assert sum(few.values()) <= 8
+
+
+def test_a_rule_more_costs_a_tick_one_read() -> None:
+    def cost(rules: int) -> Counter[tuple[str, str]]:
+        world = MeteredWorld()
+        for number in range(rules):
+            request = {**SMALL, "model_name": f"model-{number}"}
+            world.drop_rule(rule(STREAM, request=request), f"rules/{number}.json")
+        world.tick()
+        return cost_of_a_tick(world)
+
+    assert cost(20) - cost(10) == {("read", "rule-state"): 10}
+
+
+def test_more_batches_than_one_round_counts_are_counted_in_one_tick_and_start_one_run() -> None:
+    """The oldest of them had long settled when the newest came."""
+    from orchestrator.flow.retrain.tick import MOST_BATCHES
+
+    world = RuleWorld()
+    quick = {"new_data": {"objects": f"gs://{DATA}/**", "min_objects": 1, "quiet_s": 1}}
+    world.drop_rule(rule(quick, request=COUNTING))
+    world.arrive(MOST_BATCHES)
+    world.wait(30)
+    world.arrive(10, first=MOST_BATCHES)
+    world.wait(1)
+    world.tick()
+    (record,) = world.records()
+    assert record.request is not None
+    assert record.request["args"] == [f"--seen={MOST_BATCHES + 10}"]
+    assert world.batches() == []

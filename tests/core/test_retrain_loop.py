@@ -84,7 +84,7 @@ def test_a_loop_is_told_beside_other_faults_under_the_number_that_the_file_has()
 def test_only_runs_that_may_become_champions_are_promoted() -> None:
     waiting = training("a", after("a", "promoted"))
     assert isinstance(waiting, Rule)
-    steps = loop_with(Book(), replace(waiting, promotes=True))
+    steps = loop_with(Book(), replace(waiting, makes=replace(waiting.makes, promotes=True)))
     assert steps == ("a -> a: a waits for a to be promoted, which a trains",)
 
 

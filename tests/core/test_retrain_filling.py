@@ -164,7 +164,14 @@ def test_a_template_is_filled_as_it_is_when_the_rule_fires() -> None:
         request_of_firing(sound, firing(rule__id="watch"), changed)
         == b'{"model_name": "cassava", "args": ["watch"]}'
     )
-    for template, says in ((None, "is gone"), (b"", "empty"), (b"a: ['${data.count}']", "has no value now")):
+    for template, says in (
+        (None, "is gone"),
+        (b"", "empty"),
+        (b"model_name: cassava\na: ['${data.count}']", "has no value now"),
+        (b"model_name: other", "another model"),
+        (b"model_name: cassava\noutput: {prefix_uri: gs://models/x}", "another model, output"),
+        (b"model_name: cassava\nchampion: {}", "champion"),
+    ):
         refused = request_of_firing(sound, firing(), template)
         assert isinstance(refused, Refused)
         assert says in refused.faults[0].problem

@@ -48,7 +48,7 @@ def test_a_rule_that_waits_for_its_own_runs_is_refused() -> None:
 def test_a_rule_that_watches_where_its_own_runs_write_is_refused() -> None:
     assert "$.when[0]" in faults(training("a", watching("gs://models/a/*/model/**")))
     assert "$.when[0]" in faults(training("a", watching("gs://models/**/export.json")))
-    elsewhere = {"output": {"prefix_uri": "gs://models/team"}}
+    elsewhere: dict[str, Any] = {"output": {"prefix_uri": "gs://models/team"}}
     assert "$.when[0]" in faults(training("a", watching("gs://models/team/"), **elsewhere))
     assert isinstance(training("a", watching("gs://models/a/**"), **elsewhere), Rule)
     assert isinstance(training("a", watching("gs://models/b/**")), Rule)
@@ -84,7 +84,7 @@ def test_a_loop_is_told_beside_other_faults_under_the_number_that_the_file_has()
 def test_only_runs_that_may_become_champions_are_promoted() -> None:
     waiting = training("a", after("a", "promoted"))
     assert isinstance(waiting, Rule)
-    steps = loop_with(Book(), replace(waiting, promotes=True))
+    steps = loop_with(Book(), replace(waiting, makes=replace(waiting.makes, promotes=True)))
     assert steps == ("a -> a: a waits for a to be promoted, which a trains",)
 
 

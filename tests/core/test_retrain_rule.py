@@ -213,7 +213,10 @@ def test_a_default_is_checked_too() -> None:
 
 
 def test_a_place_that_only_some_conditions_fill_needs_a_default() -> None:
-    two = ({"upstream": {"model_name": "features", "event": "succeeded"}}, {"manual": {}})
+    two: tuple[dict[str, Any], ...] = (
+        {"upstream": {"model_name": "features", "event": "succeeded"}},
+        {"manual": {}},
+    )
     fault = faults(dropped(document(*two, request={"args": ["${upstream.run_id}"]})))["$.request.args[0]"]
     assert "a firing by manual has no value for it" in fault.problem
     assert isinstance(dropped(document(*two, request={"args": ["${upstream.run_id:-}"]})), Rule)

@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.core.codec import decoded, encoded
 from orchestrator.core.retrain.filling import Place
 from orchestrator.core.retrain.loop import loops_of
-from orchestrator.core.retrain.rule import Rule, rule_from
+from orchestrator.core.retrain.rule import Makes, Rule, rule_from
 
 MAX_RULES = 1000
 MAX_BOOK_BYTES = 8 * 1024 * 1024
@@ -51,9 +51,8 @@ def _entry(rule: Rule) -> dict[str, object]:
         "rule_id": rule.rule_id,
         "dropped_name": rule.dropped_name,
         "generation": rule.generation,
-        "model_name": rule.model_name,
+        "makes": encoded(rule.makes),
         "writes_uri": rule.writes_uri,
-        "promotes": rule.promotes,
         "places": [encoded(place) for place in rule.places],
         "document": rule.document,
     }
@@ -78,9 +77,8 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
         rule_id=entry["rule_id"],
         dropped_name=entry["dropped_name"],
         generation=entry["generation"],
-        model_name=entry["model_name"],
+        makes=decoded(Makes, entry["makes"]),
         writes_uri=entry["writes_uri"],
-        promotes=entry["promotes"],
         places=decoded(tuple[Place, ...], entry["places"]),
     )
 

@@ -12,14 +12,14 @@ fires when they let it; otherwise scheduled times and signals that are held back
 are never lost: they stay due.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from orchestrator.core.codec import encoded_time
-from orchestrator.core.names import run_id_at
 from orchestrator.core.retrain.condition import Age, ConditionKind, NewData, Schedule
 from orchestrator.core.retrain.filling import unfilled
+from orchestrator.core.retrain.firing import STAYS_DUE, ChampionFacts, Due, firing_of, with_firing
 from orchestrator.core.retrain.rule import Rule, WhileRunning
 from orchestrator.core.retrain.schedule import last_due
 from orchestrator.core.retrain.signal import Signal, heeds
@@ -34,20 +34,22 @@ from orchestrator.core.retrain.state import (
     with_seen,
 )
 
+__all__ = [
+    "STORM",
+    "STORM_WITHIN",
+    "ChampionFacts",
+    "Decision",
+    "Fire",
+    "Hold",
+    "Nothing",
+    "Trip",
+    "decide_on_signal",
+    "decide_on_tick",
+]
+
 STORM = 60
 STORM_WITHIN = timedelta(hours=1)
 """More firings of one rule than STORM within this time trip its breaker."""
-_STAYS_DUE = frozenset({ConditionKind.NEW_DATA, ConditionKind.AGE})
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChampionFacts:
-    """The champion of the rule's model, as far as rules are about it. `since`: when it was promoted."""
-
-    run_id: str
-    model_uri: str
-    value: float
-    since: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,16 +89,6 @@ class Nothing:
 
 
 Decision = Fire | Hold | Trip | Nothing
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Due:
-    """What asks for a firing. `values` are the event's own."""
-
-    condition: ConditionKind
-    event_id: str
-    values: Mapping[str, str] = field(default_factory=dict)
-    image: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +147,7 @@ def decide_on_signal(
     image = signal.facts.get("digest") if signal.kind is ConditionKind.NEW_IMAGE else None
     if image is not None and image == state.image:
         return Nothing(reason="the rule's last firing by an image was by this one")
-    due = _Due(condition=signal.kind, event_id=signal.id, values=signal.values, image=image)
+    due = Due(condition=signal.kind, event_id=signal.id, values=signal.values, image=image)
     return _decided(rule, state, due, _Moment(now=now, champion=champion, current_ended=current_ended))
 
 
@@ -170,10 +162,10 @@ def _silent(rule: Rule, state: RuleState) -> Fire | Nothing | None:
     return None
 
 
-def _due(rule: Rule, state: RuleState, moment: _Moment) -> Iterator[_Due]:
+def _due(rule: Rule, state: RuleState, moment: _Moment) -> Iterator[Due]:
     queued = state.queued
     if queued is not None:
-        yield _Due(
+        yield Due(
             condition=queued.condition, event_id=queued.event_id, values=queued.values, image=queued.image
         )
     counters = {counted.objects: counted for counted in state.data}
@@ -184,32 +176,32 @@ def _due(rule: Rule, state: RuleState, moment: _Moment) -> Iterator[_Due]:
             case Schedule():
                 at = last_due(condition, moment.now)
                 if at is not None and at > state.scheduled_until:
-                    yield _Due(condition=condition.kind, event_id=f"{condition.kind}/{encoded_time(at)}")
+                    yield Due(condition=condition.kind, event_id=f"{condition.kind}/{encoded_time(at)}")
             case Age():
                 yield from _age_due(condition, state, moment)
             case _:
                 pass  # signals tell of these
 
 
-def _data_due(condition: NewData, counted: Counted | None, now: datetime) -> Iterator[_Due]:
+def _data_due(condition: NewData, counted: Counted | None, now: datetime) -> Iterator[Due]:
     if counted is None or counted.newest_at is None or counted.first_at is None:
         return
     enough = counted.count >= condition.min_objects and counted.size_bytes >= condition.min_bytes
     settled = now - counted.newest_at >= condition.quiet or now - counted.first_at >= condition.max_wait
     if enough and settled:
-        yield _Due(condition=condition.kind, event_id=f"{condition.kind}/{encoded_time(counted.newest_at)}")
+        yield Due(condition=condition.kind, event_id=f"{condition.kind}/{encoded_time(counted.newest_at)}")
 
 
-def _age_due(condition: Age, state: RuleState, moment: _Moment) -> Iterator[_Due]:
+def _age_due(condition: Age, state: RuleState, moment: _Moment) -> Iterator[Due]:
     if moment.champion is None:
         return
     # A run that did not beat the champion leaves it old: the next one comes after the same time again.
     since = max(moment.champion.since, state.fired_last_at or moment.champion.since)
     if moment.now - since >= condition.older_than:
-        yield _Due(condition=condition.kind, event_id=f"{condition.kind}/{encoded_time(moment.now)}")
+        yield Due(condition=condition.kind, event_id=f"{condition.kind}/{encoded_time(moment.now)}")
 
 
-def _decided(rule: Rule, state: RuleState, due: _Due, moment: _Moment) -> Fire | Hold | Trip:
+def _decided(rule: Rule, state: RuleState, due: Due, moment: _Moment) -> Fire | Hold | Trip:
     now = moment.now
     going = state.current_run is not None and not moment.current_ended
     if going and rule.while_running is not WhileRunning.REPLACE:
@@ -223,22 +215,29 @@ def _decided(rule: Rule, state: RuleState, due: _Due, moment: _Moment) -> Fire |
     if _fired_since(state, now - DAY) >= rule.max_per_day:
         reason = f"it fired {rule.max_per_day} times within 24 hours, as often as max_per_day allows"
         return _held(rule, state, due, now, reason)
-    firing = _firing(rule, state, due, moment, replaces=state.current_run if going else None)
+    firing = firing_of(
+        rule,
+        state,
+        due,
+        now=now,
+        champion=moment.champion,
+        replaces=state.current_run if going else None,
+    )
     missing = unfilled(rule.places, firing.values)
     if missing is not None:
         return Hold(state=_passed_over(state, due, now, missing.reason), reason=missing.reason)
-    return Fire(state=_with_firing(state, firing, due), firing=firing)
+    return Fire(state=with_firing(state, firing, due), firing=firing)
 
 
 def _fired_since(state: RuleState, moment: datetime) -> int:
     return sum(1 for at in state.fired_at if at > moment)
 
 
-def _held(rule: Rule, state: RuleState, due: _Due, now: datetime, reason: str) -> Hold:
+def _held(rule: Rule, state: RuleState, due: Due, now: datetime, reason: str) -> Hold:
     held = _passed_over(state, due, now, reason, drop_queued=False)
     if (
         rule.while_running is WhileRunning.QUEUE_ONE
-        and due.condition not in _STAYS_DUE
+        and due.condition not in STAYS_DUE
         and (state.queued is None or state.queued.event_id != due.event_id)
     ):
         queued = Queued(
@@ -249,7 +248,7 @@ def _held(rule: Rule, state: RuleState, due: _Due, now: datetime, reason: str) -
 
 
 def _passed_over(
-    state: RuleState, due: _Due, now: datetime, reason: str, *, drop_queued: bool = True
+    state: RuleState, due: Due, now: datetime, reason: str, *, drop_queued: bool = True
 ) -> RuleState:
     """The state after what was due is told of and no longer due, where it can be.
 
@@ -274,74 +273,10 @@ def _both(first: RuleState, later: RuleState) -> RuleState:
     return replace(later, held=first.held)
 
 
-def _tripped(state: RuleState, due: _Due, now: datetime) -> Trip:
+def _tripped(state: RuleState, due: Due, now: datetime) -> Trip:
     reason = (
         f"more than {STORM} firings within an hour: the breaker tripped, and the rule is silent "
         "until its file is dropped again"
     )
     held = HeldBack(condition=due.condition, reason=reason, at=now)
     return Trip(state=replace(state, tripped_at=now, queued=None, held=held), reason=reason)
-
-
-def _firing(rule: Rule, state: RuleState, due: _Due, moment: _Moment, *, replaces: str | None) -> Firing:
-    number = state.number + 1
-    run_id = run_id_at(rule.rule_id, moment.now, f"rule:{rule.identity}#{number}")
-    values = {
-        "rule.id": rule.rule_id,
-        "firing.id": run_id,
-        "firing.time": encoded_time(moment.now),
-        "firing.condition": due.condition.value,
-        **_data_values(rule, state.arrived or Counted()),
-        **_champion_values(moment.champion),
-        **due.values,
-    }
-    return Firing(
-        number=number,
-        run_id=run_id,
-        condition=due.condition,
-        at=moment.now,
-        generation=rule.generation,
-        event_id=due.event_id,
-        values=values,
-        replaces=replaces,
-    )
-
-
-def _data_values(rule: Rule, arrived: Counted) -> dict[str, str]:
-    if not rule.new_data:
-        return {}
-    values = {"data.count": str(arrived.count), "data.bytes": str(arrived.size_bytes)}
-    if arrived.newest_at is not None and arrived.newest_uri is not None:
-        values["data.watermark"] = encoded_time(arrived.newest_at)
-        values["data.newest_uri"] = arrived.newest_uri
-        values["data.newest_dir_uri"] = arrived.newest_uri.rpartition("/")[0] + "/"
-    return values
-
-
-def _champion_values(champion: ChampionFacts | None) -> dict[str, str]:
-    if champion is None:
-        return {}
-    return {
-        "champion.model_uri": champion.model_uri,
-        "champion.run_id": champion.run_id,
-        "champion.value": repr(champion.value),
-    }
-
-
-def _with_firing(state: RuleState, firing: Firing, due: _Due) -> RuleState:
-    """The state that says the firing is decided; what it was fired by, and what else was due, is used up."""
-    now = firing.at
-    fired = replace(
-        state,
-        number=firing.number,
-        firing=firing,
-        queued=None,
-        fired_at=(*(at for at in state.fired_at if at > now - DAY), now),
-        fired_last_at=now,
-        data=(),
-        arrived=None,
-        scheduled_until=max(now, state.scheduled_until),
-        image=due.image or state.image,
-        held=None,
-    )
-    return fired if due.condition in _STAYS_DUE else with_seen(fired, due.event_id)

@@ -66,7 +66,7 @@ def _met(first: Rule, then: Rule, condition: Condition) -> str:
         case Upstream() if condition.model_name == first.model_name:
             if condition.event is UpstreamEvent.SUCCEEDED:
                 return f"{then.rule_id} waits for a run of {first.model_name} to succeed, which {first.rule_id} trains"
-            if first.promotes:
+            if first.makes.promotes:
                 return f"{then.rule_id} waits for {first.model_name} to be promoted, which {first.rule_id} trains"
         case NewData() if may_hold(condition.pattern, first.writes_uri):
             return f"{then.rule_id} watches {condition.objects}, and runs of {first.rule_id} write under {first.writes_uri}"

@@ -13,7 +13,7 @@ from orchestrator.core.retrain.condition import Condition, condition_from
 from orchestrator.core.retrain.loop import loops_of
 from orchestrator.core.retrain.names import RULES_PREFIX, rule_id_of
 from orchestrator.core.retrain.request_check import Checked, Circumstances, inline_request, template_request
-from orchestrator.core.retrain.rule import Rule, rule_from
+from orchestrator.core.retrain.rule import Makes, Rule, rule_from
 from orchestrator.core.retrain.schedule import schedule_faults
 from orchestrator.core.validation import schema_faults
 
@@ -144,15 +144,16 @@ def _checked(drop: _Drop, read: Document, value: dict[str, Any], faults: list[Fa
     )
     checked = _request(drop, value, read, around, {fault.path for fault in faults})
     add(checked.faults)
-    if checked.model_name and conditions:
+    if checked.makes is not None and conditions:
         probe = {
             "when": [value["when"][index] for index in conditions],
             "enabled": value.get("enabled", True),
         }
-        add(_loop_faults(drop.book, _rule(drop, probe, checked), tuple(conditions)))
-    if not faults:
-        rule = _rule(drop, value, checked)
-        add(_room_faults(drop.book, rule))
+        add(_loop_faults(drop.book, _rule(drop, probe, checked, checked.makes), tuple(conditions)))
+    if faults or checked.makes is None:
+        return _refused(*faults)
+    rule = _rule(drop, value, checked, checked.makes)
+    add(_room_faults(drop.book, rule))
     return _refused(*faults) if faults else rule
 
 
@@ -225,15 +226,14 @@ def _request(
     return Checked()
 
 
-def _rule(drop: _Drop, value: Mapping[str, Any], checked: Checked) -> Rule:
+def _rule(drop: _Drop, value: Mapping[str, Any], checked: Checked, makes: Makes) -> Rule:
     return rule_from(
         value,
         rule_id=drop.rule_id,
         dropped_name=drop.dropped_name,
         generation=drop.generation,
-        model_name=checked.model_name,
+        makes=makes,
         writes_uri=checked.writes_uri,
-        promotes=checked.promotes,
         places=checked.places,
     )
 

@@ -5,7 +5,7 @@ import json
 from orchestrator.core.faults import Fault
 from orchestrator.core.launch.request import Refused
 from orchestrator.core.retrain.filling import filled, places_in, unfilled
-from orchestrator.core.retrain.request_check import template_in
+from orchestrator.core.retrain.request_check import made_by, template_in
 from orchestrator.core.retrain.rule import Rule
 from orchestrator.core.retrain.state import Firing
 
@@ -22,9 +22,14 @@ def request_of_firing(rule: Rule, firing: Firing, template: bytes | None) -> byt
         if template is None:
             return _refused(f"{rule.request_uri} is gone", "put it back, or drop the rule again")
         read = template_in(rule.request_uri, template)
-        if isinstance(read, Refused) or read.faults:
+        if isinstance(read, Refused) or read.faults or not isinstance(read.value, dict):
             return Refused(faults=read.faults)
         document = read.value
+        if made_by(read.value) != rule.makes:
+            return _refused(
+                f"{rule.request_uri} names another model, output or champion than when the rule was checked",
+                "drop the rule again, so that it is checked for loops with the new one",
+            )
     missing = unfilled(places_in(document), firing.values)
     if missing is not None:
         return _refused(missing.reason, "")

@@ -20,6 +20,7 @@ from orchestrator.core.retrain.filling import (
     unfit,
 )
 from orchestrator.core.retrain.names import is_model_name
+from orchestrator.core.retrain.rule import Makes
 from orchestrator.core.retrain.samples import ALWAYS, DATA, PERHAPS, possible, sample_values
 from orchestrator.core.retrain.signal import mapping
 
@@ -30,12 +31,11 @@ _FIXED = ("$.model_name", "$.output.prefix_uri")
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
-    """What a request's check found. `model_name` empty: the request is too faulty to tell what it trains."""
+    """What a request's check found. `makes` None: the request is too faulty to tell."""
 
     faults: tuple[Fault, ...] = ()
-    model_name: str = ""
+    makes: Makes | None = None
     writes_uri: str = ""
-    promotes: bool = False
     places: tuple[Place, ...] = ()
 
 
@@ -107,17 +107,28 @@ def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: Cir
             for fault in (*refused, *_by_tag(document, condition))
             if fault.path not in reported
         ]
+    makes = made_by(request)
+    if makes is None:
+        return Checked(faults=tuple(faults))
+    prefix = makes.output_prefix_uri or f"gs://{around.models_bucket}"
+    return Checked(
+        faults=tuple(faults),
+        makes=makes,
+        writes_uri=output_uri(prefix, makes.model_name, ""),
+        places=places_in(request),
+    )
+
+
+def made_by(request: Mapping[str, Any]) -> Makes | None:
+    """What the request's runs make; None where it does not name a model as requests must."""
     meant = dialect_of(request).in_own(request).document
     model_name, prefix_uri = meant.get("model_name"), mapping(meant.get("output")).get("prefix_uri")
     if not isinstance(model_name, str) or not is_model_name(model_name):
-        return Checked(faults=tuple(faults))
-    prefix = prefix_uri if isinstance(prefix_uri, str) else f"gs://{around.models_bucket}"
-    return Checked(
-        faults=tuple(faults),
+        return None
+    return Makes(
         model_name=model_name,
-        writes_uri=output_uri(prefix, model_name, ""),
+        output_prefix_uri=prefix_uri if isinstance(prefix_uri, str) else None,
         promotes="champion" in meant,
-        places=places_in(request),
     )
 
 

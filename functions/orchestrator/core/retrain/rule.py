@@ -23,6 +23,7 @@ __all__ = [
     "Age",
     "Alert",
     "Condition",
+    "Makes",
     "Manual",
     "NewData",
     "NewImage",
@@ -45,6 +46,18 @@ class WhileRunning(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Makes:
+    """What a request's runs make: always the same, whatever fires the rule.
+
+    `output_prefix_uri` None means the models bucket; `promotes`, that the runs may become champions.
+    """
+
+    model_name: str
+    output_prefix_uri: str | None = None
+    promotes: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rule:
     """What to watch, and the request to run when it happens.
 
@@ -52,9 +65,8 @@ class Rule:
         generation: of the dropped file.
         request: the request with its places, inline; None where `request_uri` names it.
         request_uri: `gs://` object of the inbox that holds the request; read again at each firing.
-        model_name: of the request; a rule's model never depends on what fires it.
-        writes_uri: `gs://…/` under which the rule's runs write.
-        promotes: whether its runs may become champions.
+        makes: what the request's runs make.
+        writes_uri: `gs://…/` under which they write.
         places: of the request as it was when the rule was accepted.
         max_per_day: firings in any 24 hours.
         document: the file's content as values.
@@ -66,15 +78,18 @@ class Rule:
     conditions: tuple[Condition, ...]
     request: Mapping[str, Any] | None
     request_uri: str | None
-    model_name: str
+    makes: Makes
     writes_uri: str
-    promotes: bool
     places: tuple[Place, ...]
     while_running: WhileRunning
     cooldown: timedelta
     max_per_day: int
     enabled: bool
     document: Mapping[str, Any]
+
+    @property
+    def model_name(self) -> str:
+        return self.makes.model_name
 
     @property
     def new_data(self) -> tuple[NewData, ...]:
@@ -96,9 +111,8 @@ def rule_from(
     rule_id: str,
     dropped_name: str,
     generation: int,
-    model_name: str,
+    makes: Makes,
     writes_uri: str,
-    promotes: bool,
     places: tuple[Place, ...],
 ) -> Rule:
     """The rule of a document that was found sound."""
@@ -109,9 +123,8 @@ def rule_from(
         conditions=tuple(condition_from(each) for each in document["when"]),
         request=document.get("request"),
         request_uri=document.get("request_uri"),
-        model_name=model_name,
+        makes=makes,
         writes_uri=writes_uri,
-        promotes=promotes,
         places=places,
         while_running=WhileRunning(document.get("while_running", WhileRunning.SKIP)),
         cooldown=timedelta(seconds=document.get("cooldown_s", 0)),

@@ -7,6 +7,7 @@ The rules of time zones are data that changes several times a year; zoneinfo rea
 from the package tzdata where the system has none.
 """
 
+import difflib
 import functools
 import zoneinfo
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from cronsim import CronSim, CronSimError
 
-from orchestrator.core.faults import Fault, PathPart, json_path, listed, nearest, shown
+from orchestrator.core.faults import FOUND_MAX_CHARS, Fault, PathPart, json_path, listed, shown
 from orchestrator.core.retrain.condition import Schedule
 
 FIELDS = 5
@@ -51,13 +52,12 @@ def _nearest_zone(word: str) -> str:
     if len(word) <= _ABBREVIATION_CHARS:
         return ""
     by_lower = {zone.lower().replace("_", " "): zone for zone in time_zones()}
-    wanted = word.strip().lower().replace("_", " ")
-    cities = {zone.rpartition("/")[2]: zone for zone in by_lower}
-    for known in (by_lower, cities):
-        near = nearest(wanted, list(known))
-        if near:
-            found = near.removeprefix("did you mean ")[1:-2]
-            return f"did you mean {by_lower.get(known[found], known[found])!r}?"
+    by_city = {name.rpartition("/")[2]: zone for name, zone in by_lower.items()}
+    wanted = word[:FOUND_MAX_CHARS].strip().lower().replace("_", " ")
+    for known, cutoff in ((by_lower, 0.7), (by_city, 0.8)):
+        close = difflib.get_close_matches(wanted, known, n=1, cutoff=cutoff)
+        if close:
+            return f"did you mean {known[close[0]]!r}?"
     return ""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.trainer.conftest import Replica, Runner
-from tests.trainer.test_training import SERVE, check_export, said
+from tests.trainer.exports import SERVE, check_export, said
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -143,9 +143,3 @@ def test_what_the_workload_or_the_study_cannot_use_is_told_in_plain_words(
     assert "--dataset: it has 5 classes, and the one sigmoid unit" in other.err.read_text()
     assert "--image_size=16x16: --workload=horses_or_humans needs at least 22" in other.err.read_text()
     assert trials.reports("5") == trials.reports("6") == []
-
-
-def test_a_run_that_is_no_trial_writes_no_metric_file(trials: Trials) -> None:
-    replica = ended(trials.runner.start(*WORKLOAD, "--epochs=1", environment={}))
-    assert replica.events("trial_reports") == []
-    assert check_export(trials.runner.run_dir / "model")["training"]["strategy"] == "MirroredStrategy"

@@ -5,6 +5,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
@@ -21,7 +22,7 @@ AXIS_WIDTH_IN = 1.55
 DOTS_PER_IN = 144
 TITLE_CHARS = 80
 
-_STYLE = {
+_STYLE: dict[Any, Any] = {  # Any: the library's type is the list of all its settings
     "font.family": ["DejaVu Sans", "sans-serif"],
     "font.size": 11,
     "axes.edgecolor": GRID,
@@ -83,7 +84,7 @@ def summary(study: Study) -> str:
     return f"{said} Best: trial {printable(best.id)}, {metric} {number(best.result)}"
 
 
-def _saved(study: Study, kind: str, **options: object) -> bytes:
+def _saved(study: Study, kind: str, **options: Any) -> bytes:
     content = io.BytesIO()
     figure = study_figure(study)
     with _styled():

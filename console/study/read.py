@@ -49,21 +49,22 @@ def merged(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
 
 
 def _union(first: Parameter, second: Parameter) -> Parameter:
-    match first, second:
-        case Interval(), Interval():
-            scale = first.scale if first.scale is second.scale else Scale.LINEAR
-            low, high = min(first.low, second.low), max(first.high, second.high)
-            return Interval(name=first.name, low=low, high=high, scale=scale)
-        case Interval(), Choices():
-            return _union(second, first)
-        case Choices(), Interval():
-            ends = Choices(name=second.name, values=(second.low, second.high))
-            return _union(first, ends)
-        case Choices(), Choices():
-            values = dict.fromkeys((*first.values, *second.values))
-            words = sorted(value for value in values if isinstance(value, str))
-            numbers = sorted(value for value in values if not isinstance(value, str))
-            return Choices(name=first.name, values=(*numbers, *words))
+    if isinstance(first, Interval) and isinstance(second, Interval):
+        scale = first.scale if first.scale is second.scale else Scale.LINEAR
+        low, high = min(first.low, second.low), max(first.high, second.high)
+        return Interval(name=first.name, low=low, high=high, scale=scale)
+    values = {*_marks(first), *_marks(second)}
+    words = sorted(value for value in values if isinstance(value, str))
+    numbers = sorted(value for value in values if not isinstance(value, str))
+    return Choices(name=first.name, values=(*numbers, *words))
+
+
+def _marks(parameter: Parameter) -> tuple[Value, ...]:
+    match parameter:
+        case Interval():
+            return (parameter.low, parameter.high)
+        case Choices():
+            return parameter.values
 
 
 def _parameters(specs: Iterable[Any]) -> Iterator[Parameter]:  # Any: proto-plus messages are untyped
@@ -114,7 +115,9 @@ def _metric(measurement: Any, metric: str) -> float | None:
 def _value(parameter: Any) -> Value:
     value = parameter._pb.value  # noqa: SLF001 - the wrapper would give a bare Python value of unknown kind
     kind = value.WhichOneof("kind")
-    return float(value.number_value) if kind == "number_value" else str(getattr(value, kind or "string_value"))
+    return (
+        float(value.number_value) if kind == "number_value" else str(getattr(value, kind or "string_value"))
+    )
 
 
 def _order(trial: Trial) -> tuple[int, str]:

@@ -146,7 +146,9 @@ def shown(value: Value | None) -> str:
 
 def printable(text: str) -> str:
     """`text` on one line; what cannot be printed, control characters above all, shows as U+FFFD."""
-    return "".join(c if c.isprintable() else " " if c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "".join(
+        c if c.isprintable() else " " if c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
 
 
 def short(text: str, most: int) -> str:

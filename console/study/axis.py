@@ -38,10 +38,13 @@ class NumberAxis:
         inside = min(max(value, self.low), self.high)
         if self.scale is Scale.LINEAR or self.low <= 0:
             return (inside - self.low) / (self.high - self.low)
-        decades = math.log(self.high / self.low)
         if self.scale is Scale.LOG:
-            return math.log(inside / self.low) / decades
-        return 1 - math.log((self.high + self.low - inside) / self.low) / decades
+            return self._log_position(inside)
+        return 1 - self._log_position(max(self.low, self.high - (inside - self.low)))
+
+    def _log_position(self, value: float) -> float:
+        span = math.log(self.high) - math.log(self.low)  # the quotient may be too large for a float
+        return (math.log(value) - math.log(self.low)) / span
 
     def ticks(self) -> tuple[Tick, ...]:
         """Both ends, and round numbers between them wherever there is room for a label."""

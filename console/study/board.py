@@ -4,14 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from console.study.study import Study, Trial, TrialState, counts, number, printable, short, shown
+from console.study.study import Study, Trial, TrialState, counts, number, plural, printable, short, shown
 
-PARAMETER_WIDTH, OTHER_WIDTH = 12, 64
-"""Columns of characters: of one parameter, and of everything else in a row."""
-VALUE_CHARS = 24
+OTHER_WIDTH = 64
+"""Characters of a row without its parameters."""
+VALUE_CHARS, METRIC_CHARS, GAP = 18, 12, 2
 _STYLES = {TrialState.SUCCEEDED: "green", TrialState.INFEASIBLE: "red", TrialState.STOPPING: "yellow"}
 
 
@@ -25,36 +26,45 @@ class Board:
 
     def table(self, *, width: int, height: int) -> Table:
         """At most `height` lines and `width` columns: running trials first, then the best; the rest is counted."""
-        trials, left_out = choose(self.study, most=max(1, height - 3))
-        parameters = self.study.parameters[: max(1, (width - OTHER_WIDTH) // PARAMETER_WIDTH)]
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+        trials, left_out = choose(self.study, most=max(1, height - 2))
+        columns = self._columns(trials, width - OTHER_WIDTH)
+        table = Table(box=None, padding=(0, GAP, 0, 0), header_style="bold", pad_edge=False)
         for heading in ("trial", "state"):
             table.add_column(heading, no_wrap=True)
-        for parameter in parameters:
-            table.add_column(
-                Text(short(printable(parameter.name), VALUE_CHARS)),
-                justify="right", no_wrap=True, overflow="ellipsis",
-            )  # fmt: skip
-        metric = short(printable(self.study.metric), VALUE_CHARS)
+        for heading, _ in columns:
+            table.add_column(Text(heading), justify="right", no_wrap=True)
+        metric = short(printable(self.study.metric), METRIC_CHARS)
         for heading in ("progress", metric, "best", "elapsed"):
-            table.add_column(Text(heading), justify="right", no_wrap=True, overflow="ellipsis")
-        for trial in trials:
-            table.add_row(*self._row(trial, [parameter.name for parameter in parameters]))
-        hidden = len(self.study.parameters) - len(parameters)
-        said = [f"{len(left_out)} more trials: {counts(left_out)}"] if left_out else []
-        said += [f"{hidden} more parameters"] if hidden else []
+            table.add_column(Text(heading), justify="right", no_wrap=True)
+        for place, trial in enumerate(trials):
+            table.add_row(*self._row(trial, [cells[place] for _, cells in columns]))
+        hidden = len(self.study.parameters) - len(columns)
+        said = [f"{plural(len(left_out), 'more trial')}: {counts(left_out)}"] if left_out else []
+        said += [plural(hidden, "more parameter")] if hidden else []
         if said:
             table.caption = Text("; ".join(said), style="dim")
             table.caption_justify = "left"
         return table
 
-    def _row(self, trial: Trial, names: Sequence[str]) -> list[Text]:
+    def _columns(self, trials: Sequence[Trial], width: int) -> list[tuple[str, list[str]]]:
+        """The heading and the cells of as many parameters as fit into `width`, one at least."""
+        columns: list[tuple[str, list[str]]] = []
+        for parameter in self.study.parameters:
+            heading = short(printable(parameter.name), VALUE_CHARS)
+            cells = [short(shown(trial.parameters.get(parameter.name)), VALUE_CHARS) for trial in trials]
+            width -= max(map(cell_len, (heading, *cells))) + GAP
+            if columns and width < 0:
+                break
+            columns.append((heading, cells))
+        return columns
+
+    def _row(self, trial: Trial, parameters: Sequence[str]) -> list[Text]:
         best = trial is self.study.best
         last = trial.measurements[-1].value if trial.measurements else None
         cells = [
             short(printable(trial.id), 8) + (" ★" if best else ""),
             trial.state.value,
-            *(short(shown(trial.parameters.get(name)), VALUE_CHARS) for name in names),
+            *parameters,
             self.progress_of(trial),
             shown(trial.final if trial.final is not None else last),
             shown(self.study.best_measured(trial)),

@@ -14,7 +14,7 @@ from console.study.axis import metric_axis
 from console.study.curves import draw_curves
 from console.study.ink import FAINT, GRID, INK, PAPER, Ink
 from console.study.parallel import draw_parallel
-from console.study.study import Study, counts, number, printable, short
+from console.study.study import Study, counts, number, plural, printable, short
 
 WIDTH_IN, HEIGHT_IN = 12.0, 9.6
 AXIS_WIDTH_IN = 1.55
@@ -75,8 +75,7 @@ def study_figure(study: Study) -> Figure:
 
 def summary(study: Study) -> str:
     """For example `6 trials: 5 succeeded, 1 infeasible. Best: trial 4, accuracy 0.93`."""
-    total = len(study.trials)
-    said = f"{total} trial{'' if total == 1 else 's'}: {counts(study.trials)}."
+    said = f"{plural(len(study.trials), 'trial')}: {counts(study.trials)}."
     best = study.best
     if best is None or best.result is None:
         return f"{said} None has a result."

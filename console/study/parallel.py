@@ -26,7 +26,7 @@ def draw_parallel(axes: Axes, study: Study, ink: Ink) -> None:
     lines = max(len(title_lines(scale.title)) for scale in scales)
     pad = 12 + lines * LINE_HEIGHT + 10
     axes.set_title("Parameters and results", loc="left", fontweight="bold", color=INK, pad=pad)
-    axes.set(xlim=(-0.35, len(scales) - 1 + 0.35), ylim=(-0.04, 1.04))
+    axes.set(xlim=(-0.35, len(scales) - 1 + 0.35), ylim=(-0.04, 1.04), xticks=[], yticks=[])
     axes.axis("off")
     for x, scale in enumerate(scales[:-1]):
         _upright(axes, x, scale)

@@ -129,6 +129,11 @@ def counts(trials: Sequence[Trial]) -> str:
     return ", ".join(f"{count} {state.value.lower()}" for state, count in number.items() if count) or "none"
 
 
+def plural(count: int, thing: str) -> str:
+    """For example `1 trial`, `2 trials`."""
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
 def number(value: float) -> str:
     """A number in at most four digits, whole ones up to a million written out."""
     if value == int(value) and abs(value) < 1e6:  # noqa: PLR2004 - beyond, an exponent is shorter

@@ -14,7 +14,7 @@ from orchestrator.adapters.stored import StoredInbox, StoredLedger, StoredModels
 from orchestrator.adapters.vertex import VertexJobs
 from orchestrator.core.documents import document_in
 from orchestrator.core.errors import PolicyInvalid
-from orchestrator.core.launch.request import DIALECTS, Rules
+from orchestrator.core.launch.request import DIALECTS, Standards
 from orchestrator.core.launch.submission import Target
 from orchestrator.core.names import location_name
 from orchestrator.core.policy import Policy, policy_from
@@ -52,24 +52,24 @@ class Wiring:
                 project=settings.project, region=settings.region, models_bucket=settings.models_bucket
             ),
             lease=settings.lease,
-            rules=lambda: self._rules,
+            standards=lambda: self._standards,
             export_schema=lambda: self._schema("model_export.v1"),
             attempt=secrets.token_hex(8),
         )
 
     @cached_property
-    def _rules(self) -> Rules:
+    def _standards(self) -> Standards:
         """What requests are held against.
 
         Raises:
             PolicyInvalid: the policy file cannot be used; events come again once it is mended.
         """
         with IMPORTING:  # the first use of a schema imports its validator
-            return self._read_rules()
+            return self._read_standards()
 
-    def _read_rules(self) -> Rules:
+    def _read_standards(self) -> Standards:
         schemas = {dialect.schema_id: self._schema(dialect.schema_id) for dialect in DIALECTS}
-        return Rules(schemas=schemas, policy=self._policy(), region=self.settings.region)
+        return Standards(schemas=schemas, policy=self._policy(), region=self.settings.region)
 
     def _policy(self) -> Policy:
         settings = self.settings

@@ -63,14 +63,14 @@ def policy(tmp_path: Path) -> Callable[[str], Wiring]:
 
 
 def test_the_shipped_policy_is_filled_with_the_deployments_names() -> None:
-    rules = Wiring(settings_from(WHOLE)).services().rules()
+    rules = Wiring(settings_from(WHOLE)).services().standards()
     assert rules.policy.regions == ("us-central1",)
     assert rules.policy.output_prefixes == ("gs://models",)
 
 
 def test_a_faulty_policy_is_reported_whole_and_events_come_again(policy: Callable[[str], Wiring]) -> None:
     with pytest.raises(PolicyInvalid) as invalid:
-        policy("schema: policy.v1\nimages: x\nmax_replica: 3\n").services().rules()
+        policy("schema: policy.v1\nimages: x\nmax_replica: 3\n").services().standards()
     told = "\n".join(invalid.value.faults)
     assert "$.images: a list is wanted here" in told
     assert "did you mean 'max_replicas'?" in told
@@ -80,7 +80,7 @@ def test_a_faulty_policy_is_reported_whole_and_events_come_again(policy: Callabl
 def test_a_missing_policy_is_reported(tmp_path: Path) -> None:
     wiring = Wiring(settings_from({**WHOLE, "TRAINMASTER_POLICY": str(tmp_path / "none.yaml")}))
     with pytest.raises(PolicyInvalid, match=r"none\.yaml"):
-        wiring.services().rules()
+        wiring.services().standards()
 
 
 def test_every_delivery_has_an_attempt_of_its_own() -> None:

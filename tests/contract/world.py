@@ -14,7 +14,7 @@ from orchestrator.adapters.stored import StoredInbox, StoredLedger, StoredModels
 from orchestrator.core.documents import document_in
 from orchestrator.core.envelope import Envelope
 from orchestrator.core.launch.event import Arrival, message_in, upload_in
-from orchestrator.core.launch.request import Rules
+from orchestrator.core.launch.request import Standards
 from orchestrator.core.launch.submission import Submission, Target
 from orchestrator.core.names import JobKind
 from orchestrator.core.policy import policy_from
@@ -43,18 +43,18 @@ def schema(schema_id: str) -> dict[str, Any]:
     return document
 
 
-def shipped_rules() -> Rules:
+def shipped_standards() -> Standards:
     """The policy and schemas as they are deployed."""
     read = document_in((ROOT / "functions" / "policy.yaml").read_bytes(), as_json=False)
     assert not read.faults
-    return Rules(
+    return Standards(
         schemas={"training_request.v1": schema("training_request.v1")},
         policy=policy_from(read.value, {"project": PROJECT, "region": REGION, "models_bucket": MODELS}),
         region=REGION,
     )
 
 
-RULES = shipped_rules()
+STANDARDS = shipped_standards()
 EXPORT_SCHEMA = schema("model_export.v1")
 
 
@@ -170,7 +170,7 @@ class World:
             clock=self.clock,
             target=Target(project=PROJECT, region=REGION, models_bucket=MODELS),
             lease=LEASE,
-            rules=lambda: RULES,
+            standards=lambda: STANDARDS,
             export_schema=lambda: EXPORT_SCHEMA,
             attempt=f"attempt-{next(self._attempts)}",
         )

@@ -13,7 +13,7 @@ from orchestrator.core.launch.request import Refused, Request, request_in
 from orchestrator.core.launch.study import ALGORITHMS, MEASUREMENTS, SCALES
 from orchestrator.core.launch.submission import Submission, Target, submission_of
 from orchestrator.core.names import JobKind
-from tests.core.rules import RULES
+from tests.core.standards import STANDARDS
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = (ROOT / "examples" / "tuning.yaml").read_text()
@@ -74,13 +74,13 @@ API: dict[str, Any] = json.loads(json.dumps(_WRITTEN))
 
 
 def submitted(text: str) -> Submission:
-    request = request_in(text.encode(), as_json=False, rules=RULES)
+    request = request_in(text.encode(), as_json=False, standards=STANDARDS)
     assert isinstance(request, Request), request
     return submission_of("run-1", request.spec, TARGET)
 
 
 def told(text: str) -> dict[str, str]:
-    refused = request_in(text.encode(), as_json=False, rules=RULES)
+    refused = request_in(text.encode(), as_json=False, standards=STANDARDS)
     assert isinstance(refused, Refused)
     return {fault.path: str(fault) for fault in refused.faults}
 
@@ -280,5 +280,5 @@ def test_faults_in_the_apis_form_have_the_paths_of_the_text() -> None:
 )
 def test_junk_in_the_apis_form_is_a_fault_and_never_an_error(key: str, junk: object) -> None:
     text = yaml.safe_dump({**API, "studySpec": {**API["studySpec"], key: junk}})
-    answer = request_in(text.encode(), as_json=False, rules=RULES)
+    answer = request_in(text.encode(), as_json=False, standards=STANDARDS)
     assert isinstance(answer, Request) or all(fault.path.startswith("$") for fault in answer.faults)

@@ -106,7 +106,7 @@ def _request(services: Services, arrival: Arrival) -> Request | Refused:
     content = arrival.content
     if isinstance(content, bytes):
         as_json = content.lstrip()[:1] == b"{"
-        return request_in(content, as_json=as_json, rules=services.rules())
+        return request_in(content, as_json=as_json, standards=services.standards())
     refusal = too_large(content.size_bytes)
     if refusal is not None:
         return refusal
@@ -119,7 +119,7 @@ def _request(services: Services, arrival: Arrival) -> Request | Refused:
             repair="a newer upload of the name is a request of its own; otherwise drop the file again",
         )
         return Refused(faults=(fault,))
-    return request_in(read, as_json=content.name.lower().endswith(".json"), rules=services.rules())
+    return request_in(read, as_json=content.name.lower().endswith(".json"), standards=services.standards())
 
 
 def _reserved(services: Services, arrival: Arrival, request: Request, now: datetime) -> RunRecord:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from orchestrator.core.launch.request import Rules
+from orchestrator.core.launch.request import Standards
 from orchestrator.core.launch.submission import Target
 from orchestrator.ports import Clock, Inbox, Ledger, Models, Notices, TrainingJobs
 
@@ -14,7 +14,7 @@ from orchestrator.ports import Clock, Inbox, Ledger, Models, Notices, TrainingJo
 class Services:
     """The ports, the deployment, and this delivery's own `attempt`: random text made at the rim.
 
-    `rules` and `export_schema` are read when first needed: a duplicate event needs neither.
+    `standards` and `export_schema` are read when first needed: a duplicate event needs neither.
     """
 
     ledger: Ledger
@@ -25,7 +25,7 @@ class Services:
     clock: Clock
     target: Target
     lease: timedelta
-    rules: Callable[[], Rules]
+    standards: Callable[[], Standards]
     export_schema: Callable[[], Mapping[str, Any]]
     attempt: str
 

@@ -40,7 +40,7 @@ DIALECTS = (VERTEX_TUNING, OWN)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rules:
+class Standards:
     """What requests are held against: schemas by their id, the policy, and the region of this deployment."""
 
     schemas: Mapping[str, Mapping[str, Any]]
@@ -77,7 +77,7 @@ def too_large(size_bytes: int) -> Refused | None:
     return Refused(faults=(fault,))
 
 
-def request_in(content: bytes, *, as_json: bool, rules: Rules) -> Request | Refused:
+def request_in(content: bytes, *, as_json: bool, standards: Standards) -> Request | Refused:
     """The request in these bytes, or every fault of text, schema and policy at once."""
     refusal = too_large(len(content))
     if refusal is not None:
@@ -88,18 +88,18 @@ def request_in(content: bytes, *, as_json: bool, rules: Rules) -> Request | Refu
     if not isinstance(read.value, dict):
         fault = Fault(path="$", problem="a request is a mapping of keys to values", found=shown(read.value))
         return Refused(faults=(*read.faults, fault))
-    return _checked(read.value, read, rules)
+    return _checked(read.value, read, standards)
 
 
-def _checked(value: dict[str, Any], read: Document, rules: Rules) -> Request | Refused:
+def _checked(value: dict[str, Any], read: Document, standards: Standards) -> Request | Refused:
     dialect = dialect_of(value)
     meant = dialect.in_own(value)
     faults = {*read.faults, *meant.faults}
     spelled = {meant.own_path(path): text for path, text in read.spelled.items()}
     # What the text spoiled, the schema need not report again, nor the policy what the schema refused.
     for found in (
-        schema_faults(rules.schemas[dialect.schema_id], meant.document, spelled),
-        policy_faults(rules.policy, meant.document, rules.region),
+        schema_faults(standards.schemas[dialect.schema_id], meant.document, spelled),
+        policy_faults(standards.policy, meant.document, standards.region),
         tuning_faults(meant.document),
     ):
         checked = [replace(fault, path=meant.written_path(fault.path)) for fault in found]

@@ -1,11 +1,11 @@
-"""The rules as they are shipped, for one project and region."""
+"""The standards as they are shipped, for one project and region."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 from orchestrator.core.documents import document_in
-from orchestrator.core.launch.request import Rules
+from orchestrator.core.launch.request import Standards
 from orchestrator.core.policy import policy_from
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,7 +23,7 @@ def policy_document() -> dict[str, Any]:
 
 
 NAMES = {"project": "project-1", "region": "us-central1", "models_bucket": "models"}
-RULES = Rules(
+STANDARDS = Standards(
     schemas={"training_request.v1": schema("training_request.v1")},
     policy=policy_from(policy_document(), NAMES),
     region="us-central1",

@@ -17,14 +17,21 @@ FRAME_LINES, FRAME_COLUMNS = 2, 4
 
 def picture(seen: TuningSighting, console: Console) -> RenderableType:
     """The whole way, and below it as many trials as the terminal has lines for."""
-    way = way_panel(hops(seen), seen.dropped_at)
-    if seen.board is None:
-        return Group(way, Panel(Text("waiting for the job", style="dim"), title="Trials", title_align="left"))
-    taken = len(console.render_lines(way)) + FRAME_LINES + 1  # one for the cursor
-    table = seen.board.table(
-        width=console.size.width - FRAME_COLUMNS, height=max(LEAST_LINES, console.size.height - taken)
-    )
-    return Group(way, Panel(table, title="Trials", title_align="left"))
+    stations = hops(seen)
+    way = way_panel(stations, seen.dropped_at)
+    left = _left_below(way, console)
+    if left < LEAST_LINES:
+        way = way_panel(stations, seen.dropped_at, one_line_each=True)
+        left = max(LEAST_LINES, _left_below(way, console))
+    trials: RenderableType = Text("waiting for the job", style="dim")
+    if seen.board is not None:
+        trials = seen.board.table(width=console.size.width - FRAME_COLUMNS, height=left)
+    return Group(way, Panel(trials, title="Trials", title_align="left"))
+
+
+def _left_below(way: Panel, console: Console) -> int:
+    """Lines for the table of trials: what the way, a frame and the cursor leave."""
+    return console.size.height - len(console.render_lines(way)) - FRAME_LINES - 1
 
 
 def news(seen: TuningSighting) -> Iterator[News]:

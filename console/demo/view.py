@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from rich.console import Console, RenderableType
+from rich.console import Console, OverflowMethod, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
@@ -61,22 +61,23 @@ class View(Generic[S]):
                 self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def way_panel(hops: Iterable[Hop], start: datetime) -> Panel:
-    """The whole way as it stands; times count from `start`."""
+def way_panel(hops: Iterable[Hop], start: datetime, *, one_line_each: bool = False) -> Panel:
+    """The whole way as it stands; times count from `start`. Long details are folded, or else cut off."""
     table = Table.grid(padding=(0, 2))
     for hop in hops:
-        table.add_row(*_hop_cells(hop, start))
+        table.add_row(*_hop_cells(hop, start, one_line=one_line_each))
     return Panel(table, title="The way of the request", title_align="left")
 
 
-def _hop_cells(hop: Hop, start: datetime) -> tuple[RenderableType, ...]:
+def _hop_cells(hop: Hop, start: datetime, *, one_line: bool) -> tuple[RenderableType, ...]:
     passed = hop.at is not None
     mark = Text("●", style="green") if passed else Text("○", style="dim")
-    detail = Text(hop.detail if passed else "", style="cyan", overflow="fold")
+    overflow: OverflowMethod = "ellipsis" if one_line else "fold"
+    detail = Text(hop.detail if passed else "", style="cyan", overflow=overflow, no_wrap=one_line)
     return (
         mark,
-        Text(hop.title, style="" if passed else "dim"),
-        Text(_since(hop, start), justify="right"),
+        Text(hop.title, style="" if passed else "dim", no_wrap=one_line),
+        Text(_since(hop, start), justify="right", no_wrap=one_line),
         detail,
     )
 

@@ -29,7 +29,9 @@ def record(**changes: object) -> Mapping[str, Any]:
         "state": "succeeded",
         "output_uri": OUTPUT,
         "job": {"name": JOB, "state": "JOB_STATE_SUCCEEDED"},
-        "history": [{"state": "reserved", "at": "2026-01-01T00:00:01Z"}],
+        "history": [
+            {"state": state, "at": "2026-01-01T00:00:01Z"} for state in ("reserved", "submitted", "succeeded")
+        ],
         "model": {"uri": uri},
         "trials": [{"id": "1", "state": "SUCCEEDED"}, {"id": "2", "state": "SUCCEEDED"}],
         "best_trial": {**best, "parameters": dict(STUDY.trials[1].parameters)},
@@ -94,10 +96,17 @@ def test_a_trials_epoch_is_its_furthest_replicas() -> None:
 
 @pytest.mark.parametrize("drawn", [None, study(), many(500)])
 @pytest.mark.parametrize("height", [24, 50])
-def test_the_live_picture_fits_the_terminal(drawn: Study | None, height: int) -> None:
-    console = Console(file=io.StringIO(), width=100, height=height, force_terminal=True)
-    seen = sighting(drawn)
-    assert len(console.render_lines(picture(seen, console))) < height
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_live_picture_fits_the_terminal(drawn: Study | None, width: int, height: int) -> None:
+    console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True)
+    seen = sighting(
+        drawn, job_state="JOB_STATE_SUCCEEDED", job_ended_at=START, completed_line_at=START, parallel_trials=2
+    )
+    drawn_lines = [
+        "".join(part.text for part in line) for line in console.render_lines(picture(seen, console))
+    ]
+    assert len(drawn_lines) < height
+    assert all("Request dropped" not in line or "gs://" in line for line in drawn_lines)
 
 
 def test_a_still_terminal_is_told_of_each_trial_once_and_of_the_end_last() -> None:

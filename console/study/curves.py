@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import Normal, withStroke
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator
 
 from console.study.axis import metric_axis
 from console.study.ink import BEST, FAINT, FEW, GREY, INK, PAPER, Ink, Stroke
@@ -69,10 +70,18 @@ def _scale(axes: Axes, measured: Sequence[Trial]) -> None:
     if axes.get_yscale() == "linear":
         axes.yaxis.set_major_locator(MaxNLocator(nbins=7))
     axes.xaxis.set_major_formatter(plain)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=10, steps=[1, 2, 5, 10], integer=True))
+    axes.xaxis.set_major_locator(_step_places(sorted(steps)))
     if len(steps) == 1:
         axes.set_xlim(min(steps) - 1, min(steps) + 1)
     axes.grid(visible=True)
+
+
+def _step_places(steps: Sequence[int]) -> Locator:
+    """The measured steps themselves where each has room for its label, else round ones."""
+    room = (steps[-1] - steps[0]) / FEW
+    if len(steps) <= FEW and all(after - before >= room for before, after in pairwise(steps)):
+        return FixedLocator(list(steps))
+    return MaxNLocator(nbins=10, steps=[1, 2, 5, 10], integer=True)
 
 
 def _label_ends(axes: Axes, study: Study, measured: Sequence[Trial]) -> None:

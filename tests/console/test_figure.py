@@ -1,6 +1,7 @@
 """The figure shows every trial, and the same study always gives the same picture."""
 
 import io
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -14,7 +15,7 @@ from console.study.curves import spread
 from console.study.figure import png_of, study_figure, svg_of
 from console.study.ink import BEST, GREY
 from console.study.parallel import runs, title_lines
-from console.study.study import Choices, Goal, Interval, Study, TrialState
+from console.study.study import Choices, Goal, Interval, Measurement, Study, TrialState
 
 from .studies import RATE, UNITS, many, rising, study, trial
 
@@ -154,6 +155,17 @@ def test_the_picture_refers_to_nothing_outside_itself_and_is_the_same_each_time(
         for name, value in element.attrib.items():
             assert not name.endswith("href") or value.startswith("#")
     assert "url(http" not in first
+
+
+def test_steps_that_were_measured_are_labelled_where_there_is_room() -> None:
+    few = trial(1, final=0.9)
+    (above, _) = panels(
+        study(replace(few, measurements=tuple(Measurement(value=0.1 * n, step=8 * n) for n in range(1, 6))))
+    )
+    assert above.get_xticks().tolist() == [8, 16, 24, 32, 40]
+    uneven = tuple(Measurement(value=0.1, step=step) for step in (1, 2, 1000))
+    (above, _) = panels(study(replace(few, measurements=uneven)))
+    assert 2 not in above.get_xticks().tolist()
 
 
 def test_long_names_take_a_few_short_lines() -> None:

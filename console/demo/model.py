@@ -1,5 +1,6 @@
 """The end of a demo: the model held against its manifest, and what it says of pictures it never learned from."""
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,15 +25,18 @@ class LabelledImage:
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """How the model did on pictures of the test split."""
+    """How the loaded model did on pictures of the test split, and how well the trainer had found it to do."""
 
     right: int
     asked: int
-    classes: int
+    measured: float | None  # the manifest's accuracy on the evaluation split, from 0 to 1
 
     @property
-    def better_than_guessing(self) -> bool:
-        return self.right * self.classes > self.asked
+    def as_measured(self) -> bool:
+        """Whether both agree within three standard errors of so few pictures."""
+        if self.measured is None or not self.asked:
+            return True
+        return abs(self.right / self.asked - self.measured) <= 3 * 0.5 / math.sqrt(self.asked)
 
 
 def show_model(console: Console, model_uri: str, scene: Scene) -> Answers:
@@ -85,7 +89,8 @@ def _predict(console: Console, export: Export, data_dir: Path, log: Path) -> Ans
         table.add_row(f"test {number}", image.label, Text(name, style=style), f"{probability:.0%}")
     console.print(table)
     console.print(f"{right} of {len(images)} pictures of the test split are named rightly.")
-    return Answers(right=right, asked=len(images), classes=len(export.class_names))
+    measured = export.manifest.get("metrics", {}).get("val_accuracy")
+    return Answers(right=right, asked=len(images), measured=measured)
 
 
 def unseen_images(dataset: str, data_dir: Path, most: int = 50) -> Iterator[LabelledImage]:

@@ -23,10 +23,10 @@ def picture(seen: TuningSighting, console: Console) -> RenderableType:
     if left < LEAST_LINES:
         way = way_panel(stations, seen.dropped_at, one_line_each=True)
         left = max(LEAST_LINES, _left_below(way, console))
-    trials: RenderableType = Text("waiting for the job", style="dim")
-    if seen.board is not None:
-        trials = seen.board.table(width=console.size.width - FRAME_COLUMNS, height=left)
-    return Group(way, Panel(trials, title="Trials", title_align="left"))
+    if seen.board is None:
+        return Group(way, Panel(Text("waiting for the job", style="dim"), title="Trials", title_align="left"))
+    trials = seen.board.table(width=console.size.width - FRAME_COLUMNS, height=left)
+    return Group(way, Panel(trials, title=Text(seen.board.title), title_align="left"))
 
 
 def _left_below(way: Panel, console: Console) -> int:

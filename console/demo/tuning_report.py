@@ -15,6 +15,9 @@ from console.study.board import Board
 from console.study.files import write_study
 from console.study.study import Study, number, shown
 
+FILE_COLUMNS = 200
+"""A file or a pipe has no edge that a table could run over."""
+
 Record = Mapping[str, Any]  # schemas/run_record.v1.schema.json
 
 
@@ -75,13 +78,17 @@ def _model_problems(console: Console, model_uri: str, scene: Scene) -> Iterator[
     except (ExportDamaged, OSError) as damage:
         yield str(damage)
         return
-    if not answers.better_than_guessing:
-        yield f"The best model names {answers.right} of {answers.asked} pictures rightly: no better than guessing."
+    if not answers.as_measured:
+        yield (
+            f"The loaded model names {answers.right} of {answers.asked} pictures rightly, "
+            f"but its manifest says {answers.measured:.0%}."
+        )
 
 
 def _show_trials(console: Console, board: Board) -> None:
-    console.rule("The trials", align="left")
-    console.print(board.table(width=console.width, height=len(board.study.trials) + 4))
+    console.rule(Text(board.title, style="default"), align="left")
+    width = console.width if console.is_terminal else FILE_COLUMNS
+    console.print(board.table(width=width, height=len(board.study.trials) + 2), width=width)
 
 
 def _show_best(console: Console, best: Record) -> None:

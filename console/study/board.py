@@ -8,11 +8,22 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from console.study.study import Study, Trial, TrialState, counts, number, plural, printable, short, shown
+from console.study.study import (
+    Goal,
+    Study,
+    Trial,
+    TrialState,
+    counts,
+    number,
+    plural,
+    printable,
+    short,
+    shown,
+)
 
 OTHER_WIDTH = 64
 """Characters of a row without its parameters."""
-VALUE_CHARS, METRIC_CHARS, GAP = 18, 12, 2
+VALUE_CHARS, METRIC_CHARS, GAP = 18, 40, 2
 _STYLES = {TrialState.SUCCEEDED: "green", TrialState.INFEASIBLE: "red", TrialState.STOPPING: "yellow"}
 
 
@@ -24,6 +35,12 @@ class Board:
     at: datetime
     progress: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def title(self) -> str:
+        """For example `Trials: accuracy, the more the better`."""
+        better = "more" if self.study.goal is Goal.MAXIMIZE else "less"
+        return f"Trials: {short(printable(self.study.metric), METRIC_CHARS)}, the {better} the better"
+
     def table(self, *, width: int, height: int) -> Table:
         """At most `height` lines and `width` columns: running trials first, then the best; the rest is counted."""
         trials, left_out = choose(self.study, most=max(1, height - 2))
@@ -33,8 +50,7 @@ class Board:
             table.add_column(heading, no_wrap=True)
         for heading, _ in columns:
             table.add_column(Text(heading), justify="right", no_wrap=True)
-        metric = short(printable(self.study.metric), METRIC_CHARS)
-        for heading in ("progress", metric, "best", "elapsed"):
+        for heading in ("progress", "last", "best", "elapsed"):
             table.add_column(Text(heading), justify="right", no_wrap=True)
         for place, trial in enumerate(trials):
             table.add_row(*self._row(trial, [cells[place] for _, cells in columns]))
@@ -66,7 +82,7 @@ class Board:
             trial.state.value,
             *parameters,
             self.progress_of(trial),
-            shown(trial.final if trial.final is not None else last),
+            shown(trial.final if last is None else last),
             shown(self.study.best_measured(trial)),
             seconds(trial.elapsed(self.at)),
         ]

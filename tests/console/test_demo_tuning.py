@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from console.demo.model import Answers
 from console.demo.progress import ReplicaProgress, TrainingProgress
 from console.demo.tuning import news, picture, view
 from console.demo.tuning_report import disagreements
@@ -70,6 +71,15 @@ def test_a_record_that_says_what_the_job_says_is_agreed_with() -> None:
 def test_every_claim_that_does_not_hold_is_named(changes: dict[str, object], said: str) -> None:
     (problem, *_) = disagreements(record(**changes), STUDY)
     assert said in problem
+
+
+@pytest.mark.parametrize(
+    ("right", "measured", "agrees"), [(45, 0.8, True), (25, 0.9, False), (5, 0.9, False), (20, None, True)]
+)
+def test_a_model_must_answer_as_well_as_it_was_measured(
+    right: int, measured: float | None, *, agrees: bool
+) -> None:
+    assert Answers(right=right, asked=50, measured=measured).as_measured is agrees
 
 
 def test_the_way_of_a_tuning_begins_and_ends_its_trials() -> None:

@@ -1,0 +1,141 @@
+"""A study on the terminal: a table of trials that fits, and news for a terminal that cannot move."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+from console.study.study import (
+    Goal,
+    Study,
+    Trial,
+    TrialState,
+    counts,
+    number,
+    plural,
+    printable,
+    short,
+    shown,
+)
+
+OTHER_WIDTH = 64
+"""Characters of a row without its parameters."""
+VALUE_CHARS, METRIC_CHARS, GAP = 18, 40, 2
+_STYLES = {TrialState.SUCCEEDED: "green", TrialState.INFEASIBLE: "red", TrialState.STOPPING: "yellow"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Board:
+    """A study at one moment; `progress` holds, by trial id, how far a trial said it is."""
+
+    study: Study
+    at: datetime
+    progress: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """For example `Trials: accuracy, the more the better`."""
+        better = "more" if self.study.goal is Goal.MAXIMIZE else "less"
+        return f"Trials: {short(printable(self.study.metric), METRIC_CHARS)}, the {better} the better"
+
+    def table(self, *, width: int, height: int) -> Table:
+        """At most `height` lines and `width` columns: running trials first, then the best; the rest is counted."""
+        trials, left_out = choose(self.study, most=max(1, height - 2))
+        columns = self._columns(trials, width - OTHER_WIDTH)
+        table = Table(box=None, padding=(0, GAP, 0, 0), header_style="bold", pad_edge=False)
+        for heading in ("trial", "state"):
+            table.add_column(heading, no_wrap=True)
+        for heading, _ in columns:
+            table.add_column(Text(heading), justify="right", no_wrap=True)
+        for heading in ("progress", "last", "best", "elapsed"):
+            table.add_column(Text(heading), justify="right", no_wrap=True)
+        for place, trial in enumerate(trials):
+            table.add_row(*self._row(trial, [cells[place] for _, cells in columns]))
+        hidden = len(self.study.parameters) - len(columns)
+        said = [f"{plural(len(left_out), 'more trial')}: {counts(left_out)}"] if left_out else []
+        said += [plural(hidden, "more parameter")] if hidden else []
+        if said:
+            table.caption = Text("; ".join(said), style="dim")
+            table.caption_justify = "left"
+        return table
+
+    def _columns(self, trials: Sequence[Trial], width: int) -> list[tuple[str, list[str]]]:
+        """The heading and the cells of as many parameters as fit into `width`, one at least."""
+        columns: list[tuple[str, list[str]]] = []
+        for parameter in self.study.parameters:
+            heading = short(printable(parameter.name), VALUE_CHARS)
+            cells = [short(shown(trial.parameters.get(parameter.name)), VALUE_CHARS) for trial in trials]
+            width -= max(map(cell_len, (heading, *cells))) + GAP
+            if columns and width < 0:
+                break
+            columns.append((heading, cells))
+        return columns
+
+    def _row(self, trial: Trial, parameters: Sequence[str]) -> list[Text]:
+        best = trial is self.study.best
+        last = trial.measurements[-1].value if trial.measurements else None
+        cells = [
+            short(printable(trial.id), 8) + (" ★" if best else ""),
+            trial.state.value,
+            *parameters,
+            self.progress_of(trial),
+            shown(trial.final if last is None else last),
+            shown(self.study.best_measured(trial)),
+            seconds(trial.elapsed(self.at)),
+        ]
+        style = "bold green" if best else ""
+        row = [Text(cell, style=style) for cell in cells]
+        row[1].stylize(_STYLES.get(trial.state, ""))
+        return row
+
+    def progress_of(self, trial: Trial) -> str:
+        """What the trainer said; else the step of the last measurement."""
+        steps = f"step {trial.measurements[-1].step}" if trial.measurements else ""
+        return self.progress.get(trial.id, steps)
+
+    def news(self) -> Iterator[tuple[str, str]]:
+        """A trial's start with its parameters, its end with its value: a lasting key and the line."""
+        for trial in self.study.trials:
+            if trial.start_time is not None or trial.state.ended:
+                yield f"start {trial.id}", f"trial {trial.id} started  {assignments(trial)}"
+            if trial.state.ended:
+                yield f"end {trial.id}", f"trial {trial.id} {self._ending(trial)}"
+
+    def _ending(self, trial: Trial) -> str:
+        after = seconds(trial.elapsed(self.at))
+        said = trial.state.value.lower() + (f" after {after}" if after else "")
+        if trial.state is TrialState.INFEASIBLE:
+            return f"{said}: {printable(trial.infeasible_reason) or 'no reason given'}"
+        value = "no value" if trial.final is None else number(trial.final)
+        return f"{said}  {printable(self.study.metric)} {value}"
+
+
+def choose(study: Study, *, most: int) -> tuple[list[Trial], list[Trial]]:
+    """At most `most` trials to show, in the order of the study, and the rest: running ones first, then the best."""
+    running = [trial for trial in study.trials if not trial.state.ended]
+    unranked = [trial for trial in study.trials if trial.state.ended and trial.result is None]
+    wanted = {trial.id for trial in [*running, *study.ranked(), *unranked][:most]}
+    best = study.best
+    if best is not None and best.id not in wanted and most > 1:  # many run at once: the best stays in sight
+        wanted = {trial.id for trial in [best, *running][:most]}
+    shown_ = [trial for trial in study.trials if trial.id in wanted]
+    return shown_, [trial for trial in study.trials if trial.id not in wanted]
+
+
+def assignments(trial: Trial) -> str:
+    """For example `learning_rate=0.01 num_units=128`."""
+    return " ".join(f"{printable(name)}={shown(value)}" for name, value in trial.parameters.items())
+
+
+def seconds(duration: timedelta | None) -> str:
+    """Seconds below two minutes, then minutes, then hours; empty for None."""
+    if duration is None:
+        return ""
+    total = max(0, int(duration.total_seconds()))
+    if total < 120:  # noqa: PLR2004 - two minutes
+        return f"{total} s"
+    minutes, rest = divmod(total, 60)
+    return f"{minutes}:{rest:02} min" if minutes < 120 else f"{minutes // 60}:{minutes % 60:02} h"  # noqa: PLR2004 - two hours

@@ -91,7 +91,8 @@ def test_however_often_a_trial_is_restarted_its_steps_rise(
     runs: list[tuple[int, list[int]]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("trial") / "output.metrics"
-    for after_step, reported in runs:
+    for after_step, further in runs:
+        reported = [after_step + step for step in further]
         file = MetricFile(path, trial_id="1", after_step=after_step)
         for step in reported:
             file.report({"accuracy": 0.5}, step)

@@ -26,7 +26,7 @@ test-fast: $(STAMP) ## the tests that take seconds
 check: $(STAMP) ## lint, types, import rules
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
-	$(PY) -m mypy functions/main.py functions/orchestrator trainer emulators console deploy bench tests
+	$(PY) -m mypy functions/main.py functions/orchestrator trainer emulators console deploy bench examples/demo_dataset.py tests
 	cd functions && PYTHONPATH=.. ../.venv/bin/lint-imports --config ../pyproject.toml
 
 format: $(STAMP) ## rewrite the sources as the formatter wants them

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Literal
 
 from rich.cells import cell_len
 from rich.table import Table
@@ -21,10 +22,24 @@ from console.study.study import (
     shown,
 )
 
-OTHER_WIDTH = 64
-"""Characters of a row without its parameters."""
 VALUE_CHARS, METRIC_CHARS, GAP = 18, 40, 2
+FIRST_PARAMETERS = 3
+"""So many come before progress and times where the terminal is narrow, the others after."""
 _STYLES = {TrialState.SUCCEEDED: "green", TrialState.INFEASIBLE: "red", TrialState.STOPPING: "yellow"}
+
+
+@dataclass(frozen=True)
+class _Column:
+    """`rank` 0 is always shown; the smaller the rank, the longer a column stays as the terminal narrows."""
+
+    heading: str
+    cells: Sequence[str]
+    rank: int
+    is_parameter: bool = False
+
+    @property
+    def width(self) -> int:
+        return max(map(cell_len, (self.heading, *self.cells)), default=0) + GAP
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,19 +57,22 @@ class Board:
         return f"Trials: {short(printable(self.study.metric), METRIC_CHARS)}, the {better} the better"
 
     def table(self, *, width: int, height: int) -> Table:
-        """At most `height` lines and `width` columns: running trials first, then the best; the rest is counted."""
+        """At most `height` lines and `width` columns: running trials first, then the best; the rest is counted.
+
+        What does not fit into the width is left out as whole columns; parameters that are, are counted.
+        """
         trials, left_out = choose(self.study, most=max(1, height - 2))
-        columns = self._columns(trials, width - OTHER_WIDTH)
+        columns = self._fitting(self._columns(trials), width)
         table = Table(box=None, padding=(0, GAP, 0, 0), header_style="bold", pad_edge=False)
-        for heading in ("trial", "state"):
-            table.add_column(heading, no_wrap=True)
-        for heading, _ in columns:
-            table.add_column(Text(heading), justify="right", no_wrap=True)
-        for heading in ("progress", "last", "best", "elapsed"):
-            table.add_column(Text(heading), justify="right", no_wrap=True)
+        for column in columns:
+            justify: Literal["left", "right"] = "left" if column.heading in {"trial", "state"} else "right"
+            table.add_column(Text(column.heading), justify=justify, no_wrap=True)
         for place, trial in enumerate(trials):
-            table.add_row(*self._row(trial, [cells[place] for _, cells in columns]))
-        hidden = len(self.study.parameters) - len(columns)
+            best = "bold green" if trial is self.study.best else ""
+            row = [Text(column.cells[place], style=best) for column in columns]
+            row[1].stylize(_STYLES.get(trial.state, ""))
+            table.add_row(*row)
+        hidden = len(self.study.parameters) - sum(column.is_parameter for column in columns)
         said = [f"{plural(len(left_out), 'more trial')}: {counts(left_out)}"] if left_out else []
         said += [plural(hidden, "more parameter")] if hidden else []
         if said:
@@ -62,34 +80,44 @@ class Board:
             table.caption_justify = "left"
         return table
 
-    def _columns(self, trials: Sequence[Trial], width: int) -> list[tuple[str, list[str]]]:
-        """The heading and the cells of as many parameters as fit into `width`, one at least."""
-        columns: list[tuple[str, list[str]]] = []
-        for parameter in self.study.parameters:
+    def _columns(self, trials: Sequence[Trial]) -> list["_Column"]:
+        """Every column that has something to say, from left to right."""
+        study = self.study
+        last = [trial.measurements[-1].value if trial.measurements else trial.final for trial in trials]
+        going_on = any(not trial.state.ended for trial in trials)
+        found = [
+            _Column("trial", [self._named(trial) for trial in trials], rank=0),
+            _Column("state", [trial.state.value for trial in trials], rank=0),
+        ]
+        for number_, parameter in enumerate(study.parameters):
             heading = short(printable(parameter.name), VALUE_CHARS)
             cells = [short(shown(trial.parameters.get(parameter.name)), VALUE_CHARS) for trial in trials]
-            width -= max(map(cell_len, (heading, *cells))) + GAP
-            if columns and width < 0:
-                break
-            columns.append((heading, cells))
-        return columns
-
-    def _row(self, trial: Trial, parameters: Sequence[str]) -> list[Text]:
-        best = trial is self.study.best
-        last = trial.measurements[-1].value if trial.measurements else None
-        cells = [
-            short(printable(trial.id), 8) + (" ★" if best else ""),
-            trial.state.value,
-            *parameters,
-            self.progress_of(trial),
-            shown(trial.final if last is None else last),
-            shown(self.study.best_measured(trial)),
-            seconds(trial.elapsed(self.at)),
+            rank = 1 if number_ < FIRST_PARAMETERS else 3
+            found.append(_Column(heading, cells, rank=rank, is_parameter=True))
+        if going_on:  # where all have ended, all went as far as they could
+            found.append(_Column("progress", [self.progress_of(trial) for trial in trials], rank=2))
+        return [
+            *found,
+            _Column("last", [shown(value) for value in last], rank=0),
+            _Column("best", [shown(study.best_measured(trial)) for trial in trials], rank=0),
+            _Column("elapsed", [seconds(trial.elapsed(self.at)) for trial in trials], rank=2),
         ]
-        style = "bold green" if best else ""
-        row = [Text(cell, style=style) for cell in cells]
-        row[1].stylize(_STYLES.get(trial.state, ""))
-        return row
+
+    def _named(self, trial: Trial) -> str:
+        return short(printable(trial.id), 8) + (" ★" if trial is self.study.best else "")
+
+    @staticmethod
+    def _fitting(columns: Sequence["_Column"], width: int) -> list["_Column"]:
+        """As many as fit, the most important first; those of rank 0 and one parameter always."""
+        kept: set[int] = set()
+        for place, column in sorted(enumerate(columns), key=lambda each: (each[1].rank, each[0])):
+            width -= column.width
+            is_needed = column.rank == 0 or not any(columns[each].is_parameter for each in kept)
+            if width >= 0 or is_needed:
+                kept.add(place)
+            else:
+                width += column.width
+        return [column for place, column in enumerate(columns) if place in kept]
 
     def progress_of(self, trial: Trial) -> str:
         """What the trainer said; else the step of the last measurement."""

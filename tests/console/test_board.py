@@ -84,6 +84,14 @@ def test_a_still_terminal_is_told_each_start_and_each_end() -> None:
     assert "end 3" not in said
 
 
+@pytest.mark.parametrize("width", [50, 60, 80, 200])
+def test_a_narrow_terminal_loses_columns_and_never_digits(width: int) -> None:
+    text = "\n".join(lines(many(6), width=width, height=12))
+    assert "…" not in text
+    assert all(f"{number * 6 / 7 / 6:.4f}" in text for number in range(1, 7))
+    assert ("elapsed" in text) is (width >= 80)
+
+
 def test_markup_in_a_value_is_only_text() -> None:
     word = "[bold]x[/bold]"
     drawn = study(

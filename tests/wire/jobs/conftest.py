@@ -12,7 +12,7 @@ import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import aiplatform_v1
 
-from emulators.jobs import Jobs, MountChoice, serve
+from emulators.vertex import Jobs, MountChoice, serve
 
 IMAGES = Path(__file__).parent / "images"
 PROGRAM = "us-docker.pkg.dev/p1/repo/program"

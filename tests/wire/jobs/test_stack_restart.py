@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 @contextmanager
 def stand_alone(tmp_path: Path, *flags: str) -> Iterator[tuple["subprocess.Popen[str]", Stack]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "emulators.jobs", "--dir", str(tmp_path / "state"), "--project", "p1",
+        [sys.executable, "-m", "emulators.vertex", "--dir", str(tmp_path / "state"), "--project", "p1",
          "--buckets", str(tmp_path / "buckets"), "--image", f"{PROGRAM}={IMAGES / 'program'}", "--grace", "1", *flags],
         cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip

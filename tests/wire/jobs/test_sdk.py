@@ -9,18 +9,23 @@ from google.cloud import aiplatform
 from google.cloud.aiplatform import hyperparameter_tuning as hpt
 
 from .conftest import Stack, container
-from .studies import REPORT, until
+from .studies import REPORT
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_thread_of_the_sdk_is_left() -> Iterator[None]:
+    yield
+    aiplatform.initializer.global_pool.shutdown(wait=True)
 
 
 @pytest.fixture
-def sdk(stack: Stack) -> Iterator[Stack]:
+def sdk(stack: Stack) -> Stack:
     # project= must be given: without it the SDK asks the Resource Manager on the internet.
     aiplatform.init(
         project="p1", location="us-central1", staging_bucket="gs://staging", credentials=AnonymousCredentials(),
         api_endpoint=stack.url, api_transport="rest",
     )  # fmt: skip
-    yield stack
-    aiplatform.initializer.global_pool.shutdown(wait=True)
+    return stack
 
 
 def test_a_job_is_submitted_followed_listed_and_deleted(sdk: Stack) -> None:
@@ -99,11 +104,14 @@ def test_a_study_is_run_to_its_end_and_its_trials_are_read(sdk: Stack) -> None:
     assert aiplatform.HyperparameterTuningJob.list() == []
 
 
+@pytest.mark.slow
 def test_a_study_is_cancelled(sdk: Stack) -> None:
     job = tuning("time.sleep(600)", max_failed_trial_count=1)
     job.run(sync=False)
     job.wait_for_resource_creation()
     job.cancel()
-    until(sdk, job.resource_name, lambda each: each.state.name == "JOB_STATE_CANCELLED")
+    with pytest.raises(RuntimeError, match="CANCELED"):
+        job.wait()
+    assert job.state.name == "JOB_STATE_CANCELLED"
     assert job.error is not None
     assert job.error.code == 1

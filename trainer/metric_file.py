@@ -4,8 +4,10 @@ One JSON object a line, keys sorted, metric and step as text; the whole file is 
 report and holds the last 100. Source: hypertune/hypertune.py of cloudml-hypertune 0.1.0.dev6.
 """
 
+import errno
 import json
 import math
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,6 +36,8 @@ class MetricFile:
                 found = reports_in(path.read_text(), trial_id)
                 self._reports = [report for report in found if int(report["global_step"]) <= after_step]
                 self._write()
+            elif not os.access(path.parent, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
             raise Unusable(
                 f"CLOUD_ML_HP_METRIC_FILE={path} cannot be written ({error.strerror}), so the study would not learn "

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from google.api_core.exceptions import GoogleAPICallError
+from google.auth.exceptions import GoogleAuthError
+from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 
 from console.clients import job_client
 from console.study.files import write_study
@@ -25,14 +27,18 @@ def write(job_name: str, out: Path) -> int:
             file=sys.stderr,
         )
         return 1
-    client = job_client(region=name["region"], vertex_host=os.environ.get("VERTEX_EMULATOR_HOST"))
     try:
-        job = client.get_hyperparameter_tuning_job(name=job_name)
+        job = _job(job_name, name["region"])
     except GoogleAPICallError as error:
         print(f"The job could not be read: {error.message}", file=sys.stderr)
         return 1
-    finally:
-        client.transport.close()
+    except (GoogleAuthError, OSError) as error:  # no credentials; nobody answers
+        print(
+            f"JobService could not be asked: {error}\n"
+            "For a local stack, source its stack.env; for the cloud, gcloud auth application-default login.",
+            file=sys.stderr,
+        )
+        return 1
     study = study_of(job)
     best = study.best
     prefix = job.trial_job_spec.base_output_directory.output_uri_prefix.rstrip("/")
@@ -41,3 +47,11 @@ def write(job_name: str, out: Path) -> int:
     )
     print(f"{files.html}\n{files.png}")
     return 0
+
+
+def _job(job_name: str, region: str) -> HyperparameterTuningJob:
+    client = job_client(region=region, vertex_host=os.environ.get("VERTEX_EMULATOR_HOST"))
+    try:
+        return client.get_hyperparameter_tuning_job(name=job_name)
+    finally:
+        client.transport.close()

@@ -2,16 +2,20 @@
 
 import io
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from console.clients import Target
 from console.demo.model import Answers
 from console.demo.progress import ReplicaProgress, TrainingProgress
+from console.demo.stage import Scene
 from console.demo.tuning import news, picture, view
-from console.demo.tuning_report import disagreements
+from console.demo.tuning_report import disagreements, report
 from console.demo.tuning_watch import TuningSighting, epochs, hops
 from console.study.board import Board
 from console.study.study import Study, TrialState
@@ -133,3 +137,32 @@ def test_a_still_terminal_is_told_of_each_trial_once_and_of_the_end_last() -> No
     ]
     titles = [key for key, _ in news(sighting(STUDY))]
     assert titles.index("end 2") < titles.index("Last trial ends")
+
+
+def scene(state: Path) -> Scene:
+    target = Target(
+        project="p", region="us-central1", inbox_bucket="inbox", ledger_bucket="ledger", models_bucket="models",
+        storage_host=None, vertex_host=None, logging_host=None,
+    )  # fmt: skip
+    return Scene(target=target, state=state, data_dir="gs://data/tfds")
+
+
+def test_a_tuning_without_a_best_trial_is_told_and_drawn_all_the_same(tmp_path: Path) -> None:
+    bad = study(trial(1, state=TrialState.INFEASIBLE, curve=(), reason="no metric"))
+    seen = sighting(bad)
+    failed = replace(
+        seen,
+        record={"run_id": "run-1", "state": "failed", "error": None, "problems": ["no trial reported it"]},
+    )
+    out = io.StringIO()
+    assert report(Console(file=out, width=120), failed, scene(tmp_path)) == 1
+    assert "The run ended failed" in out.getvalue()
+    assert "There is no best trial: no trial reported it" in out.getvalue()
+    assert (tmp_path / "study.png").exists()
+
+
+def test_a_model_that_is_not_in_the_bucket_ends_the_demo_with_its_reason(tmp_path: Path) -> None:
+    out = io.StringIO()
+    assert report(Console(file=out, width=120), sighting(STUDY), scene(tmp_path)) == 1
+    assert "No readable export.json" in out.getvalue()
+    assert (tmp_path / "study.html").exists()

@@ -115,6 +115,7 @@ def _sampler(algorithm: Algorithm, seed: int | None) -> BaseSampler:
             n_startup_trials=STARTUP_TRIALS,
             n_ei_candidates=CANDIDATES,
             constant_liar=True,
+            multivariate=True,
             group=True,
         )
     return RandomSampler(seed=seed)

@@ -39,6 +39,8 @@ stage: $(STAMP) ## the Cloud Functions source directory as it is deployed, in bu
 bench: $(STAMP) ## every benchmark; each prints both sides of its ratio
 	$(PY) bench/cold_start.py
 	$(PY) bench/trainer_throughput.py
+	$(PY) bench/tuning_search.py
+	$(PY) bench/tuning_cost.py
 
 lock: $(STAMP) ## resolve all dependencies anew and export what is deployed
 	$(PY) deploy/lock.py

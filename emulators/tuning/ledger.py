@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import ClassVar, Self
 
 from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
@@ -11,6 +11,7 @@ from emulators.jobs.cluster import Replica, replicas_of
 from emulators.jobs.lifecycle import JobState
 from emulators.jobs.resource import Job, Message, TrialPlace, read_message
 from emulators.tuning.space import Value, flag
+from emulators.tuning.study import Progress
 from emulators.tuning.trial import Trial, TrialState, new_trial
 from emulators.tuning.validation import faults_of
 
@@ -160,3 +161,19 @@ def too_many_failed(job: TuningJob) -> bool:
         return len(failed) >= int(limit)
     first_failed = len(failed) == len(over) > 0 and any(trial.id == "1" for trial in failed)
     return first_failed or (len(failed) >= MIN_FAILED and len(failed) > MAX_FAILED_SHARE * len(over))
+
+
+def progress_of(job: TuningJob) -> Progress:
+    """Where the study stands."""
+    results: list[tuple[datetime, float]] = []
+    for trial in job.trials.values():
+        values = job.results_of(trial)
+        if values is not None and len(values) == 1:
+            at = trial.message.end_time.ToDatetime(tzinfo=UTC)
+            results.append((at, values[0] if job.maximize[0] else -values[0]))
+    return Progress(
+        created=job.create_time,
+        suggested=len(job.trials),
+        completed=sum(trial.has_ended for trial in job.trials.values()),
+        results=sorted(results),
+    )

@@ -8,17 +8,24 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from emulators.jobs import service_log as lines
 from emulators.jobs.lifecycle import JobState
 from emulators.jobs.resource import CANCELLED_CODE, INTERNAL_CODE, USER_CODE, Job
-from emulators.jobs.service import JobService
 from emulators.jobs.service_log import JobLog
-from emulators.tuning.ledger import TuningJob, custom_job_of, next_trial, too_many_failed, values_of
+from emulators.tuning.ledger import (
+    TuningJob,
+    custom_job_of,
+    next_trial,
+    progress_of,
+    too_many_failed,
+    values_of,
+)
 from emulators.tuning.metrics import read_reports
 from emulators.tuning.space import space_of
 from emulators.tuning.stopping import Point, should_stop
-from emulators.tuning.study import Progress, has_enough, stopping_of, unheeded
+from emulators.tuning.study import has_enough, stopping_of, unheeded
 from emulators.tuning.suggest import Algorithm, Past, Suggestions
 from emulators.tuning.trial import Trial, TrialState
 
@@ -33,6 +40,19 @@ _LAST_LINE = {
 _log = logging.getLogger(__name__)
 
 
+class TrialJobs(Protocol):
+    """Who runs the trials' jobs: the JobService, as far as a tuning job needs it."""
+
+    def begin_trial(self, job: Job) -> None:
+        """Start the job of a trial; one that is known already is left alone."""
+
+    def find(self, job_id: str) -> Job | None:
+        """The job with that id, as it stands."""
+
+    def stop_trial(self, job_id: str) -> None:
+        """Begin to end the job of a trial; nothing happens to one that has ended."""
+
+
 class TuningRun:
     """Takes one tuning job from where it stands to its end. Start it once; `job` is where it stands now."""
 
@@ -40,7 +60,7 @@ class TuningRun:
         self,
         job: TuningJob,
         *,
-        jobs: JobService,
+        jobs: TrialJobs,
         save: Callable[[TuningJob, Trial | None], None],
         log: JobLog,
         metrics: Path,
@@ -150,24 +170,13 @@ class TuningRun:
         study = self.job.message.study_spec
         if self._exhausted or not study.HasField("study_stopping_config"):
             return
-        self._exhausted = has_enough(study.study_stopping_config, self._progress(), now=datetime.now(UTC))
+        self._exhausted = has_enough(
+            study.study_stopping_config, progress_of(self.job), now=datetime.now(UTC)
+        )
         if self._exhausted and study.study_stopping_config.should_stop_asap.value:
             self._interrupted = True  # a trial that ends without its metric now is no failure
             for trial in self.job.running:
                 self._stop_early(trial)
-
-    def _progress(self) -> Progress:
-        trials = self.job.trials.values()
-        done = [trial for trial in trials if trial.state is TrialState.SUCCEEDED]
-        ends = [(trial.message.end_time.ToDatetime(tzinfo=UTC), self.job.results_of(trial)) for trial in done]
-        sign = 1 if self.job.maximize[0] else -1
-        single = len(self.job.objectives) == 1
-        return Progress(
-            created=self.job.create_time,
-            suggested=len(trials),
-            completed=sum(trial.has_ended for trial in trials),
-            results=sorted((end, sign * values[0]) for end, values in ends if values) if single else [],
-        )
 
     async def _begin_trials(self, suggestions: Suggestions) -> None:
         """Begin as many trials as may run together, but no more than one that waits for room.

@@ -3,6 +3,7 @@
 One `Suggestions` belongs to one study and is made again from its trials after a restart.
 """
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -23,6 +24,9 @@ CANDIDATES, STARTUP_TRIALS = 24, 10
 """Optuna's own: points drawn for each suggestion, and random trials before the first model."""
 
 _SEEDS = 2**32
+
+# Optuna calls `group` experimental, once for each study; its version is locked here.
+warnings.filterwarnings("ignore", message="Argument ``group`` is an experimental feature")
 
 
 class Algorithm(Enum):
@@ -104,9 +108,15 @@ class Suggestions:
 
 def _sampler(algorithm: Algorithm, seed: int | None) -> BaseSampler:
     if algorithm is Algorithm.BAYESIAN:
-        # Running trials count as bad ones, so that parallel suggestions differ.
+        # Running trials count as bad ones, so that parallel suggestions differ;
+        # parameters that are active together are drawn together.
         return TPESampler(
-            seed=seed, n_startup_trials=STARTUP_TRIALS, n_ei_candidates=CANDIDATES, constant_liar=True
+            seed=seed,
+            n_startup_trials=STARTUP_TRIALS,
+            n_ei_candidates=CANDIDATES,
+            constant_liar=True,
+            multivariate=True,
+            group=True,
         )
     return RandomSampler(seed=seed)
 

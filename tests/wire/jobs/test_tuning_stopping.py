@@ -26,16 +26,17 @@ def test_a_trial_below_the_median_is_stopped_early_and_keeps_its_result(stack: S
 def test_a_trial_that_cannot_win_is_stopping_then_done_with_what_it_had(
     start: Callable[..., Any], by_time: bool
 ) -> None:
+    # By its own clock each completed trial takes 400 s, and the hopeless one is at 30 s.
     body = (
         "import signal; signal.signal(15, lambda *_: (wait('end'), sys.exit(0)))\n"
-        "for step in (1, 2, 3, 4): report(0.1 * trial if trial == 4 else 0.9 - 1 / (9 + step), step); time.sleep(0.1)\n"
-        "if trial == 4: time.sleep(600)"
+        "if trial < 4:\n"
+        "    for step in (1, 2, 3, 4): report(0.9 - 1 / (9 + step), step, later_s=100 * step)\n"
+        "else:\n"
+        "    for step in (1, 2, 3): report(0.4, step, later_s=10 * step)\n"
+        "    time.sleep(600)"
     )
-    # By time the completed trials must last longer than what is seen of the hopeless one.
-    body = body.replace("time.sleep(0.1)", "time.sleep(0.02 if trial == 4 else 0.2)")
     rule = Spec.DecayCurveAutomatedStoppingSpec(use_elapsed_duration=by_time)
     with start(grace_s=20) as stack:
-        body = body.replace("(1, 2, 3, 4)", "(1, 2, 3) if trial == 4 else (1, 2, 3, 4)")
         name = study(stack, body, spec={"decay_curve_stopping_spec": rule}, parallel_trial_count=1).name
         seen = until(stack, name, lambda job: len(job.trials) == 4 and job.trials[3].state.name == "STOPPING")
         assert "end_time" not in seen.trials[3]

@@ -10,6 +10,8 @@ MOST_TICKS = 8
 LABEL_CHARS = 14
 LABEL_ROOM = 0.06
 """Between two labels, as a share of the axis."""
+SMALLEST_STEP = 1e-290
+"""Below, powers of ten lose their digits in a float."""
 LOG_FROM_RATIO = 1000.0
 """A metric whose values span more than this is drawn on a log scale."""
 
@@ -35,7 +37,9 @@ class NumberAxis:
             return None
         if self.high <= self.low:
             return 0.5
-        inside = min(max(value, self.low), self.high)
+        if value >= self.high:
+            return 1.0
+        inside = max(value, self.low)
         if self.scale is Scale.LINEAR or self.low <= 0:
             return (inside - self.low) / (self.high - self.low)
         if self.scale is Scale.LOG:
@@ -105,6 +109,8 @@ def linear_ticks(low: float, high: float) -> list[float]:
     if high <= low:
         return [low]
     rough = (high - low) / (MOST_TICKS - 2)
+    if rough < SMALLEST_STEP:
+        return [low, high]
     magnitude = 10.0 ** math.floor(math.log10(rough))
     step = next(m * magnitude for m in (1, 2, 5, 10) if m * magnitude >= rough * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)

@@ -55,6 +55,11 @@ def test_a_log_axis_is_labelled_with_powers_of_ten() -> None:
     assert [tick.label for tick in ticks] == ["0.0001", "0.001", "0.01", "0.1"]
 
 
+def test_the_narrowest_range_there_is_has_its_ends() -> None:
+    ticks = NumberAxis(title="x", low=-5e-324, high=0.0).ticks()
+    assert [tick.position for tick in ticks] == [0, 1]
+
+
 def test_a_range_of_one_value_has_one_label() -> None:
     (tick,) = NumberAxis(title="x", low=3, high=3).ticks()
     assert (tick.position, tick.label) == (0.5, "3")

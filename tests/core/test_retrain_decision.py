@@ -215,6 +215,22 @@ class TestSignals:
         assert isinstance(push(state, a, "2", "latest"), Nothing)
         assert isinstance(push(state, b, "3", "latest"), Fire)
 
+    def test_a_huge_value_neither_fills_a_place_nor_grows_the_state(self) -> None:
+        alert = Signal(
+            kind=ConditionKind.ALERT,
+            id="alert/1",
+            at=NOON,
+            facts={"policy": "p", "models": ""},
+            values={"alert.summary": "x" * 100_000},
+        )
+
+        def decide(one: Rule) -> Decision:
+            return decide_on_signal(one, fresh(one), alert, now=NOON, champion=None, current_ended=True)
+
+        used = rule({"alert": {"policy": "p"}}, request={"args": ["${alert.summary}"]})
+        assert held(decide(used)).reason.endswith("is longer than 2000 characters")
+        assert len(str(fired(decide(rule({"alert": {"policy": "p"}}))).state.document)) < 5000
+
     def test_a_missing_value_holds_the_firing_back_in_plain_words(self) -> None:
         one = rule(MANUAL, request={"args": ["--weights=${champion.model_uri}"]})
         reason = held(call(one, fresh(one), NOON)).reason

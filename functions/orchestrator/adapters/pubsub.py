@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 SERVICE = "Pub/Sub"
 TIMEOUT_S = 20.0
-NOTICE_TYPE = "trainmaster.run.ended.v1"
+FILTERED = ("run_id", "state", "model_name")
+"""What of a notice its message repeats as attributes: subscriptions filter by these."""
 
 
 class PubsubNotices:
@@ -50,8 +51,8 @@ class PubsubNotices:
                 self._topic_name,
                 json.dumps(cloud_event(notice, self._source)).encode(),
                 **{"content-type": "application/cloudevents+json; charset=utf-8"},
-                run_id=notice.run_id,
-                state=str(notice.data["state"]),
+                type=notice.type,
+                **{name: str(notice.data[name]) for name in FILTERED if name in notice.data},
             ).result(timeout=TIMEOUT_S)
         except (GoogleAPIError, GoogleAuthError, TimeoutError) as error:
             raise ServiceFailed(
@@ -65,8 +66,8 @@ def cloud_event(notice: Notice, source: str) -> dict[str, object]:
         "specversion": "1.0",
         "id": notice.id,
         "source": source,
-        "type": NOTICE_TYPE,
-        "subject": notice.run_id,
+        "type": notice.type,
+        "subject": notice.subject,
         "time": encoded_time(notice.time),
         "datacontenttype": "application/json",
         "data": dict(notice.data),

@@ -8,6 +8,7 @@ from orchestrator.core.launch.request import Refused
 from orchestrator.core.orders import FireOrder, Order, RollbackOrder, unknown_rule
 from orchestrator.core.retrain.rule import Rule
 from orchestrator.core.retrain.signal import heeds, manual_call
+from orchestrator.flow.champion import roll_back
 from orchestrator.flow.retrain.signal import take_signal
 from orchestrator.flow.services import Happened, Services
 
@@ -22,7 +23,7 @@ def take_order(services: Services, arrival: Arrival, order: Order) -> Happened |
         case FireOrder(rule_id=rule_id):
             return _fire(services, arrival, rule_id)
         case RollbackOrder():
-            raise NotImplementedError
+            return roll_back(services, order, arrival.run_id)
         case _:
             assert_never(order)
 

@@ -22,6 +22,7 @@ from orchestrator.core.retrain.decision import ChampionFacts, Decision, Fire, Ho
 from orchestrator.core.retrain.rule import Rule
 from orchestrator.core.retrain.state import RuleState, folded, given_up, launched, state_for
 from orchestrator.core.retrain.status import status_of
+from orchestrator.flow.champion import champion_facts
 from orchestrator.flow.retrain.firing import launch_firing
 from orchestrator.flow.services import Happened, Services
 from orchestrator.ports import HeldState
@@ -128,13 +129,13 @@ def _decided(services: Services, rule: Rule, state: RuleState, decide: Decide) -
     """The decision. Champion and last run are read only where they can change it."""
     by_age = any(isinstance(condition, Age) for condition in rule.conditions)
     by_champion = by_age or any(place.name.startswith("champion.") for place in rule.places)
-    champion = services.champion(rule.model_name) if by_age else None
+    champion = champion_facts(services, rule.model_name) if by_age else None
     now = services.clock.now()
     decision = decide(state, Facts(now=now, champion=champion, current_ended=True))
     if isinstance(decision, Nothing):
         return decision
     if by_champion and not by_age:
-        champion = services.champion(rule.model_name)
+        champion = champion_facts(services, rule.model_name)
     ended = _has_ended(services, state.current_run)
     return decide(state, Facts(now=now, champion=champion, current_ended=ended))
 

@@ -176,7 +176,8 @@ class Project:
             environment = process.environ()
         except psutil.Error:
             return False
-        here = environment.get("STORAGE_EMULATOR_HOST") == self.env["STORAGE_EMULATOR_HOST"]
+        # The topology may point the functions at a proxy before storage or Vertex AI, never before logging.
+        here = environment.get("LOGGING_EMULATOR_HOST") == self.env["LOGGING_EMULATOR_HOST"]
         return bool(here and environment.get("K_SERVICE") == function)
 
     def close(self) -> None:

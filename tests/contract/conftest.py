@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.stage import stage
 from emulators import pubsub, storage
 from emulators.vertex import Jobs, serve
 from orchestrator.adapters.gcs import GcsObjects
@@ -17,6 +18,13 @@ from tests.contract.world import PROJECT, REGION
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = "us-docker.pkg.dev/p1/repo/program"
 _numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def staged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    destination = tmp_path_factory.mktemp("stage") / "functions"
+    stage(destination)
+    return destination
 
 
 @pytest.fixture(scope="session")

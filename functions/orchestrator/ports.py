@@ -75,12 +75,18 @@ class DroppedRule:
 
 @dataclass(frozen=True, kw_only=True)
 class Notice:
-    """A CloudEvent that tells of a run's end. The same run and state give the same `id`."""
+    """A CloudEvent that tells of a run or of a rule. The same thing told again has the same `id`."""
 
     id: str
-    run_id: str
     time: datetime
     data: Mapping[str, object]
+    type: str = "trainmaster.run.ended.v1"
+    run_id: str = ""
+    rule_id: str = ""
+
+    @property
+    def subject(self) -> str:
+        return self.run_id or self.rule_id
 
 
 class Ledger(Protocol):

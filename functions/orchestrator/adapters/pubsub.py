@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 SERVICE = "Pub/Sub"
 TIMEOUT_S = 20.0
-NOTICE_TYPE = "trainmaster.run.ended.v1"
 
 
 class PubsubNotices:
@@ -49,14 +48,19 @@ class PubsubNotices:
             self._client.publish(
                 self._topic_name,
                 json.dumps(cloud_event(notice, self._source)).encode(),
-                **{"content-type": "application/cloudevents+json; charset=utf-8"},
-                run_id=notice.run_id,
-                state=str(notice.data["state"]),
+                **_attributes(notice),
             ).result(timeout=TIMEOUT_S)
         except (GoogleAPIError, GoogleAuthError, TimeoutError) as error:
             raise ServiceFailed(
                 SERVICE, f"publish to {self._topic_name}", f"{type(error).__name__}: {error}"
             ) from error
+
+
+def _attributes(notice: Notice) -> dict[str, str]:
+    """What subscriptions may filter by."""
+    told = {"run_id": notice.run_id, "rule_id": notice.rule_id, "state": str(notice.data.get("state") or "")}
+    present = {name: text for name, text in told.items() if text}
+    return {"content-type": "application/cloudevents+json; charset=utf-8", "type": notice.type, **present}
 
 
 def cloud_event(notice: Notice, source: str) -> dict[str, object]:
@@ -65,8 +69,8 @@ def cloud_event(notice: Notice, source: str) -> dict[str, object]:
         "specversion": "1.0",
         "id": notice.id,
         "source": source,
-        "type": NOTICE_TYPE,
-        "subject": notice.run_id,
+        "type": notice.type,
+        "subject": notice.subject,
         "time": encoded_time(notice.time),
         "datacontenttype": "application/json",
         "data": dict(notice.data),

@@ -21,8 +21,8 @@ def take_order(services: Services, arrival: Arrival, order: Order) -> Happened |
     match order:
         case FireOrder(rule_id=rule_id):
             return _fire(services, arrival, rule_id)
-        case RollbackOrder():
-            raise NotImplementedError
+        case RollbackOrder(model_name=model_name):
+            return _no_champion(model_name)
         case _:
             assert_never(order)
 
@@ -37,6 +37,15 @@ def _fire(services: Services, arrival: Arrival, rule_id: str) -> Happened | Refu
         return _refused(rule)
     messages = [happened.message for happened in take_signal(services, call)]
     return Happened(message="; ".join(messages) or f"the order to fire {rule_id} was carried out before")
+
+
+def _no_champion(model_name: str) -> Refused:
+    fault = Fault(
+        path="$.rollback.model_name",
+        problem="the model has no champion to roll back",
+        found=shown(model_name),
+    )
+    return Refused(faults=(fault,))
 
 
 def _refused(rule: Rule) -> Refused:

@@ -13,6 +13,7 @@ DEMO_DEADLINE_S = 400
 RUN_BY = {
     "make demo": "test_make_demo_ends_with_a_model_that_answers",
     "make demo-tuning": "test_make_demo_tuning_ends_with_the_best_trials_model_and_a_picture",
+    "make demo-retrain": "test_make_demo_retrain_promotes_the_model_of_good_data_and_not_that_of_bad",
     ".venv/bin/python -m emulators up --state .trainmaster": "tests/e2e/conftest.py starts it for every test here",
 }
 
@@ -79,3 +80,32 @@ def test_make_demo_tuning_ends_with_the_best_trials_model_and_a_picture() -> Non
     assert record["best_trial"]["model_uri"] in done.stdout
     assert record["best_trial"]["model_uri"] in (state / "study.html").read_text()
     assert (state / "study.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(DEMO_DEADLINE_S + 30)
+def test_make_demo_retrain_promotes_the_model_of_good_data_and_not_that_of_bad() -> None:
+    done = subprocess.run(
+        ["make", "demo-retrain"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=DEMO_DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 bursts of 200 files started 2 runs: exactly one each." in done.stdout
+    ledger = ROOT / ".trainmaster/demo-retrain/storage/buckets/trainmaster-local-ledger"
+    records = [json.loads(path.read_text()) for path in (ledger / "runs").glob("*.json")]
+    by_firing = {record["source"].get("firing", 0): record for record in records}
+    assert sorted(by_firing) == [0, 1, 2]
+    assert len(records) == len(by_firing)
+    assert {record["state"] for record in records} == {"succeeded"}
+    champion = json.loads((ledger / "champions/horses-retrain.json").read_text())
+    assert [verdict["promoted"] for verdict in champion["considered"]] == [True, True, False]
+    assert champion["current"]["run_id"] == by_firing[1]["run_id"]
+    assert champion["current"]["lineage"]["manifest_sha256"] in done.stdout
+    value = {firing: record["model"]["metrics"]["val_accuracy"] for firing, record in by_firing.items()}
+    assert value[1] > value[0] + 0.05
+    assert value[2] < value[1]
+    assert f"Not promoted: {by_firing[2]['run_id']}" in done.stdout

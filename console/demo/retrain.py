@@ -53,7 +53,6 @@ def _whole_way(console: Console, environment: Mapping[str, str], state: Path) ->
         ]
     first, *bursts = (folder.result() for folder in folders)
     with listening(target, environment["PUBSUB_EMULATOR_HOST"]) as heard:
-        console.rule("The first champion's request", align="left")
         dropped = _drop_request(console, target, first)
         watch = RetrainWatch(target, heard, dropped.at)
         stage = _Stage(watch=watch, view=view(console))
@@ -68,8 +67,6 @@ def _whole_way(console: Console, environment: Mapping[str, str], state: Path) ->
             seen = stage.until(
                 lambda seen: seen.is_settled and not list(unheard(seen)), "every notice has come"
             )
-    console.rule("The rule", align="left")
-    _show(console, _filled(RULE, target))
     return report(console, seen, target=target, state=state, rule_generation=rule.generation)
 
 
@@ -141,7 +138,8 @@ def _drop_request(console: Console, target: Target, data: Path) -> Dropped:
     bucket = storage_client(target).create_bucket(f"{target.project}-datasets").name
     uploaded(target, bucket, "tfds/", data, lambda _: None)
     request = _filled(REQUEST, target, data_dir=f"gs://{bucket}/tfds")
-    _show(console, request)
+    _show(console, "The rule", _filled(RULE, target))
+    _show(console, "The first champion's request", request)
     return _drop(target, f"requests/{REQUEST.name}", request)
 
 
@@ -152,7 +150,8 @@ def _filled(template: Path, target: Target, **more: str) -> str:
     )
 
 
-def _show(console: Console, document: str) -> None:
+def _show(console: Console, title: str, document: str) -> None:
+    console.rule(title, align="left")
     said = "\n".join(line for line in document.splitlines() if not line.startswith("#"))
     console.print(Syntax(said, "yaml", background_color="default", word_wrap=True))
 

@@ -45,8 +45,8 @@ def report(
 
 def _table(seen: RetrainSighting) -> Table:
     table = Table(box=None)
-    for heading in ("run", "asked for by", "val_accuracy", "verdict", "reason"):
-        table.add_column(heading)
+    for heading in ("run", "asked for by", "val_accuracy", "verdict"):
+        table.add_column(heading, no_wrap=True)
     for run in seen.runs:
         verdict = seen.verdict_on(run["run_id"]) or {}
         value = verdict.get("value")
@@ -55,7 +55,6 @@ def _table(seen: RetrainSighting) -> Table:
             asked_by(run),
             "" if value is None else f"{value:.3f}",
             outcome(verdict) if verdict else "none",
-            verdict.get("reason", ""),
         )
     return table
 

@@ -155,7 +155,9 @@ CALLS = calls_of_a_launch()
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("point", range(len(CALLS)), ids=lambda number: f"{number} {CALLS[number]}")
 @pytest.mark.parametrize("by", ["redelivery", "sweep"])
-def test_a_process_killed_at_any_call_still_gives_one_job(point: int, after: bool, by: str) -> None:
+def test_a_process_killed_at_any_call_still_gives_one_job_and_tells_every_state(
+    point: int, after: bool, by: str
+) -> None:
     world = World()
     arrival = world.drop()
     with pytest.raises(Killed):
@@ -170,6 +172,8 @@ def test_a_process_killed_at_any_call_still_gives_one_job(point: int, after: boo
     assert record.state is RunState.SUBMITTED
     assert world.document("status/requests/cassava.yaml.json")["state"] == "submitted"
     assert world.active() == [arrival.run_id]
+    told = {notice.id for notice in world.notices.published}
+    assert told == {f"{arrival.run_id}/reserved", f"{arrival.run_id}/submitted"}
     RECORD.validate(encoded(record))
 
 

@@ -110,7 +110,11 @@ def _ticked(_: Envelope) -> Iterable[Happened]:
 
 
 def _data_arrived(envelope: Envelope) -> Iterable[Happened]:
-    kept = _wiring().arrival_log.append(arrived_in(envelope))
+    arrival, wiring = arrived_in(envelope), _wiring()
+    if arrival.bucket in (wiring.settings.inbox_bucket, wiring.settings.ledger_bucket):
+        # What is kept about an arrival lies in the ledger: its event would tell of itself for ever.
+        return [Happened(message=f"ignored: no rule may watch {arrival.bucket!r}", severity="WARNING")]
+    kept = wiring.arrival_log.append(arrival)
     # One line for each batch: a line for each event would cost more than the event.
     return [Happened(message=f"arrivals kept: {kept}", severity="DEBUG")] if kept else []
 

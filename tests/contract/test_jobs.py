@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,6 +24,8 @@ from orchestrator.core.errors import (
 from orchestrator.core.launch.spec import Cluster, Container, JobSpec, Once, Scheduling, Work, WorkerPool
 from orchestrator.core.launch.submission import Submission, Target, submission_of
 from orchestrator.core.names import JobKind, job_kind, job_name, same_job
+from orchestrator.core.run import JobState
+from orchestrator.core.settle.outcome import END_OF
 from orchestrator.core.trial import Measured, TrialState
 from orchestrator.core.tuning import Goal, Metric, Parameter, ParameterType, Tuning
 from orchestrator.ports import TrainingJobs
@@ -42,10 +45,10 @@ TUNING = Tuning(
 )
 
 
-def submission(run_id: str = "", work: Work | None = None) -> Submission:
+def submission(run_id: str = "", work: Work | None = None, args: tuple[str, ...] = ("tell",)) -> Submission:
     spec = JobSpec(
         model_name="model",
-        container=Container(image=PROGRAM + ":latest", args=("tell",), env={"A": "1"}),
+        container=Container(image=PROGRAM + ":latest", args=args, env={"A": "1"}),
         cluster=Cluster(chief=WorkerPool(replicas=1, machine="n1-standard-4")),
         work=work or Once(),
         scheduling=Scheduling(timeout_s=600, restart_on_worker_restart=True),
@@ -241,3 +244,38 @@ def test_a_failed_reading_is_a_failure_of_the_service(
     jobs_proxy.faults.append(Fault(on="GET ", status=status))
     with pytest.raises(ServiceFailed):
         vertex.of_run("run-1", JobKind.CUSTOM)
+
+
+def ended(jobs: TrainingJobs, name: str) -> JobState:
+    deadline = time.monotonic() + 30
+    while (state := jobs.read(name).state) not in END_OF:
+        assert time.monotonic() < deadline, state
+        time.sleep(0.02)
+    return state
+
+
+def test_a_cancelled_job_ends_so_and_may_be_cancelled_again(jobs: TrainingJobs) -> None:
+    job = jobs.submit(submission(args=("sleep=60",)))
+    jobs.cancel(job.name)
+    jobs.cancel(job.name)
+    assert ended(jobs, job.name) is JobState.CANCELLED
+    jobs.cancel(job.name)
+    assert jobs.read(job.name).state is JobState.CANCELLED
+
+
+def test_a_cancelled_tuning_ends_so(tuning_jobs: TrainingJobs) -> None:
+    job = tuning_jobs.submit(submission(work=TUNING))
+    tuning_jobs.cancel(job.name)
+    assert ended(tuning_jobs, job.name) is JobState.CANCELLED
+
+
+def test_cancelling_a_job_that_is_none_changes_nothing(jobs: TrainingJobs) -> None:
+    jobs.cancel(job_name(PROJECT, REGION, JobKind.CUSTOM, "404"))
+
+
+def test_a_failed_cancellation_is_a_failure_of_the_service(vertex: VertexJobs, jobs_proxy: Proxy) -> None:
+    job = vertex.submit(submission())
+    jobs_proxy.faults.append(Fault(on=f"POST /v1/{job.name}:cancel", status=503))
+    with pytest.raises(ServiceFailed, match="cancel"):
+        vertex.cancel(job.name)
+    assert len(jobs_proxy.happened) == 1

@@ -24,6 +24,7 @@ from google.cloud.storage import Client
 
 from emulators.events.clients import clients_of
 from orchestrator.adapters.gcs import GcsObjects
+from orchestrator.adapters.stored_arrivals import StoredArrivals
 from orchestrator.adapters.vertex import VertexJobs
 from orchestrator.core.names import JobKind
 from tests.contract.conftest import PROGRAM
@@ -241,6 +242,51 @@ def test_a_tick_tells_what_is_owed(
         admin.transport.close()
     assert json.loads(received.message.data)["id"] == f"{record['run_id']}/rejected"
     assert list(gcs.listing(buckets["ledger"], "active/")) == []
+
+
+def test_data_events_at_once_are_durable_and_the_function_only_ever_creates_objects(
+    start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str], storage_proxy: Proxy
+) -> None:
+    def event(number: int, bucket: str = "data") -> dict[str, str]:
+        created = {"timeCreated": "2026-01-01T00:00:00Z"}
+        return {
+            "bucket": bucket,
+            "name": f"{number}.jpg",
+            "generation": str(number + 1),
+            "size": "9",
+            **created,
+        }
+
+    with start("on_data_arrived") as function, ThreadPoolExecutor(16) as pool:
+        before = len(storage_proxy.passed)
+        events = [*map(event, range(64)), event(1, buckets["ledger"]), event(2, buckets["inbox"])]
+        answered = [answer.status_code for answer in pool.map(function.deliver, events)]
+        assert answered == [200] * len(events), function.output()
+        passed = storage_proxy.passed[before:]
+    assert {line.partition(" ")[0] for line in passed} == {"POST"}
+    arrivals = StoredArrivals(gcs, buckets["ledger"])
+    names = arrivals.names(100)
+    assert len(names) == len(passed)
+    kept = [each.name for batch in arrivals.read(names) for each in batch.arrivals]
+    assert sorted(kept) == sorted(f"{number}.jpg" for number in range(64))
+
+
+def test_a_data_event_that_could_not_be_kept_comes_again(
+    start: Callable[[str], Any], environment: dict[str, str]
+) -> None:
+    environment["TRAINMASTER_LEDGER_BUCKET"] = "never-made"
+    event = {"bucket": "data", "name": "1.jpg", "generation": "1"}
+    with start("on_data_arrived") as function:
+        assert function.deliver(event).status_code == 500
+        assert function.deliver({"bucket": "data"}).status_code == 200  # no redelivery can mend this one
+
+
+def test_what_no_rule_can_hear_is_acknowledged(start: Callable[[str], Any], buckets: dict[str, str]) -> None:
+    junk = {"messageId": "1", "data": base64.b64encode(b"junk").decode()}
+    other = {"messageId": "2", "data": base64.b64encode(b'{"action": "DELETE", "tag": "a/b:c"}').decode()}
+    for entry_point in ("on_image_pushed", "on_alert", "on_notice"):
+        with start(entry_point) as function:
+            assert [function.publish(message).status_code for message in (junk, other)] == [200, 200]
 
 
 def test_a_service_that_fails_asks_for_the_event_again(

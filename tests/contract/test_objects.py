@@ -87,10 +87,11 @@ def test_a_deleted_object_is_gone_and_may_be_deleted_again(objects: Objects, buc
 
 
 def test_a_listing_has_the_prefix_in_order_with_sizes(objects: Objects, bucket: str) -> None:
-    for name in ("active/b", "active/a", "runs/a.json"):
-        objects.write(bucket, name, b"123", if_generation=None)
+    names = ("active/b", "active/a", "runs/a.json")
+    generation = {name: objects.write(bucket, name, b"123", if_generation=None) for name in names}
     listed = list(objects.listing(bucket, "active/"))
     assert [(each.name, each.size_bytes) for each in listed] == [("active/a", 3), ("active/b", 3)]
+    assert [each.generation for each in listed] == [generation[each.name] for each in listed]
     assert all(each.created_at.tzinfo is not None for each in listed)
 
 

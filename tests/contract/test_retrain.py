@@ -368,6 +368,8 @@ def test_a_storm_trips_the_breaker_and_dropping_the_rule_again_closes_it(world: 
     told = world.rule_status()
     assert told["state"] == "tripped"
     assert "breaker" in told["held"]["reason"]
+    (notice,) = [each for each in world.notices.published if each.type == "trainmaster.rule.tripped.v1"]
+    assert (notice.subject, notice.data["firings"]) == ("cassava", 60)
     world.wait(10)
     world.drop_rule(stormy)
     assert world.rule_status()["state"] == "accepted"

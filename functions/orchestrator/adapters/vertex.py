@@ -23,6 +23,7 @@ from orchestrator.core.errors import (
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import RUN_LABEL, JobKind, job_kind, job_name, location_name
 from orchestrator.core.run import Job, JobState, Problem
+from orchestrator.core.settle.outcome import END_OF
 from orchestrator.core.trial import Measured, Trial, TrialState
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ DEFERRED = (429, 503)  # no quota or no capacity: nothing was created
 UNAUTHENTICATED = 401  # our own credentials failed: no fault of the request, and they may recover
 REQUEST_TIMEOUT = 408
 UNKNOWN_FROM = 500  # whatever else the server could not do, it may have done half
+OVER = frozenset({*END_OF, JobState.CANCELLING})
 _REST_PREFIX = re.compile(r"^(GET|POST) \S+: ")  # the client puts verb and URL before the service's message
 
 
@@ -109,7 +111,7 @@ class VertexJobs:
 
     def cancel(self, name: str) -> None:
         with IMPORTING:
-            from google.api_core.exceptions import FailedPrecondition, NotFound
+            from google.api_core.exceptions import BadRequest, NotFound
 
         try:
             match job_kind(name):
@@ -117,8 +119,12 @@ class VertexJobs:
                     self._client.cancel_custom_job(name=name, timeout=TIMEOUT_S)
                 case JobKind.TUNING:
                     self._client.cancel_hyperparameter_tuning_job(name=name, timeout=TIMEOUT_S)
-        except (FailedPrecondition, NotFound):
-            return  # it is over: how the service answers then is not documented
+        except NotFound:
+            return
+        except BadRequest as error:
+            # How the service answers for a job that is over is not documented: its state says whether it is.
+            if self.read(name).state not in OVER:
+                _translate(error, f"cancel {name}")
         except Exception as error:  # translated or raised again, never swallowed
             _translate(error, f"cancel {name}")
 

@@ -25,7 +25,7 @@ from orchestrator.core.retrain.status import status_of
 from orchestrator.flow.champion import champion_facts
 from orchestrator.flow.retrain.firing import launch_firing
 from orchestrator.flow.services import Happened, Services
-from orchestrator.ports import HeldState
+from orchestrator.ports import HeldState, Notice
 
 RACES_MAX = 5
 
@@ -113,6 +113,9 @@ def _once(services: Services, rule: Rule, held: HeldState, decide: Decide, batch
             state = decision.state
         case Nothing():
             state = earlier.state
+    if isinstance(decision, Trip):
+        # Before it is on record: afterwards nobody would know that it is owed.
+        services.notices.publish(_notice_of_trip(services, rule, decision))
     written = _write(services, held, state)
     now = _tried(services, rule, state)
     if now.state.firing is None and state.firing is not None and now.state.last == state.last:
@@ -173,6 +176,22 @@ def _told(rule: Rule, decision: Decision) -> tuple[Happened, ...]:
             return (Happened(message=f"the breaker of {rule.rule_id} tripped: {reason}", severity="ERROR"),)
         case Fire() | Nothing():
             return ()
+
+
+def _notice_of_trip(services: Services, rule: Rule, trip: Trip) -> Notice:
+    return Notice(
+        id=f"rules/{rule.rule_id}/{rule.generation}/tripped",
+        type="trainmaster.rule.tripped.v1",
+        subject=rule.rule_id,
+        time=services.clock.now(),
+        data={
+            "rule_id": rule.rule_id,
+            "generation": rule.generation,
+            "model_name": rule.model_name,
+            "firings": trip.state.number,
+            "reason": trip.reason,
+        },
+    )
 
 
 def _tell_status(services: Services, rule: Rule, before: RuleState | None, after: RuleState) -> None:

@@ -75,10 +75,10 @@ def test_an_end_costs_seven_storage_operations_and_its_repetition_two() -> None:
         "read ledger",
         "list models",
         "read models",
-        "publish",
         "write runs",
         "read ledger",
         "write status",
+        "publish",
         "publish",
         "delete active",
     ]

@@ -249,7 +249,6 @@ def _failed(services: Services, held: Held, refusal: SubmissionRefused) -> Happe
     now = services.clock.now()
     failed = moved(held.record, RunState.FAILED, entered_at=now, now=now, attempt=services.attempt)
     problem = Problem(message=f"Vertex AI refused the job: {refusal.reason}", code=refusal.code)
-    tell_steps(services, held.record, failed)
     held = services.ledger.replace(held, replace(failed, error=problem))
     tell_status(services, held.record)
     return Happened(message=str(refusal), run_id=held.record.run_id, severity="ERROR")

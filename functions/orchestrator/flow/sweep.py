@@ -9,7 +9,7 @@ from orchestrator.core.settle.record import job_vanished
 from orchestrator.flow.launch import resume
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.settle import settle_job
-from orchestrator.flow.telling import tell_end, tell_steps
+from orchestrator.flow.telling import tell_end
 from orchestrator.ports import Held, Marker
 
 ORPHAN_AGE = timedelta(days=1)
@@ -64,8 +64,7 @@ def _ask_job(services: Services, held: Held) -> Happened:
             state=RunState.FAILED, error=Problem(message=f"{job_name} no longer exists; it was deleted")
         )
         ended = job_vanished(record, outcome, told=TOLD, now=now, attempt=services.attempt)
-        tell_steps(services, record, ended)
         services.ledger.replace(held, ended)
-        tell_end(services, ended)
+        tell_end(services, ended, record)
         return Happened(message=str(outcome.error), run_id=record.run_id, severity="ERROR")
     return settle_job(services, held, job, TOLD)

@@ -1,30 +1,22 @@
 """A rule fires when it should, once, never too often, and says why when it does not."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from itertools import pairwise
-from typing import Any
-
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from dataclasses import replace
 
 from orchestrator.core.names import is_run_id
 from orchestrator.core.retrain.condition import ConditionKind
 from orchestrator.core.retrain.decision import (
     STORM,
-    ChampionFacts,
     Decision,
     Fire,
     Hold,
     Nothing,
     Trip,
     decide_on_signal,
-    decide_on_tick,
 )
 from orchestrator.core.retrain.rule import Rule
 from orchestrator.core.retrain.signal import Signal, manual_call
 from orchestrator.core.retrain.state import RuleState, folded, launched, state_for, state_in
+from tests.core.deciding import DATA, HOURLY, MANUAL, call, fired, held, tick
 from tests.core.retraining import (
     CHAMPION,
     DAY,
@@ -40,26 +32,6 @@ from tests.core.retraining import (
     rule,
 )
 
-DATA = {"new_data": {"objects": "gs://data-1/cassava/**", "min_objects": 3, "quiet_s": 60, "max_wait_s": 600}}
-HOURLY = {"schedule": {"cron": "0 * * * *"}}
-MANUAL: dict[str, Any] = {"manual": {}}
-
-
-def tick(
-    one: Rule,
-    state: RuleState,
-    now: datetime,
-    *,
-    champion: ChampionFacts | None = None,
-    ended: bool = True,
-) -> Decision:
-    return decide_on_tick(one, state, now=now, champion=champion, current_ended=ended)
-
-
-def call(one: Rule, state: RuleState, now: datetime, *, order: str = "", ended: bool = True) -> Decision:
-    signal = manual_call(order or f"order/{now}", one.rule_id, now)
-    return decide_on_signal(one, state, signal, now=now, champion=None, current_ended=ended)
-
 
 def pushed(digest: str, message: str = "1", tag: str = "latest") -> Signal:
     return Signal(
@@ -69,16 +41,6 @@ def pushed(digest: str, message: str = "1", tag: str = "latest") -> Signal:
         facts={"repository": IMAGE, "tag": tag, "digest": digest},
         values={"image.uri": f"{IMAGE}@{digest}", "image.digest": digest, "image.tag": tag},
     )
-
-
-def fired(decision: Decision) -> Fire:
-    assert isinstance(decision, Fire), decision
-    return decision
-
-
-def held(decision: Decision) -> Hold:
-    assert isinstance(decision, Hold), decision
-    return decision
 
 
 class TestNewData:
@@ -214,6 +176,22 @@ class TestSignals:
         state = launched(fire.state)
         assert isinstance(push(state, a, "2", "latest"), Nothing)
         assert isinstance(push(state, b, "3", "latest"), Fire)
+
+    def test_a_huge_value_neither_fills_a_place_nor_grows_the_state(self) -> None:
+        alert = Signal(
+            kind=ConditionKind.ALERT,
+            id="alert/1",
+            at=NOON,
+            facts={"policy": "p", "models": ""},
+            values={"alert.summary": "x" * 100_000},
+        )
+
+        def decide(one: Rule) -> Decision:
+            return decide_on_signal(one, fresh(one), alert, now=NOON, champion=None, current_ended=True)
+
+        used = rule({"alert": {"policy": "p"}}, request={"args": ["${alert.summary}"]})
+        assert held(decide(used)).reason.endswith("is longer than 2000 characters")
+        assert len(str(fired(decide(rule({"alert": {"policy": "p"}}))).state.document)) < 5000
 
     def test_a_missing_value_holds_the_firing_back_in_plain_words(self) -> None:
         one = rule(MANUAL, request={"args": ["--weights=${champion.model_uri}"]})
@@ -369,87 +347,6 @@ def test_what_cannot_fire_does_not_stand_in_the_way_of_what_can() -> None:
     assert "data.watermark" in hold.reason
     state = folded(hold.state, one, [batch("x", pictures(3, at=NOON + HOUR))])
     assert isinstance(tick(one, state, NOON + HOUR + MINUTE), Fire)
-
-
-@dataclass
-class Life:
-    """A rule's life, event by event; a crash loses nothing that was written."""
-
-    one: Rule
-    state: RuleState
-    times: list[datetime] = field(default_factory=list)
-    runs: list[str] = field(default_factory=list)
-    ended: bool = True
-
-    def see(self, decision: Decision, *, crash: bool) -> None:
-        match decision:
-            case Fire(state=state, firing=firing):
-                self.state = state
-                if firing.run_id not in self.runs:
-                    self.runs.append(firing.run_id)
-                    self.times.append(firing.at)
-                if not crash:
-                    self.state = launched(state)
-                    self.ended = False
-            case Hold(state=state) | Trip(state=state):
-                self.state = state
-            case Nothing():
-                pass
-
-
-events = st.lists(
-    st.tuples(
-        st.sampled_from(["tick", "call", "again", "data", "end"]),
-        st.integers(0, 4 * 3600),
-        st.booleans(),
-    ),
-    max_size=60,
-)
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    story=events,
-    cap=st.integers(1, 5),
-    cooldown_s=st.sampled_from([0, 60, 7200]),
-    while_running=st.sampled_from(["skip", "queue_one", "replace"]),
-)
-def test_whatever_happens_no_limit_is_broken_and_no_signal_fires_twice(
-    story: Sequence[tuple[str, int, bool]], cap: int, cooldown_s: int, while_running: str
-) -> None:
-    one = rule(MANUAL, HOURLY, DATA, max_per_day=cap, cooldown_s=cooldown_s, while_running=while_running)
-    life = Life(one=one, state=fresh(one))
-    now, calls = NOON, 0
-    by_event: list[str] = []
-    for kind, wait_s, crash in story:
-        now += timedelta(seconds=wait_s)
-        before = len(life.runs)
-        match kind:
-            case "tick":
-                decision = tick(one, life.state, now, ended=life.ended)
-            case "call" | "again":
-                calls += kind == "call"
-                decision = call(one, life.state, now, order=f"o{calls}", ended=life.ended)
-            case "data":
-                life.state = folded(life.state, one, [batch(f"{now}", [arrived(f"cassava/{now}", at=now)])])
-                continue
-            case _:
-                life.ended = True
-                continue
-        if isinstance(decision, Fire) and not decision.again:
-            by_event.append(decision.firing.event_id)
-        life.see(decision, crash=crash)
-        assert len(life.runs) <= before + 1
-    assert len(set(life.runs)) == len(life.runs) == len(by_event)
-    for number, at in enumerate(life.times):
-        within = [each for each in life.times[number:] if each < at + DAY]
-        assert len(within) <= cap
-    for first, then in pairwise(life.times):
-        assert then - first >= timedelta(seconds=cooldown_s)
-    called = [event for event in by_event if event.startswith("o")]
-    assert len(set(called)) == len(called)
-    scheduled = [event for event in by_event if event.startswith("schedule/")]
-    assert len(set(scheduled)) == len(scheduled)
 
 
 def test_two_deciders_at_once_write_over_the_same_state_so_that_one_of_them_loses() -> None:

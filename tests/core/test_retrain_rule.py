@@ -1,13 +1,14 @@
 """A dropped rule is checked whole: a sound one is accepted, of a faulty one every fault is told at once."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
 
 from orchestrator.core.launch.request import Refused
-from orchestrator.core.retrain.book import Book, book_in
+from orchestrator.core.retrain.book import MAX_RULES, Book, book_in
 from orchestrator.core.retrain.condition import (
     Age,
     Alert,
@@ -106,6 +107,13 @@ def test_a_damaged_book_is_an_error_and_not_an_empty_one(damaged: object) -> Non
 def test_an_older_generation_never_takes_a_newer_ones_place() -> None:
     older, newer = rule({"manual": {}}, generation=1), rule({"age": {"older_than_s": 60}}, generation=2)
     assert Book().with_rule(newer).with_rule(older) == Book().with_rule(older).with_rule(newer)
+
+
+def test_two_files_never_share_a_rule_id() -> None:
+    book = Book().with_rule(rule({"manual": {}}, name="rules/a/b.yaml"))
+    fault = faults(dropped(document({"manual": {}}), name="rules/A.b.yml", generation=2, book=book))["$"]
+    assert fault.problem == "rules/a/b.yaml has the rule id a.b already"
+    assert isinstance(dropped(document({"manual": {}}), name="rules/a/b.yaml", generation=2, book=book), Rule)
 
 
 def test_every_fault_is_told_at_once_and_in_the_rules_own_text() -> None:
@@ -301,16 +309,14 @@ def test_a_huge_rule_is_refused_unread() -> None:
 
 def test_a_full_book_takes_no_more_rules() -> None:
     one = rule({"manual": {}})
-    book = Book(rules=tuple(_renamed(one, f"rule-{number}") for number in range(1000)))
+    book = Book(rules=tuple(_renamed(one, f"rule-{number}") for number in range(MAX_RULES)))
     assert "no room" in faults(dropped(document({"manual": {}}), book=book))["$"].problem
     again = dropped(document({"manual": {}}), name="rules/rule-7.yaml", book=book)
     assert isinstance(again, Rule)
 
 
 def _renamed(one: Rule, rule_id: str) -> Rule:
-    from dataclasses import replace
-
-    return replace(one, rule_id=rule_id)
+    return replace(one, rule_id=rule_id, dropped_name=f"rules/{rule_id}.yaml")
 
 
 @pytest.mark.parametrize(

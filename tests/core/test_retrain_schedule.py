@@ -73,6 +73,13 @@ def test_the_time_itself_is_due() -> None:
     assert last_due(schedule, due - timedelta(microseconds=1)) == due - timedelta(days=7)
 
 
+def test_a_time_that_the_clocks_show_twice_is_found_while_they_show_it_again() -> None:
+    # 02:30 came at 00:30 UTC; at 01:15 UTC the clocks show 02:15 for the second time.
+    schedule = Schedule(cron="30 2 * * *", time_zone=AMSTERDAM)
+    assert last_due(schedule, utc(2026, 10, 25, 1, 15)) == utc(2026, 10, 25, 0, 30)
+    assert last_due(schedule, utc(2026, 10, 25, 1, 45)) == utc(2026, 10, 25, 0, 30)
+
+
 def test_the_29th_of_february_was_due_years_ago() -> None:
     assert last_due(Schedule(cron="0 0 29 2 *"), utc(2026, 3, 1)) == utc(2024, 2, 29)
 

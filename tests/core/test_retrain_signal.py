@@ -86,6 +86,7 @@ class TestImages:
             {"action": "INSERT", "tag": f"{IMAGE}:latest"},
             {"action": "INSERT", "tag": f"{IMAGE}:latest", "digest": f"{IMAGE}@sha256:short"},
             {"action": "INSERT", "tag": "other/image:latest", "digest": f"{IMAGE}@{DIGEST}"},
+            {"action": "INSERT", "tag": "latest", "digest": f"{IMAGE}@{DIGEST}"},
             {"action": "INSERT", "tag": IMAGE, "digest": f"{IMAGE}@{DIGEST}"},
             {"action": "INSERT", "tag": f"{IMAGE}:a\nb", "digest": f"{IMAGE}@{DIGEST}"},
         ],
@@ -190,6 +191,22 @@ class TestAlerts:
     )
     def test_it_fires_rules_by_policy_and_model(self, alert: dict[str, str], heeded: bool) -> None:
         assert heeds(rule({"alert": alert}), signal_of(alert_in(message(INCIDENT)))) is heeded
+
+    @pytest.mark.parametrize(
+        ("wanted", "heeded"),
+        [
+            ("projects/my-project/locations/us-central1/models/9", True),
+            ("projects/*/locations/*/models/9", True),
+            ("9", True),
+            ("8", False),
+            ("projects/my-project/locations/europe-west4/models/9", False),
+            ("projects/my-project/locations/us-central1/endpoints/9", False),
+        ],
+    )
+    def test_a_model_is_the_same_by_its_projects_id_and_number(self, wanted: str, heeded: bool) -> None:
+        labels = {"model": "projects/12345/locations/us-central1/models/9@2"}
+        signal = signal_of(alert_in(message(incident(policy_user_labels=labels))))
+        assert heeds(rule({"alert": {"model": wanted}}), signal) is heeded
 
     def test_every_notification_of_an_incident_is_the_same_signal(self) -> None:
         first, again = (

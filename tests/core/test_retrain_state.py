@@ -103,6 +103,14 @@ def test_a_state_that_nothing_changed_is_the_same_state() -> None:
     assert folded(counted, WATCHING, [batch("y", pictures(3)), batch("z", pictures(2))]) is counted
 
 
+def test_a_batch_is_counted_once_however_many_objects_came_since() -> None:
+    first = batch("first", pictures(1))
+    state = folded(fresh(WATCHING), WATCHING, [first])
+    others = [arrived(f"cassava/other-{number}.jpg") for number in range(KEPT_IDENTITIES)]
+    state = folded(state, WATCHING, [batch("others", others)])
+    assert folded(state, WATCHING, [first]) is state
+
+
 def test_a_new_generation_of_an_object_is_new_data() -> None:
     items = [arrived("cassava/a.jpg", generation=1), arrived("cassava/a.jpg", generation=2)]
     state = folded(fresh(WATCHING), WATCHING, [batch("x", items)])

@@ -112,7 +112,7 @@ def _alert(
     }
     return Signal(
         kind=ConditionKind.ALERT,
-        id=f"alert/{incident_id}",
+        id=f"alert/{one_line(incident_id)}",
         at=message.publish_time,
         facts={"policy": policy, "models": "\n".join(models)},
         values={name: text for name, text in values.items() if text},

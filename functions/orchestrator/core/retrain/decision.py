@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 
 from orchestrator.core.codec import encoded_time
 from orchestrator.core.retrain.condition import Age, ConditionKind, NewData, Schedule
-from orchestrator.core.retrain.filling import unfilled
+from orchestrator.core.retrain.filling import VALUE_MAX_CHARS, unfilled
 from orchestrator.core.retrain.firing import STAYS_DUE, ChampionFacts, Due, firing_of, with_firing
 from orchestrator.core.retrain.rule import Rule, WhileRunning
 from orchestrator.core.retrain.schedule import last_due
@@ -147,7 +147,9 @@ def decide_on_signal(
     image = signal.facts.get("digest") if signal.kind is ConditionKind.NEW_IMAGE else None
     if image is not None and image == state.image:
         return Nothing(reason="the rule's last firing by an image was by this one")
-    due = Due(condition=signal.kind, event_id=signal.id, values=signal.values, image=image)
+    # Cut so that the state stays small, and still too long to fill a place.
+    values = {name: text[: VALUE_MAX_CHARS + 1] for name, text in signal.values.items()}
+    due = Due(condition=signal.kind, event_id=signal.id, values=values, image=image)
     return _decided(rule, state, due, _Moment(now=now, champion=champion, current_ended=current_ended))
 
 

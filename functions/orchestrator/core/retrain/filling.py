@@ -146,7 +146,7 @@ def _places_in_keys(document: object, path: tuple[PathPart, ...]) -> Iterator[Fa
 def unfit(value: str) -> str:
     """Why the value can fill no place; empty where it can."""
     if len(value) > VALUE_MAX_CHARS:
-        return f"too long: {len(value)} characters, at most {VALUE_MAX_CHARS} are allowed"
+        return f"longer than {VALUE_MAX_CHARS} characters"
     unfit_character = _UNFIT.search(value)
     if unfit_character is not None:
         return f"not plain text: it holds the character {unfit_character[0]!r}"

@@ -8,7 +8,7 @@ from orchestrator.core.envelope import PubsubMessage, time_or
 from orchestrator.core.errors import EventMalformed
 from orchestrator.core.launch.event import Ignored
 from orchestrator.core.retrain.condition import ConditionKind, UpstreamEvent
-from orchestrator.core.retrain.signal import Signal, document_of, mapping
+from orchestrator.core.retrain.signal import Signal, document_of, mapping, one_line
 from orchestrator.core.run import ENDS, RunState
 
 RUN_TYPE_PREFIX = "trainmaster.run."
@@ -63,7 +63,7 @@ def _upstream(event_id: str, at: datetime, event: UpstreamEvent, data: Mapping[s
     values = {f"upstream.{key}": data.get(key) for key in ("model_name", "run_id", "model_uri")}
     return Signal(
         kind=ConditionKind.UPSTREAM,
-        id=f"notice/{event_id}",
+        id=f"notice/{one_line(event_id)}",
         at=at,
         facts={"model_name": model_name, "event": event},
         values={name: text for name, text in values.items() if isinstance(text, str)},

@@ -71,7 +71,7 @@ def rule_in(
             )
         )
     rule_id = rule_id_of(dropped_name)
-    faults = [] if rule_id else [_name_fault(dropped_name)]
+    faults = list(_name_faults(dropped_name, rule_id, book))
     read = document_in(content, as_json=as_json)
     faults += read.faults
     if not isinstance(read.value, dict):
@@ -105,15 +105,25 @@ def _refused(*faults: Fault) -> Refused:
     return Refused(faults=tuple(sorted(set(faults))))
 
 
-def _name_fault(dropped_name: str) -> Fault:
-    return Fault(
-        path="$",
-        problem="the file's name gives no rule id",
-        found=shown(dropped_name),
-        allowed="rules/….yaml, .yml or .json, of letters, digits, '.', '_', '-' and '/', "
-        "beginning with a letter or digit, at most 63 characters between rules/ and the suffix",
-        repair="rename the file",
-    )
+def _name_faults(dropped_name: str, rule_id: str | None, book: Book) -> Iterator[Fault]:
+    if rule_id is None:
+        yield Fault(
+            path="$",
+            problem="the file's name gives no rule id",
+            found=shown(dropped_name),
+            allowed="rules/….yaml, .yml or .json, of letters, digits, '.', '_', '-' and '/', "
+            "beginning with a letter or digit, at most 63 characters between rules/ and the suffix",
+            repair="rename the file",
+        )
+        return
+    present = book.find(rule_id)
+    if present is not None and present.dropped_name != dropped_name:
+        yield Fault(
+            path="$",
+            problem=f"{present.dropped_name} has the rule id {rule_id} already",
+            found=shown(dropped_name),
+            repair="rename this file; or remove the other, wait two minutes, and drop this one again",
+        )
 
 
 def _normal(value: dict[str, Any]) -> dict[str, Any]:

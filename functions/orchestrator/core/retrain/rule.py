@@ -96,10 +96,6 @@ class Rule:
         return tuple(condition for condition in self.conditions if isinstance(condition, NewData))
 
     @property
-    def schedules(self) -> tuple[Schedule, ...]:
-        return tuple(condition for condition in self.conditions if isinstance(condition, Schedule))
-
-    @property
     def identity(self) -> str:
         """What a redelivery of the drop repeats."""
         return f"{self.rule_id}@{self.generation}"

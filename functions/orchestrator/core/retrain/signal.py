@@ -96,13 +96,14 @@ def _same_model(wanted: str, named: str) -> bool:
     """Whether the alert's name means the wanted model: the same text, or the same resource.
 
     The service writes the project's number where a user writes its id, and in labels the bare id alone.
+    A version, `@2`, is no part of the name.
     """
-    if matches(wanted, named):
+    if matches(wanted, named) or matches(wanted, named.partition("@")[0]):
         return True
     want, name = _RESOURCE.fullmatch(wanted), _RESOURCE.fullmatch(named)
     if want is not None and name is not None:
         return want.group("location", "collection", "id") == name.group("location", "collection", "id")
-    return want is not None and named == want["id"]
+    return (want is not None and named == want["id"]) or (name is not None and wanted == name["id"])
 
 
 def one_line(text: str) -> str:

@@ -1,0 +1,46 @@
+"""A rule asked what it does: at a tick, or when it is called."""
+
+from datetime import datetime
+from typing import Any
+
+from orchestrator.core.retrain.decision import (
+    ChampionFacts,
+    Decision,
+    Fire,
+    Hold,
+    decide_on_signal,
+    decide_on_tick,
+)
+from orchestrator.core.retrain.rule import Rule
+from orchestrator.core.retrain.signal import manual_call
+from orchestrator.core.retrain.state import RuleState
+
+DATA = {"new_data": {"objects": "gs://data-1/cassava/**", "min_objects": 3, "quiet_s": 60, "max_wait_s": 600}}
+HOURLY = {"schedule": {"cron": "0 * * * *"}}
+MANUAL: dict[str, Any] = {"manual": {}}
+
+
+def tick(
+    one: Rule,
+    state: RuleState,
+    now: datetime,
+    *,
+    champion: ChampionFacts | None = None,
+    ended: bool = True,
+) -> Decision:
+    return decide_on_tick(one, state, now=now, champion=champion, current_ended=ended)
+
+
+def call(one: Rule, state: RuleState, now: datetime, *, order: str = "", ended: bool = True) -> Decision:
+    signal = manual_call(order or f"order/{now}", one.rule_id, now)
+    return decide_on_signal(one, state, signal, now=now, champion=None, current_ended=ended)
+
+
+def fired(decision: Decision) -> Fire:
+    assert isinstance(decision, Fire), decision
+    return decision
+
+
+def held(decision: Decision) -> Hold:
+    assert isinstance(decision, Hold), decision
+    return decision

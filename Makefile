@@ -4,7 +4,7 @@ PYTHON ?= python3
 PY     := .venv/bin/python
 STAMP  := .venv/.installed-from-lock
 
-.PHONY: help setup demo test test-fast check format stage bench lock clean
+.PHONY: help setup demo demo-tuning test test-fast check format stage bench lock clean
 
 help:          ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -13,6 +13,9 @@ setup: $(STAMP) ## virtual environment with the locked dependencies, in .venv
 
 demo: $(STAMP) ## watch a dropped request become a trained model, on this machine
 	@$(PY) -m console demo
+
+demo-tuning: $(STAMP) ## watch six trials search for the best model, on this machine
+	@$(PY) -m console demo-tuning
 
 test: check    ## lint, types, import rules and every test
 	$(PY) -m pytest
@@ -23,7 +26,7 @@ test-fast: $(STAMP) ## the tests that take seconds
 check: $(STAMP) ## lint, types, import rules
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
-	$(PY) -m mypy functions/main.py functions/orchestrator trainer emulators console deploy bench tests
+	$(PY) -m mypy functions/main.py functions/orchestrator trainer emulators console deploy bench examples/demo_dataset.py tests
 	cd functions && PYTHONPATH=.. ../.venv/bin/lint-imports --config ../pyproject.toml
 
 format: $(STAMP) ## rewrite the sources as the formatter wants them
@@ -36,6 +39,8 @@ stage: $(STAMP) ## the Cloud Functions source directory as it is deployed, in bu
 bench: $(STAMP) ## every benchmark; each prints both sides of its ratio
 	$(PY) bench/cold_start.py
 	$(PY) bench/trainer_throughput.py
+	$(PY) bench/tuning_search.py
+	$(PY) bench/tuning_cost.py
 
 lock: $(STAMP) ## resolve all dependencies anew and export what is deployed
 	$(PY) deploy/lock.py

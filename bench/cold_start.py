@@ -137,7 +137,7 @@ def run(rounds: int) -> bool:
         jobs = ("--dir", str(folder / "jobs"), "--buckets", str(buckets), "--image", image, "--port", "0")
         with (
             server("emulators.storage", "--dir", str(folder / "storage")) as storage_url,
-            server("emulators.jobs", *jobs) as vertex_url,
+            server("emulators.vertex", *jobs) as vertex_url,
         ):
             drops, environment = Drops(storage_url), environment_of(storage_url, vertex_url)
             known = drops.event(REQUEST)

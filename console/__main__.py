@@ -1,6 +1,8 @@
 """The command line.
 
 python -m console demo
+python -m console demo-tuning
+python -m console study projects/my-project/locations/us-central1/hyperparameterTuningJobs/123
 """
 
 import argparse
@@ -10,19 +12,44 @@ from pathlib import Path
 
 def main(arguments: list[str] | None = None) -> int:
     """The exit status of the verb that `arguments` name; argparse exits with 2 on unusable ones."""
-    parser = argparse.ArgumentParser(prog="trainmaster", description=__doc__)
+    options = _parser().parse_args(arguments)
+    match options.verb:
+        case "demo":
+            from console.demo.training import DEMO as TRAINING
+
+            return TRAINING.run(options.state)
+        case "demo-tuning":
+            from console.demo.tuning import DEMO as TUNING
+
+            return TUNING.run(options.state)
+        case _:
+            from console.study.command import write
+
+            return write(options.job_name, options.out)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="trainmaster", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
-    demo = verbs.add_parser("demo", help="watch a dropped request become a trained model, on this machine")
-    demo.add_argument(
+    _demo(verbs, "demo", "watch a dropped request become a trained model, on this machine")
+    _demo(verbs, "demo-tuning", "watch six trials search for the best model, two at a time, on this machine")
+    study = verbs.add_parser("study", help="draw a tuning job: its learning curves, parameters and results")
+    study.add_argument("job_name", help="projects/…/locations/…/hyperparameterTuningJobs/…")
+    study.add_argument(
+        "--out", type=Path, default=Path(), help="folder of study.html and study.png (default: %(default)s)"
+    )
+    return parser
+
+
+def _demo(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, said: str) -> None:
+    verbs.add_parser(name, help=said).add_argument(
         "--state",
         type=Path,
-        default=Path(".trainmaster/demo"),
+        default=Path(".trainmaster") / name,
         help="folder of the demo's local stack, emptied at the start (default: %(default)s)",
     )
-    options = parser.parse_args(arguments)
-    from console.demo import run_demo
-
-    return run_demo(options.state)
 
 
 if __name__ == "__main__":

@@ -58,17 +58,17 @@ def storage_client(target: Target) -> "StorageClient":
     )
 
 
-def job_client(target: Target) -> "JobServiceClient":
+def job_client(*, region: str, vertex_host: str | None) -> "JobServiceClient":
     from google.auth.credentials import AnonymousCredentials
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 
-    if target.vertex_host is None:
-        endpoint = f"{target.region}-aiplatform.googleapis.com"
+    if vertex_host is None:
+        endpoint = f"{region}-aiplatform.googleapis.com"
         return JobServiceClient(transport="rest", client_options={"api_endpoint": endpoint})
     return JobServiceClient(
         transport="rest",
         credentials=AnonymousCredentials(),
-        client_options={"api_endpoint": target.vertex_host},
+        client_options={"api_endpoint": vertex_host},
     )
 
 

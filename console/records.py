@@ -11,20 +11,20 @@ if TYPE_CHECKING:
 
 def latest_run_of(
     storage: "StorageClient", target: Target, object_name: str, generation: int
-) -> dict[str, Any] | None:
-    """The run record of one drop, None while the ledger knows nothing of that generation."""
+) -> dict[str, Any]:
+    """The run record of one drop, empty while the ledger knows nothing of that generation."""
     status = _read(storage, target, f"status/{object_name}.json")
-    if status is None or int(status["generation"]) != generation:
-        return None
+    if not status or int(status["generation"]) != generation:
+        return {}
     return _read(storage, target, f"runs/{status['run_id']}.json")
 
 
-def _read(storage: "StorageClient", target: Target, object_name: str) -> dict[str, Any] | None:
+def _read(storage: "StorageClient", target: Target, object_name: str) -> dict[str, Any]:
     from google.api_core.exceptions import NotFound
 
     try:
         content = storage.bucket(target.ledger_bucket).blob(object_name).download_as_bytes()
     except NotFound:
-        return None
+        return {}
     document: dict[str, Any] = json.loads(content)
     return document

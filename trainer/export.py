@@ -12,6 +12,11 @@ from trainer.cluster import Cluster
 from trainer.images import decoded
 
 
+def class_probabilities(outputs: Any) -> Any:
+    """float32 [batch, classes]; one sigmoid unit, [batch, 1], is the second of two classes."""
+    return tf.concat([1 - outputs, outputs], axis=1) if outputs.shape[-1] == 1 else outputs
+
+
 @contextmanager
 def export_directory(model_dir: Path, cluster: Cluster) -> Iterator[Path]:
     """The directory this replica saves to: the run's for the chief, else one of its own that is removed."""
@@ -43,7 +48,7 @@ def save_model(
             image_bytes,
             fn_output_signature=tf.TensorSpec([*image_size, 3], tf.float32),
         )
-        probabilities = model(images, training=False)
+        probabilities = class_probabilities(model(images, training=False))
         return {
             "probabilities": probabilities,
             "class_name": tf.gather(names, tf.argmax(probabilities, axis=1)),

@@ -1,21 +1,29 @@
 """The flags of `python -m trainer.task`, checked whole.
 
 Written `--name=value` or `--name value`; dashes inside a name count as underscores, so the
-`--job-dir` that AI Platform Training passes is `--job_dir`.
+`--job-dir` that AI Platform Training passes is `--job_dir`. Of a flag that comes twice the last counts:
+a tuning trial's parameters come behind the arguments of its job.
+
+Every workload has the flags of FLAGS; it may declare more, which are its alone.
 """
 
 import argparse
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from trainer import read
 from trainer.faults import Unusable, nearest
+from trainer.hyperparameters import Value
+from trainer.workloads import LOSS, names, names_with, workload_named
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flags:
-    """What the command line says; `None` leaves a choice to the workload or to what is found at run time."""
+    """What the command line says; `None` leaves a choice to the workload or to what is found at run time.
+
+    `hyperparameters` has the values of the workload's own flags, all of them.
+    """
 
     workload: str
     dataset: str | None
@@ -34,6 +42,8 @@ class Flags:
     cache: bool
     seed: int
     job_dir: str | None
+    reported_metrics: tuple[str, ...] | None
+    hyperparameters: Mapping[str, Value]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +99,11 @@ FLAGS: dict[str, Flag] = {
     "cache": Flag(reads=read.truth, default=False, is_switch=True, help="keep decoded images in memory"),
     "seed": Flag(reads=read.seed, default=1, help="of weights and order; every replica must have the same"),
     "job_dir": Flag(reads=read.word, help="base of the outputs where AIP_MODEL_DIR and the like are not set"),
+    "reported_metrics": Flag(
+        reads=read.words,
+        help="what a tuning trial reports of each evaluation, by commas: `loss` and metrics of the workload "
+        "(default: accuracy)",
+    ),
 }
 
 
@@ -96,35 +111,86 @@ def flags_from(arguments: Sequence[str]) -> Flags:
     """The flags that `arguments` set, the others at their defaults. `--help` prints and exits with 0.
 
     Raises:
-        Unusable: unknown flags, each with the nearest known one, and values that cannot be read; every fault.
+        Unusable: unknown flags, each with the nearest known one, flags of another workload, and values that
+            cannot be read; every fault.
     """
-    given, unknown = _parser().parse_known_args([_normal(argument) for argument in arguments])
-    faults = [_unknown(argument) for argument in unknown if argument.startswith("-")]
-    if not faults:
+    arguments = [_normal(argument) for argument in arguments]
+    faults: list[str] = []
+    workload, own = _workload_of(arguments), dict[str, Flag]()
+    try:
+        own = _own_flags(workload)
+    except Unusable as unusable:
+        faults += unusable.faults
+    given, unknown = _parser(workload, own).parse_known_args(arguments)
+    strange = [
+        fault
+        for argument in unknown
+        if argument.startswith("-") and (fault := _unknown(argument, workload, own))
+    ]
+    if not faults and not strange:
         faults = [f"{argument!r} stands alone: no flag takes it." for argument in unknown]
-    values: dict[str, Any] = {}  # Any: each field's own reader gives its type
-    for field in fields(Flags):
-        flag, text = FLAGS[field.name], getattr(given, field.name)
+    faults += strange
+    values: dict[str, Any] = {}  # Any: each flag's own reader gives its type
+    for name, flag in (FLAGS | own).items():
+        text = getattr(given, name)
         try:
-            values[field.name] = flag.default if text is None else flag.reads(text)
+            values[name] = flag.default if text is None else flag.reads(text)
         except ValueError as error:
-            faults.append(f"--{field.name}={text}: expected {error}; found {text!r}.")
+            faults.append(f"--{name}={text}: expected {error}; found {text!r}.")
+    if not faults:
+        faults += _unreported(values["reported_metrics"] or (), workload)
     if faults:
         raise Unusable(*faults)
-    return Flags(**values)
+    return Flags(
+        **{name: values[name] for name in FLAGS}, hyperparameters={name: values[name] for name in own}
+    )
 
 
-def _parser() -> argparse.ArgumentParser:
+def _workload_of(arguments: Sequence[str]) -> str:
+    """The workload that is asked for, before its flags are known."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--workload", nargs="?", default=FLAGS["workload"].default, const="")
+    return str(parser.parse_known_args(arguments)[0].workload).strip()
+
+
+def _own_flags(workload: str) -> dict[str, Flag]:
+    """The flags that `workload` alone has.
+
+    Raises:
+        Unusable: there is no such workload, or its file names a flag as no flag can be named.
+    """
+    if not workload:
+        return {}  # the flag's own reader says what is missing
+    declared = workload_named(workload).hyperparameters
+    if taken := [name for name in declared if name in FLAGS or not name.isidentifier()]:
+        raise Unusable(
+            f"trainer/workloads/{workload}.py declares {', '.join(map(repr, taken))}: a workload's own flag is a word "
+            f"of letters, digits and underscores that no other flag has."
+        )
+    return {
+        name: Flag(reads=parameter.reads, help=parameter.help, default=parameter.default)
+        for name, parameter in declared.items()
+    }
+
+
+def _parser(workload: str, own: Mapping[str, Flag]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m trainer.task", description=__doc__, allow_abbrev=False, exit_on_error=False
     )
-    for name, flag in FLAGS.items():
+    _add(parser, FLAGS)
+    _add(parser.add_argument_group(f"of --workload={workload} alone"), own)
+    return parser
+
+
+def _add(
+    group: argparse._ActionsContainer, flags: Mapping[str, Flag]
+) -> None:  # what parsers and groups share
+    for name, flag in flags.items():
         shown = f"{flag.help} (default: {flag.default})" if flag.default is not None else flag.help
         if flag.is_switch:
-            parser.add_argument(f"--{name}", nargs="?", const="true", metavar="true|false", help=shown)
+            group.add_argument(f"--{name}", nargs="?", const="true", metavar="true|false", help=shown)
         else:
-            parser.add_argument(f"--{name}", nargs="?", const="", metavar="VALUE", help=shown)
-    return parser
+            group.add_argument(f"--{name}", nargs="?", const="", metavar="VALUE", help=shown)
 
 
 def _normal(argument: str) -> str:
@@ -134,6 +200,22 @@ def _normal(argument: str) -> str:
     return f"--{name.replace('-', '_')}{equals}{value}"
 
 
-def _unknown(argument: str) -> str:
+def _unknown(argument: str, workload: str, own: Mapping[str, Flag]) -> str | None:
+    """What is wrong with this flag; None: nothing that is not said of the workload's name already."""
     name = argument.lstrip("-").partition("=")[0]
-    return f"Unknown flag {'--' + name!r}.{nearest(name, FLAGS)} `python -m trainer.task --help` lists all."
+    if others := names_with(name):
+        if workload not in names():
+            return None
+        return f"--{name} is a flag of --workload={' and '.join(others)}; --workload={workload} has none of that name."
+    suggestion = nearest(name, [*FLAGS, *own])
+    return f"Unknown flag {'--' + name!r}.{suggestion} `python -m trainer.task --help` lists all."
+
+
+def _unreported(wanted: Sequence[str], workload: str) -> list[str]:
+    known = [*workload_named(workload).metrics, LOSS]
+    return [
+        f"--reported_metrics: --workload={workload} has no metric {name!r}; it has {', '.join(known)}."
+        f"{nearest(name, known)}"
+        for name in wanted
+        if name not in known
+    ]

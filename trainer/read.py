@@ -13,6 +13,13 @@ def word(text: str) -> str:
     return text.strip()
 
 
+def words(text: str) -> tuple[str, ...]:
+    found = tuple(part.strip() for part in text.split(","))
+    if not all(found):
+        raise ValueError("words with commas between them")
+    return found
+
+
 def truth(text: str) -> bool:
     if text.lower() not in TRUTHS:
         raise ValueError("true or false")

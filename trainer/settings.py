@@ -1,9 +1,13 @@
 """Everything a training run was told, in one value: flags over the workload's defaults."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainer.flags import Flags
+from trainer.hyperparameters import Value
 from trainer.workloads import Workload
+
+DEFAULT_REPORTED = ("accuracy",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,10 +19,12 @@ class Settings:
     batch_size: int
     image_size: tuple[int, int]
     learning_rate: float
+    hyperparameters: Mapping[str, Value]
     steps_per_epoch: int | None
     batch_norm_momentum: float | None
     cache: bool
     seed: int
+    reported_metrics: tuple[str, ...]
 
 
 def settings_from(flags: Flags, workload: Workload) -> Settings:
@@ -28,10 +34,12 @@ def settings_from(flags: Flags, workload: Workload) -> Settings:
         batch_size=flags.batch_size or workload.batch_size,
         image_size=flags.image_size or workload.image_size,
         learning_rate=flags.learning_rate or workload.learning_rate,
+        hyperparameters=flags.hyperparameters,
         steps_per_epoch=flags.steps_per_epoch,
         batch_norm_momentum=flags.batch_norm_momentum,
         cache=flags.cache,
         seed=flags.seed,
+        reported_metrics=flags.reported_metrics or DEFAULT_REPORTED,
     )
 
 

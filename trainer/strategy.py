@@ -27,8 +27,8 @@ def limit_threads(processors: int) -> None:
     tf.config.threading.set_inter_op_parallelism_threads(max(2, processors))
 
 
-def strategy_for(cluster: Cluster) -> Any:
-    """MultiWorkerMirrored for several replicas, Mirrored for several local GPUs, else TensorFlow's default.
+def strategy_for(cluster: Cluster, *, mirrored: bool) -> Any:
+    """MultiWorkerMirrored for several replicas, Mirrored for several local GPUs or where asked, else TensorFlow's default.
 
     Must come before any operation or data set: collective operations are configured at start-up.
     With several replicas it returns when all of them have come.
@@ -44,7 +44,7 @@ def strategy_for(cluster: Cluster) -> Any:
         return tf.distribute.MultiWorkerMirroredStrategy(
             cluster_resolver=resolver, communication_options=packed
         )
-    if len(tf.config.list_physical_devices("GPU")) > 1:
+    if mirrored or len(tf.config.list_physical_devices("GPU")) > 1:
         return tf.distribute.MirroredStrategy()
     return tf.distribute.get_strategy()
 

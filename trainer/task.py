@@ -80,6 +80,7 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
     from trainer.settings import settings_from
     from trainer.strategy import all_replicas_agree, limit_threads, processors_for, strategy_for
     from trainer.training import Training
+    from trainer.trial import trial_from
     from trainer.weights import RANDOM, StartingWeights, starting_weights
     from trainer.workloads import workload_named
 
@@ -95,10 +96,15 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
         prepares=cluster.is_chief,
         environment=environment,
     )
+    if (trial := trial_from(environment)) is not None and dataset.evaluation_split is None:
+        raise Unusable(
+            f"Trial {trial.trial_id} has nothing to report: {dataset.name} is not evaluated, and a study compares "
+            f"what its trials reach on an evaluation split. Name one with --evaluation_split."
+        )
     weights = starting_weights(flags.weights, workload.pretrained, environment)
     processors = processors_for(cluster)
     limit_threads(processors)
-    strategy = strategy_for(cluster)
+    strategy = strategy_for(cluster, mirrored=workload.mirrored)
     tf.keras.utils.set_random_seed(settings.seed)
     if flags.mixed_precision:
         kind = "float16" if tf.config.list_physical_devices("GPU") else "bfloat16"
@@ -115,6 +121,7 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
         cluster=cluster,
         strategy=strategy,
         weights=weights,
+        trial=trial,
         checkpoints=outputs.checkpoints.path,
         logs=outputs.logs.path,
         processors=processors,

@@ -10,10 +10,13 @@ import tensorflow as tf
 from trainer.checkpoints import backup_directory, next_epoch
 from trainer.cluster import Cluster
 from trainer.dataset import Dataset
+from trainer.metric_file import MetricFile
+from trainer.metric_report import EVALUATED, MetricReport
 from trainer.pipeline import Pipeline
 from trainer.reporting import ProgressReport, numbers, report
 from trainer.settings import Settings, batch_norm_momentum, steps_per_epoch
 from trainer.strategy import name_of
+from trainer.trial import Trial
 from trainer.weights import StartingWeights
 from trainer.workloads import ModelSpec, Workload
 
@@ -31,7 +34,10 @@ class Trained:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What `run` needs; `processors` is how many this process may keep busy."""
+    """What `run` needs; `processors` is how many this process may keep busy.
+
+    `trial` is None where this run is no trial of a study; of a trial the chief alone reports.
+    """
 
     settings: Settings
     workload: Workload
@@ -39,6 +45,7 @@ class Training:
     cluster: Cluster
     strategy: Any  # tf.distribute.Strategy
     weights: StartingWeights
+    trial: Trial | None
     checkpoints: Path
     logs: Path
     processors: int
@@ -49,6 +56,7 @@ class Training:
         Every replica must call this with the same settings.
 
         Raises:
+            Unusable: the model cannot be built for this data, or a trial's metric file cannot be written.
             tf.errors.OpError: another replica is gone; the run can be started again and continues.
         """
         settings = self.settings
@@ -65,6 +73,7 @@ class Training:
             threads=max(2, self.processors),
         )
         model = self._model(settings.epochs * steps)
+        metric_report = self._metric_report(initial_epoch, steps)
         self._report_start(initial_epoch, steps, global_batch_size)
         with backup_directory(self.checkpoints, self.cluster) as backups:
             history = model.fit(
@@ -76,7 +85,7 @@ class Training:
                 validation_data=pipeline.evaluation(),
                 epochs=settings.epochs,
                 steps_per_epoch=steps,
-                callbacks=self._callbacks(steps, global_batch_size, backups),
+                callbacks=[*self._callbacks(steps, global_batch_size, backups), *metric_report],
                 verbose=0,
             )
         metrics = numbers({name: values[-1] for name, values in history.history.items()})
@@ -84,7 +93,9 @@ class Training:
             not metrics and (evaluation := pipeline.evaluation()) is not None
         ):  # only the export was left to do
             found = model.evaluate(evaluation, verbose=0, return_dict=True)
-            metrics = {f"val_{name}": value for name, value in numbers(found).items()}
+            metrics = {EVALUATED + name: value for name, value in numbers(found).items()}
+            for reporting in metric_report:
+                reporting.report(metrics, epochs=settings.epochs)
         return Trained(
             model=model,
             metrics=metrics,
@@ -98,6 +109,7 @@ class Training:
             image_size=self.settings.image_size,
             classes=len(self.dataset.class_names),
             learning_rate=self.settings.learning_rate,
+            hyperparameters=self.settings.hyperparameters,
             weights_path=None if self.weights.path is None else str(self.weights.path),
         )
         with self.strategy.scope():
@@ -123,6 +135,30 @@ class Training:
         if self.cluster.is_chief:  # one writer; the graph is left out, it is large and nobody reads it
             callbacks.append(tf.keras.callbacks.TensorBoard(str(self.logs), write_graph=False))
         return callbacks
+
+    def _metric_report(self, initial_epoch: int, steps: int) -> list[MetricReport]:
+        """The callback that reports a trial's metrics, on its chief only."""
+        if self.trial is None or not self.cluster.is_chief:
+            return []
+        names, asked = self.settings.reported_metrics, self.trial.asked_metric
+        file = MetricFile(
+            self.trial.metric_file, trial_id=self.trial.trial_id, after_step=initial_epoch * steps
+        )
+        is_missed = asked is not None and asked not in names
+        repair = (
+            f"; its study asks for {asked!r}: name the study's metric as one of these" if is_missed else ""
+        )
+        report(
+            "trial_reports",
+            f"trial {self.trial.trial_id} reports {', '.join(names)} to {self.trial.metric_file}{repair}",
+            severity="WARNING" if is_missed else "INFO",
+            replica=self.cluster.replica,
+            trial_id=self.trial.trial_id,
+            metrics=list(names),
+            asked_metric=asked,
+            metric_file=str(self.trial.metric_file),
+        )
+        return [MetricReport(file, names=names, steps_per_epoch=steps)]
 
     def _report_start(self, initial_epoch: int, steps: int, global_batch_size: int) -> None:
         strategy, replicas = name_of(self.strategy), self.strategy.num_replicas_in_sync

@@ -1,13 +1,13 @@
 """The jobs of one stack on disk: one SQLite file, so that they survive the stack."""
 
 import json
-import sqlite3
 from dataclasses import asdict
 from pathlib import Path
 
 from google.cloud.aiplatform_v1.types import CustomJob
 
 from emulators.jobs.resource import Job, TrialPlace
+from emulators.sqlite import opened
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -28,11 +28,7 @@ class Store:
     """
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self._database.execute("PRAGMA journal_mode=WAL")
-        self._database.execute("PRAGMA synchronous=NORMAL")
-        self._database.executescript(_SCHEMA)
+        self._database = opened(path, _SCHEMA)
 
     def put(self, job: Job) -> None:
         """Keep `job` as it now is; a new one becomes the latest."""

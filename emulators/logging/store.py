@@ -15,6 +15,7 @@ from pathlib import Path
 from emulators.logging.entry import Entry
 from emulators.logging.filters.compare import fold
 from emulators.logging.narrowing import Bounds
+from emulators.sqlite import opened
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -61,17 +62,11 @@ class Store:
         Raises:
             StateInUseError: another emulator runs on this folder.
         """
-        folder.mkdir(parents=True, exist_ok=True)
         path = folder / "logging.sqlite3"
         self._lock = threading.RLock()
-        self._db = sqlite3.connect(path, isolation_level=None, timeout=1.0, check_same_thread=False)
         try:
-            self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")
-            self._db.executescript("BEGIN EXCLUSIVE;" + _SCHEMA + "COMMIT;")
+            self._db = opened(path, _SCHEMA, exclusive=True)
         except sqlite3.OperationalError as fault:
-            self._db.close()
             raise StateInUseError(f"{path} is in use by another Logging emulator ({fault}).") from fault
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulators.pubsub.lease import Entry
+from emulators.sqlite import opened
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS topics (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
@@ -56,16 +57,10 @@ class Store:
         Raises:
             StateInUseError: another emulator runs on this folder.
         """
-        folder.mkdir(parents=True, exist_ok=True)
         path = folder / "pubsub.sqlite3"
-        self._db = sqlite3.connect(path, isolation_level=None, timeout=1.0, check_same_thread=False)
         try:
-            self._db.execute("PRAGMA locking_mode=EXCLUSIVE")
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")
-            self._db.executescript("BEGIN EXCLUSIVE;" + _SCHEMA + "COMMIT;")
+            self._db = opened(path, _SCHEMA, exclusive=True)
         except sqlite3.OperationalError as fault:
-            self._db.close()
             raise StateInUseError(f"{path} is in use by another Pub/Sub emulator ({fault}).") from fault
         self._start_ids_at_the_clock()
 

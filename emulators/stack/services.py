@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp
 
 from emulators.http import Server
-from emulators.jobs import Jobs
 from emulators.logging import Logging
 from emulators.process import ProcessGuard
 from emulators.pubsub import PubSub
@@ -21,6 +20,7 @@ from emulators.stack.options import Options
 from emulators.stack.state import StateFolder
 from emulators.storage import Storage
 from emulators.storage.pubsub import Publisher
+from emulators.vertex import Jobs
 
 SERVICES = ("storage", "pubsub", "vertex", "logging")
 """In the order of their ports from --port-base on."""

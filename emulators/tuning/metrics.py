@@ -9,6 +9,9 @@ import math
 from dataclasses import dataclass
 
 MAX_REPORTS = 100
+MAX_TIME = 253402300800.0
+"""The year 10000, in seconds since 1970: no time of the API lies behind it."""
+
 _NAMES = frozenset({"timestamp", "trial", "global_step", "checkpoint_path"})
 
 
@@ -23,9 +26,16 @@ class Report:
 
 
 def read_reports(text: str) -> list[Report]:
-    """The reports in a metric file, oldest first. A line that is no report, half-written ones too, is passed over."""
+    """The reports in a metric file, oldest first. A line that is no report, half-written ones too, is passed over.
+
+    So is a value that is no finite number, and a step or a time below zero.
+    """
     found = [report for line in text.splitlines()[-MAX_REPORTS:] for report in _reports(line)]
-    return [report for report in found if math.isfinite(report.value)]
+    return [
+        report
+        for report in found
+        if math.isfinite(report.value) and 0 <= report.step < 2**63 and 0 <= report.at < MAX_TIME
+    ]
 
 
 def _reports(line: str) -> list[Report]:

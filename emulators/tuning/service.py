@@ -1,13 +1,10 @@
 """What each call on tuning jobs does, and where they are kept."""
 
-import builtins
+import asyncio
 import secrets
 import shutil
-import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
-
-from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 
 from emulators.jobs.errors import ApiError, Status
 from emulators.jobs.paging import page_of
@@ -17,13 +14,8 @@ from emulators.jobs.service_log import JobLog, WriteLog
 from emulators.jobs.store import Store
 from emulators.tuning.ledger import TuningJob, parse_tuning_job
 from emulators.tuning.run import TuningRun
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS tuning_jobs (
-    sequence INTEGER PRIMARY KEY AUTOINCREMENT, job_id TEXT NOT NULL UNIQUE, project TEXT NOT NULL,
-    location TEXT NOT NULL, message BLOB NOT NULL, announced INTEGER NOT NULL
-);
-"""
+from emulators.tuning.store import TuningStore
+from emulators.tuning.trial import Trial
 
 
 class TuningService:
@@ -35,12 +27,8 @@ class TuningService:
         """`directory` holds `tuning.sqlite` and the trials' metric files; `seed` makes searches repeatable."""
         self._jobs, self._store, self._write_log, self._seed = jobs, store, write_log, seed
         self._metrics = directory / "metrics"
-        self._database = sqlite3.connect(
-            directory / "tuning.sqlite", isolation_level=None, check_same_thread=False
-        )
-        self._database.execute("PRAGMA journal_mode=WAL")
-        self._database.executescript(_SCHEMA)
-        self._known: dict[str, TuningJob] = {job.job_id: job for job in self._kept()}
+        self._kept = TuningStore(directory / "tuning.sqlite")
+        self._known: dict[str, TuningJob] = {job.job_id: job for job in self._kept.jobs()}
         self._runs: dict[str, TuningRun] = {}
 
     def resume(self) -> None:
@@ -53,7 +41,7 @@ class TuningService:
         """Leave unfinished jobs as they stand. Before the JobService's own `stop`."""
         for run in list(self._runs.values()):
             await run.abandon()
-        self._database.close()
+        self._kept.close()
 
     async def create(self, parent: Parent, body: object) -> TuningJob:
         """Accept a tuning job and start its first trials.
@@ -69,7 +57,7 @@ class TuningService:
         except InvalidJobError as error:
             raise ApiError(Status.INVALID_ARGUMENT, str(error)) from error
         self._jobs.refuse_what_never_fits(job)
-        self._save(job)
+        self._save(job, None)
         self._run(job)
         request: dict[str, object] = {"parent": parent.name, "hyperparameterTuningJob": brief(job)}
         await self._jobs.audit("CreateHyperparameterTuningJob", job.name, request, {"name": job.name})
@@ -124,10 +112,10 @@ class TuningService:
         if run := self._runs.get(job_id):  # its last line is still being written
             await run.wait()
         self._known.pop(job_id, None)
-        self._database.execute("DELETE FROM tuning_jobs WHERE job_id = ?", (job_id,))
-        for trial in job.message.trials:
-            self._jobs.forget_trial(trial.custom_job.rpartition("/")[2])
-        shutil.rmtree(self._metrics / job_id, ignore_errors=True)
+        self._kept.delete(job_id)
+        for trial in job.trials.values():
+            self._jobs.forget_trial(trial.job_id)
+        await asyncio.to_thread(shutil.rmtree, self._metrics / job_id, ignore_errors=True)
         operation = delete_operation_of(job)
         self._store.put_operation(str(operation["name"]), job.parent, operation)
         response: dict[str, object] = {"name": operation["name"]}
@@ -146,25 +134,9 @@ class TuningService:
         self._runs[job.job_id] = run
         run.start(on_end=lambda: self._runs.pop(job.job_id, None))
 
-    def _save(self, job: TuningJob) -> None:
-        self._database.execute(
-            "INSERT INTO tuning_jobs (job_id, project, location, message, announced) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT (job_id) DO UPDATE SET message = excluded.message, announced = excluded.announced",
-            (job.job_id, job.project, job.location, job.message.SerializeToString(), job.announced),
-        )
+    def _save(self, job: TuningJob, trial: Trial | None) -> None:
+        if trial is None:
+            self._kept.put(job)
+        else:
+            self._kept.put_trial(job, trial)
         self._known[job.job_id] = job
-
-    def _kept(self) -> builtins.list[TuningJob]:
-        rows = self._database.execute(
-            "SELECT job_id, project, location, message, announced FROM tuning_jobs ORDER BY sequence"
-        )
-        return [
-            TuningJob(
-                job_id=job_id,
-                project=project,
-                location=location,
-                announced=bool(announced),
-                message=HyperparameterTuningJob.pb(HyperparameterTuningJob.deserialize(message)),
-            )
-            for job_id, project, location, message, announced in rows
-        ]

@@ -3,13 +3,16 @@
 Source: the comments of google.cloud.aiplatform.v1.StudySpec, read 2026-11.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 # protobuf's generated messages have no types of their own.
 Message = Any
+
+MATCH = 1e-10
+"""How near a DISCRETE value of a condition must be to its parent's."""
 
 Value = float | int | str
 """A float for DOUBLE and DISCRETE, an int for INTEGER, text for CATEGORICAL."""
@@ -108,7 +111,7 @@ def _listed(domain: Domain) -> Sequence[Value]:
 def _parameter(spec: Message, path: str) -> Parameter:
     children = tuple(
         Child(
-            parent_values=frozenset(getattr(child, child.WhichOneof("parent_value_condition")).values),
+            parent_values=_parent_values(spec, child),
             parameter=_parameter(child.parameter_spec, f"{path}.{at}"),
         )
         for at, child in enumerate(spec.conditional_parameter_specs)
@@ -120,6 +123,18 @@ def _parameter(spec: Message, path: str) -> Parameter:
         scale=Scale(spec.scale_type or Scale.LINEAR.value),
         children=children,
     )
+
+
+def _parent_values(spec: Message, child: Message) -> frozenset[Value]:
+    asked = getattr(child, child.WhichOneof("parent_value_condition")).values
+    if spec.WhichOneof("parameter_value_spec") != "discrete_value_spec":
+        return frozenset(asked)
+    return frozenset(value for value in spec.discrete_value_spec.values if is_among(value, asked))
+
+
+def is_among(value: float, values: Iterable[float]) -> bool:
+    """Whether a DISCRETE value is one of `values`, as near as the service looks at them."""
+    return any(abs(value - other) <= MATCH for other in values)
 
 
 def _domain(spec: Message) -> Domain:

@@ -1,17 +1,22 @@
-"""Whether a running trial is worth its time: the median rule and the decay curve.
+"""Whether a running trial is worth its time: the median rule, the decay curve and the convex rule.
 
-Source: comments of StudySpec.MedianAutomatedStoppingSpec and DecayCurveAutomatedStoppingSpec, read 2026-11.
-The service fits a Gaussian process; here a curve `a + b / (1 + x)` is fitted to the trial itself,
-pulled towards the curves of completed trials.
+Source: comments of StudySpec.MedianAutomatedStoppingSpec, DecayCurveAutomatedStoppingSpec and
+ConvexAutomatedStoppingSpec, read 2026-11.
+For the decay curve the service fits a Gaussian process; here a curve `a + b / (1 + x)` is fitted to the trial
+itself, beside the gains of completed trials. For the convex rule the service has an autoregression; here it is
+the straight line through all measurements, which overestimates a curve that flattens.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from statistics import fmean, median
 
 MIN_COMPLETED, MIN_POINTS = 3, 3
 """Less than this many completed trials, or measurements of the running one, stop nothing. Our choice."""
+
+DEFAULT_MEASUREMENTS = 5
+"""minMeasurementCount of the convex rule where it is not given."""
 
 LIKELY = 2.0
 """Standard errors by which a prediction must miss the best result. Our choice."""
@@ -20,9 +25,26 @@ LIKELY = 2.0
 class Rule(Enum):
     """How automated stopping decides."""
 
-    NEVER = "no automated stopping"
     MEDIAN = "medianAutomatedStoppingSpec"
     DECAY_CURVE = "decayCurveStoppingSpec"
+    CONVEX = "convexAutomatedStoppingSpec"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stopping:
+    """How a study stops trials. All but the first two are the convex rule's; 0 is left to the rule.
+
+    Attributes:
+        by_time: looks at seconds since the trial began instead of steps; the limits count seconds then, too.
+        last, first: the end that is predicted for, and where a trial must have come before it is judged.
+        measurements: fewer stop no trial, and as many completed trials stop none either.
+    """
+
+    rule: Rule
+    by_time: bool = False
+    last: float = 0
+    first: float = 0
+    measurements: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,18 +58,18 @@ class Point:
 Curve = Sequence[Point]
 
 
-def should_stop(rule: Rule, running: Curve, completed: Sequence[Curve]) -> bool:
+def should_stop(stopping: Stopping, running: Curve, completed: Sequence[Curve]) -> bool:
     """Whether the trial with the measurements `running` should end early."""
     known = [curve for curve in completed if curve]
     if not running or len(known) < MIN_COMPLETED:
         return False
-    match rule:
-        case Rule.NEVER:
-            return False
+    match stopping.rule:
         case Rule.MEDIAN:
             return below_median(running, known)
         case Rule.DECAY_CURVE:
             return unlikely_to_win(running, known)
+        case Rule.CONVEX:
+            return overestimate_loses(running, known, stopping)
 
 
 def below_median(running: Curve, completed: Sequence[Curve]) -> bool:
@@ -75,6 +97,19 @@ def unlikely_to_win(running: Curve, completed: Sequence[Curve]) -> bool:
     return bool(predicted + LIKELY * error < max(curve[-1].value for curve in completed))
 
 
+def overestimate_loses(running: Curve, completed: Sequence[Curve], stopping: Stopping) -> bool:
+    """Whether the straight line through all measurements ends below the best value of the completed trials."""
+    enough = stopping.measurements or DEFAULT_MEASUREMENTS
+    last = stopping.last or median(curve[-1].x for curve in completed)
+    first = stopping.first or last / 10
+    if len(completed) <= enough or len(running) < enough or running[-1].x <= first:
+        return False
+    slope, line = _line([point.x for point in running], running)
+    if slope == 0:
+        return False  # no prediction can be made of a flat curve
+    return line(last) < max(point.value for curve in completed for point in curve)
+
+
 def _gain(curve: Curve, here: float) -> float:
     reached = [point.value for point in curve if point.x <= here]
     return curve[-1].value - (reached[-1] if reached else curve[0].value)
@@ -83,12 +118,18 @@ def _gain(curve: Curve, here: float) -> float:
 def _extrapolated(curve: Curve, end: float) -> tuple[float, float]:
     """The fitted value at `end` and the fit's standard error."""
     decays = [1 / (1 + max(point.x, 0.0)) for point in curve]
-    mean_decay, mean_value = fmean(decays), fmean(point.value for point in curve)
-    variance = sum((decay - mean_decay) ** 2 for decay in decays)
-    pairs = list(zip(decays, curve, strict=True))
+    _, fitted = _line(decays, curve)
+    misses = [point.value - fitted(decay) for decay, point in zip(decays, curve, strict=True)]
+    error = (sum(miss * miss for miss in misses) / max(1, len(curve) - 2)) ** 0.5
+    return fitted(1 / (1 + max(end, 0.0))), error
+
+
+def _line(places: Sequence[float], curve: Curve) -> tuple[float, Callable[[float], float]]:
+    """The least-squares line through the curve's values at `places`: its slope, and its value anywhere."""
+    middle, mean = fmean(places), fmean(point.value for point in curve)
+    variance = sum((place - middle) ** 2 for place in places)
     slope = 0.0
     if variance:
-        slope = sum((decay - mean_decay) * (point.value - mean_value) for decay, point in pairs) / variance
-    misses = [point.value - mean_value - slope * (decay - mean_decay) for decay, point in pairs]
-    error = (sum(miss * miss for miss in misses) / max(1, len(curve) - 2)) ** 0.5
-    return mean_value + slope * (1 / (1 + max(end, 0.0)) - mean_decay), error
+        pairs = zip(places, curve, strict=True)
+        slope = sum((place - middle) * (point.value - mean) for place, point in pairs) / variance
+    return slope, lambda place: mean + slope * (place - middle)

@@ -1,19 +1,32 @@
 """What to try next: Bayesian by default, at random, or the whole grid in order.
 
-One `Suggestions` belongs to one study and is rebuilt from its trials after a restart.
+One `Suggestions` belongs to one study and is made again from its trials after a restart.
 """
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
-from optuna.trial import Trial, TrialState
+from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from emulators.tuning.space import Choice, Double, Integer, Parameter, Scale, Value, grid
 
 CANDIDATES, STARTUP_TRIALS = 24, 10
 """Optuna's own: points drawn for each suggestion, and random trials before the first model."""
+
+_SEEDS = 2**32
+
+# Optuna calls `group` experimental, once for each study; its version is locked here.
+warnings.filterwarnings("ignore", message="Argument ``group`` is an experimental feature")
 
 
 class Algorithm(Enum):
@@ -24,8 +37,21 @@ class Algorithm(Enum):
     RANDOM = 3
 
 
+@dataclass(frozen=True, kw_only=True)
+class Past:
+    """A trial that was suggested earlier. Of an ended one `results` is None when it was infeasible."""
+
+    trial_id: str
+    values: Mapping[str, Value]
+    has_ended: bool
+    results: Sequence[float] | None = None
+
+
 class Suggestions:
-    """Asks for values and tells results. A trial is known by the id that the study gives it."""
+    """Asks for values and tells results. A trial is known by the id that the study gives it.
+
+    Not for two threads at once.
+    """
 
     def __init__(
         self,
@@ -34,8 +60,13 @@ class Suggestions:
         algorithm: Algorithm,
         maximize: Sequence[bool],
         seed: int | None = None,
+        past: Sequence[Past] = (),
     ) -> None:
-        """Nothing is tried yet. `maximize` says for each metric whether more is better; `seed` repeats a search."""
+        """Start from `past`, in the order in which it was suggested.
+
+        `maximize` says for each objective whether more is better.
+        `seed` repeats a search; after a restart it goes on with other draws than those that were made before.
+        """
         self._space = tuple(space)
         self._points: Iterator[dict[str, Value]] | None = None
         if algorithm is Algorithm.GRID:
@@ -43,9 +74,16 @@ class Suggestions:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._study = optuna.create_study(
             directions=["maximize" if more else "minimize" for more in maximize],
-            sampler=_sampler(algorithm, seed),
+            sampler=_sampler(algorithm, None if seed is None else (seed + len(past)) % _SEEDS),
         )
         self._numbers: dict[str, int] = {}
+        for number, trial in enumerate(past):
+            if self._points is not None:
+                next(self._points, None)
+                continue
+            self._study.add_trial(_known(self._space, trial))
+            if not trial.has_ended:
+                self._numbers[trial.trial_id] = number
 
     def next(self, trial_id: str) -> dict[str, Value] | None:
         """Values of a new trial, for its active parameters alone; None when the grid is exhausted."""
@@ -57,16 +95,8 @@ class Suggestions:
         _draw(trial, self._space, values)
         return values
 
-    def know(self, trial_id: str, values: Mapping[str, Value]) -> None:
-        """A trial of an earlier stack, in the order in which they were suggested. Its result may follow."""
-        if self._points is not None:
-            next(self._points, None)
-            return
-        self._study.enqueue_trial(_internal(self._space, values))
-        self.next(trial_id)
-
     def tell(self, trial_id: str, results: Sequence[float] | None) -> None:
-        """How a trial ended: one result for each metric, or None when it was infeasible."""
+        """How a trial ended: one result for each objective, or None when it was infeasible."""
         if self._points is not None:
             return
         number = self._numbers.pop(trial_id)
@@ -78,48 +108,95 @@ class Suggestions:
 
 def _sampler(algorithm: Algorithm, seed: int | None) -> BaseSampler:
     if algorithm is Algorithm.BAYESIAN:
-        # Running trials count as bad ones, so that parallel suggestions differ.
+        # Running trials count as bad ones, so that parallel suggestions differ;
+        # parameters that are active together are drawn together.
         return TPESampler(
-            seed=seed, n_startup_trials=STARTUP_TRIALS, n_ei_candidates=CANDIDATES, constant_liar=True
+            seed=seed,
+            n_startup_trials=STARTUP_TRIALS,
+            n_ei_candidates=CANDIDATES,
+            constant_liar=True,
+            multivariate=True,
+            group=True,
         )
     return RandomSampler(seed=seed)
 
 
+def _known(space: Sequence[Parameter], past: Past) -> FrozenTrial:
+    inner: dict[str, float | int] = {}
+    distributions: dict[str, BaseDistribution] = {}
+    _place(space, past.values, inner, distributions)
+    if not past.has_ended:
+        return create_trial(state=TrialState.RUNNING, params=inner, distributions=distributions)
+    if past.results is None:
+        return create_trial(state=TrialState.FAIL, params=inner, distributions=distributions)
+    return create_trial(values=list(past.results), params=inner, distributions=distributions)
+
+
 def _draw(trial: Trial, parameters: Sequence[Parameter], values: dict[str, Value]) -> None:
     for parameter in parameters:
-        value = _drawn(trial, parameter)
+        value = _outer(parameter, _drawn(trial, parameter))
         values[parameter.parameter_id] = value
         _draw(trial, parameter.below(value), values)
 
 
-def _drawn(trial: Trial, parameter: Parameter) -> Value:
-    path, log = parameter.path, parameter.scale is not Scale.LINEAR
-    match parameter.domain:
-        case Double(low=low, high=high):
-            number = trial.suggest_float(path, low, high, log=log)
-            return min(max(low + high - number, low), high) if _mirrored(parameter) else number
-        case Integer(low=first, high=last):
-            whole = trial.suggest_int(path, first, last, log=log)
-            return first + last - whole if _mirrored(parameter) else whole
-        case Choice(values=values, ordered=True):
-            # Listed values are already spaced as the user wants them: their order is what is searched.
-            return values[trial.suggest_int(path, 0, len(values) - 1)]
-        case Choice(values=values):
-            return values[trial.suggest_categorical(path, range(len(values)))]
-
-
-def _internal(parameters: Sequence[Parameter], values: Mapping[str, Value]) -> dict[str, float | int]:
-    found: dict[str, float | int] = {}
+def _place(
+    parameters: Sequence[Parameter],
+    values: Mapping[str, Value],
+    inner: dict[str, float | int],
+    distributions: dict[str, BaseDistribution],
+) -> None:
     for parameter in parameters:
         value = values[parameter.parameter_id]
-        match parameter.domain:
-            case Choice(values=listed):
-                found[parameter.path] = listed.index(value)
-            case Double(low=low, high=high) | Integer(low=low, high=high):
-                number = float(value) if isinstance(parameter.domain, Double) else int(value)
-                found[parameter.path] = low + high - number if _mirrored(parameter) else number
-        found |= _internal(parameter.below(value), values)
-    return found
+        inner[parameter.path] = _inner(parameter, value)
+        distributions[parameter.path] = _distribution(parameter)
+        _place(parameter.below(value), values, inner, distributions)
+
+
+def _distribution(parameter: Parameter) -> BaseDistribution:
+    log = parameter.scale is not Scale.LINEAR
+    match parameter.domain:
+        case Double(low=low, high=high):
+            return FloatDistribution(low, high, log=log)
+        case Integer(low=first, high=last):
+            return IntDistribution(first, last, log=log)
+        case Choice(values=values, ordered=True):
+            # Listed values are already spaced as the user wants them: their order is what is searched.
+            return IntDistribution(0, len(values) - 1)
+        case Choice(values=values):
+            return CategoricalDistribution(range(len(values)))
+
+
+def _drawn(trial: Trial, parameter: Parameter) -> float | int:
+    match _distribution(parameter):
+        case FloatDistribution(low=low, high=high, log=log):
+            return trial.suggest_float(parameter.path, low, high, log=log)
+        case IntDistribution(low=first, high=last, log=log):
+            return trial.suggest_int(parameter.path, first, last, log=log)
+        case CategoricalDistribution(choices=choices):
+            return choices.index(trial.suggest_categorical(parameter.path, choices))
+        case other:
+            raise TypeError(f"no parameter is searched as {other!r}")
+
+
+def _outer(parameter: Parameter, inner: float) -> Value:
+    match parameter.domain:
+        case Double(low=low, high=high):
+            return min(max(low + high - inner, low), high) if _mirrored(parameter) else inner
+        case Integer(low=first, high=last):
+            return first + last - int(inner) if _mirrored(parameter) else int(inner)
+        case Choice(values=values):
+            return values[int(inner)]
+
+
+def _inner(parameter: Parameter, value: Value) -> float | int:
+    match parameter.domain:
+        case Choice(values=listed):
+            return listed.index(value)
+        case Double(low=low, high=high):
+            mirrored = low + high - float(value)
+            return min(max(mirrored, low), high) if _mirrored(parameter) else float(value)
+        case Integer(low=first, high=last):
+            return first + last - int(value) if _mirrored(parameter) else int(value)
 
 
 def _mirrored(parameter: Parameter) -> bool:

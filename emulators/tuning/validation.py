@@ -14,6 +14,7 @@ from typing import Any
 from google.cloud.aiplatform_v1.types import CustomJob
 
 from emulators.jobs.validation import faults_of as job_faults
+from emulators.tuning.space import is_among
 
 MAX_TRIALS, MAX_DISCRETE, MIN_GAP = 1000, 1000, 1e-10
 _LOG_SCALES, _KNOWN_SCALES = (2, 3), (0, 1, 2, 3)
@@ -53,15 +54,11 @@ def _count_faults(job: Message) -> Iterator[str]:
 
 def _study_faults(study: Message) -> Iterator[str]:
     at = "study_spec"
-    if not study.metrics:
-        yield f"{at}.metrics: at least one metric is required."
-    for number, metric in enumerate(study.metrics):
-        if not metric.metric_id:
-            yield f"{at}.metrics[{number}].metric_id: required; the tag under which the trainer reports."
-        if metric.goal not in {0, 1, 2}:
-            yield f"{at}.metrics[{number}].goal: unknown number {metric.goal}; MAXIMIZE or MINIMIZE."
-    for metric_id in _repeated([metric.metric_id for metric in study.metrics]):
-        yield f"{at}.metrics: {metric_id!r} is there more than once."
+    yield from _metric_faults(study, at)
+    for field, known in (("observation_noise", (0, 1, 2)), ("measurement_selection_type", (0, 1, 2))):
+        if getattr(study, field) not in known:
+            yield f"{at}.{field}: unknown number {getattr(study, field)}."
+    yield from _ending_faults(study, at)
     if study.algorithm not in _ALGORITHMS:
         yield f"{at}.algorithm: unknown number {study.algorithm}; unspecified, GRID_SEARCH or RANDOM_SEARCH."
     if not study.parameters:
@@ -70,6 +67,47 @@ def _study_faults(study: Message) -> Iterator[str]:
     homes = Counter(parameter_id for _home, parameter_id in set(_homes(list(study.parameters), "")))
     for parameter_id in (name for name, count in homes.items() if count > 1 and name):
         yield f"{at}.parameters: {parameter_id!r} is there under different parents; give each its own name."
+
+
+def _metric_faults(study: Message, at: str) -> Iterator[str]:
+    if not study.metrics:
+        yield f"{at}.metrics: at least one metric is required."
+    for number, metric in enumerate(study.metrics):
+        if not metric.metric_id:
+            yield f"{at}.metrics[{number}].metric_id: required; the tag under which the trainer reports."
+        if any(character.isspace() for character in metric.metric_id):
+            yield f"{at}.metrics[{number}].metric_id: no white space, found {metric.metric_id!r}."
+        fraction = metric.safety_config.desired_min_safe_trials_fraction
+        if not 0 <= fraction <= 1:
+            yield f"{at}.metrics[{number}].safety_config.desired_min_safe_trials_fraction: 0 to 1, found {fraction!r}."
+        if metric.goal not in {0, 1, 2}:
+            yield f"{at}.metrics[{number}].goal: unknown number {metric.goal}; MAXIMIZE or MINIMIZE."
+    for metric_id in _repeated([metric.metric_id for metric in study.metrics]):
+        yield f"{at}.metrics: {metric_id!r} is there more than once."
+    if study.metrics and all(metric.HasField("safety_config") for metric in study.metrics):
+        yield f"{at}.metrics: one without safety_config is required, the one to optimise."
+
+
+def _ending_faults(study: Message, at: str) -> Iterator[str]:
+    convex = study.convex_automated_stopping_spec
+    for field in ("max_step_count", "min_step_count", "min_measurement_count"):
+        if getattr(convex, field) < 0:
+            yield f"{at}.convex_automated_stopping_spec.{field}: not negative, found {getattr(convex, field)}."
+    if 0 < convex.max_step_count < convex.min_step_count:
+        yield (
+            f"{at}.convex_automated_stopping_spec.min_step_count: at most max_step_count "
+            f"({convex.max_step_count}), found {convex.min_step_count}."
+        )
+    name = convex.learning_rate_parameter_name
+    if name and name not in {parameter_id for _home, parameter_id in _homes(list(study.parameters), "")}:
+        yield f"{at}.convex_automated_stopping_spec.learning_rate_parameter_name: {name!r} is no parameter of the study."
+    ending = study.study_stopping_config
+    for field in ("min_num_trials", "max_num_trials", "max_num_trials_no_progress"):
+        if ending.HasField(field) and getattr(ending, field).value < 1:
+            yield f"{at}.study_stopping_config.{field}: at least 1, found {getattr(ending, field).value}."
+    for field in ("max_num_trials_no_progress", "max_duration_no_progress"):
+        if ending.HasField(field) and len(study.metrics) > 1:
+            yield f"{at}.study_stopping_config.{field}: only for a study with one metric, found {len(study.metrics)}."
 
 
 def _homes(specs: Sequence[Message], home: str) -> Iterator[tuple[str, str]]:
@@ -169,7 +207,9 @@ def _unknown_values(spec: Message, kind: str, values: Sequence[Any], path: str) 
         if kind == "integer_value_spec":
             known = parent.min_value <= value <= parent.max_value
         else:
-            known = value in parent.values
+            known = value in parent.values or (
+                kind == "discrete_value_spec" and is_among(value, parent.values)
+            )
         if not known:
             yield f"{path}: {value!r} is no value of the parent {spec.parameter_id!r}."
 

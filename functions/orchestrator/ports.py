@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from orchestrator.core.champion import Champion
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import JobKind
 from orchestrator.core.retrain.arrival import ArrivedObject, Batch
@@ -74,19 +75,22 @@ class DroppedRule:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HeldChampion:
+    """A champion as it was read, and the version that a replacement must name. Before the first: None, 0."""
+
+    champion: Champion | None
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Notice:
-    """A CloudEvent that tells of a run or of a rule. The same thing told again has the same `id`."""
+    """A CloudEvent: schemas/notice.v1.schema.json. The same fact has the same `id`."""
 
     id: str
+    type: str
+    subject: str
     time: datetime
     data: Mapping[str, object]
-    type: str = "trainmaster.run.ended.v1"
-    run_id: str = ""
-    rule_id: str = ""
-
-    @property
-    def subject(self) -> str:
-        return self.run_id or self.rule_id
 
 
 class Ledger(Protocol):
@@ -252,6 +256,32 @@ class Arrivals(Protocol):
         ...
 
 
+class Champions(Protocol):
+    """The best model under each name."""
+
+    def find(self, model_name: str) -> HeldChampion:
+        """The champion of that name.
+
+        Raises:
+            DocumentDamaged: the object holds something else.
+        """
+        ...
+
+    def replace(self, held: HeldChampion, champion: Champion) -> HeldChampion:
+        """The changed document, if it is still at `held.version`.
+
+        A write whose answer was lost counts as moved: whoever looks next finds it done.
+
+        Raises:
+            GenerationMoved: another attempt changed it first.
+        """
+        ...
+
+    def uri(self, model_name: str) -> str:
+        """Where the document lies."""
+        ...
+
+
 class Models(Protocol):
     """What trainers left behind."""
 
@@ -299,7 +329,7 @@ class TrainingJobs(Protocol):
 
 
 class Notices(Protocol):
-    """Where the ends of runs are told."""
+    """Where runs, champions and rules are told of."""
 
     def publish(self, notice: Notice) -> None:
         """Tell it; returns once the service has it. Subscribers may see it more than once."""

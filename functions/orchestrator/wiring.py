@@ -13,6 +13,7 @@ from orchestrator.adapters.importing import IMPORTING
 from orchestrator.adapters.pubsub import PubsubNotices
 from orchestrator.adapters.stored import StoredInbox, StoredLedger, StoredModels
 from orchestrator.adapters.stored_arrivals import StoredArrivals
+from orchestrator.adapters.stored_champions import StoredChampions
 from orchestrator.adapters.stored_rules import StoredBook, StoredRuleStates, StoredRuleStatuses
 from orchestrator.adapters.vertex import VertexJobs
 from orchestrator.core.documents import document_in
@@ -68,7 +69,7 @@ class Wiring:
             rule_states=StoredRuleStates(self._objects, settings.ledger_bucket),
             rule_statuses=StoredRuleStatuses(self._objects, settings.ledger_bucket),
             arrivals=StoredArrivals(self._objects, settings.ledger_bucket),
-            champion=lambda _: None,
+            champions=StoredChampions(self._objects, settings.ledger_bucket),
         )
 
     @cached_property

@@ -7,17 +7,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from console.demo import DemoFailed, ended, fresh
+from console.demo.progress import ReplicaProgress, TrainingProgress
+from console.demo.stage import DemoFailed, fresh
+from console.demo.training import TrainingSighting, view
 from console.local_stack import read_stack_env
-from console.training_progress import ReplicaProgress, TrainingProgress
-from console.view import View
-from console.way import Sighting
 
 DROPPED = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def sighting(**more: object) -> Sighting:
-    return Sighting(dropped_uri="gs://inbox/requests/demo.yaml", dropped_at=DROPPED, **more)  # type: ignore[arg-type]  # each test names only the parts it is about
+def sighting(**more: object) -> TrainingSighting:
+    return TrainingSighting(dropped_uri="gs://inbox/requests/demo.yaml", dropped_at=DROPPED, **more)  # type: ignore[arg-type]  # each test names only the parts it is about
 
 
 def test_a_folder_that_no_demo_made_is_refused_and_kept(tmp_path: Path) -> None:
@@ -42,20 +41,20 @@ def test_stack_env_is_read_as_a_shell_reads_it() -> None:
 
 @pytest.mark.parametrize(("state", "over"), [("running", False), ("succeeded", True), ("rejected", True)])
 def test_the_demo_waits_for_the_record_to_end(state: str, *, over: bool) -> None:
-    assert ended(sighting(record={"state": state})) is over
-    assert not ended(sighting())
+    assert sighting(record={"state": state}).ended is over
+    assert not sighting().ended
 
 
 def test_a_still_terminal_is_told_each_hop_once() -> None:
     out = io.StringIO()
-    view = View(Console(file=out, force_terminal=False, width=200))
+    shown = view(Console(file=out, force_terminal=False, width=200))
     chief = ReplicaProgress(replica="chief-0", steps_done=5, steps_total=20, loss=1.5, epochs=2, epoch=1)
     running = sighting(
         job_started_at=DROPPED + timedelta(seconds=2), training=TrainingProgress(replicas={"chief-0": chief})
     )
-    with view.running():
+    with shown.running():
         for seen in (sighting(), running, running):
-            view.show(seen)
+            shown.show(seen)
     printed = out.getvalue()
     assert printed.count("Request dropped") == 1
     assert printed.count("Both replicas up") == 1

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from emulators import jobs, pubsub, storage
+from deploy.stage import stage
+from emulators import pubsub, storage
+from emulators.vertex import Jobs, serve
 from orchestrator.adapters.gcs import GcsObjects
 from orchestrator.adapters.vertex import VertexJobs
 from tests.contract.proxy import Proxy, proxy_to
@@ -19,6 +21,13 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
+def staged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    destination = tmp_path_factory.mktemp("stage") / "functions"
+    stage(destination)
+    return destination
+
+
+@pytest.fixture(scope="session")
 def storage_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with storage.serve(tmp_path_factory.mktemp("storage")) as url:
         yield url
@@ -27,7 +36,7 @@ def storage_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def jobs_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("jobs")
-    service = jobs.Jobs(
+    service = Jobs(
         dir=folder / "state",
         buckets_dir=folder / "buckets",
         images={PROGRAM: ROOT / "tests" / "wire" / "jobs" / "images" / "program"},
@@ -36,7 +45,7 @@ def jobs_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         region=REGION,
         grace_s=1.0,
     )
-    with jobs.serve(service) as url:
+    with serve(service) as url:
         yield url
 
 

@@ -138,7 +138,7 @@ class RuleWorld(World):
         if job.state is not JobState.SUCCEEDED:
             job = self.train(record)
         self.settle(self.hint(job), boundary)
-        for notice in [each for each in self.notices.published if each.run_id == record.run_id]:
+        for notice in [each for each in self.notices.published if each.subject == record.run_id]:
             event = cloud_event(notice, "//trainmaster/test")
             heard = notice_in(self.message(event))
             if isinstance(heard, Heard):

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 
-from emulators import jobs as emulated
+from emulators import vertex as emulated
 from orchestrator.adapters import vertex as vertex_adapter
 from orchestrator.adapters.memory import ManualClock, MemoryJobs
 from orchestrator.adapters.vertex import VertexJobs

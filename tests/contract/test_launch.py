@@ -245,7 +245,8 @@ def test_a_submission_refused_for_good_fails_the_run_with_the_reason() -> None:
     assert record.error is not None
     assert "no such machine" in record.error.message
     world.sweep()
-    assert [notice.id for notice in world.notices.published] == [f"{arrival.run_id}/failed"]
+    told = [notice.id for notice in world.notices.published]
+    assert told == [f"{arrival.run_id}/reserved", f"{arrival.run_id}/failed"]
     assert world.active() == []
 
 

@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,10 +18,11 @@ from typing import Any, TextIO
 
 import httpx
 import pytest
+from google.api_core.exceptions import AlreadyExists
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 from google.cloud.storage import Client
 
-from deploy.stage import stage
+from emulators.events.clients import clients_of
 from orchestrator.adapters.gcs import GcsObjects
 from orchestrator.adapters.stored_arrivals import StoredArrivals
 from orchestrator.adapters.vertex import VertexJobs
@@ -31,71 +32,8 @@ from tests.contract.proxy import Proxy
 from tests.contract.world import PROJECT, REGION
 
 ROOT = Path(__file__).resolve().parents[2]
-HEAVY = (
-    "google.cloud.aiplatform",
-    "google.cloud.pubsub",
-    "google.cloud.storage",
-    "tensorflow",
-    "grpc",
-    "jsonschema",
-)
+NOTICES = "notices-of-main"
 REQUEST = f"model_name: m\nimage: {PROGRAM}\nargs: [tell]\ncluster:\n  chief: {{machine: n1-standard-4}}\n"
-
-
-def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments],
-        env={"PATH": os.environ["PATH"], **environment},
-        cwd="/",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-IMPORTED = f"""
-import sys, main
-print([name for name in sys.modules if name.startswith({HEAVY!r})])
-"""
-
-
-def test_importing_main_loads_no_heavy_library() -> None:
-    done = python("-c", IMPORTED, PYTHONPATH=str(ROOT / "functions"))
-    assert done.stdout.strip() == "[]", done.stderr
-
-
-def test_importing_main_needs_no_environment_and_no_credentials() -> None:
-    done = python("-c", "import main", PYTHONPATH=str(ROOT / "functions"))
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
-
-
-@pytest.fixture(scope="session")
-def staged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    destination = tmp_path_factory.mktemp("stage") / "functions"
-    stage(destination)
-    return destination
-
-
-def test_the_staged_source_stands_alone_and_finds_its_schemas(staged: Path) -> None:
-    code = "import main, orchestrator.settings as s; print(s.schemas_dir(s.SOURCE_DIR))"
-    done = python("-c", code, PYTHONPATH=str(staged))
-    assert done.stdout.strip() == str(staged / "schemas"), done.stderr
-    assert (staged / "schemas" / "training_request.v1.schema.json").is_file()
-
-
-def test_the_staged_source_is_small_and_has_no_caches(tmp_path: Path) -> None:
-    stage(tmp_path / "functions")
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) < 1_000_000
-    assert not [path for path in files if "__pycache__" in path.parts]
-
-
-def test_staging_replaces_what_it_staged_and_nothing_else(tmp_path: Path) -> None:
-    stage(tmp_path / "functions")
-    stage(tmp_path / "functions")
-    (tmp_path / "precious").write_text("x")
-    with pytest.raises(FileExistsError, match="holds something else"):
-        stage(tmp_path)
 
 
 @dataclass(kw_only=True)
@@ -140,6 +78,8 @@ def buckets(new_bucket: Callable[[], str]) -> dict[str, str]:
 def environment(
     buckets: dict[str, str], storage_proxy: Proxy, jobs_proxy: Proxy, pubsub_host: str
 ) -> dict[str, str]:
+    with clients_of(pubsub_host) as clients, suppress(AlreadyExists):
+        clients.publisher.create_topic(name=f"projects/{PROJECT}/topics/{NOTICES}")
     return {
         "PATH": os.environ["PATH"],
         "GOOGLE_CLOUD_PROJECT": PROJECT,
@@ -147,7 +87,7 @@ def environment(
         "TRAINMASTER_INBOX_BUCKET": buckets["inbox"],
         "TRAINMASTER_LEDGER_BUCKET": buckets["ledger"],
         "TRAINMASTER_MODELS_BUCKET": buckets["models"],
-        "TRAINMASTER_NOTICES_TOPIC": "notices",
+        "TRAINMASTER_NOTICES_TOPIC": NOTICES,
         "TRAINMASTER_FUNCTION_TIMEOUT_S": "120",
         "STORAGE_EMULATOR_HOST": storage_proxy.url,
         "VERTEX_EMULATOR_HOST": jobs_proxy.url,

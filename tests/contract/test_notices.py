@@ -12,7 +12,8 @@ from orchestrator.ports import Notice
 
 NOTICE = Notice(
     id="run-1/succeeded",
-    run_id="run-1",
+    type="trainmaster.run.succeeded.v1",
+    subject="run-1",
     time=datetime(2026, 3, 1, tzinfo=UTC),
     data={"run_id": "run-1", "state": "succeeded"},
 )
@@ -40,13 +41,15 @@ def test_a_notice_arrives_as_a_cloud_event_with_its_stable_id(notices: PubsubNot
         "specversion": "1.0",
         "id": "run-1/succeeded",
         "source": "//trainmaster/here",
-        "type": "trainmaster.run.ended.v1",
+        "type": "trainmaster.run.succeeded.v1",
         "subject": "run-1",
         "time": "2026-03-01T00:00:00.000000Z",
         "datacontenttype": "application/json",
         "data": {"run_id": "run-1", "state": "succeeded"},
     }
-    assert received.message.attributes["content-type"].startswith("application/cloudevents+json")
+    attributes = dict(received.message.attributes)
+    assert attributes.pop("content-type").startswith("application/cloudevents+json")
+    assert attributes == {"type": "trainmaster.run.succeeded.v1", "run_id": "run-1", "state": "succeeded"}
 
 
 def test_an_unknown_topic_is_a_failure_of_the_service(

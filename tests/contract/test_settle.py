@@ -46,14 +46,21 @@ def test_a_succeeded_job_ends_with_its_model_and_metrics_on_record() -> None:
     assert world.document("status/requests/cassava.yaml.json")["model_uri"] == record.model.uri
 
 
-def test_the_end_is_told_once_and_the_run_is_no_longer_active() -> None:
+WAY = ("reserved", "submitted", "running", "succeeded")
+
+
+def ids(arrival: Arrival, *states: str) -> list[str]:
+    """The ids of the notices of these states."""
+    return [f"{arrival.run_id}/{state}" for state in states]
+
+
+def test_every_state_is_told_once_and_the_run_is_no_longer_active() -> None:
     world, arrival, job = launched()
     world.train(world.record(arrival.run_id))
     world.settle(world.hint(job))
     world.settle(world.hint(job))
     world.sweep()
-    (notice,) = world.notices.published
-    assert notice.id == f"{arrival.run_id}/succeeded"
+    assert [notice.id for notice in world.notices.published] == ids(arrival, *WAY)
     assert world.active() == []
 
 
@@ -71,6 +78,7 @@ def test_an_end_costs_seven_storage_operations_and_its_repetition_two() -> None:
         "write runs",
         "read ledger",
         "write status",
+        "publish",
         "publish",
         "delete active",
     ]
@@ -91,7 +99,7 @@ ENDING = calls_of_an_end()
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("point", range(len(ENDING)), ids=lambda number: f"{number} {ENDING[number]}")
 @pytest.mark.parametrize("by", ["redelivery and sweep", "sweep"])
-def test_a_process_killed_while_settling_still_ends_the_run_and_tells_it(
+def test_a_process_killed_while_settling_still_ends_the_run_and_tells_every_state(
     point: int, after: bool, by: str
 ) -> None:
     world, arrival, job = launched()
@@ -102,7 +110,7 @@ def test_a_process_killed_while_settling_still_ends_the_run_and_tells_it(
         world.settle(world.hint(job))
     world.sweep()
     assert world.record(arrival.run_id).state is RunState.SUCCEEDED
-    assert {notice.id for notice in world.notices.published} == {f"{arrival.run_id}/succeeded"}
+    assert {notice.id for notice in world.notices.published} == set(ids(arrival, *WAY))
     assert world.document("status/requests/cassava.yaml.json")["state"] == "succeeded"
     assert world.active() == []
 
@@ -344,6 +352,6 @@ def test_any_order_of_events_and_a_death_among_them_end_in_the_same_record(
     assert record.history[2].at == record.job.start_time
     assert record.model is not None
     assert record.model.metrics["accuracy"] == 0.75
-    assert {notice.id for notice in world.notices.published} == {f"{arrival.run_id}/succeeded"}
+    assert {notice.id for notice in world.notices.published} == set(ids(arrival, *WAY))
     assert world.document("status/requests/cassava.yaml.json")["state"] == "succeeded"
     assert world.active() == []

@@ -13,6 +13,7 @@ from orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryNotices,
 from orchestrator.adapters.objects import Listed, Objects, Stored
 from orchestrator.adapters.stored import StoredInbox, StoredLedger, StoredModels
 from orchestrator.adapters.stored_arrivals import StoredArrivals
+from orchestrator.adapters.stored_champions import StoredChampions
 from orchestrator.adapters.stored_rules import StoredBook, StoredRuleStates, StoredRuleStatuses
 from orchestrator.core.documents import document_in
 from orchestrator.core.envelope import Envelope
@@ -192,7 +193,7 @@ class World:
             rule_states=StoredRuleStates(objects, LEDGER),
             rule_statuses=StoredRuleStatuses(objects, LEDGER),
             arrivals=StoredArrivals(objects, LEDGER),
-            champion=lambda _: None,
+            champions=StoredChampions(objects, LEDGER),
         )
 
     def drop(self, content: bytes = REQUEST, name: str = OBJECT) -> Arrival:

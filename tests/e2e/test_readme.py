@@ -12,6 +12,7 @@ DEMO_DEADLINE_S = 400
 
 RUN_BY = {
     "make demo": "test_make_demo_ends_with_a_model_that_answers",
+    "make demo-tuning": "test_make_demo_tuning_ends_with_the_best_trials_model_and_a_picture",
     ".venv/bin/python -m emulators up --state .trainmaster": "tests/e2e/conftest.py starts it for every test here",
 }
 
@@ -52,3 +53,29 @@ def test_make_demo_ends_with_a_model_that_answers() -> None:
     records = (ROOT / ".trainmaster/demo/storage/buckets/trainmaster-local-ledger/runs").glob("*.json")
     (record,) = [json.loads(path.read_text()) for path in records]
     assert record["state"] == "succeeded"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(DEMO_DEADLINE_S + 30)
+def test_make_demo_tuning_ends_with_the_best_trials_model_and_a_picture() -> None:
+    done = subprocess.run(
+        ["make", "demo-tuning"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=DEMO_DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    ended = re.findall(r"trial (\d) succeeded after", done.stdout)
+    assert sorted(ended) == ["1", "2", "3", "4", "5", "6"]
+    assert "every size and sha256 is as export.json says" in done.stdout
+    state = ROOT / ".trainmaster/demo-tuning"
+    records = (state / "storage/buckets/trainmaster-local-ledger/runs").glob("*.json")
+    (record,) = [json.loads(path.read_text()) for path in records]
+    assert record["state"] == "succeeded"
+    values = {trial["id"]: trial["measurement"]["metrics"]["accuracy"] for trial in record["trials"]}
+    assert record["best_trial"]["value"] == max(values.values()) == values[record["best_trial"]["id"]]
+    assert record["best_trial"]["model_uri"] in done.stdout
+    assert record["best_trial"]["model_uri"] in (state / "study.html").read_text()
+    assert (state / "study.png").read_bytes().startswith(b"\x89PNG")

@@ -85,13 +85,19 @@ class Runner:
         self.started.append(replica)
         return replica
 
-    def start_cluster(self, *arguments: str) -> tuple[Replica, Replica]:
-        """A chief and a worker on free ports."""
+    def start_cluster(
+        self, *arguments: str, environment: dict[str, str] | None = None
+    ) -> tuple[Replica, Replica]:
+        """A chief and a worker on free ports, both with `environment`."""
         chief, worker = (f"127.0.0.1:{port}" for port in free_ports(2))
         cluster = {"chief": [chief], "worker": [worker]}
         return (
-            self.start(*arguments, environment={"TF_CONFIG": _tf_config(cluster, "chief")}),
-            self.start(*arguments, environment={"TF_CONFIG": _tf_config(cluster, "worker")}),
+            self.start(
+                *arguments, environment={"TF_CONFIG": _tf_config(cluster, "chief")} | (environment or {})
+            ),
+            self.start(
+                *arguments, environment={"TF_CONFIG": _tf_config(cluster, "worker")} | (environment or {})
+            ),
         )
 
 
@@ -116,15 +122,22 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def write_demo_dataset(path: Path) -> None:
+@pytest.fixture(scope="session")
+def horses_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data set of the demo's tuning, 24 images: 18 train, 6 test."""
+    path = tmp_path_factory.mktemp("tfds-horses")
+    write_demo_dataset(path, "--dataset=horses_or_humans", "--examples=24")
+    return path
+
+
+def write_demo_dataset(path: Path, *options: str) -> None:
     subprocess.run(
         [
             sys.executable,
             "examples/demo_dataset.py",
             "--data_dir",
             str(path),
-            "--examples=60",
-            "--image_size=32",
+            *(options or ("--examples=60", "--image_size=32")),
         ],
         cwd=ROOT,
         check=True,

@@ -14,7 +14,7 @@ def test_without_flags_everything_is_left_to_the_workload() -> None:
 
 
 def test_every_field_has_a_flag() -> None:
-    assert list(FLAGS) == list(Flags.__dataclass_fields__)
+    assert [*FLAGS, "hyperparameters"] == list(Flags.__dataclass_fields__)
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,74 @@ def test_a_flag_without_its_value_and_a_word_without_a_flag_are_told() -> None:
         flags_from(["--dataset"])
     with pytest.raises(Unusable, match="'cassava' stands alone"):
         flags_from(["cassava"])
+
+
+TUNED = "--workload=horses_or_humans"
+
+
+def test_a_workload_has_flags_of_its_own_beside_those_of_all() -> None:
+    assert flags_from([]).hyperparameters == {}
+    assert flags_from([TUNED]).hyperparameters == {"momentum": 0.5, "num_units": 128}
+
+
+@pytest.mark.parametrize(
+    "workload", [[TUNED], ["--workload", "horses_or_humans"], ["--workload=resnet50", TUNED]]
+)
+def test_what_a_study_appends_counts_and_a_whole_number_may_have_a_point(workload: list[str]) -> None:
+    own = ["--learning_rate=0.5", "--num_units=64"]
+    appended = ["--learning_rate=0.003", "--momentum=0.0", "--num_units=512.0"]
+    flags = flags_from([*workload, *own, *appended])
+    assert flags.learning_rate == 0.003
+    assert flags.hyperparameters == {"momentum": 0.0, "num_units": 512}
+    assert isinstance(flags.hyperparameters["num_units"], int)
+
+
+def test_a_value_outside_its_limits_is_told_with_them() -> None:
+    with pytest.raises(Unusable) as caught:
+        flags_from([TUNED, "--num_units=128.5", "--momentum=1.5", "--learning_rate=0", "--seed=x"])
+    assert caught.value.faults == (
+        "--learning_rate=0: expected a number above 0; found '0'.",
+        "--seed=x: expected a whole number from 0 to 2147483647; found 'x'.",
+        "--momentum=1.5: expected a number from 0 to 1; found '1.5'.",
+        "--num_units=128.5: expected a whole number from 1 to 65536; found '128.5'.",
+    )
+
+
+def test_a_flag_of_another_workload_is_refused_by_that_name() -> None:
+    with pytest.raises(Unusable) as caught:
+        flags_from(["--num_units=64", "--momentun=0.5"])
+    assert caught.value.faults[0] == (
+        "--num_units is a flag of --workload=horses_or_humans; --workload=resnet50 has none of that name."
+    )
+    assert "Unknown flag '--momentun'." in caught.value.faults[1]
+    with pytest.raises(Unusable, match=r"Unknown flag '--momentun'\. Did you mean 'momentum'\?"):
+        flags_from([TUNED, "--momentun=0.5"])
+
+
+def test_flags_of_an_unknown_workload_are_not_held_against_it() -> None:
+    with pytest.raises(Unusable) as caught:
+        flags_from(["--workload=horses_or_human", "--num_units=64", "--epochs=0"])
+    assert [fault[:17] for fault in caught.value.faults] == ["Unknown workload ", "--epochs=0: expec"]
+    assert "Did you mean 'horses_or_humans'?" in caught.value.faults[0]
+    with pytest.raises(Unusable, match="--workload=: expected a value"):
+        flags_from(["--workload="])
+
+
+def test_the_metrics_to_report_are_those_that_the_workload_has() -> None:
+    assert flags_from([TUNED]).reported_metrics is None
+    assert flags_from([TUNED, "--reported_metrics=loss, accuracy"]).reported_metrics == ("loss", "accuracy")
+    with pytest.raises(
+        Unusable, match=r"no metric 'acuracy'; it has accuracy, loss\. Did you mean 'accuracy'\?"
+    ):
+        flags_from([TUNED, "--reported_metrics=acuracy"])
+    with pytest.raises(Unusable, match="expected words with commas between them; found 'loss,'"):
+        flags_from(["--reported_metrics=loss,"])
+
+
+def test_help_shows_the_flags_of_the_chosen_workload(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        flags_from([TUNED, "--help"])
+    assert "--num_units" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        flags_from(["--help"])
+    assert "--num_units" not in capsys.readouterr().out

@@ -1,76 +1,35 @@
 """Real trainings of the real model, small in pictures and steps."""
 
-import hashlib
 import json
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.trainer.conftest import ROOT, Replica, Runner, write_demo_dataset
+from tests.trainer.exports import SERVE, check_export, said
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
-
-# Plain TensorFlow in a fresh process, without the trainer on its path: what a server would do.
-SERVE = """
-import json, sys
-import tensorflow as tf
-from tensorflow.io import encode_jpeg, encode_png
-model = tf.saved_model.load(sys.argv[1])
-signature = model.signatures["serving_default"]
-picture = tf.cast(tf.random.stateless_uniform([70, 50, 3], (1, 2), 0, 256, tf.int32), tf.uint8)
-images = [encode_jpeg(picture).numpy(), encode_png(picture).numpy(), encode_png(picture[..., :1]).numpy()]
-inputs = {name: (spec.dtype.name, spec.shape.as_list()) for name, spec in signature.structured_input_signature[1].items()}
-answer = {name: value.numpy().tolist() for name, value in signature(image_bytes=tf.constant(images)).items()}
-answer["class_name"] = [name.decode() for name in answer["class_name"]]
-print(json.dumps({"inputs": inputs, "answer": answer}))
-"""
 
 READ = """
 import hashlib, json, sys
 import tensorflow_datasets as tfds
-builder = tfds.builder("cassava", data_dir=sys.argv[1])
+builder = tfds.builder(sys.argv[2], data_dir=sys.argv[1])
 found = {}
 for split in builder.info.splits:
-    data = tfds.load("cassava", data_dir=sys.argv[1], split=split, download=False)
+    data = tfds.load(sys.argv[2], data_dir=sys.argv[1], split=split, download=False)
     found[split] = [[hashlib.sha256(e["image"].tobytes()).hexdigest(), int(e["label"])] for e in tfds.as_numpy(data)]
 print(json.dumps({"type": type(builder).__module__, "version": str(builder.info.version), "splits": found}))
 """
 
 
-def said(program: str, path: Path) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(path)], cwd=path, capture_output=True, text=True, check=True
-    )
-    loaded: dict[str, Any] = json.loads(done.stdout)
-    return loaded
-
-
-def check_export(model_dir: Path) -> dict[str, Any]:
-    """The manifest, after it was held against its schema and the files against it."""
-    manifest: dict[str, Any] = json.loads((model_dir / "export.json").read_text())
-    schema = json.loads((ROOT / "schemas" / "model_export.v1.schema.json").read_text())
-    Draft202012Validator(schema).validate(manifest)
-    listed = {entry["path"]: (entry["size_bytes"], entry["sha256"]) for entry in manifest["files"]}
-    content = {
-        path.relative_to(model_dir).as_posix(): path.read_bytes()
-        for path in model_dir.rglob("*")
-        if path.is_file() and path.name != "export.json"
-    }
-    assert listed == {name: (len(data), hashlib.sha256(data).hexdigest()) for name, data in content.items()}
-    assert "saved_model.pb" in listed
-    return manifest
-
-
 def test_the_generated_data_set_reads_as_cassava_and_is_the_same_every_time(
     data_dir: Path, tmp_path: Path
 ) -> None:
-    found = said(READ, data_dir)
+    found = said(READ, data_dir, "cassava")
     assert (found["type"], found["version"]) == ("tensorflow_datasets.image_classification.cassava", "0.1.0")
     assert {split: len(examples) for split, examples in found["splits"].items()} == {
         "train": 39, "validation": 9, "test": 12,
@@ -79,7 +38,19 @@ def test_the_generated_data_set_reads_as_cassava_and_is_the_same_every_time(
     assert len(set(every)) == len(every)
     assert {label for _, label in every} == {0, 1, 2, 3, 4}
     write_demo_dataset(tmp_path)
-    assert said(READ, tmp_path) == found
+    assert said(READ, tmp_path, "cassava") == found
+
+
+def test_the_generated_horses_and_humans_read_as_the_real_ones_do(horses_dir: Path) -> None:
+    found = said(READ, horses_dir, "horses_or_humans")
+    assert (found["type"], found["version"]) == (
+        "tensorflow_datasets.image_classification.horses_or_humans",
+        "3.0.0",
+    )
+    assert {split: len(examples) for split, examples in found["splits"].items()} == {"train": 18, "test": 6}
+    every = [tuple(example) for examples in found["splits"].values() for example in examples]
+    assert len(set(every)) == len(every)
+    assert sum(label for _, label in every) == len(every) / 2
 
 
 def test_one_process_exports_what_a_server_can_load_and_ask(runner: Runner) -> None:
@@ -103,6 +74,7 @@ def test_one_process_exports_what_a_server_can_load_and_ask(runner: Runner) -> N
     best = [manifest["class_names"][row.index(max(row))] for row in rows]
     assert served["answer"]["class_name"] == best
     assert list((runner.run_dir / "logs").rglob("events.out.tfevents*"))
+    assert replica.events("trial_reports") == []
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +161,14 @@ def test_the_documented_workload_trains_as_a_file_beside_the_others(tmp_path: Pa
         f"--job_dir={tmp_path}/job",
         "--cache",
         "--mixed_precision",
+        "--hidden_units=16.0",
+        "--activation=tanh",
     ]
+    wrong = subprocess.run(
+        [*command, "--activation=tan"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert wrong.returncode == 2
+    assert "--activation=tan: expected one of relu, tanh; found 'tan'." in wrong.stderr
     done = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     manifest = json.loads((tmp_path / "job" / "model" / "export.json").read_text())

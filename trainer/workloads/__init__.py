@@ -1,24 +1,29 @@
 """What can be trained: every module beside this one that defines WORKLOAD, under the module's name.
 
-To add a workload, add a file; docs/trainer.md shows one.
+To add a workload, add a file; docs/trainer.md shows one. The modules here import TensorFlow only
+when a model is built, so that flags are checked at once.
 """
 
 import importlib
 import pkgutil
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from trainer.faults import Unusable, nearest
+from trainer.hyperparameters import Hyperparameter
+
+LOSS = "loss"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec:
-    """What a workload needs to know to build its model."""
+    """What a workload needs to know to build its model; `hyperparameters` has a value for each that it declares."""
 
     image_size: tuple[int, int]  # height, width in pixels
     classes: int
     learning_rate: float
+    hyperparameters: Mapping[str, Any]  # Any: each declaration gives its value's type
     weights_path: str | None  # a file to start from; None: random values
 
 
@@ -35,9 +40,15 @@ class Pretrained:
 class Workload:
     """A model and the values that its flags have by default.
 
-    `build` is called in the strategy's scope and returns a compiled tf.keras.Model:
-    float32 [batch, height, width, 3] from 0 to 1 in, probabilities float32 [batch, classes] out,
-    with a metric named `accuracy`.
+    `build` is called in the strategy's scope and returns a compiled tf.keras.Model: float32
+    [batch, height, width, 3] from 0 to 1 in, probabilities float32 [batch, classes] out. Two classes
+    may have one sigmoid unit, [batch, 1], the probability of the second. It raises Unusable where
+    what the spec asks cannot be built.
+
+    Attributes:
+        hyperparameters: flags of this workload alone, by name.
+        metrics: names of the metrics that the model is compiled with; `accuracy` is always one.
+        mirrored: on a machine of its own it trains with MirroredStrategy, whatever the number of devices.
     """
 
     build: Callable[[ModelSpec], Any]  # Any: TensorFlow has no types
@@ -46,6 +57,9 @@ class Workload:
     batch_size: int
     epochs: int
     learning_rate: float
+    hyperparameters: Mapping[str, Hyperparameter] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ("accuracy",)
+    mirrored: bool = False
     pretrained: Pretrained | None = None
 
 
@@ -55,7 +69,7 @@ def names() -> list[str]:
 
 
 def workload_named(name: str) -> Workload:
-    """The workload that the module `name` defines; TensorFlow is imported with it.
+    """The workload that the module `name` defines.
 
     Raises:
         Unusable: there is no such module.
@@ -64,3 +78,8 @@ def workload_named(name: str) -> Workload:
         raise Unusable(f"Unknown workload {name!r}; there are {', '.join(names())}.{nearest(name, names())}")
     workload: Workload = importlib.import_module(f"{__name__}.{name}").WORKLOAD
     return workload
+
+
+def names_with(hyperparameter: str) -> list[str]:
+    """The workloads that have the flag `hyperparameter` of their own. Imports all of them."""
+    return [name for name in names() if hyperparameter in workload_named(name).hyperparameters]

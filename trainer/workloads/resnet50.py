@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import tensorflow as tf
-
 from trainer.workloads import ModelSpec, Pretrained, Workload
 
 HEAD_UNITS = 1016
@@ -11,6 +9,8 @@ HEAD_UNITS = 1016
 
 def build(spec: ModelSpec) -> Any:
     """ResNet50, global average pooling, dense 1016 relu, softmax; Adam and sparse categorical cross-entropy."""
+    import tensorflow as tf
+
     backbone = tf.keras.applications.ResNet50(
         include_top=False, weights=spec.weights_path, input_shape=(*spec.image_size, 3)
     )

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 SERVICE = "Pub/Sub"
 TIMEOUT_S = 20.0
+FILTERED = ("run_id", "state", "model_name")
+"""What of a notice its message repeats as attributes: subscriptions filter by these."""
 
 
 class PubsubNotices:
@@ -48,19 +50,14 @@ class PubsubNotices:
             self._client.publish(
                 self._topic_name,
                 json.dumps(cloud_event(notice, self._source)).encode(),
-                **_attributes(notice),
+                **{"content-type": "application/cloudevents+json; charset=utf-8"},
+                type=notice.type,
+                **{name: str(notice.data[name]) for name in FILTERED if name in notice.data},
             ).result(timeout=TIMEOUT_S)
         except (GoogleAPIError, GoogleAuthError, TimeoutError) as error:
             raise ServiceFailed(
                 SERVICE, f"publish to {self._topic_name}", f"{type(error).__name__}: {error}"
             ) from error
-
-
-def _attributes(notice: Notice) -> dict[str, str]:
-    """What subscriptions may filter by."""
-    told = {"run_id": notice.run_id, "rule_id": notice.rule_id, "state": str(notice.data.get("state") or "")}
-    present = {name: text for name, text in told.items() if text}
-    return {"content-type": "application/cloudevents+json; charset=utf-8", "type": notice.type, **present}
 
 
 def cloud_event(notice: Notice, source: str) -> dict[str, object]:

@@ -88,6 +88,10 @@ def report_object(run_id: str) -> str:
     return f"rejected/{run_id}.json"
 
 
+def champion_object(model_name: str) -> str:
+    return f"champions/{model_name}.json"
+
+
 def marker_object(run_id: str) -> str:
     return f"{ACTIVE_PREFIX}{run_id}"
 

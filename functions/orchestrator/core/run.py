@@ -173,11 +173,26 @@ class Waiting:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModelData:
+    """The data that the model was trained and evaluated on, as its manifest says."""
+
+    name: str
+    version: str
+    train_split: str
+    evaluation_split: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Model:
-    """The exported model. Without a manifest only its path is known."""
+    """The exported model. Without a manifest only its path is known.
+
+    The manifest holds the hash of every file, so its own hash stands for the whole export.
+    """
 
     uri: str
     manifest_uri: str | None = None
+    manifest_sha256: str | None = None
+    dataset: ModelData | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     files: int | None = None
     size_bytes: int | None = None

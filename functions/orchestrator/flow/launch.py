@@ -5,6 +5,7 @@ The order of writes, and what a crash between two of them leaves:
     marker    the sweep will look; without a record it finds nothing and the event comes again
     record    reserved, with a lease: until it expires nobody else submits
     job       there is one, unrecorded: whoever takes the lease over finds it by its label
+    notices   of the states entered; told again by whoever finds the job
     record    submitted: whoever comes now finds the job's name
     status    the user can see it; the event is acknowledged after this
 """
@@ -46,7 +47,7 @@ from orchestrator.core.run import (
     with_job,
 )
 from orchestrator.flow.services import Happened, Services
-from orchestrator.flow.telling import tell_status
+from orchestrator.flow.telling import tell_status, tell_steps
 from orchestrator.ports import Held
 
 SUBMIT_NEEDS = timedelta(seconds=45)
@@ -231,9 +232,10 @@ def _job_of(services: Services, record: RunRecord, spec: JobSpec) -> Job | None:
 
 
 def _submitted(services: Services, held: Held, job: Job, what: str) -> Happened:
-    now = services.clock.now()
+    known = with_job(held.record, job, now=services.clock.now(), attempt=services.attempt)
+    tell_steps(services, held.record, known)
     try:
-        held = services.ledger.replace(held, with_job(held.record, job, now=now, attempt=services.attempt))
+        held = services.ledger.replace(held, known)
     except RecordMoved:
         # The job's end may be on record before its submission; then that record stands.
         held = _present(services, held.record.run_id)
@@ -262,6 +264,7 @@ def _wait(services: Services, held: Held, deferral: SubmissionDeferred) -> Happe
     if record.state is RunState.RESERVED:
         record = moved(record, RunState.WAITING, entered_at=now, now=now, attempt=services.attempt)
     record = replace(record, lease=None, waiting=waiting, updated_at=now, attempt=services.attempt)
+    tell_steps(services, held.record, record)
     held = services.ledger.replace(held, record)
     tell_status(services, held.record)
     return Happened(message=f"{deferral}; the run waits", run_id=record.run_id, severity="NOTICE")

@@ -8,6 +8,7 @@ from orchestrator.core.launch.request import Refused
 from orchestrator.core.orders import FireOrder, Order, RollbackOrder, unknown_rule
 from orchestrator.core.retrain.rule import Rule
 from orchestrator.core.retrain.signal import heeds, manual_call
+from orchestrator.flow.champion import roll_back
 from orchestrator.flow.retrain.signal import take_signal
 from orchestrator.flow.services import Happened, Services
 
@@ -21,8 +22,8 @@ def take_order(services: Services, arrival: Arrival, order: Order) -> Happened |
     match order:
         case FireOrder(rule_id=rule_id):
             return _fire(services, arrival, rule_id)
-        case RollbackOrder(model_name=model_name):
-            return _no_champion(model_name)
+        case RollbackOrder():
+            return roll_back(services, order, arrival.run_id)
         case _:
             assert_never(order)
 
@@ -37,15 +38,6 @@ def _fire(services: Services, arrival: Arrival, rule_id: str) -> Happened | Refu
         return _refused(rule)
     messages = [happened.message for happened in take_signal(services, call)]
     return Happened(message="; ".join(messages) or f"the order to fire {rule_id} was carried out before")
-
-
-def _no_champion(model_name: str) -> Refused:
-    fault = Fault(
-        path="$.rollback.model_name",
-        problem="the model has no champion to roll back",
-        found=shown(model_name),
-    )
-    return Refused(faults=(fault,))
 
 
 def _refused(rule: Rule) -> Refused:

@@ -7,10 +7,10 @@ from typing import Any
 
 from orchestrator.core.launch.request import Standards
 from orchestrator.core.launch.submission import Target
-from orchestrator.core.retrain.decision import ChampionFacts
 from orchestrator.core.retrain.reading import Buckets
 from orchestrator.ports import (
     Arrivals,
+    Champions,
     Clock,
     Inbox,
     Ledger,
@@ -46,7 +46,7 @@ class Services:
     rule_states: RuleStates
     rule_statuses: RuleStatuses
     arrivals: Arrivals
-    champion: Callable[[str], ChampionFacts | None]
+    champions: Champions
 
 
 @dataclass(frozen=True, kw_only=True)

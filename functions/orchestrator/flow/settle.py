@@ -16,7 +16,7 @@ from orchestrator.core.settle.outcome import (
 from orchestrator.core.settle.record import seen_going_on, settled
 from orchestrator.core.tuning import Tuning
 from orchestrator.flow.services import Happened, Services
-from orchestrator.flow.telling import tell_end, tell_status
+from orchestrator.flow.telling import tell_end, tell_status, tell_steps
 from orchestrator.ports import Held
 
 RACES_MAX = 5
@@ -86,11 +86,12 @@ def _write(
     if outcome is None:
         progress = seen_going_on(record, job, now=now, attempt=services.attempt)
         if progress is not None:
+            tell_steps(services, record, progress)
             tell_status(services, services.ledger.replace(held, progress).record)
         return Happened(message=f"the job goes on: {job.state}", run_id=record.run_id, severity="DEBUG")
     ended = settled(record, job, outcome, told=told, now=now, attempt=services.attempt)
     services.ledger.replace(held, ended)
-    tell_end(services, ended)
+    tell_end(services, ended, record)
     where = f"; its model is {ended.model.uri}" if ended.model else ""
     return Happened(message=f"the run {ended.state}{where}", run_id=record.run_id)
 

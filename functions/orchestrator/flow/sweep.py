@@ -65,6 +65,6 @@ def _ask_job(services: Services, held: Held) -> Happened:
         )
         ended = job_vanished(record, outcome, told=TOLD, now=now, attempt=services.attempt)
         services.ledger.replace(held, ended)
-        tell_end(services, ended)
+        tell_end(services, ended, record)
         return Happened(message=str(outcome.error), run_id=record.run_id, severity="ERROR")
     return settle_job(services, held, job, TOLD)

@@ -1,7 +1,17 @@
-"""Telling what became of a run: the status object of its drop, and the notice of its end."""
+"""Telling what became of a run: the status object of its drop, and a notice of every state it entered.
+
+A state that is no end is told before the record shows it: the fact, a job that exists or runs, is there
+already, and a crash between the two tells it again. An end, and whatever became known with it, is told after
+it is on record, for only then is it final, and no run may miss its end because nothing can be published; the
+marker says that its notices are owed.
+"""
+
+from dataclasses import replace
 
 from orchestrator.core.codec import encoded
-from orchestrator.core.run import RunRecord
+from orchestrator.core.launch.request import dialect_of
+from orchestrator.core.run import ENDS, RunRecord, RunState, Step
+from orchestrator.flow.champion import challenge
 from orchestrator.flow.services import Services
 from orchestrator.ports import DropStatus, Notice
 
@@ -25,31 +35,49 @@ def tell_status(services: Services, record: RunRecord) -> None:
     )
 
 
-def tell_end(services: Services, record: RunRecord) -> None:
-    """Status, then the notice, then the marker goes: until it is gone the notice counts as owed.
+def tell_steps(services: Services, before: RunRecord, after: RunRecord) -> None:
+    """Tell the states that `after` enters: before it is written, unless it has ended.
 
-    A crash between the last two repeats the notice, under the same id.
+    That a run was reserved is told with its next state: until then there is nothing to tell of but a lease.
+    """
+    for step in after.history:
+        if step not in before.history or before.state is step.state is RunState.RESERVED:
+            services.notices.publish(notice_of(after, step, services.ledger.record_uri(after.run_id)))
+
+
+def tell_end(services: Services, record: RunRecord, before: RunRecord | None = None) -> None:
+    """Status, champion, then the notices, then the marker goes: until it is gone the notices count as owed.
+
+    Told are the states that `before` has not; without it, nobody knows which were told, and all are.
+    A crash between any two repeats them all; each is safe to repeat, and a notice keeps its id.
     """
     tell_status(services, record)
-    services.notices.publish(notice_of(record, services.ledger.record_uri(record.run_id)))
+    if record.request:
+        challenge(services, record, dialect_of(record.request).spec_from(record.request))
+    tell_steps(services, before or replace(record, history=()), record)
     services.ledger.unmark(record.run_id)
 
 
-def notice_of(record: RunRecord, record_uri: str) -> Notice:
-    """The notice of the run's end; the same for the same end."""
-    data: dict[str, object] = {
+def notice_of(record: RunRecord, step: Step, record_uri: str) -> Notice:
+    """The notice that the run entered a state; the same for the same run and state."""
+    data: dict[str, object | None] = {
         "run_id": record.run_id,
-        "state": record.state.value,
+        "state": step.state.value,
         "model_name": record.model_name,
         "record_uri": record_uri,
-        "model_uri": record.model.uri if record.model else None,
-        "metrics": encoded(record.model.metrics) if record.model else None,
-        "error": encoded(record.error) if record.error else None,
-        "report_uri": record.report_uri,
+        "job_name": record.job.name if record.job else None,
     }
+    if step.state in ENDS:
+        data |= {
+            "model_uri": record.model.uri if record.model else None,
+            "metrics": encoded(record.model.metrics) if record.model else None,
+            "error": encoded(record.error) if record.error else None,
+            "report_uri": record.report_uri,
+        }
     return Notice(
-        id=f"{record.run_id}/{record.state}",
-        run_id=record.run_id,
-        time=record.history[-1].at,
+        id=f"{record.run_id}/{step.state}",
+        type=f"trainmaster.run.{step.state}.v1",
+        subject=record.run_id,
+        time=step.at,
         data={key: value for key, value in data.items() if value is not None},
     )

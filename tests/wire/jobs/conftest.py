@@ -2,6 +2,9 @@
 
 import contextlib
 import functools
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,8 +15,9 @@ import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import aiplatform_v1
 
-from emulators.jobs import Jobs, MountChoice, serve
+from emulators.vertex import Jobs, MountChoice, serve
 
+ROOT = Path(__file__).parents[3]
 IMAGES = Path(__file__).parent / "images"
 PROGRAM = "us-docker.pkg.dev/p1/repo/program"
 PARENT = "projects/p1/locations/us-central1"
@@ -126,6 +130,31 @@ def run_stack(
     )
     with serve(jobs) as url:
         yield Stack(url=url, buckets=directory / "buckets", entries=entries)
+
+
+@contextlib.contextmanager
+def stand_alone(tmp_path: Path, *flags: str) -> Iterator[tuple["subprocess.Popen[str]", Stack]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "emulators.vertex", "--dir", str(tmp_path / "state"), "--project", "p1",
+         "--buckets", str(tmp_path / "buckets"), "--image", f"{PROGRAM}={IMAGES / 'program'}", "--grace", "1", *flags],
+        cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    with process:
+        assert process.stdout is not None
+        try:
+            yield (
+                process,
+                Stack(url=process.stdout.readline().strip(), buckets=tmp_path / "buckets", entries=[]),
+            )
+        finally:
+            process.kill()
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ def test_the_terminal_state_can_be_read_when_the_terminal_line_is_written(
     start: Callable[..., Any], tmp_path: Path
 ) -> None:
     """A sink's consumer asks for the job the moment it sees the line."""
-    from emulators.jobs import Jobs, serve
+    from emulators.vertex import Jobs, serve
 
     from .conftest import IMAGES, PROGRAM
 

@@ -1,4 +1,4 @@
-"""`gcloud ai custom-jobs`, where it is on this machine."""
+"""`gcloud ai custom-jobs` and `gcloud ai hp-tuning-jobs`, where gcloud is on this machine."""
 
 import json
 import os
@@ -7,8 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from .conftest import PROGRAM, Stack
+from .studies import REPORT, ended
 
 GCLOUD = shutil.which("gcloud")
 
@@ -28,7 +30,7 @@ if GCLOUD is not None:
             "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM": f"{stack.url}/",
         }
-        command = [GCLOUD, "ai", "custom-jobs", *words, "--format=json"]
+        command = [GCLOUD, "ai", *words, "--format=json"]
         return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 
     @pytest.mark.slow  # each call of gcloud takes seconds
@@ -41,16 +43,120 @@ if GCLOUD is not None:
             f"  containerSpec: {{imageUri: {PROGRAM}, args: [sleep=600]}}\n"
             "scheduling: {strategy: SPOT, timeout: 3600s}\n"
         )
-        created = gcloud(stack, tmp_path, "create", "--display-name=g1", f"--config={config}", "--labels=k=v")
+        created = gcloud(
+            stack,
+            tmp_path,
+            "custom-jobs",
+            "create",
+            "--display-name=g1",
+            f"--config={config}",
+            "--labels=k=v",
+        )
         assert created.returncode == 0, created.stderr
         assert "is submitted successfully" in created.stderr
         name = json.loads(created.stdout)["name"]
-        described = json.loads(gcloud(stack, tmp_path, "describe", name).stdout)
+        described = json.loads(gcloud(stack, tmp_path, "custom-jobs", "describe", name).stdout)
         assert described["jobSpec"]["scheduling"] == {"strategy": "SPOT", "timeout": "3600s"}
-        assert [job["name"] for job in json.loads(gcloud(stack, tmp_path, "list").stdout)] == [name]
-        cancelled = gcloud(stack, tmp_path, "cancel", name.rpartition("/")[2])
+        assert [job["name"] for job in json.loads(gcloud(stack, tmp_path, "custom-jobs", "list").stdout)] == [
+            name
+        ]
+        cancelled = gcloud(stack, tmp_path, "custom-jobs", "cancel", name.rpartition("/")[2])
         assert cancelled.returncode == 0, cancelled.stderr
         assert stack.ended(name).state.name == "JOB_STATE_CANCELLED"
-        missing = gcloud(stack, tmp_path, "describe", "9")
+        missing = gcloud(stack, tmp_path, "custom-jobs", "describe", "9")
         assert missing.returncode == 1
         assert "NOT_FOUND" in missing.stderr
+
+    @pytest.mark.slow
+    def test_gcloud_creates_describes_lists_and_cancels_tuning_jobs(stack: Stack, tmp_path: Path) -> None:
+        rate = {"parameterId": "x", "doubleValueSpec": {"minValue": 0.001, "maxValue": 1},
+                "scaleType": "UNIT_LOG_SCALE"}  # fmt: skip
+        layers = {"parameterId": "layers", "integerValueSpec": {"minValue": 1, "maxValue": 4}}
+        deep = {"parameterSpec": layers, "parentCategoricalValues": {"values": ["deep"]}}
+        kind = {"parameterId": "kind", "categoricalValueSpec": {"values": ["deep"]},
+                "conditionalParameterSpecs": [deep]}  # fmt: skip
+        program = {
+            "imageUri": PROGRAM,
+            "command": ["python"],
+            "args": ["-c", REPORT + "report(x, 1); wait('go')"],
+        }
+        pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": program}
+        written = {
+            "studySpec": {
+                "metrics": [{"metricId": "accuracy", "goal": "MAXIMIZE"}],
+                "parameters": [rate, kind],
+                "algorithm": "RANDOM_SEARCH",
+                "measurementSelectionType": "BEST_MEASUREMENT",
+            },
+            "trialJobSpec": {"workerPoolSpecs": [pool]},
+        }
+        config = tmp_path / "study.yaml"
+        config.write_text(yaml.safe_dump(written))
+        counts = ("--max-trial-count=3", "--parallel-trial-count=2", "--labels=k=v")
+        created = gcloud(
+            stack, tmp_path, "hp-tuning-jobs", "create", "--display-name=h1", f"--config={config}", *counts
+        )
+        assert created.returncode == 0, created.stderr
+        name = json.loads(created.stdout)["name"]
+        second = gcloud(
+            stack, tmp_path, "hp-tuning-jobs", "create", "--display-name=h2", f"--config={config}"
+        )
+        (stack.buckets / "go").touch()
+        ended(stack, name)
+        described = json.loads(gcloud(stack, tmp_path, "hp-tuning-jobs", "describe", name).stdout)
+        assert described["state"] == "JOB_STATE_SUCCEEDED"
+        assert (described["maxTrialCount"], described["parallelTrialCount"]) == (3, 2)
+        assert described["studySpec"]["parameters"][1]["conditionalParameterSpecs"][0] == {
+            **deep,
+            "parameterSpec": {
+                "parameterId": "layers",
+                "integerValueSpec": {"minValue": "1", "maxValue": "4"},
+            },
+        }
+        assert [(trial["id"], trial["state"]) for trial in described["trials"]] == [
+            (str(at), "SUCCEEDED") for at in (1, 2, 3)
+        ]
+        values = {one["parameterId"]: one["value"] for one in described["trials"][0]["parameters"]}
+        assert values["kind"] == "deep"
+        assert values["layers"] in {1, 2, 3, 4}
+        assert described["trials"][0]["finalMeasurement"]["stepCount"] == "1"
+        listed = json.loads(gcloud(stack, tmp_path, "hp-tuning-jobs", "list").stdout)
+        other = json.loads(second.stdout)["name"]
+        assert [(job["name"], "trials" in job) for job in listed] == [(other, False), (name, False)]
+        cancelled = gcloud(stack, tmp_path, "hp-tuning-jobs", "cancel", name)
+        assert cancelled.returncode == 1
+        assert "cannot be cancelled" in cancelled.stderr
+
+    @pytest.mark.slow
+    def test_gcloud_cancels_a_running_study_and_shows_every_fault_of_a_bad_one(
+        stack: Stack, tmp_path: Path
+    ) -> None:
+        pool = {
+            "machineSpec": {"machineType": "n1-standard-4"},
+            "replicaCount": 1,
+            "containerSpec": {"imageUri": PROGRAM, "args": ["sleep=600"]},
+        }
+        study: dict[str, list[object]] = {
+            "metrics": [{"metricId": "accuracy", "goal": "MINIMIZE"}],
+            "parameters": [{"parameterId": "x", "discreteValueSpec": {"values": [1, 2]}}],
+        }
+        config = tmp_path / "study.json"
+        config.write_text(
+            json.dumps({"displayName": "s", "studySpec": study, "trialJobSpec": {"workerPoolSpecs": [pool]}})
+        )
+        created = gcloud(
+            stack, tmp_path, "hp-tuning-jobs", "create", f"--config={config}", "--display-name=s"
+        )
+        name = json.loads(created.stdout)["name"]
+        cancelled = gcloud(stack, tmp_path, "hp-tuning-jobs", "cancel", name)
+        assert cancelled.returncode == 0, cancelled.stderr
+        assert ended(stack, name).state.name == "JOB_STATE_CANCELLED"
+        study["parameters"][0] = {"parameterId": "x", "doubleValueSpec": {"minValue": 2, "maxValue": 1}}
+        config.write_text(json.dumps({"studySpec": study, "trialJobSpec": {"workerPoolSpecs": [pool]}}))
+        refused = gcloud(
+            stack, tmp_path, "hp-tuning-jobs", "create", f"--config={config}", "--display-name=s",
+            "--parallel-trial-count=2",
+        )  # fmt: skip
+        assert refused.returncode == 1
+        assert "parallel_trial_count: at most max_trial_count (1), found 2." in refused.stderr
+        assert "min_value 2.0 is above max_value 1.0" in refused.stderr

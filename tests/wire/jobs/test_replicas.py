@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from emulators.jobs import MountChoice, rootfs
+from emulators.jobs import rootfs
 from emulators.jobs.images import read_image
 from emulators.jobs.rootfs import Mounts
 from emulators.process.family import MARK
+from emulators.vertex import MountChoice
 
 from .conftest import PROGRAM, Stack, container
 

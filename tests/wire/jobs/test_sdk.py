@@ -1,23 +1,31 @@
 """The high-level SDK, unmodified, over REST."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import aiplatform
+from google.cloud.aiplatform import hyperparameter_tuning as hpt
 
 from .conftest import Stack, container
+from .studies import REPORT
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_thread_of_the_sdk_is_left() -> Iterator[None]:
+    yield
+    aiplatform.initializer.global_pool.shutdown(wait=True)
 
 
 @pytest.fixture
-def sdk(stack: Stack) -> Iterator[Stack]:
+def sdk(stack: Stack) -> Stack:
     # project= must be given: without it the SDK asks the Resource Manager on the internet.
     aiplatform.init(
         project="p1", location="us-central1", staging_bucket="gs://staging", credentials=AnonymousCredentials(),
         api_endpoint=stack.url, api_transport="rest",
     )  # fmt: skip
-    yield stack
-    aiplatform.initializer.global_pool.shutdown(wait=True)
+    return stack
 
 
 def test_a_job_is_submitted_followed_listed_and_deleted(sdk: Stack) -> None:
@@ -42,6 +50,68 @@ def test_a_job_is_cancelled(sdk: Stack) -> None:
     job.submit()
     job.cancel()
     sdk.ended(job.resource_name)
+    assert job.state.name == "JOB_STATE_CANCELLED"
+    assert job.error is not None
+    assert job.error.code == 1
+
+
+def tuning(body: str, **more: Any) -> aiplatform.HyperparameterTuningJob:
+    pool = container("-c", REPORT + body, command=["python"])
+    return aiplatform.HyperparameterTuningJob(
+        display_name="tuned",
+        custom_job=aiplatform.CustomJob(display_name="a trial", worker_pool_specs=[pool]),
+        metric_spec={"accuracy": "maximize"},
+        parameter_spec={
+            "x": hpt.DoubleParameterSpec(min=0.001, max=1, scale="log"),
+            "layers": hpt.IntegerParameterSpec(min=1, max=4, scale="linear"),
+            "batch": hpt.DiscreteParameterSpec(values=[16, 32, 128], scale="linear"),
+            "kind": hpt.CategoricalParameterSpec(
+                values=["plain", "momentum"],
+                conditional_parameter_spec={
+                    "momentum": hpt.DoubleParameterSpec(
+                        min=0, max=1, scale="linear", parent_values=["momentum"]
+                    )
+                },
+            ),
+        },
+        max_trial_count=4,
+        parallel_trial_count=2,
+        **more,
+    )
+
+
+@pytest.mark.slow  # run() polls every five seconds
+def test_a_study_is_run_to_its_end_and_its_trials_are_read(sdk: Stack) -> None:
+    job = tuning("report(x, 1)", search_algorithm="random", labels={"team": "vision"})
+    job.run(sync=True)
+    assert job.state.name == "JOB_STATE_SUCCEEDED"
+    again = aiplatform.HyperparameterTuningJob.get(job.resource_name)
+    assert isinstance(again, aiplatform.HyperparameterTuningJob)
+    assert [trial.id for trial in again.trials] == ["1", "2", "3", "4"]
+    for trial in again.trials:
+        values = {one.parameter_id: one.value for one in trial.parameters}
+        assert 0.001 <= values["x"] <= 1
+        assert values["layers"] in {1, 2, 3, 4}
+        assert values["batch"] in {16, 32, 128}
+        assert ("momentum" in values) == (values["kind"] == "momentum")
+        assert trial.final_measurement.metrics[0].value == values["x"]
+    told = sdk.told(job.resource_name)["environ"]["AIP_MODEL_DIR"]
+    assert told.startswith("gs://staging/aiplatform-custom-job-")
+    assert told.removesuffix("/model/").rpartition("/")[2] in {"1", "2", "3", "4"}
+    found = aiplatform.HyperparameterTuningJob.list(filter="labels.team=vision")
+    assert [each.resource_name for each in found] == [job.resource_name]
+    job.delete()
+    assert aiplatform.HyperparameterTuningJob.list() == []
+
+
+@pytest.mark.slow
+def test_a_study_is_cancelled(sdk: Stack) -> None:
+    job = tuning("time.sleep(600)", max_failed_trial_count=1)
+    job.run(sync=False)
+    job.wait_for_resource_creation()
+    job.cancel()
+    with pytest.raises(RuntimeError, match="CANCELED"):
+        job.wait()
     assert job.state.name == "JOB_STATE_CANCELLED"
     assert job.error is not None
     assert job.error.code == 1

@@ -1,42 +1,17 @@
 """A stack that ends, politely or not, leaves no process behind and its jobs to the next one."""
 
 import contextlib
-import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .conftest import IMAGES, PROGRAM, Stack, container
-
-ROOT = Path(__file__).parents[3]
-
-
-@contextmanager
-def stand_alone(tmp_path: Path, *flags: str) -> Iterator[tuple["subprocess.Popen[str]", Stack]]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "emulators.jobs", "--dir", str(tmp_path / "state"), "--project", "p1",
-         "--buckets", str(tmp_path / "buckets"), "--image", f"{PROGRAM}={IMAGES / 'program'}", "--grace", "1", *flags],
-        cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
-    with process:
-        assert process.stdout is not None
-        yield process, Stack(url=process.stdout.readline().strip(), buckets=tmp_path / "buckets", entries=[])
-        process.kill()
-
-
-def gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
+from .conftest import container, gone, stand_alone
 
 
 def pids_under(process: "subprocess.Popen[str]") -> set[int]:

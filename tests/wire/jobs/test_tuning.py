@@ -1,57 +1,10 @@
 """Tuning jobs over REST with the official client; trials are real processes."""
 
-import time
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from google.api_core.exceptions import BadRequest, NotFound
-from google.cloud import aiplatform_v1
 
-from .conftest import PARENT, Stack, container
-
-REPORT = """
-import json, os, pathlib, sys, time
-flags = dict(word[2:].split("=") for word in sys.argv[1:])
-path = pathlib.Path(os.environ["CLOUD_ML_HP_METRIC_FILE"])
-lines = []
-def report(value, step, tag="accuracy"):
-    lines.append(json.dumps({tag: str(value), "global_step": str(step), "timestamp": time.time(),
-                             "trial": os.environ["CLOUD_ML_TRIAL_ID"], "checkpoint_path": ""}))
-    path.write_text("\\n".join(lines) + "\\n")
-x = float(flags["x"])
-print(json.dumps({"message": "told", "argv": sys.argv[1:], "environ": dict(os.environ)}), flush=True)
-"""
-
-X = {"parameter_id": "x", "double_value_spec": {"min_value": 0.0, "max_value": 1.0}}
-
-
-def study(stack: Stack, body: str, *, spec: Any = None, job_spec: Any = None, **counts: int) -> Any:
-    pool = container("-c", REPORT + body, command=["python"])
-    job: Any = {
-        "display_name": "a study",
-        "max_trial_count": 4,
-        "parallel_trial_count": 2,
-        "study_spec": {"metrics": [{"metric_id": "accuracy", "goal": "MAXIMIZE"}], "parameters": [X]}
-        | (spec or {}),
-        "trial_job_spec": {"worker_pool_specs": [pool], **(job_spec or {})},
-        **counts,
-    }
-    return stack.jobs.create_hyperparameter_tuning_job(parent=PARENT, hyperparameter_tuning_job=job)
-
-
-def until(stack: Stack, name: str, condition: Callable[[Any], bool]) -> Any:
-    deadline = time.monotonic() + 60
-    while not condition(job := stack.jobs.get_hyperparameter_tuning_job(name=name)):
-        assert time.monotonic() < deadline, job
-        time.sleep(0.05)
-    return job
-
-
-def ended(stack: Stack, name: str) -> Any:
-    return until(
-        stack, name, lambda job: job.state.name.rpartition("_")[2] in {"SUCCEEDED", "FAILED", "CANCELLED"}
-    )
+from .conftest import PARENT, Stack
+from .studies import ended, study, until
 
 
 def test_trials_are_filled_as_the_service_fills_them(stack: Stack) -> None:
@@ -122,18 +75,6 @@ def test_a_grid_is_tried_once_each_and_ends_before_the_maximum(stack: Stack) -> 
     assert done.state.name == "JOB_STATE_SUCCEEDED"
 
 
-def test_a_study_goes_on_after_the_stack_was_stopped(start: Callable[..., Any]) -> None:
-    with start(grace_s=0.1) as stack:
-        body = "report(x, 1)\nif os.environ['CLOUD_ML_TRIAL_ID'] == '2':\n    wait = pathlib.Path(os.environ.get('TRAINMASTER_GCS_ROOT', '/gcs')) / 'go'\n    while not wait.exists(): time.sleep(0.01)"
-        name = study(stack, body, parallel_trial_count=1, max_trial_count=3).name
-        until(stack, name, lambda job: len(job.trials) == 2 and job.trials[1].state.name == "ACTIVE")
-    with start() as stack:
-        (stack.buckets / "go").touch()
-        done = ended(stack, name)
-        assert done.state.name == "JOB_STATE_SUCCEEDED"
-        assert [trial.state.name for trial in done.trials] == ["SUCCEEDED"] * 3
-
-
 def test_all_faults_of_a_study_come_at_once(stack: Stack) -> None:
     parameters = [
         {"parameter_id": "x", "double_value_spec": {"min_value": 2, "max_value": 1}},
@@ -151,14 +92,46 @@ def test_all_faults_of_a_study_come_at_once(stack: Stack) -> None:
         assert part in str(refused.value)
 
 
-def test_a_trial_below_the_median_is_stopped_early_and_keeps_its_result(stack: Stack) -> None:
-    body = (
-        "last = os.environ['CLOUD_ML_TRIAL_ID'] == '4'\nreport(-1 if last else 1, 1)\n"
-        "if last: time.sleep(600)"
-    )
-    spec = {"median_automated_stopping_spec": aiplatform_v1.StudySpec.MedianAutomatedStoppingSpec()}
-    done = ended(stack, study(stack, body, spec=spec, parallel_trial_count=1).name)
+def test_a_finished_grid_of_failures_below_the_limit_is_a_success_without_a_best_trial(stack: Stack) -> None:
+    spec = {
+        "algorithm": "GRID_SEARCH",
+        "parameters": [{"parameter_id": "x", "discrete_value_spec": {"values": [1, 2]}}],
+    }
+    done = ended(stack, study(stack, "sys.exit(3)", spec=spec, max_failed_trial_count=3).name)
     assert done.state.name == "JOB_STATE_SUCCEEDED"
-    assert done.trials[3].final_measurement.metrics[0].value == -1
-    job = stack.jobs.get_custom_job(name=done.trials[3].custom_job)
-    assert job.state.name == "JOB_STATE_CANCELLED"
+    assert [trial.state.name for trial in done.trials] == ["INFEASIBLE"] * 2
+    assert not any(trial.final_measurement for trial in done.trials)
+
+
+def test_a_failed_trial_keeps_its_measurements_and_has_no_final_one(stack: Stack) -> None:
+    done = ended(
+        stack, study(stack, "report(x, 1); sys.exit(3)", max_trial_count=1, parallel_trial_count=1).name
+    )
+    (trial,) = done.trials
+    assert trial.state.name == "INFEASIBLE"
+    assert [one.step_count for one in trial.measurements] == [1]
+    assert "final_measurement" not in trial
+
+
+def test_every_metric_of_a_study_has_its_final_value_and_is_followed_to_its_own_goal(stack: Stack) -> None:
+    metrics = [{"metric_id": "accuracy", "goal": "MAXIMIZE"}, {"metric_id": "loss", "goal": "MINIMIZE"}]
+    spec = {"metrics": metrics, "measurement_selection_type": "BEST_MEASUREMENT"}
+    values = [(1, 5), (3, 2), (2, 4)]
+    body = "; ".join(
+        f"report({accuracy}, {step}); report({loss}, {step}, tag='loss')"
+        for step, (accuracy, loss) in enumerate(values)
+    )
+    done = ended(stack, study(stack, body, spec=spec, max_trial_count=2).name)
+    assert done.state.name == "JOB_STATE_SUCCEEDED", done
+    for trial in done.trials:
+        final = {metric.metric_id: metric.value for metric in trial.final_measurement.metrics}
+        assert final == {"accuracy": 3, "loss": 2}
+
+
+def test_what_a_study_asks_for_in_vain_is_said_in_its_log(stack: Stack) -> None:
+    spec = {"observation_noise": "HIGH"}
+    job = study(stack, "report(x, 1)", spec=spec, max_trial_count=1, parallel_trial_count=1)
+    assert job.study_spec.observation_noise.name == "HIGH"
+    ended(stack, job.name)
+    (said,) = [entry for entry in stack.logged(job.name, "service") if entry["severity"] == "WARNING"]
+    assert "observation_noise" in said["textPayload"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from orchestrator.core.names import JobKind
-from orchestrator.core.tuning import Tuning, tuning_from
+from orchestrator.core.tuning import Goal, Tuning, tuning_from
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +84,15 @@ Work = Once | Tuning
 
 
 @dataclass(frozen=True, kw_only=True)
+class ChampionTerms:
+    """By what the run's model is compared with the champion, and by how much it must be better."""
+
+    metric: str
+    goal: Goal
+    margin: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobSpec:
     """What every dialect of the request becomes. `output_prefix_uri` None means the models bucket."""
 
@@ -97,6 +106,7 @@ class JobSpec:
     service_account: str | None = None
     network: str | None = None
     tensorboard: str | None = None
+    champion: ChampionTerms | None = None
 
     @property
     def kind(self) -> JobKind:
@@ -138,6 +148,13 @@ def spec_from(document: Mapping[str, Any]) -> JobSpec:
         service_account=document.get("service_account"),
         network=document.get("network"),
         tensorboard=document.get("tensorboard"),
+        champion=_terms(document["champion"]) if "champion" in document else None,
+    )
+
+
+def _terms(document: Mapping[str, Any]) -> ChampionTerms:
+    return ChampionTerms(
+        metric=document["metric"], goal=Goal(document["goal"]), margin=float(document.get("margin", 0))
     )
 
 

@@ -1,5 +1,6 @@
 """7. What the job's own state, and what lies in its model directory, mean for the run."""
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -7,9 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from orchestrator.core.codec import decoded
 from orchestrator.core.faults import listed
 from orchestrator.core.names import model_uri, trial_output_uri
-from orchestrator.core.run import Job, JobState, Model, Problem, RunState
+from orchestrator.core.run import Job, JobState, Model, ModelData, Problem, RunState
 from orchestrator.core.settle.trials import best_trial, recorded_trials, why_no_best
 from orchestrator.core.trial import BestTrial, RecordedTrial
 from orchestrator.core.tuning import Tuning
@@ -185,6 +187,8 @@ def _model_of(manifest: bytes, uri: str) -> tuple[Model, tuple[str, ...]]:
     model = Model(
         uri=uri,
         manifest_uri=uri + MANIFEST_NAME,
+        manifest_sha256=hashlib.sha256(manifest).hexdigest(),
+        dataset=decoded(ModelData, document["dataset"]),
         metrics={name: value for name, value in metrics.items() if math.isfinite(value)},
         files=len(document["files"]),
         size_bytes=sum(file["size_bytes"] for file in document["files"]),

@@ -89,4 +89,4 @@ def _end_without_job(services: Services, held: Held) -> None:
     now = services.clock.now()
     cancelled = moved(held.record, RunState.CANCELLED, entered_at=now, now=now, attempt=services.attempt)
     services.ledger.replace(held, cancelled)
-    tell_end(services, cancelled)
+    tell_end(services, cancelled, held.record)

@@ -22,6 +22,7 @@ from orchestrator.core.retrain.decision import ChampionFacts, Decision, Fire, Ho
 from orchestrator.core.retrain.rule import Rule
 from orchestrator.core.retrain.state import RuleState, folded, given_up, launched, state_for
 from orchestrator.core.retrain.status import status_of
+from orchestrator.flow.champion import champion_facts
 from orchestrator.flow.retrain.firing import launch_firing
 from orchestrator.flow.services import Happened, Services
 from orchestrator.ports import HeldState, Notice
@@ -131,13 +132,13 @@ def _decided(services: Services, rule: Rule, state: RuleState, decide: Decide) -
     """The decision. Champion and last run are read only where they can change it."""
     by_age = any(isinstance(condition, Age) for condition in rule.conditions)
     by_champion = by_age or any(place.name.startswith("champion.") for place in rule.places)
-    champion = services.champion(rule.model_name) if by_age else None
+    champion = champion_facts(services, rule.model_name) if by_age else None
     now = services.clock.now()
     decision = decide(state, Facts(now=now, champion=champion, current_ended=True))
     if isinstance(decision, Nothing):
         return decision
     if by_champion and not by_age:
-        champion = services.champion(rule.model_name)
+        champion = champion_facts(services, rule.model_name)
     ended = _has_ended(services, state.current_run)
     return decide(state, Facts(now=now, champion=champion, current_ended=ended))
 
@@ -181,7 +182,7 @@ def _notice_of_trip(services: Services, rule: Rule, trip: Trip) -> Notice:
     return Notice(
         id=f"rules/{rule.rule_id}/{rule.generation}/tripped",
         type="trainmaster.rule.tripped.v1",
-        rule_id=rule.rule_id,
+        subject=rule.rule_id,
         time=services.clock.now(),
         data={
             "rule_id": rule.rule_id,

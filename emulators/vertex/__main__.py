@@ -1,4 +1,4 @@
-"""JobService alone: `python -m emulators.jobs --dir DIR --buckets DIR --image URI=DIR --port 0`.
+"""JobService alone: `python -m emulators.vertex --dir DIR --buckets DIR --image URI=DIR --port 0`.
 
 Prints its URL on standard output and the jobs' log entries on standard error, one JSON object a line.
 """
@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from emulators.http import serving
-from emulators.jobs import Jobs
 from emulators.jobs.service_log import Entry
+from emulators.vertex import Jobs
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def _to_stderr(entries: list[Entry]) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m emulators.jobs", description="Vertex AI JobService on one machine"
+        prog="python -m emulators.vertex", description="Vertex AI JobService on one machine"
     )
     parser.add_argument("--dir", type=Path, required=True, help="where jobs are kept")
     parser.add_argument("--buckets", type=Path, required=True, help="directory whose folders are the buckets")

@@ -17,12 +17,12 @@ from emulators.jobs.images import repository_of
 from emulators.jobs.lifecycle import JobState
 from emulators.jobs.replica import Machine, default_capacity
 from emulators.jobs.rootfs import Mounts
-from emulators.jobs.server import application
 from emulators.jobs.service import JobService
 from emulators.jobs.service_log import WriteLog
 from emulators.jobs.store import Store
 from emulators.process import ProcessGuard
 from emulators.tuning.service import TuningService
+from emulators.vertex.server import application
 
 MountChoice = Literal["auto", "private", "environment"]
 

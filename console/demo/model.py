@@ -1,5 +1,6 @@
-"""The end of the demo: the record, the model held against its manifest, and what it says of pictures it never saw."""
+"""The end of a demo: the model held against its manifest, and what it says of pictures it never learned from."""
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,40 +11,48 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from console.exported_model import Classifier, Export, ExportDamaged, verified_export
-from console.way import Sighting
+from console.demo.stage import Scene
+from console.exported_model import Classifier, Export, verified_export
 
 SAMPLES_SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledImage:
-    encoded: bytes  # JPEG
+    encoded: bytes  # JPEG or PNG
     label: str
 
 
-def report(console: Console, seen: Sighting, data_dir: str, state: Path) -> int:
-    """0 if the record says succeeded, the export is whole and the model answers; 1 with the reason otherwise."""
-    record = dict(seen.record or {})
-    console.rule("The run record", align="left")
-    console.print_json(data=record)
-    if record.get("state") != "succeeded":
-        console.print(Text(f"The run ended {record.get('state')}: {record.get('error')}", style="red"))
-        return 1
-    model_uri = record["model"]["uri"]
-    try:
-        export = verified_export(local_path(model_uri, state))
-    except ExportDamaged as damage:
-        console.print(Text(str(damage), style="red"))
-        return 1
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """How the loaded model did on pictures of the test split, and how well the trainer had found it to do."""
+
+    right: int
+    asked: int
+    measured: float | None  # the manifest's accuracy on the evaluation split, from 0 to 1
+
+    @property
+    def as_measured(self) -> bool:
+        """Whether both agree within three standard errors of so few pictures."""
+        if self.measured is None or not self.asked:
+            return True
+        return abs(self.right / self.asked - self.measured) <= 3 * 0.5 / math.sqrt(self.asked)
+
+
+def show_model(console: Console, model_uri: str, scene: Scene) -> Answers:
+    """What the model answers, after its files were compared with its manifest; both are shown.
+
+    Raises:
+        ExportDamaged: the files are not what the manifest says.
+    """
+    export = verified_export(local_path(model_uri, scene.state))
     console.rule("The model", align="left")
     console.print(Text(f"{model_uri}\n{export.directory}", style="bold cyan"), soft_wrap=True)
     files = len(export.manifest["files"])
     console.print(
         f"{files} files, {export.size_bytes / 1e6:.1f} MB: every size and sha256 is as export.json says."
     )
-    _predict(console, export, local_path(data_dir, state), state / "prediction.log")
-    return 0
+    return _predict(console, export, local_path(scene.data_dir, scene.state), scene.state / "prediction.log")
 
 
 def local_path(uri: str, state: Path) -> Path:
@@ -66,7 +75,7 @@ def _errors_to(log: Path) -> Iterator[None]:
         os.close(kept)
 
 
-def _predict(console: Console, export: Export, data_dir: Path, log: Path) -> None:
+def _predict(console: Console, export: Export, data_dir: Path, log: Path) -> Answers:
     with _errors_to(log):
         images = list(unseen_images(export.manifest["dataset"]["name"], data_dir))
         answers = Classifier(export).best_classes([image.encoded for image in images])
@@ -80,6 +89,8 @@ def _predict(console: Console, export: Export, data_dir: Path, log: Path) -> Non
         table.add_row(f"test {number}", image.label, Text(name, style=style), f"{probability:.0%}")
     console.print(table)
     console.print(f"{right} of {len(images)} pictures of the test split are named rightly.")
+    measured = export.manifest.get("metrics", {}).get("val_accuracy")
+    return Answers(right=right, asked=len(images), measured=measured)
 
 
 def unseen_images(dataset: str, data_dir: Path, most: int = 50) -> Iterator[LabelledImage]:

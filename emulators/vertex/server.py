@@ -4,6 +4,7 @@
 the Python client polls operations under `/ui`.
 """
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 
@@ -31,23 +32,23 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 class Surface:
     """One handler for each call; each reads the request, asks the service and shows the answer."""
 
-    def __init__(self, service: JobService, jobs: _Jobs, *, region: str) -> None:
+    def __init__(
+        self, service: JobService, jobs: _Jobs, *, kind: type[Job], resource: Message, region: str
+    ) -> None:
+        """`jobs` answers for the jobs of this `kind`, whose messages look like `resource`."""
         self._service, self._jobs = service, jobs
         self._region = region
-        tuning = isinstance(jobs, TuningService)
-        self.collection = TuningJob.collection if tuning else Job.collection
-        self._resource = (
-            HyperparameterTuningJob.pb(HyperparameterTuningJob()) if tuning else CustomJob.pb(CustomJob())
-        )
+        self.collection = kind.collection
+        self._resource = resource
         # A list of tuning jobs comes without their trials.
         self._listed = [field.name for field in self._resource.DESCRIPTOR.fields if field.name != "trials"]
 
     async def create(self, request: Request) -> Response:
         job = await self._jobs.create(self._parent(request), await _body(request))
-        return _job(request, job)
+        return await _job(request, job)
 
     async def get(self, request: Request) -> Response:
-        return _job(request, self._jobs.get(self._parent(request), request.path_params["job"]))
+        return await _job(request, self._jobs.get(self._parent(request), request.path_params["job"]))
 
     async def list(self, request: Request) -> Response:
         query = request.query_params
@@ -110,7 +111,16 @@ class Surface:
 
 def application(service: JobService, tuning: TuningService, *, region: str) -> LoopbackOnly:
     """The ASGI application of one JobService."""
-    surfaces = [Surface(service, jobs, region=region) for jobs in (service, tuning)]
+    surfaces = [
+        Surface(service, service, kind=Job, resource=CustomJob.pb(CustomJob()), region=region),
+        Surface(
+            service,
+            tuning,
+            kind=TuningJob,
+            resource=HyperparameterTuningJob.pb(HyperparameterTuningJob()),
+            region=region,
+        ),
+    ]
     routes = [
         route for version in _VERSIONS for surface in surfaces for route in _routes(surface, f"/{version}")
     ]
@@ -144,8 +154,11 @@ def _routes(surface: Surface, version: str) -> list[Route]:
     return [Route(path, handler, methods=[method]) for method, path, handler in table]
 
 
-def _job(request: Request, job: Job) -> Response:
-    return JSONResponse(job.to_json(enums_as_integers=_wants_integers(request)))
+async def _job(request: Request, job: Job) -> Response:
+    # In a thread: a study of a thousand trials takes a while to write down, and others are waiting.
+    return await asyncio.to_thread(
+        lambda: JSONResponse(job.to_json(enums_as_integers=_wants_integers(request)))
+    )
 
 
 def _wants_integers(request: Request) -> bool:

@@ -1,0 +1,40 @@
+"""The log entries of one job, each once, as they become readable."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from google.cloud.logging import Client as LoggingClient
+
+SERVICE_TASK = "service"
+COMPLETED = "Job completed successfully."
+TRIAL_LABEL = "ml.googleapis.com/trial_id"
+
+
+class JobLogs:
+    """One reader; every call of `fresh` gives what is new since the last."""
+
+    def __init__(self, client: "LoggingClient") -> None:
+        self._client = client
+        self._seen: set[str] = set()
+        self._last_at: datetime | None = None
+
+    def fresh(self, job_id: str) -> Iterator[Any]:  # Any: the client's entry classes share no typed base
+        """Entries not given before, as the client's own `LogEntry` objects. A tuning job's trials log under its id."""
+        filter_ = f'resource.type="ml_job" AND resource.labels.job_id="{job_id}"'
+        if self._last_at is not None:
+            # Not strictly later: entries of one moment may become readable one after the other.
+            filter_ += f' AND timestamp>="{self._last_at.isoformat()}"'
+        for entry in self._client.list_entries(filter_=filter_, page_size=1000):
+            if entry.insert_id not in self._seen:
+                self._seen.add(entry.insert_id)
+                self._last_at = entry.timestamp
+                yield entry
+
+
+def says_completed(entry: Any) -> bool:
+    """Whether the service says here that the job itself, not one of its trials, completed."""
+    is_service = entry.resource.labels.get("task_name") == SERVICE_TASK
+    of_trial = TRIAL_LABEL in (entry.labels or {})
+    return bool(is_service and not of_trial and entry.payload == COMPLETED)

@@ -1,0 +1,161 @@
+"""A study: what was searched, what each trial was given, and what it measured. Values only."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+Value = float | str
+
+
+class TrialState(StrEnum):
+    """Vertex AI's Trial.State.
+
+    Source: google.cloud.aiplatform_v1.types.Trial.State
+    """
+
+    UNSPECIFIED = "STATE_UNSPECIFIED"
+    REQUESTED = "REQUESTED"
+    ACTIVE = "ACTIVE"
+    STOPPING = "STOPPING"
+    SUCCEEDED = "SUCCEEDED"
+    INFEASIBLE = "INFEASIBLE"
+
+    @property
+    def ended(self) -> bool:
+        return self in {TrialState.SUCCEEDED, TrialState.INFEASIBLE}
+
+
+class Scale(StrEnum):
+    LINEAR = "linear"
+    LOG = "log"
+    REVERSE_LOG = "reverse_log"
+
+
+class Goal(StrEnum):
+    MAXIMIZE = "maximize"
+    MINIMIZE = "minimize"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """A parameter that takes any number, or any whole number, from `low` to `high`, both included."""
+
+    name: str
+    low: float
+    high: float
+    scale: Scale = Scale.LINEAR
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """A parameter that takes one of some numbers or words."""
+
+    name: str
+    values: tuple[Value, ...]
+
+
+Parameter = Interval | Choices
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """One report of a trial: the study's metric after `step` steps, counted as the trainer counts."""
+
+    value: float  # finite
+    step: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One trial; a conditional parameter that does not apply to it is absent from `parameters`."""
+
+    id: str
+    state: TrialState
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    measurements: tuple[Measurement, ...] = ()
+    final: float | None = None  # the measurement that counts, as the service selected it
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    infeasible_reason: str = ""
+
+    @property
+    def result(self) -> float | None:
+        """The value that counts in a comparison: only a succeeded trial has one."""
+        return self.final if self.state is TrialState.SUCCEEDED else None
+
+    def elapsed(self, now: datetime) -> timedelta | None:
+        """How long it has run, or ran; None before its start."""
+        return None if self.start_time is None else (self.end_time or now) - self.start_time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """One study at one moment; `parameters` are in the order of the request, conditional ones after their parent."""
+
+    name: str  # the tuning job's resource name
+    title: str
+    metric: str
+    goal: Goal
+    parameters: tuple[Parameter, ...]
+    trials: tuple[Trial, ...]
+    max_trials: int
+
+    @property
+    def best(self) -> Trial | None:
+        """The succeeded trial with the best result; of equal ones the first. None where none has a result."""
+        return next(iter(self.ranked()), None)
+
+    def ranked(self) -> list[Trial]:
+        """Trials that have a result, best first, equal ones in the order of the study."""
+        with_result = [trial for trial in self.trials if trial.result is not None]
+        return sorted(with_result, key=lambda trial: self.loss(trial.result))
+
+    def loss(self, value: float | None) -> float:
+        """Less is better, whatever the goal; infinite for no value."""
+        if value is None:
+            return math.inf
+        return -value if self.goal is Goal.MAXIMIZE else value
+
+    def best_measured(self, trial: Trial) -> float | None:
+        """The best value that the trial has reported so far."""
+        return min((each.value for each in trial.measurements), key=self.loss, default=None)
+
+
+def counts(trials: Sequence[Trial]) -> str:
+    """How many trials are in which state, for example `4 succeeded, 2 active`."""
+    number = {state: sum(trial.state is state for trial in trials) for state in TrialState}
+    return ", ".join(f"{count} {state.value.lower()}" for state, count in number.items() if count) or "none"
+
+
+def plural(count: int, thing: str) -> str:
+    """For example `1 trial`, `2 trials`."""
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
+def number(value: float) -> str:
+    """A number in at most four digits, whole ones up to a million written out."""
+    if value == int(value) and abs(value) < 1e6:  # noqa: PLR2004 - beyond, an exponent is shorter
+        return str(int(value))
+    mantissa, _, exponent = f"{value:.4g}".partition("e")
+    return f"{mantissa}e{int(exponent)}" if exponent else mantissa
+
+
+def shown(value: Value | None) -> str:
+    """A parameter's value, on one line; empty for one that does not apply."""
+    if value is None:
+        return ""
+    return printable(value) if isinstance(value, str) else number(value)
+
+
+def printable(text: str) -> str:
+    """`text` on one line; what cannot be printed, control characters above all, shows as U+FFFD."""
+    return "".join(
+        c if c.isprintable() else " " if c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
+
+
+def short(text: str, most: int) -> str:
+    """At most `most` characters; an ellipsis stands for what was cut away."""
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,1 @@
+"""Drawings that stand in for the photographs of public data sets."""

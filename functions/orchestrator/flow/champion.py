@@ -1,0 +1,114 @@
+"""Champions change: by a run that ended better, or by an order to go back. Only by compare-and-set."""
+
+from orchestrator.core.champion import (
+    Cause,
+    Champion,
+    Reign,
+    after_challenge,
+    after_rollback,
+    challenger_of,
+    promotion_data,
+    reign_by_order,
+    reign_of,
+)
+from orchestrator.core.errors import GenerationMoved
+from orchestrator.core.faults import Fault, shown
+from orchestrator.core.launch.request import Refused
+from orchestrator.core.launch.spec import JobSpec
+from orchestrator.core.orders import RollbackOrder
+from orchestrator.core.retrain.firing import ChampionFacts
+from orchestrator.core.run import RunRecord
+from orchestrator.flow.services import Happened, Services
+from orchestrator.ports import Notice
+
+RACES_MAX = 10
+
+
+def challenge(services: Services, record: RunRecord, spec: JobSpec) -> None:
+    """Compare the ended run with the champion, once; tell a promotion, at least once. Safe to repeat.
+
+    Raises:
+        GenerationMoved: the document kept changing.
+    """
+    challenger = challenger_of(record, spec)
+    if challenger is None:
+        return
+    for _ in range(RACES_MAX):
+        held = services.champions.find(spec.model_name)
+        after = after_challenge(held.champion, challenger, services.clock.now())
+        if after is not held.champion:
+            try:
+                services.champions.replace(held, after)
+            except GenerationMoved as moved:
+                lost = moved
+                continue
+        reign = reign_of(after, record.run_id)
+        if reign is not None:
+            _tell(services, after, reign)
+        return
+    raise lost
+
+
+def roll_back(services: Services, order: RollbackOrder, order_id: str) -> Happened | Refused:
+    """An earlier champion is champion again, or why not. Safe to repeat: an order changes it once.
+
+    Raises:
+        GenerationMoved: the document kept changing.
+    """
+    for _ in range(RACES_MAX):
+        held = services.champions.find(order.model_name)
+        if held.champion is None:
+            return _refused("$.rollback.model_name", "no model of this name has a champion", order.model_name)
+        now = services.clock.now()
+        after = after_rollback(held.champion, order.to_run, order_id=order_id, now=now)
+        if isinstance(after, str):
+            if order.to_run is None:
+                return _refused("$.rollback.model_name", after, order.model_name)
+            return _refused("$.rollback.to_run", after, order.to_run, _runs(held.champion))
+        if after is not held.champion:
+            try:
+                services.champions.replace(held, after)
+            except GenerationMoved as moved:
+                lost = moved
+                continue
+        reign = reign_by_order(after, order_id)
+        if reign is not None:
+            _tell(services, after, reign)
+        what = f"the champion of {order.model_name} is {reign.run_id if reign else 'unchanged'}"
+        return Happened(message=f"{what}: {reign.model_uri if reign else ''}")
+    raise lost
+
+
+def champion_facts(services: Services, model_name: str) -> ChampionFacts | None:
+    """What rules may know of the champion; None where there is none."""
+    champion = services.champions.find(model_name).champion
+    current = champion.current if champion else None
+    if current is None:
+        return None
+    return ChampionFacts(
+        run_id=current.run_id, model_uri=current.model_uri, value=current.value, since=current.since
+    )
+
+
+def _tell(services: Services, champion: Champion, reign: Reign) -> None:
+    verb = "promoted" if reign.cause is Cause.PROMOTION else "rolled_back"
+    name = champion.model_name
+    services.notices.publish(
+        Notice(
+            id=f"champions/{name}/{reign.number}",
+            type=f"trainmaster.champion.{verb}.v1",
+            subject=name,
+            time=reign.since,
+            data=promotion_data(champion, reign, services.champions.uri(name)),
+        )
+    )
+
+
+def _runs(champion: Champion) -> str:
+    current = champion.current.run_id if champion.current else ""
+    runs = dict.fromkeys(reign.run_id for reign in reversed(champion.history) if reign.run_id != current)
+    return ", ".join(runs) or "none"
+
+
+def _refused(path: str, problem: str, found: str, allowed: str = "") -> Refused:
+    return Refused(faults=(Fault(path=path, problem=problem, found=shown(found), allowed=allowed),))

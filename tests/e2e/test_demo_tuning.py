@@ -1,0 +1,88 @@
+"""A tuning as `make demo-tuning` watches it, on a running stack."""
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from console.clients import target_from
+from console.demo.stage import Dropped, follow
+from console.demo.tuning import view
+from console.demo.tuning_report import disagreements
+from console.demo.tuning_watch import TuningWatch, hops
+
+from .project import ROOT, Project, request
+
+pytestmark = pytest.mark.slow
+
+TRIALS, EPOCHS = 4, 5
+NAME = "requests/watched-tuning.yaml"
+
+
+def tuning() -> dict[str, object]:
+    return {
+        "metrics": [{"id": "loss", "goal": "minimize"}],
+        "parameters": {"rate": {"type": "double", "min": 0.001, "max": 1.0, "scale": "log"}},
+        "max_trials": TRIALS,
+        "parallel_trials": 2,
+    }
+
+
+def dropped(project: Project) -> Dropped:
+    blob = project.storage.bucket(project.inbox).blob(NAME)
+    blob.upload_from_string(request(project.id, f"--epochs={EPOCHS}", tuning=tuning()))
+    return Dropped(
+        object_name=NAME,
+        generation=blob.generation,
+        at=blob.time_created,
+        uri=f"gs://{project.inbox}/{NAME}",
+    )
+
+
+def test_a_tuning_is_seen_from_its_drop_to_its_record_and_can_be_drawn(
+    project: Project, tmp_path: Path
+) -> None:
+    out = io.StringIO()
+    watch = TuningWatch(target_from(project.env), dropped(project))
+    seen = follow(view(Console(file=out, force_terminal=False, width=300)), watch)
+    assert seen.board is not None
+    study = seen.board.study
+    assert list(disagreements(seen.record, study)) == []
+    assert [len(trial.measurements) for trial in study.trials] == [EPOCHS] * TRIALS
+    assert study.best is min(study.trials, key=lambda trial: trial.measurements[-1].value)
+    assert set(seen.board.progress) == {trial.id for trial in study.trials}
+    times = [hop.at for hop in hops(seen)]
+    assert all(times), hops(seen)
+    said = out.getvalue()
+    assert [said.count(f"trial {n} succeeded") for n in range(1, TRIALS + 1)] == [1] * TRIALS
+    assert said.count("Vertex AI HyperparameterTuningJob submitted") == 1
+    drawn = command(project, study.name, "--out", str(tmp_path))
+    assert drawn.returncode == 0, drawn.stderr
+    assert seen.record["best_trial"]["model_uri"] in (tmp_path / "study.html").read_text()
+    assert (tmp_path / "study.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_job_that_is_not_there_cannot_be_drawn(project: Project, tmp_path: Path) -> None:
+    parent = f"projects/{project.id}/locations/{project.region}"
+    missing = command(project, f"{parent}/hyperparameterTuningJobs/1", "--out", str(tmp_path / "out"))
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert "could not be read" in missing.stderr
+    misspelt = command(project, "12")
+    assert misspelt.returncode == 1
+    assert "'12' names no tuning job" in misspelt.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def command(project: Project, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "console", "study", *arguments],
+        cwd=ROOT,
+        env={**project.env, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )

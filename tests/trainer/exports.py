@@ -1,0 +1,56 @@
+"""What an export says of itself, and what a server gets from it."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from tests.trainer.conftest import ROOT
+
+# Plain TensorFlow in a fresh process, without the trainer on its path: what a server would do.
+SERVE = """
+import json, sys
+import tensorflow as tf
+from tensorflow.io import encode_jpeg, encode_png
+model = tf.saved_model.load(sys.argv[1])
+signature = model.signatures["serving_default"]
+picture = tf.cast(tf.random.stateless_uniform([70, 50, 3], (1, 2), 0, 256, tf.int32), tf.uint8)
+images = [encode_jpeg(picture).numpy(), encode_png(picture).numpy(), encode_png(picture[..., :1]).numpy()]
+inputs = {name: (spec.dtype.name, spec.shape.as_list()) for name, spec in signature.structured_input_signature[1].items()}
+answer = {name: value.numpy().tolist() for name, value in signature(image_bytes=tf.constant(images)).items()}
+answer["class_name"] = [name.decode() for name in answer["class_name"]]
+print(json.dumps({"inputs": inputs, "answer": answer}))
+"""
+
+
+def said(program: str, path: Path, *arguments: str) -> dict[str, Any]:
+    """What `program` prints in a fresh process whose first argument is `path`."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path), *arguments],
+        cwd=path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded: dict[str, Any] = json.loads(done.stdout)
+    return loaded
+
+
+def check_export(model_dir: Path) -> dict[str, Any]:
+    """The manifest, after it was held against its schema and the files against it."""
+    manifest: dict[str, Any] = json.loads((model_dir / "export.json").read_text())
+    schema = json.loads((ROOT / "schemas" / "model_export.v1.schema.json").read_text())
+    Draft202012Validator(schema).validate(manifest)
+    listed = {entry["path"]: (entry["size_bytes"], entry["sha256"]) for entry in manifest["files"]}
+    content = {
+        path.relative_to(model_dir).as_posix(): path.read_bytes()
+        for path in model_dir.rglob("*")
+        if path.is_file() and path.name != "export.json"
+    }
+    assert listed == {name: (len(data), hashlib.sha256(data).hexdigest()) for name, data in content.items()}
+    assert "saved_model.pb" in listed
+    return manifest

@@ -1,0 +1,64 @@
+"""Values that one workload alone takes."""
+
+import pytest
+
+from trainer.hyperparameters import Hyperparameter, Number, OneOf, Value, WholeNumber
+from trainer.workloads import names, names_with, workload_named
+
+UNITS = WholeNumber(default=8, minimum=1, maximum=512, help="")
+SHIFT = WholeNumber(default=0, help="")
+RATE = Number(default=0.5, minimum=0, help="")
+CEILING = Number(default=0.5, maximum=1, help="")
+KIND = OneOf(default="relu", choices=("relu", "tanh"), help="")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "text", "value"),
+    [
+        (UNITS, "64", 64),
+        (UNITS, "64.0", 64),
+        (UNITS, "512", 512),
+        (SHIFT, "-3", -3),
+        (RATE, "0", 0.0),
+        (RATE, "1e-4", 0.0001),
+        (CEILING, "-2.5", -2.5),
+        (KIND, "tanh", "tanh"),
+    ],
+)
+def test_a_value_is_read_as_its_kind(parameter: Hyperparameter, text: str, value: Value) -> None:
+    found = parameter.reads(text)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("parameter", "text", "expected"),
+    [
+        (UNITS, "0", "a whole number from 1 to 512"),
+        (UNITS, "64.5", "a whole number from 1 to 512"),
+        (UNITS, "inf", "a whole number from 1 to 512"),
+        (SHIFT, "", "a whole number"),
+        (RATE, "-0.1", "a number of at least 0"),
+        (RATE, "nan", "a number of at least 0"),
+        (CEILING, "1.1", "a number of at most 1"),
+        (CEILING, "much", "a number of at most 1"),
+        (KIND, "Relu", "one of relu, tanh"),
+    ],
+)
+def test_a_value_out_of_bounds_is_refused_with_what_would_be_taken(
+    parameter: Hyperparameter, text: str, expected: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{expected}$"):
+        parameter.reads(text)
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_defaults_of_every_workload_are_values_it_takes(name: str) -> None:
+    workload = workload_named(name)
+    assert "accuracy" in workload.metrics
+    for parameter in workload.hyperparameters.values():
+        assert parameter.reads(str(parameter.default)) == parameter.default
+
+
+def test_a_flag_leads_to_the_workloads_that_have_it() -> None:
+    assert names_with("num_units") == ["horses_or_humans"]
+    assert names_with("learning_rate") == []

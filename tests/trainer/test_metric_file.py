@@ -1,0 +1,132 @@
+"""What a trial reports, and that it is what cloudml-hypertune would have written."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.faults import Unusable
+from trainer.metric_file import MetricFile, reports_in
+from trainer.trial import DEFAULT_METRIC_FILE, Trial, trial_from
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "made" / "output.metrics"
+
+
+def steps(path: Path) -> list[int]:
+    return [int(json.loads(line)["global_step"]) for line in path.read_text().splitlines()]
+
+
+def hypertunes(*, trial: str, tag: str, value: float, step: int, timestamp: float) -> str:
+    """The line of hypertune/hypertune.py in cloudml-hypertune 0.1.0.dev6."""
+    body = {
+        "timestamp": timestamp,
+        "trial": str(trial),
+        tag: str(value),
+        "global_step": str(step),
+        "checkpoint_path": "",
+    }
+    return json.dumps(body, sort_keys=True) + "\n"
+
+
+def test_a_line_is_the_one_that_hypertune_writes(path: Path) -> None:
+    file = MetricFile(path, trial_id="7")
+    assert not path.exists()
+    file.report({"accuracy": 0.5}, 10)
+    file.report({"accuracy": 0.75, "loss": 1}, 20)
+    lines = path.read_text().splitlines(keepends=True)
+    times = [json.loads(line)["timestamp"] for line in lines]
+    assert times == sorted(times)
+    assert lines == [
+        hypertunes(trial="7", tag="accuracy", value=0.5, step=10, timestamp=times[0]),
+        hypertunes(trial="7", tag="accuracy", value=0.75, step=20, timestamp=times[1]),
+        hypertunes(trial="7", tag="loss", value=1.0, step=20, timestamp=times[2]),
+    ]
+
+
+def test_no_more_than_the_last_hundred_reports_are_kept(path: Path) -> None:
+    file = MetricFile(path, trial_id="1")
+    for step in range(1, 131):
+        file.report({"accuracy": 0.5}, step)
+    assert steps(path) == list(range(31, 131))
+
+
+def test_values_that_are_no_numbers_are_not_reported(path: Path) -> None:
+    file = MetricFile(path, trial_id="1")
+    file.report({"loss": math.nan, "accuracy": 0.5, "other": math.inf}, 5)
+    assert [sorted(line) for line in reports_in(path.read_text(), "1")] == [
+        ["accuracy", "checkpoint_path", "global_step", "timestamp", "trial"]
+    ]
+
+
+def test_a_restarted_trial_goes_on_where_its_checkpoint_is(path: Path) -> None:
+    first = MetricFile(path, trial_id="1")
+    for step in (10, 20, 30):
+        first.report({"accuracy": step / 100}, step)
+    again = MetricFile(path, trial_id="1", after_step=20)
+    assert steps(path) == [10, 20]
+    for step in (20, 30, 40):
+        again.report({"accuracy": step / 100}, step)
+    assert steps(path) == [10, 20, 30, 40]
+
+
+def test_what_another_trial_left_and_what_was_cut_off_are_removed(path: Path) -> None:
+    MetricFile(path, trial_id="1").report({"accuracy": 0.5}, 10)
+    kept = path.read_text()
+    path.write_text(kept + kept.replace('"1"', '"2"') + kept[:40])
+    assert MetricFile(path, trial_id="1", after_step=10).last_step == 10
+    assert path.read_text() == kept
+    MetricFile(path, trial_id="2", after_step=10)
+    assert path.read_text() == ""
+
+
+@given(runs=st.lists(st.tuples(st.integers(0, 6), st.lists(st.integers(1, 8), max_size=8)), max_size=4))
+def test_however_often_a_trial_is_restarted_its_steps_rise(
+    runs: list[tuple[int, list[int]]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("trial") / "output.metrics"
+    for after_step, further in runs:
+        reported = [after_step + step for step in further]
+        file = MetricFile(path, trial_id="1", after_step=after_step)
+        for step in reported:
+            file.report({"accuracy": 0.5}, step)
+        found = steps(path) if path.exists() else []
+        assert found == sorted(set(found))
+        assert all(step <= max([after_step, *reported]) for step in found)
+        assert not reported or max(reported) in found
+
+
+@pytest.mark.parametrize("kind", ["folder in the way", "file in the way"])
+def test_a_file_that_cannot_be_written_is_told_before_training(tmp_path: Path, kind: str) -> None:
+    wrong = tmp_path / "m"
+    if kind == "folder in the way":
+        wrong.mkdir()
+    else:
+        wrong.write_text("")
+        wrong = wrong / "output.metrics"
+    with pytest.raises(Unusable, match=r"CLOUD_ML_HP_METRIC_FILE=.*cannot be written \(.*Name a file"):
+        MetricFile(wrong, trial_id="1")
+
+
+@pytest.mark.parametrize(
+    ("environment", "trial"),
+    [
+        ({}, None),
+        ({"CLOUD_ML_TRIAL_ID": "", "CLOUD_ML_HP_METRIC_FILE": "", "CLOUD_ML_HP_METRIC_TAG": "a"}, None),
+        ({"CLOUD_ML_TRIAL_ID": "3"}, ("3", DEFAULT_METRIC_FILE, None)),
+        ({"CLOUD_ML_HP_METRIC_FILE": "/m"}, ("0", "/m", None)),
+        (
+            {"CLOUD_ML_TRIAL_ID": "3", "CLOUD_ML_HP_METRIC_FILE": "/m", "CLOUD_ML_HP_METRIC_TAG": "accuracy"},
+            ("3", "/m", "accuracy"),
+        ),
+    ],
+)
+def test_a_run_is_a_trial_when_its_environment_says_so(environment: dict[str, str], trial: Any) -> None:
+    expected = trial and Trial(trial_id=trial[0], metric_file=Path(trial[1]), asked_metric=trial[2])
+    assert trial_from(environment) == expected

@@ -1,0 +1,145 @@
+"""Real trials of the workload to tune: what they report, and what they leave."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.conftest import Replica, Runner
+from tests.trainer.exports import SERVE, check_export, said
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+# As the service appends them: behind the job's own arguments, numbers with a point.
+PARAMETERS = ("--learning_rate=0.01", "--momentum=0.9", "--num_units=8.0")
+WORKLOAD = ("--workload=horses_or_humans", "--num_units=4", *PARAMETERS)
+STEPS = 3  # of an epoch, by the runner's arguments
+
+
+class Trials:
+    """Trials of one study, each with its directories and metric file, started on one runner's bucket."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+
+    def metric_file(self, trial: str) -> Path:
+        return self.runner.root / f"trial-{trial}" / "output.metrics"
+
+    def base(self, trial: str) -> Path:
+        return self.runner.root / "buckets" / "models" / "run-1" / trial
+
+    def environment(self, trial: str, *, tag: str = "accuracy") -> dict[str, str]:
+        return {
+            "CLOUD_ML_TRIAL_ID": trial,
+            "CLOUD_ML_HP_METRIC_FILE": str(self.metric_file(trial)),
+            "CLOUD_ML_HP_METRIC_TAG": tag,
+            "AIP_MODEL_DIR": f"gs://models/run-1/{trial}/model/",
+            "AIP_CHECKPOINT_DIR": f"gs://models/run-1/{trial}/checkpoints/",
+            "AIP_TENSORBOARD_LOG_DIR": f"gs://models/run-1/{trial}/logs/",
+        }
+
+    def start(self, trial: str, *arguments: str, tag: str = "accuracy") -> Replica:
+        return self.runner.start(*WORKLOAD, *arguments, environment=self.environment(trial, tag=tag))
+
+    def reports(self, trial: str) -> list[dict[str, Any]]:
+        path = self.metric_file(trial)
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def steps(self, trial: str) -> list[int]:
+        return [int(line["global_step"]) for line in self.reports(trial)]
+
+
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory: pytest.TempPathFactory, horses_dir: Path) -> Iterator[Trials]:
+    runner = Runner(root=tmp_path_factory.mktemp("study"), data_dir=horses_dir)
+    yield Trials(runner)
+    for replica in runner.started:
+        replica.process.kill()
+        replica.process.wait()
+
+
+def ended(replica: Replica) -> Replica:
+    assert replica.wait() == 0, replica.err.read_text()[-3000:]
+    return replica
+
+
+def test_a_trial_reports_each_evaluation_and_exports_a_model_of_its_own(trials: Trials) -> None:
+    replica = ended(trials.start("1", "--epochs=2"))
+    (started,) = replica.events("train_started")
+    assert (started["strategy"], started["dataset"]) == ("MirroredStrategy", "horses_or_humans:3.0.0")
+    evaluations = [line["metrics"]["val_accuracy"] for line in replica.events("epoch_finished")]
+    lines = trials.reports("1")
+    assert [(float(line["accuracy"]), line["global_step"], line["trial"]) for line in lines] == [
+        (evaluations[0], "3", "1"),
+        (evaluations[1], "6", "1"),
+    ]
+    (told,) = replica.events("trial_reports")
+    assert (told["severity"], told["metrics"], told["trial_id"]) == ("INFO", ["accuracy"], "1")
+
+    manifest = check_export(trials.base("1") / "model")
+    assert manifest["model_uri"] == "gs://models/run-1/1/model/"
+    assert manifest["class_names"] == ["horses", "humans"]
+    assert manifest["metrics"]["val_accuracy"] == evaluations[-1]
+    assert manifest["dataset"]["evaluation_split"] == "test"
+    served = said(SERVE, trials.base("1") / "model")
+    rows = served["answer"]["probabilities"]
+    assert [len(row) for row in rows] == [2, 2, 2]
+    assert [sum(row) for row in rows] == pytest.approx([1, 1, 1], abs=1e-6)
+    assert served["answer"]["class_name"] == [manifest["class_names"][row.index(max(row))] for row in rows]
+
+
+def test_a_killed_trial_goes_on_and_no_step_is_reported_twice(trials: Trials) -> None:
+    first = trials.start("2", "--epochs=60")
+    first.wait_until(lambda _: len(trials.steps("2")) >= 2)
+    first.process.kill()
+    first.process.wait()
+    done = trials.steps("2")
+    shutil.copytree(trials.base("2"), trials.base("3"))
+
+    epochs = done[-1] // STEPS + 2
+    again = ended(trials.start("2", f"--epochs={epochs}"))
+    begun = again.events("train_started")[0]["initial_epoch"]
+    assert begun * STEPS >= done[-1]
+    found = trials.steps("2")
+    assert found[: len(done)] == done
+    assert found[-1] == epochs * STEPS
+    assert found == sorted(set(found))
+
+    # A trial that was killed between its last backup and its export, and whose file is gone with its container.
+    last = ended(trials.start("3", "--epochs=1"))
+    assert last.events("epoch_finished") == []
+    (report,) = trials.reports("3")
+    assert report["global_step"] == str(STEPS)
+    manifest = check_export(trials.base("3") / "model")
+    assert float(report["accuracy"]) == manifest["metrics"]["val_accuracy"]
+
+
+def test_of_a_trial_with_two_replicas_the_chief_alone_reports(trials: Trials) -> None:
+    replicas = trials.runner.start_cluster(
+        *WORKLOAD, "--epochs=1", "--batch_size=2", "--reported_metrics=loss,accuracy",
+        environment=trials.environment("4", tag="val_accuracy"),
+    )  # fmt: skip
+    chief, worker = (ended(replica) for replica in replicas)
+    assert chief.events("train_started")[0]["strategy"] == "MultiWorkerMirroredStrategy"
+    metrics = chief.events("epoch_finished")[0]["metrics"]
+    found = [{key: line[key] for key in ("accuracy", "loss") if key in line} for line in trials.reports("4")]
+    assert found == [{"loss": str(metrics["val_loss"])}, {"accuracy": str(metrics["val_accuracy"])}]
+    assert worker.events("trial_reports") == []
+    (told,) = chief.events("trial_reports")
+    assert told["severity"] == "WARNING"
+    assert "its study asks for 'val_accuracy'" in told["message"]
+
+
+def test_what_the_workload_or_the_study_cannot_use_is_told_in_plain_words(
+    trials: Trials, data_dir: Path
+) -> None:
+    blind = trials.start("5", "--evaluation_split=none")
+    other = trials.start("6", f"--data_dir={data_dir}", "--dataset=cassava", "--image_size=16")
+    assert (blind.wait(), other.wait()) == (2, 2)
+    assert "Trial 5 has nothing to report: horses_or_humans is not evaluated" in blind.err.read_text()
+    assert "--dataset: it has 5 classes, and the one sigmoid unit" in other.err.read_text()
+    assert "--image_size=16x16: --workload=horses_or_humans needs at least 22" in other.err.read_text()
+    assert trials.reports("5") == trials.reports("6") == []

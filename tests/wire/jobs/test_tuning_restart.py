@@ -1,0 +1,88 @@
+"""A study whose stack ends, politely or not, goes on where it stood."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .conftest import stand_alone
+from .studies import ended, study, until
+
+
+def test_a_study_goes_on_after_the_stack_was_stopped(start: Callable[..., Any]) -> None:
+    with start(grace_s=0.1) as stack:
+        body = "report(x, 1)\nif trial == 2: wait('go')"
+        name = study(stack, body, parallel_trial_count=1, max_trial_count=3).name
+        until(stack, name, lambda job: len(job.trials) == 2 and job.trials[1].state.name == "ACTIVE")
+    with start() as stack:
+        (stack.buckets / "go").touch()
+        done = ended(stack, name)
+        assert done.state.name == "JOB_STATE_SUCCEEDED"
+        assert [trial.state.name for trial in done.trials] == ["SUCCEEDED"] * 3
+
+
+def test_a_killed_stack_runs_no_ended_trial_again_and_leaves_no_measurement_twice(
+    tmp_path: Path, start: Callable[..., Any]
+) -> None:
+    body = (
+        "with open(buckets / 'b' / 'ran', 'a') as file: file.write(f'{trial} ')\n"
+        "report(x, 1)\n"
+        "if trial > 2: wait('b/go')\n"
+        "report(x / 2, 2); report(x / 3, 3)"
+    )
+    (tmp_path / "buckets" / "b").mkdir(parents=True)
+    with stand_alone(tmp_path) as (process, stack):
+        name = study(stack, body, max_trial_count=7).name
+        before = until(
+            stack, name, lambda job: len(job.trials) == 4 and all(t.measurements for t in job.trials)
+        )
+        assert [trial.state.name for trial in list(before.trials)[:2]] == ["SUCCEEDED"] * 2
+        process.kill()
+        process.wait(20)
+    (tmp_path / "buckets" / "b" / "go").touch()
+    with start() as stack:
+        done = ended(stack, name)
+        assert done.state.name == "JOB_STATE_SUCCEEDED", done
+        assert [(trial.id, trial.state.name) for trial in done.trials] == [
+            (str(at), "SUCCEEDED") for at in range(1, 8)
+        ]
+        assert list(done.trials)[:2] == list(before.trials)[:2]
+        for old, new in zip(before.trials, done.trials, strict=False):
+            assert (old.custom_job, old.parameters, old.start_time) == (
+                new.custom_job,
+                new.parameters,
+                new.start_time,
+            )
+        for trial in done.trials:
+            assert [one.step_count for one in trial.measurements] == [1, 2, 3]
+            times = [one.elapsed_duration for one in trial.measurements]
+            assert times == sorted(times)
+        assert len({trial.parameters[0].value for trial in done.trials}) == 7
+        ran = Counter((tmp_path / "buckets" / "b" / "ran").read_text().split())
+        assert ran == {"1": 1, "2": 1, "3": 2, "4": 2, "5": 1, "6": 1, "7": 1}
+
+
+def test_a_trial_that_is_started_again_by_its_own_job_leaves_no_measurement_twice(stack: Any) -> None:
+    body = (
+        "report(x, 1); report(x, 2)\n"
+        "again = buckets / f'again-{trial}'\n"
+        "if not again.exists(): again.touch(); os.kill(os.getpid(), 9)\n"
+        "report(x, 3)"
+    )
+    done = ended(stack, study(stack, body, max_trial_count=2).name)
+    assert [trial.state.name for trial in done.trials] == ["SUCCEEDED"] * 2
+    for trial in done.trials:
+        assert [one.step_count for one in trial.measurements] == [1, 2, 3]
+
+
+def test_a_cancelled_study_is_cancelled_also_when_the_stack_ends_meanwhile(start: Callable[..., Any]) -> None:
+    with start(grace_s=5.0) as stack:
+        body = "import signal; signal.signal(15, signal.SIG_IGN); report(x, 1); time.sleep(600)"
+        name = study(stack, body).name
+        until(stack, name, lambda job: len(job.trials) == 2 and all(t.measurements for t in job.trials))
+        stack.jobs.cancel_hyperparameter_tuning_job(name=name)
+        assert stack.jobs.get_hyperparameter_tuning_job(name=name).state.name == "JOB_STATE_CANCELLING"
+    with start() as stack:
+        done = ended(stack, name)
+        assert done.state.name == "JOB_STATE_CANCELLED"
+        assert [trial.state.name for trial in done.trials] == ["INFEASIBLE"] * 2

@@ -1,0 +1,107 @@
+"""Trials of several replicas, and studies beside each other on one machine."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from google.api_core.exceptions import TooManyRequests
+
+from .conftest import Stack, container, gone
+from .studies import ended, study, until
+
+
+def test_every_trial_of_several_replicas_is_a_cluster_of_its_own(stack: Stack) -> None:
+    body = (
+        "chief = replica['type'] == 'workerpool0'\n"
+        "report(x if chief else 99, 1)\n"
+        "if chief: wait('go')\n"
+        "else: (buckets / f'up-{trial}-{replica[\"index\"]}').touch(); time.sleep(600)"
+    )
+    output = {"base_output_directory": {"output_uri_prefix": "gs://b/out"}}
+    job = study(stack, body, job_spec=output, workers=2, max_trial_count=2)
+    until(stack, job.name, lambda job: [trial.state.name for trial in job.trials] == ["ACTIVE"] * 2)
+    deadline = time.monotonic() + 30
+    while len(list(stack.buckets.glob("up-*"))) < 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    (stack.buckets / "go").touch()
+    done = ended(stack, job.name)
+    assert done.state.name == "JOB_STATE_SUCCEEDED", done
+    for trial in done.trials:
+        assert [metric.value for one in trial.measurements for metric in one.metrics] == [
+            trial.parameters[0].value
+        ]
+
+    told = [entry for entry in stack.logged(job.name) if "environ" in entry.get("jsonPayload", {})]
+    assert len(told) == 6
+    addresses: dict[str, set[str]] = {}
+    for entry in told:
+        environ = entry["jsonPayload"]["environ"]
+        trial_id = entry["labels"]["ml.googleapis.com/trial_id"]
+        assert environ["CLOUD_ML_TRIAL_ID"] == trial_id
+        assert environ["AIP_MODEL_DIR"] == f"gs://b/out/{trial_id}/model/"
+        pool, index = entry["resource"]["labels"]["task_name"].removeprefix("workerpool").split("-")
+        cluster, tf_config = json.loads(environ["CLUSTER_SPEC"]), json.loads(environ["TF_CONFIG"])
+        assert cluster["task"] == {"type": f"workerpool{pool}", "index": int(index), "trial": trial_id}
+        assert tf_config["task"]["type"] == ("worker" if pool == "1" else "chief")
+        assert tf_config["task"]["trial"] == trial_id
+        members = tf_config["cluster"]
+        assert (len(members["chief"]), len(members["worker"])) == (1, 2)
+        assert cluster["cluster"] == {"workerpool0": members["chief"], "workerpool1": members["worker"]}
+        addresses.setdefault(trial_id, set()).update(members["chief"] + members["worker"])
+        flags = entry["jsonPayload"]["argv"]
+        assert flags == [f"--x={done.trials[int(trial_id) - 1].parameters[0].value}"]
+    assert len(addresses["1"]) == len(addresses["2"]) == 3
+    assert not addresses["1"] & addresses["2"]
+
+
+def test_cancelling_leaves_no_process_of_any_replica_of_any_trial(stack: Stack) -> None:
+    body = (
+        "import signal; signal.signal(15, signal.SIG_IGN)\n"  # only the kill after the grace ends it
+        "(buckets / f'pid-{os.getpid()}').touch(); time.sleep(600)"
+    )
+    job = study(stack, body, workers=2)
+    deadline = time.monotonic() + 30
+    while len(pids := [int(path.name[4:]) for path in stack.buckets.glob("pid-*")]) < 6:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    stack.jobs.cancel_hyperparameter_tuning_job(name=job.name)
+    assert ended(stack, job.name).state.name == "JOB_STATE_CANCELLED"
+    assert all(gone(pid) for pid in pids)
+    stack.jobs.delete_hyperparameter_tuning_job(name=job.name)
+    assert list(stack.jobs.list_hyperparameter_tuning_jobs(parent=job.name.partition("/hyper")[0])) == []
+
+
+def test_a_study_larger_than_the_machine_keeps_one_place_in_the_line(start: Callable[..., Any]) -> None:
+    with start(capacity=2) as stack:
+        job = study(stack, "report(x, 1); wait('go')", max_trial_count=6, parallel_trial_count=6)
+        until(stack, job.name, lambda job: len(job.trials) == 3 and job.trials[1].state.name == "ACTIVE")
+        small = stack.submit(container("print=x"))
+        assert small.state.name == "JOB_STATE_QUEUED"
+        waiting = stack.jobs.get_hyperparameter_tuning_job(name=job.name).trials
+        assert [trial.state.name for trial in waiting] == ["ACTIVE", "ACTIVE", "REQUESTED"]
+        (stack.buckets / "go").touch()
+        done, between = ended(stack, job.name), stack.ended(small.name)
+        assert [trial.state.name for trial in done.trials] == ["SUCCEEDED"] * 6
+        assert between.start_time <= done.trials[3].start_time
+
+
+def test_studies_beside_each_other_share_the_machine_and_mix_nothing(start: Callable[..., Any]) -> None:
+    with start(capacity=3) as stack:
+        bodies = {value: f"assert 0 <= x <= 1; report({value}, 1)" for value in (1, 2, 3)}
+        names = {value: study(stack, body).name for value, body in bodies.items()}
+        for value, name in names.items():
+            done = ended(stack, name)
+            assert [trial.final_measurement.metrics[0].value for trial in done.trials] == [value] * 4
+            assert {trial.name.rpartition("/trials/")[0] for trial in done.trials} == {
+                f"{name.partition('/hyper')[0]}/studies/{name.rpartition('/')[2]}"
+            }
+
+
+def test_a_trial_that_this_machine_could_never_run_is_refused(start: Callable[..., Any]) -> None:
+    with start(capacity=2) as stack:
+        with pytest.raises(TooManyRequests) as refused:
+            study(stack, "", workers=2)
+        assert "the job asks for 3" in str(refused.value)

@@ -1,0 +1,86 @@
+"""The metric file of a tuning trial, in the form that cloudml-hypertune writes.
+
+One JSON object a line, keys sorted, metric and step as text; the whole file is written anew at each
+report and holds the last 100. Source: hypertune/hypertune.py of cloudml-hypertune 0.1.0.dev6.
+"""
+
+import errno
+import json
+import math
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trainer.faults import Unusable
+
+MAX_REPORTS = 100
+
+
+class MetricFile:
+    """Reports of one trial, in the order of their steps: a step is reported once."""
+
+    def __init__(self, path: Path, *, trial_id: str, after_step: int = 0) -> None:
+        """Reports up to `after_step`, from which a restarted trial continues, are kept; later ones are removed.
+
+        Raises:
+            Unusable: the file cannot be written.
+        """
+        self._path = path
+        self._trial_id = trial_id
+        self._reports: list[dict[str, Any]] = []
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                found = reports_in(path.read_text(), trial_id)
+                self._reports = [report for report in found if int(report["global_step"]) <= after_step]
+                self._write()
+            elif not os.access(path.parent, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except OSError as error:
+            raise Unusable(
+                f"CLOUD_ML_HP_METRIC_FILE={path} cannot be written ({error.strerror}), so the study would not learn "
+                f"what this trial reached. Name a file in a folder that the trainer may write to."
+            ) from error
+
+    @property
+    def last_step(self) -> int:
+        """0 before the first report."""
+        return int(self._reports[-1]["global_step"]) if self._reports else 0
+
+    def report(self, metrics: Mapping[str, float], step: int) -> None:
+        """Add the metrics of `step`, unless it is no later than one that is there. NaN and infinities are left out."""
+        if step <= self.last_step:
+            return
+        self._reports += [
+            {
+                "timestamp": time.time(),
+                "trial": self._trial_id,
+                name: str(float(value)),
+                "global_step": str(step),
+                "checkpoint_path": "",
+            }
+            for name, value in metrics.items()
+            if math.isfinite(value)
+        ]
+        del self._reports[:-MAX_REPORTS]
+        self._write()
+
+    def _write(self) -> None:
+        """In place, as hypertune does: the file may be one that is mounted by itself."""
+        self._path.write_text("".join(json.dumps(report, sort_keys=True) + "\n" for report in self._reports))
+
+
+def reports_in(text: str, trial_id: str) -> list[dict[str, Any]]:
+    """The reports of `trial_id` in a metric file, up to the first line that is none: what a killed process left."""
+    found: list[dict[str, Any]] = []
+    for line in text.splitlines():
+        try:
+            report = json.loads(line)
+            if report["trial"] == trial_id:
+                int(report["global_step"])
+                found.append(report)
+        except (ValueError, KeyError, TypeError):
+            break
+    return found

@@ -1,0 +1,74 @@
+"""Three convolutions and a sigmoid unit, by default on horses_or_humans: the classifier to tune."""
+
+from typing import Any
+
+from trainer.faults import Unusable
+from trainer.hyperparameters import Number, WholeNumber
+from trainer.workloads import ModelSpec, Workload
+
+FILTERS = (16, 32, 64)
+MIN_SIDE_PX = 22  # below, nothing is left to pool after the last convolution
+CLASSES = 2
+
+
+def build(spec: ModelSpec) -> Any:
+    """3x3 relu convolutions with 2x2 max pooling, dense relu, one sigmoid unit; SGD and binary cross-entropy.
+
+    Raises:
+        Unusable: the data set has not two classes, or the images are smaller than 22 pixels.
+    """
+    import tensorflow as tf
+
+    faults = []
+    if spec.classes != CLASSES:
+        faults.append(
+            f"--dataset: it has {spec.classes} classes, and the one sigmoid unit of --workload=horses_or_humans tells "
+            f"{CLASSES} apart. Choose a data set of two classes, or another workload."
+        )
+    if min(spec.image_size) < MIN_SIDE_PX:
+        height, width = spec.image_size
+        faults.append(
+            f"--image_size={height}x{width}: --workload=horses_or_humans needs at least {MIN_SIDE_PX} pixels a side."
+        )
+    if faults:
+        raise Unusable(*faults)
+
+    layers = tf.keras.layers
+    model = tf.keras.Sequential(name="horses_or_humans_classifier")
+    model.add(layers.Input((*spec.image_size, 3)))
+    for filters in FILTERS:
+        model.add(layers.Conv2D(filters, 3, activation="relu"))
+        model.add(layers.MaxPooling2D(2))
+    model.add(layers.Flatten())
+    model.add(layers.Dense(spec.hyperparameters["num_units"], activation="relu"))
+    # float32 whatever the policy: 16 bits are too few for a probability.
+    model.add(layers.Dense(1, activation="sigmoid", dtype="float32"))
+    if spec.weights_path is not None:
+        model.load_weights(spec.weights_path)
+    model.compile(
+        optimizer=tf.keras.optimizers.legacy.SGD(
+            spec.learning_rate, momentum=spec.hyperparameters["momentum"]
+        ),
+        loss="binary_crossentropy",
+        metrics=["accuracy"],
+    )
+    return model
+
+
+WORKLOAD = Workload(
+    build=build,
+    dataset="horses_or_humans",
+    image_size=(150, 150),
+    batch_size=64,
+    epochs=10,
+    learning_rate=1e-2,
+    hyperparameters={
+        "momentum": Number(
+            default=0.5, minimum=0, maximum=1, help="of SGD: the share of the last step that is repeated"
+        ),
+        "num_units": WholeNumber(
+            default=128, minimum=1, maximum=65536, help="units of the dense layer before the last"
+        ),
+    },
+    mirrored=True,
+)

@@ -130,6 +130,27 @@ def test_a_run_that_succeeded_starts_the_next_model_of_the_chain(world: RuleWorl
     assert second.request["args"] == [f"--from={first.run_id}"]
 
 
+def test_a_champion_that_grew_old_is_trained_again_from_where_it_ended(world: RuleWorld) -> None:
+    request = {
+        **SMALL,
+        "args": ["--from=${champion.model_uri:-none}"],
+        "champion": {"metric": "accuracy", "goal": "maximize"},
+    }
+    world.drop_rule(rule(MANUAL, {"age": {"older_than_s": 3600}}, request=request))
+    world.order({"fire": {"rule": "cassava"}}, "1")
+    world.finish(0)
+    world.wait(3000)
+    world.tick()
+    assert len(world.records()) == 1
+    world.wait(3600)
+    world.tick()
+    first, second = world.records()
+    assert first.model is not None
+    assert second.request is not None
+    assert second.request["args"] == [f"--from={first.model.uri}"]
+    assert second.source.condition == "age"
+
+
 def test_an_order_for_no_rule_is_rejected_with_the_nearest_name(world: RuleWorld) -> None:
     world.drop_rule(rule(MANUAL))
     world.drop_rule(rule(NEW_DATA), "rules/silent.json")

@@ -99,6 +99,8 @@ def test_a_first_delivery_costs_seven_storage_operations_and_a_second_two() -> N
         "write active",
         "write runs",
         "submit",
+        "publish",
+        "publish",
         "write runs",
         "read ledger",
         "write status",

@@ -1,12 +1,15 @@
-"""A champion is walked back, object by object, to the file that was dropped."""
+"""A champion is walked back, object by object, to the file that was dropped: in memory and on real sockets."""
 
 import hashlib
 import json
 
+import pytest
 from jsonschema import Draft202012Validator
 
+from orchestrator.adapters.gcs import GcsObjects
+from orchestrator.adapters.stored import StoredLedger
 from orchestrator.core.names import RUN_LABEL, split_object_uri
-from tests.contract.world import REQUEST, World, schema
+from tests.contract.world import INBOX, LEDGER, MODELS, REQUEST, World, schema
 
 DIGEST = "sha256:" + "ab" * 32
 CHALLENGE = REQUEST.replace(b"trainer:latest", f"trainer@{DIGEST}".encode()) + (
@@ -14,8 +17,20 @@ CHALLENGE = REQUEST.replace(b"trainer:latest", f"trainer@{DIGEST}".encode()) + (
 )
 
 
-def test_a_champion_leads_back_to_what_was_dropped() -> None:
-    world = World()
+@pytest.fixture(params=["memory", "gcs"])
+def world(request: pytest.FixtureRequest) -> World:
+    """A deployment whose objects lie in memory, or behind Cloud Storage's client and the emulator."""
+    made = World()
+    if request.param == "gcs":
+        objects: GcsObjects = request.getfixturevalue("gcs")
+        for bucket in (INBOX, LEDGER, MODELS):
+            objects._client.create_bucket(bucket)
+        made.objects = objects  # type: ignore[assignment]  # any object store does where no test asks for its metadata
+        made.ledger = StoredLedger(objects, LEDGER)
+    return made
+
+
+def test_a_champion_leads_back_to_what_was_dropped(world: World) -> None:
     arrival = world.drop(CHALLENGE)
     world.launch(arrival)
     job = world.train(world.record(arrival.run_id))

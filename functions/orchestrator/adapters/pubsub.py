@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SERVICE = "Pub/Sub"
 TIMEOUT_S = 20.0
-FILTERED = ("run_id", "state", "model_name")
+FILTERED = ("run_id", "state", "model_name", "rule_id")
 """What of a notice its message repeats as attributes: subscriptions filter by these."""
 
 
@@ -50,14 +50,17 @@ class PubsubNotices:
             self._client.publish(
                 self._topic_name,
                 json.dumps(cloud_event(notice, self._source)).encode(),
-                **{"content-type": "application/cloudevents+json; charset=utf-8"},
-                type=notice.type,
-                **{name: str(notice.data[name]) for name in FILTERED if name in notice.data},
+                **_attributes(notice),
             ).result(timeout=TIMEOUT_S)
         except (GoogleAPIError, GoogleAuthError, TimeoutError) as error:
             raise ServiceFailed(
                 SERVICE, f"publish to {self._topic_name}", f"{type(error).__name__}: {error}"
             ) from error
+
+
+def _attributes(notice: Notice) -> dict[str, str]:
+    repeated = {name: str(notice.data[name]) for name in FILTERED if name in notice.data}
+    return {"content-type": "application/cloudevents+json; charset=utf-8", "type": notice.type, **repeated}
 
 
 def cloud_event(notice: Notice, source: str) -> dict[str, object]:

@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from orchestrator.core.faults import listed
 from orchestrator.core.launch.spec import JobSpec
 from orchestrator.core.run import RunRecord, RunState
 from orchestrator.core.tuning import Goal
@@ -182,9 +183,20 @@ def after_rollback(champion: Champion, to_run: str | None, *, order_id: str, now
     return _crowned(replace(champion, updated_at=now), again)
 
 
-def reign_by_order(champion: Champion, order_id: str) -> Reign | None:
-    """The reign that a rollback began."""
-    return next((reign for reign in champion.history if reign.order_id == order_id), None)
+def reign_by_order(champion: Champion, order_id: str) -> Reign:
+    """The reign that a rollback began.
+
+    Raises:
+        StopIteration: none did; `after_rollback` was not asked.
+    """
+    return next(reign for reign in champion.history if reign.order_id == order_id)
+
+
+def earlier_runs(champion: Champion) -> str:
+    """Whose champions may come back, the latest first."""
+    current = champion.current.run_id if champion.current else ""
+    runs = dict.fromkeys(reign.run_id for reign in reversed(champion.history) if reign.run_id != current)
+    return listed(runs) or "none"
 
 
 def _crowned(champion: Champion, reign: Reign) -> Champion:

@@ -7,6 +7,7 @@ from orchestrator.core.champion import (
     after_challenge,
     after_rollback,
     challenger_of,
+    earlier_runs,
     promotion_data,
     reign_by_order,
     reign_of,
@@ -18,7 +19,7 @@ from orchestrator.core.launch.spec import JobSpec
 from orchestrator.core.orders import RollbackOrder
 from orchestrator.core.retrain.firing import ChampionFacts
 from orchestrator.core.run import RunRecord
-from orchestrator.flow.services import Happened, Services
+from orchestrator.flow.services import Services
 from orchestrator.ports import Notice
 
 RACES_MAX = 10
@@ -49,8 +50,8 @@ def challenge(services: Services, record: RunRecord, spec: JobSpec) -> None:
     raise lost
 
 
-def roll_back(services: Services, order: RollbackOrder, order_id: str) -> Happened | Refused:
-    """An earlier champion is champion again, or why not. Safe to repeat: an order changes it once.
+def roll_back(services: Services, order: RollbackOrder, order_id: str) -> Reign | Refused:
+    """The reign that the order began, or why it could not. Safe to repeat: an order changes the champion once.
 
     Raises:
         GenerationMoved: the document kept changing.
@@ -59,12 +60,11 @@ def roll_back(services: Services, order: RollbackOrder, order_id: str) -> Happen
         held = services.champions.find(order.model_name)
         if held.champion is None:
             return _refused("$.rollback.model_name", "no model of this name has a champion", order.model_name)
-        now = services.clock.now()
-        after = after_rollback(held.champion, order.to_run, order_id=order_id, now=now)
+        after = after_rollback(held.champion, order.to_run, order_id=order_id, now=services.clock.now())
         if isinstance(after, str):
             if order.to_run is None:
                 return _refused("$.rollback.model_name", after, order.model_name)
-            return _refused("$.rollback.to_run", after, order.to_run, _runs(held.champion))
+            return _refused("$.rollback.to_run", after, order.to_run, earlier_runs(held.champion))
         if after is not held.champion:
             try:
                 services.champions.replace(held, after)
@@ -72,10 +72,8 @@ def roll_back(services: Services, order: RollbackOrder, order_id: str) -> Happen
                 lost = moved
                 continue
         reign = reign_by_order(after, order_id)
-        if reign is not None:
-            _tell(services, after, reign)
-        what = f"the champion of {order.model_name} is {reign.run_id if reign else 'unchanged'}"
-        return Happened(message=f"{what}: {reign.model_uri if reign else ''}")
+        _tell(services, after, reign)
+        return reign
     raise lost
 
 
@@ -102,12 +100,6 @@ def _tell(services: Services, champion: Champion, reign: Reign) -> None:
             data=promotion_data(champion, reign, services.champions.uri(name)),
         )
     )
-
-
-def _runs(champion: Champion) -> str:
-    current = champion.current.run_id if champion.current else ""
-    runs = dict.fromkeys(reign.run_id for reign in reversed(champion.history) if reign.run_id != current)
-    return ", ".join(runs) or "none"
 
 
 def _refused(path: str, problem: str, found: str, allowed: str = "") -> Refused:

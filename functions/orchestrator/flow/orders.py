@@ -5,12 +5,14 @@ from typing import assert_never
 from orchestrator.core.faults import Fault, shown
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.request import Refused
+from orchestrator.core.names import object_uri, status_object
 from orchestrator.core.orders import FireOrder, Order, RollbackOrder, unknown_rule
 from orchestrator.core.retrain.rule import Rule
 from orchestrator.core.retrain.signal import heeds, manual_call
 from orchestrator.flow.champion import roll_back
 from orchestrator.flow.retrain.signal import take_signal
 from orchestrator.flow.services import Happened, Services
+from orchestrator.flow.telling import tell_order
 
 
 def take_order(services: Services, arrival: Arrival, order: Order) -> Happened | Refused:
@@ -23,7 +25,7 @@ def take_order(services: Services, arrival: Arrival, order: Order) -> Happened |
         case FireOrder(rule_id=rule_id):
             return _fire(services, arrival, rule_id)
         case RollbackOrder():
-            return roll_back(services, order, arrival.run_id)
+            return _roll_back(services, arrival, order)
         case _:
             assert_never(order)
 
@@ -37,7 +39,18 @@ def _fire(services: Services, arrival: Arrival, rule_id: str) -> Happened | Refu
     if not heeds(rule, call):
         return _refused(rule)
     messages = [happened.message for happened in take_signal(services, call)]
+    status_uri = object_uri(services.buckets.ledger, status_object(rule.dropped_name))
+    tell_order(services, arrival, about_uri=status_uri)
     return Happened(message="; ".join(messages) or f"the order to fire {rule_id} was carried out before")
+
+
+def _roll_back(services: Services, arrival: Arrival, order: RollbackOrder) -> Happened | Refused:
+    reign = roll_back(services, order, arrival.run_id)
+    if isinstance(reign, Refused):
+        return reign
+    champion_uri = services.champions.uri(order.model_name)
+    tell_order(services, arrival, about_uri=champion_uri, model_uri=reign.model_uri)
+    return Happened(message=f"the champion of {order.model_name} is {reign.run_id}: {reign.model_uri}")
 
 
 def _refused(rule: Rule) -> Refused:

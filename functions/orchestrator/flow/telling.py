@@ -9,6 +9,7 @@ marker says that its notices are owed.
 from dataclasses import replace
 
 from orchestrator.core.codec import encoded
+from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.request import dialect_of
 from orchestrator.core.run import ENDS, RunRecord, RunState, Step
 from orchestrator.flow.champion import challenge
@@ -31,6 +32,24 @@ def tell_status(services: Services, record: RunRecord) -> None:
             record_uri=services.ledger.record_uri(record.run_id),
             report_uri=record.report_uri,
             model_uri=record.model.uri if record.model else None,
+        )
+    )
+
+
+def tell_order(services: Services, arrival: Arrival, *, about_uri: str, model_uri: str | None = None) -> None:
+    """Say of a dropped order that it was carried out, and where what it changed lies. Safe to repeat."""
+    source = arrival.source
+    if source.object_name is None or source.generation is None:
+        return
+    services.ledger.tell_status(
+        DropStatus(
+            dropped_name=source.object_name,
+            generation=source.generation,
+            run_id=arrival.run_id,
+            state=RunState.SUCCEEDED,
+            updated_at=services.clock.now(),
+            record_uri=about_uri,
+            model_uri=model_uri,
         )
     )
 

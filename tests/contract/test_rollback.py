@@ -1,9 +1,7 @@
-"""A challenge and a rollback survive a death at any call, in any order of the runs that end."""
+"""A champion goes back by one order, wherever the process dies; and nothing waits for a service of notices."""
 
 import json
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -17,8 +15,6 @@ from orchestrator.flow.launch import launch
 from orchestrator.flow.orders import take_order
 from orchestrator.ports import Notice
 from tests.contract.world import MODELS, REQUEST, Boundary, Killed, World, export_manifest, schema
-
-_Answer = TypeVar("_Answer")
 
 NAME = "cassava-resnet50"
 CHALLENGE = REQUEST + b"champion: {metric: accuracy, goal: maximize, margin: 0.01}\n"
@@ -53,70 +49,6 @@ def told(world: World) -> list[str]:
 
 def runs_of(document: Mapping[str, Sequence[Mapping[str, str]]], key: str) -> list[str]:
     return [entry["run_id"] for entry in document[key]]
-
-
-def calls_of_an_end() -> list[str]:
-    world, boundary = World(), Boundary()
-    ended(world, 1, 0.7)
-    _, job = trained(world, 2, 0.8)
-    world.settle(world.hint(job), boundary)
-    return boundary.calls
-
-
-CALLS = calls_of_an_end()
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("point", range(len(CALLS)), ids=lambda number: f"{number} {CALLS[number]}")
-@pytest.mark.parametrize("by", ["redelivery", "sweep"])
-def test_a_promotion_survives_a_death_at_any_call(by: str, point: int, *, after: bool) -> None:
-    world = World()
-    first = ended(world, 1, 0.7)
-    arrival, job = trained(world, 2, 0.8)
-    with pytest.raises(Killed):
-        world.settle(world.hint(job), Boundary(die_at=point, die_after_the_call=after))
-    if by == "redelivery":
-        world.settle(world.hint(job))
-    world.sweep()
-    document = world.document(CHAMPION)
-    DOCUMENT.validate(document)
-    assert runs_of(document, "history") == [first, arrival.run_id]
-    assert runs_of(document, "considered") == [first, arrival.run_id]
-    wanted = {f"{arrival.run_id}/{state}" for state in ("reserved", "submitted", "running", "succeeded")}
-    assert wanted | {f"champions/{NAME}/1", f"champions/{NAME}/2"} <= set(told(world))
-    assert world.active() == []
-
-
-class EndsMeanwhile(Boundary):
-    """Just before this delivery writes the champion, another run's end is told and carried through."""
-
-    def __init__(self, world: World, job: Job) -> None:
-        super().__init__()
-        self._world, self._job, self.met = world, job, False
-
-    def cross(self, name: str, call: Callable[[], _Answer]) -> _Answer:
-        if name == "write champions" and not self.met:
-            self.met = True
-            self._world.settle(self._world.hint(self._job))
-        return super().cross(name, call)
-
-
-@pytest.mark.parametrize("order", [(0.8, 0.9), (0.9, 0.8)], ids=str)
-def test_the_better_of_two_runs_that_end_at_once_is_the_champion(order: tuple[float, float]) -> None:
-    world = World()
-    first = ended(world, 1, 0.7)
-    outer, outer_job = trained(world, 2, order[0])
-    inner, inner_job = trained(world, 3, order[1])
-    boundary = EndsMeanwhile(world, inner_job)
-    world.settle(world.hint(outer_job), boundary)
-    assert boundary.met
-    document = world.document(CHAMPION)
-    assert document["current"]["value"] == 0.9
-    assert runs_of(document, "considered") == [first, inner.run_id, outer.run_id]
-    assert [reign["number"] for reign in document["history"]] == list(range(1, len(document["history"]) + 1))
-    assert Counter(told(world))[f"champions/{NAME}/2"] == 1
-    world.sweep()
-    assert world.document(CHAMPION) == document
 
 
 def rolled_back(world: World, arrival: Arrival, boundary: Boundary | None = None) -> None:

@@ -1,0 +1,236 @@
+"""Champions through the whole flow: promoted once, told at least once, walked back, rolled back."""
+
+import base64
+import hashlib
+import itertools
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from orchestrator.adapters.pubsub import cloud_event
+from orchestrator.adapters.stored_champions import StoredChampions
+from orchestrator.core.errors import DocumentDamaged
+from orchestrator.core.launch.event import Arrival
+from orchestrator.core.run import RunState
+from orchestrator.flow.launch import launch
+from orchestrator.flow.orders import take_order
+from orchestrator.flow.services import Happened
+from tests.contract.world import LEDGER, MODELS, Boundary, Killed, World, export_manifest, schema
+
+CHAMPION = Draft202012Validator(schema("champion.v1"))
+NOTICE = Draft202012Validator(schema("notice.v1"))
+SOURCE = "//trainmaster/projects/project-1/locations/us-central1"
+IMAGE = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer@sha256:" + "b" * 64
+REQUEST: dict[str, Any] = {
+    "model_name": "cassava-resnet50",
+    "image": IMAGE,
+    "cluster": {"chief": {"machine": "n1-standard-8"}},
+    "champion": {"metric": "accuracy", "goal": "maximize", "margin": 0.01},
+}
+
+
+def trained(world: World, name: str, accuracy: float) -> Arrival:
+    """A run of the request whose job has succeeded; its end is not told yet."""
+    arrival = world.drop(json.dumps(REQUEST).encode(), f"requests/{name}.json")
+    world.launch(arrival)
+    record = world.record(arrival.run_id)
+    prefix = f"{record.output_uri}/model/".removeprefix(f"gs://{MODELS}/")
+    world.train(record)
+    manifest = {**export_manifest(f"gs://{MODELS}/{prefix}"), "metrics": {"accuracy": accuracy}}
+    world.objects.write(MODELS, prefix + "export.json", json.dumps(manifest).encode(), if_generation=None)
+    return arrival
+
+
+def settle(world: World, arrival: Arrival, boundary: Boundary | None = None) -> None:
+    job = world.record(arrival.run_id).job
+    assert job is not None
+    world.settle(world.hint(world.jobs.read(job.name)), boundary)
+
+
+def run(world: World, name: str, accuracy: float) -> str:
+    arrival = trained(world, name, accuracy)
+    settle(world, arrival)
+    return arrival.run_id
+
+
+def champion(world: World) -> dict[str, Any]:
+    found = world.document("champions/cassava-resnet50.json")
+    CHAMPION.validate(found)
+    return found
+
+
+def told(world: World, kind: str) -> list[str]:
+    """The ids of the notices of this kind; each fits its schema."""
+    for notice in world.notices.published:
+        NOTICE.validate(cloud_event(notice, SOURCE))
+    return [notice.id for notice in world.notices.published if f".{kind}." in notice.type]
+
+
+def order(world: World, document: object, name: str = "requests/order.json") -> tuple[Arrival, Happened]:
+    arrival = world.drop(json.dumps(document).encode(), name)
+    return arrival, launch(world.services(), arrival, take_order)
+
+
+def test_a_better_run_is_promoted_and_a_worse_or_equal_one_is_not() -> None:
+    world = World()
+    first, second = run(world, "a", 0.7), run(world, "b", 0.8)
+    worse, equal, close = run(world, "c", 0.6), run(world, "d", 0.8), run(world, "e", 0.805)
+    found = champion(world)
+    assert found["current"]["run_id"] == second
+    assert [reign["run_id"] for reign in found["history"]] == [first, second]
+    assert [(each["run_id"], each["promoted"]) for each in found["considered"]] == [
+        (first, True), (second, True), (worse, False), (equal, False), (close, False),
+    ]  # fmt: skip
+    assert told(world, "promoted") == ["champions/cassava-resnet50/1", "champions/cassava-resnet50/2"]
+
+
+def settling() -> list[str]:
+    world, boundary = World(), Boundary()
+    run(world, "a", 0.7)
+    settle(world, trained(world, "b", 0.8), boundary)
+    return boundary.calls
+
+
+SETTLING = settling()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("point", range(len(SETTLING)), ids=lambda number: f"{number} {SETTLING[number]}")
+def test_a_process_killed_at_any_call_still_promotes_once_and_tells_it(point: int, after: bool) -> None:
+    assert "write champions" in SETTLING
+    world = World()
+    run(world, "a", 0.7)
+    arrival = trained(world, "b", 0.8)
+    with pytest.raises(Killed):
+        settle(world, arrival, Boundary(die_at=point, die_after_the_call=after))
+    world.sweep()
+    settle(world, arrival)
+    found = champion(world)
+    assert [reign["run_id"] for reign in found["history"]][1:] == [arrival.run_id]
+    assert len(found["considered"]) == 2
+    assert set(told(world, "promoted")) == {"champions/cassava-resnet50/1", "champions/cassava-resnet50/2"}
+    assert world.active() == []
+
+
+@pytest.mark.parametrize("order_of_ends", list(itertools.permutations(range(3))))
+def test_runs_that_end_together_leave_the_best_one_whatever_their_order(
+    order_of_ends: tuple[int, ...],
+) -> None:
+    world = World()
+    arrivals = [trained(world, f"run-{number}", value) for number, value in enumerate((0.5, 0.9, 0.7))]
+    for number in order_of_ends:
+        settle(world, arrivals[number])
+    found = champion(world)
+    assert found["current"]["run_id"] == arrivals[1].run_id
+    assert {each["run_id"] for each in found["considered"]} == {arrival.run_id for arrival in arrivals}
+
+
+def test_a_champion_that_changes_while_a_run_is_compared_is_compared_again() -> None:
+    world = World()
+    run(world, "a", 0.5)
+    slow, fast = trained(world, "slow", 0.7), trained(world, "fast", 0.9)
+    inner = world.objects
+
+    class Overtaken(Boundary):
+        overtaken = False
+
+        def cross(self, name: str, call: Any) -> Any:
+            if name == "write champions" and not self.overtaken:
+                self.overtaken = True
+                settle(world, fast)
+            return super().cross(name, call)
+
+    settle(world, slow, Overtaken())
+    assert inner is world.objects
+    found = champion(world)
+    assert found["current"]["run_id"] == fast.run_id
+    assert [each["run_id"] for each in found["considered"]][1:] == [fast.run_id, slow.run_id]
+    assert found["considered"][-1]["promoted"] is False
+
+
+def test_a_champion_is_walked_back_to_its_event_and_its_bytes() -> None:
+    world = World()
+    run_id = run(world, "a", 0.7)
+    lineage = champion(world)["current"]["lineage"]
+    record = world.document(f"runs/{run_id}.json")
+    assert lineage["event_id"] == record["source"]["event_id"]
+    bucket, _, name = lineage["request_uri"].removeprefix("gs://").partition("/")
+    dropped = world.objects.read(bucket, name, lineage["request_generation"])
+    assert json.loads(dropped.content) == REQUEST == record["request"]
+    assert (lineage["image"], lineage["image_digest"]) == (IMAGE, "sha256:" + "b" * 64)
+    assert (lineage["dataset"], lineage["dataset_version"]) == ("cassava", "0.1.0")
+    assert lineage["job_name"] == world.jobs.read(lineage["job_name"]).name
+    bucket, _, name = lineage["manifest_uri"].removeprefix("gs://").partition("/")
+    content = world.objects.read(bucket, name).content
+    assert lineage["manifest_sha256"] == hashlib.sha256(content).hexdigest()
+    assert json.loads(content)["files"][0]["sha256"]
+
+
+def test_one_order_rolls_back_and_its_repetition_changes_nothing() -> None:
+    world = World()
+    first, second = run(world, "a", 0.7), run(world, "b", 0.8)
+    arrival, happened = order(world, {"rollback": {"model_name": "cassava-resnet50"}})
+    assert first in happened.message
+    launch(world.services(), arrival, take_order)
+    found = champion(world)
+    assert [reign["run_id"] for reign in found["history"]] == [first, second, first]
+    assert found["current"]["cause"] == "rollback"
+    assert set(told(world, "rolled_back")) == {"champions/cassava-resnet50/3"}
+    status = world.document("status/requests/order.json.json")
+    assert (status["state"], status["model_uri"]) == ("succeeded", found["current"]["model_uri"])
+    assert status["record_uri"] == f"gs://{LEDGER}/champions/cassava-resnet50.json"
+
+
+def test_a_rollback_may_come_as_a_message() -> None:
+    world = World()
+    first, _ = run(world, "a", 0.7), run(world, "b", 0.8)
+    document = {"rollback": {"model_name": "cassava-resnet50", "to_run": first}}
+    data = base64.b64encode(json.dumps(document).encode()).decode()
+    launch(world.services(), world.published({"data": data, "messageId": "m-1"}), take_order)
+    assert champion(world)["current"]["run_id"] == first
+
+
+@pytest.mark.parametrize(
+    ("rollback", "path", "allowed"),
+    [
+        ({"model_name": "nobody"}, "$.rollback.model_name", None),
+        ({"model_name": "cassava-resnet50"}, "$.rollback.model_name", None),
+        ({"model_name": "cassava-resnet50", "to_run": "run-x"}, "$.rollback.to_run", "none"),
+    ],
+)
+def test_a_rollback_that_cannot_be_is_refused_with_a_report(
+    rollback: dict[str, str], path: str, allowed: str | None
+) -> None:
+    world = World()
+    run(world, "a", 0.7)
+    before = champion(world)
+    arrival, _ = order(world, {"rollback": rollback})
+    report = world.document(f"rejected/{arrival.run_id}.json")
+    (fault,) = report["faults"]
+    assert fault["path"] == path
+    assert fault.get("allowed") == allowed
+    assert world.record(arrival.run_id).state is RunState.REJECTED
+    assert champion(world) == before
+
+
+def test_a_run_without_terms_touches_no_champion() -> None:
+    world = World()
+    arrival = world.drop()
+    world.launch(arrival)
+    world.train(world.record(arrival.run_id))
+    settle(world, arrival)
+    assert not list(world.objects.listing(LEDGER, "champions/"))
+
+
+def test_a_damaged_champion_is_named_and_nothing_is_written_over_it() -> None:
+    world = World()
+    world.objects.write(LEDGER, "champions/cassava-resnet50.json", b"{}", if_generation=None)
+    arrival = trained(world, "a", 0.7)
+    with pytest.raises(DocumentDamaged, match=r"champions/cassava-resnet50\.json"):
+        settle(world, arrival)
+    assert world.record(arrival.run_id).state is RunState.SUCCEEDED
+    assert world.active() == [arrival.run_id]
+    with pytest.raises(DocumentDamaged):
+        StoredChampions(world.objects, LEDGER).find("cassava-resnet50")

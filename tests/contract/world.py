@@ -237,7 +237,7 @@ class World:
         return settle_hint(self.services(boundary), hint)
 
     def sweep(self, boundary: Boundary | None = None) -> list[Happened]:
-        return sweep(self.services(boundary))
+        return list(sweep(self.services(boundary)))
 
     def record(self, run_id: str) -> RunRecord:
         held = self.ledger.find(run_id)

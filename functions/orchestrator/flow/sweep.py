@@ -1,5 +1,7 @@
 """What no event told: every marked run is looked at. The cost follows the number of active runs."""
 
+import traceback
+from collections.abc import Iterator
 from datetime import timedelta
 
 from orchestrator.core.errors import JobNotFound, LeaseHeld, TrainmasterError
@@ -19,20 +21,21 @@ VANISHED_AGE = timedelta(minutes=10)
 TOLD = Told(by="sweep")
 
 
-def sweep(services: Services) -> list[Happened]:
-    """Look at every marked run once. One run's failure is reported and keeps nobody else waiting."""
-    happened = []
+def sweep(services: Services) -> Iterator[Happened]:
+    """Look at every marked run once. Whatever goes wrong with one is told and keeps no other waiting."""
     for marker in services.ledger.active():
         try:
             done = _look_at(services, marker)
         except LeaseHeld:
             continue
         except TrainmasterError as error:
-            happened.append(Happened(message=f"not swept: {error}", run_id=marker.run_id, severity="WARNING"))
+            yield Happened(message=f"not swept: {error}", run_id=marker.run_id, severity="WARNING")
+        except Exception:  # a mistake in this program must not stop the sweep for all the others
+            told = f"not swept: {traceback.format_exc()}"
+            yield Happened(message=told, run_id=marker.run_id, severity="CRITICAL")
         else:
             if done is not None:
-                happened.append(done)
-    return happened
+                yield done
 
 
 def _look_at(services: Services, marker: Marker) -> Happened | None:

@@ -256,7 +256,8 @@ def _why_not(current: Reign | None, reign: Reign, challenger: Challenger) -> str
         return f"it was measured by {_said(ours)}, the champion by {_said(theirs)}: they cannot be compared"
     margin = challenger.spec.champion.margin if challenger.spec.champion else 0.0
     gain = reign.value - current.value if ours.goal is Goal.MAXIMIZE else current.value - reign.value
-    if gain > 0 and gain >= margin:
+    # 0.03 - 0.02 is a little less than 0.01 in floating point, and is meant to be the same.
+    if gain > 0 and (gain >= margin or math.isclose(gain, margin, rel_tol=1e-9)):
         return ""
     wanted = f"better by {margin:g}" if margin else "better"
     return f"{ours.metric} {reign.value:g} is not {wanted} than the champion's {current.value:g}"

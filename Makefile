@@ -4,7 +4,7 @@ PYTHON ?= python3
 PY     := .venv/bin/python
 STAMP  := .venv/.installed-from-lock
 
-.PHONY: help setup demo demo-tuning test test-fast check format stage bench lock clean
+.PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage bench lock clean
 
 help:          ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -16,6 +16,9 @@ demo: $(STAMP) ## watch a dropped request become a trained model, on this machin
 
 demo-tuning: $(STAMP) ## watch six trials search for the best model, on this machine
 	@$(PY) -m console demo-tuning
+
+demo-retrain: $(STAMP) ## watch new data train the next champion, on this machine
+	@$(PY) -m console demo-retrain
 
 test: check    ## lint, types, import rules and every test
 	$(PY) -m pytest

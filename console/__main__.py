@@ -2,6 +2,7 @@
 
 python -m console demo
 python -m console demo-tuning
+python -m console demo-retrain
 python -m console study projects/my-project/locations/us-central1/hyperparameterTuningJobs/123
 """
 
@@ -22,6 +23,10 @@ def main(arguments: list[str] | None = None) -> int:
             from console.demo.tuning import DEMO as TUNING
 
             return TUNING.run(options.state)
+        case "demo-retrain":
+            from console.demo.retrain import run
+
+            return run(options.state)
         case _:
             from console.study.command import write
 
@@ -35,6 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True)
     _demo(verbs, "demo", "watch a dropped request become a trained model, on this machine")
     _demo(verbs, "demo-tuning", "watch six trials search for the best model, two at a time, on this machine")
+    _demo(verbs, "demo-retrain", "watch new data train the next champion, and bad data not, on this machine")
     study = verbs.add_parser("study", help="draw a tuning job: its learning curves, parameters and results")
     study.add_argument("job_name", help="projects/…/locations/…/hyperparameterTuningJobs/…")
     study.add_argument(

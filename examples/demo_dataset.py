@@ -7,6 +7,7 @@ splits. The photographs are replaced by drawings whose classes differ as the rea
 enough to be learned in a minute: leaves for cassava, figures for horses_or_humans. Scores on them
 say nothing about the real data.
 
+A split is drawn by itself: with the same seed and size of its own it is the same, whatever the other one is.
 The same arguments give the same images in the same order (the records around them are serialized
 by protobuf, which does not promise the order of an example's fields). A data set that is there already is left alone.
 """
@@ -14,7 +15,7 @@ by protobuf, which does not promise the order of an example's fields). A data se
 import argparse
 import io
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from PIL import Image
 
 JPEG_QUALITY = 88
 MIN_SIDE_PX = 16
+TRAIN = "train"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,24 @@ class Stand:
     format: str
     options: Mapping[str, int]
     named: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What to write: `examples` in all splits together, drawn `size` pixels wide and high from `seed`.
+
+    Attributes:
+        train_examples: in the train split, where it is not to have its part of `examples`.
+        examples_per_file: in one file of records; None: a split is one file.
+        label_noise: share of the train split's labels that are wrong, from 0 to 1.
+    """
+
+    examples: int
+    size: int
+    seed: int
+    train_examples: int | None = None
+    examples_per_file: int | None = None
+    label_noise: float = 0.0
 
 
 STANDS = {
@@ -87,6 +107,18 @@ def main() -> None:
         "--image_size", type=int, help="height and width in pixels (96; always 300 horses_or_humans)"
     )
     parser.add_argument("--seed", type=int, default=1, help="of everything drawn (%(default)s)")
+    parser.add_argument(
+        "--train_examples", type=int, help="images in the train split, whatever --examples gives it"
+    )
+    parser.add_argument(
+        "--examples_per_file", type=int, help="images in each file of records (all of a split)"
+    )
+    parser.add_argument(
+        "--label_noise",
+        type=float,
+        default=0.0,
+        help="share of the train split's labels that are wrong, 0 to 1; its images stay what they are (%(default)s)",
+    )
     options = parser.parse_args()
     stand = STANDS[options.dataset]
     examples, size = options.examples or stand.examples, options.image_size or stand.size
@@ -94,10 +126,24 @@ def main() -> None:
         parser.error(f"--examples must be at least 15 and --image_size at least {MIN_SIDE_PX}")
     if stand.is_fixed_size and size != stand.size:
         parser.error(f"--image_size={size}: images of {options.dataset} are {stand.size} pixels, no others")
-    write_dataset(options.data_dir, options.dataset, examples=examples, size=size, seed=options.seed)
+    if not 0 <= options.label_noise <= 1:
+        parser.error(f"--label_noise={options.label_noise}: expected a share from 0 to 1")
+    for name in ("train_examples", "examples_per_file"):
+        count = getattr(options, name)
+        if count is not None and count < 1:
+            parser.error(f"--{name}={count}: expected at least 1")
+    wanted = Wanted(
+        examples=examples,
+        size=size,
+        seed=options.seed,
+        train_examples=options.train_examples,
+        examples_per_file=options.examples_per_file,
+        label_noise=options.label_noise,
+    )
+    write_dataset(options.data_dir, options.dataset, wanted)
 
 
-def write_dataset(data_dir: Path, name: str, *, examples: int, size: int, seed: int) -> None:
+def write_dataset(data_dir: Path, name: str, wanted: Wanted) -> None:
     """Write the data set below `data_dir`, whole or not at all.
 
     TFDS writes into a folder beside the final one, which is then renamed: a run that
@@ -114,20 +160,41 @@ def write_dataset(data_dir: Path, name: str, *, examples: int, size: int, seed: 
     shutil.rmtree(scratch, ignore_errors=True)
     builder = tfds.builder(name, data_dir=scratch)
     Path(builder.data_dir).mkdir(parents=True)
-    writer = tfds.core.SequentialWriter(builder.info, max_examples_per_shard=examples)
+    counts = counts_of(stand, wanted, classes=builder.info.features["label"].num_classes)
+    per_file = wanted.examples_per_file or max(counts.values())
+    writer = tfds.core.SequentialWriter(builder.info, max_examples_per_shard=per_file)
     writer.initialize_splits(list(stand.parts))
     labels = builder.info.features["label"].names
-    counts = {split: max(len(labels), round(examples * part)) for split, part in stand.parts.items()}
     for number, (split, count) in enumerate(counts.items()):
-        random = np.random.default_rng([seed, number])
+        random = np.random.default_rng([wanted.seed, number])
         order = [labels[index % len(labels)] for index in random.permutation(count)]
-        writer.add_examples({split: list(drawn(stand, split, order, size, random))})
+        examples = list(drawn(stand, split, order, wanted.size, random))
+        if split == TRAIN:
+            mislabel(examples, labels, wanted.label_noise, np.random.default_rng([wanted.seed, number, 1]))
+        writer.add_examples({split: examples})
     writer.close_all()
     final.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(final, ignore_errors=True)
     Path(builder.data_dir).rename(final)
     shutil.rmtree(scratch)
     print(f"{final}: " + ", ".join(f"{count} {split}" for split, count in counts.items()))  # noqa: T201
+
+
+def counts_of(stand: Stand, wanted: Wanted, *, classes: int) -> dict[str, int]:
+    """Images by split; every class has one at least."""
+    counts = {split: round(wanted.examples * part) for split, part in stand.parts.items()}
+    if wanted.train_examples is not None:
+        counts[TRAIN] = wanted.train_examples
+    return {split: max(classes, count) for split, count in counts.items()}
+
+
+def mislabel(
+    examples: Sequence[dict[str, object]], labels: Sequence[str], share: float, random: Generator
+) -> None:
+    """Give `share` of the examples, taken at random, another class than the one that is drawn."""
+    for index in random.permutation(len(examples))[: round(share * len(examples))]:
+        others = [label for label in labels if label != examples[index]["label"]]
+        examples[index]["label"] = others[random.integers(len(others))]
 
 
 def drawn(

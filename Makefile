@@ -44,6 +44,7 @@ bench: $(STAMP) ## every benchmark; each prints both sides of its ratio
 	$(PY) bench/trainer_throughput.py
 	$(PY) bench/tuning_search.py
 	$(PY) bench/tuning_cost.py
+	$(PY) bench/data_events.py
 
 lock: $(STAMP) ## resolve all dependencies anew and export what is deployed
 	$(PY) deploy/lock.py

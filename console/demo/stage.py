@@ -105,8 +105,13 @@ def fresh(state: Path) -> None:
     """An empty folder for the stack; what an earlier demo left there is removed.
 
     Raises:
-        DemoFailed: the folder exists and holds something that no demo made.
+        DemoFailed: the folder exists and holds something that no demo made, or a demo that is running.
     """
+    status = [sys.executable, "-m", "emulators", "status", "--state", str(state)]
+    if (state / MARKER).exists() and subprocess.run(status, check=False, capture_output=True).returncode == 0:
+        raise DemoFailed(
+            f"A demo is running in {state}. Wait for its end, or name another folder with --state."
+        )
     if state.exists() and any(state.iterdir()) and not (state / MARKER).exists():
         raise DemoFailed(
             f"{state} holds something else than an earlier demo. Name an empty folder with --state."

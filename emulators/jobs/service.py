@@ -106,8 +106,10 @@ class JobService:
         if run := self._runs.get(job_id):
             run.cancel()
 
-    def forget_trial(self, job_id: str) -> None:
+    async def forget_trial(self, job_id: str) -> None:
         """Forget the job of a trial that has ended."""
+        if run := self._runs.get(job_id):  # its last line is still being written
+            await run.wait()
         if job := self._jobs.pop(job_id, None):
             self._store.delete(job)
 

@@ -15,7 +15,6 @@ from emulators.logging.store import Position, Store
 
 DEFAULT_PAGE = 50
 MAX_PAGE = 1000
-MAX_WRITE_ENTRIES = 100_000
 
 
 class InvalidRequestError(ValueError):

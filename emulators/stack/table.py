@@ -1,5 +1,6 @@
 """What a person reads when the stack is ready: one boxed table."""
 
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def endpoints(
         table.add_row(function.name, f"{url}  ← {_source(function)}")
     table.add_section()
     table.add_row("Drop requests into", str(services.buckets_dir / topology.buckets["inbox"] / "requests"))
-    table.add_row("In another shell", f"source {env_path}")
+    table.add_row("In another shell", f"source {shlex.quote(str(env_path))}")
     return table
 
 

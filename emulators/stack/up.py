@@ -56,6 +56,10 @@ async def _until_stopped(options: Options, topology: Topology, state: StateFolde
         loop.add_signal_handler(number, stop)
     with contextlib.suppress(asyncio.CancelledError):
         async with running_stack(options, topology, state) as stack:
+            # So that a file can be copied there at once; the folders themselves are no objects.
+            inbox = stack.services.buckets_dir / topology.buckets["inbox"]
+            for folder in ("requests", "rules"):
+                (inbox / folder).mkdir(parents=True, exist_ok=True)
             functions = [(instance.function, instance.url) for instance in stack.host.instances.values()]
             show(endpoints(stack.services, topology, functions, env_path=state.env_path))
             state.announce(stack.variables())

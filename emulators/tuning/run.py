@@ -73,6 +73,7 @@ class TuningRun:
         self._stopping = stopping_of(job.message.study_spec)
         self._failed = False
         self._exhausted = False
+        self._enough = False
         self._interrupted = False
         self._texts: dict[str, str] = {}
         self._curves: dict[str, list[Point]] = {}
@@ -168,12 +169,11 @@ class TuningRun:
 
     def _end_when_there_is_enough(self) -> None:
         study = self.job.message.study_spec
-        if self._exhausted or not study.HasField("study_stopping_config"):
+        if self._enough or not study.HasField("study_stopping_config"):
             return
-        self._exhausted = has_enough(
-            study.study_stopping_config, progress_of(self.job), now=datetime.now(UTC)
-        )
-        if self._exhausted and study.study_stopping_config.should_stop_asap.value:
+        self._enough = has_enough(study.study_stopping_config, progress_of(self.job), now=datetime.now(UTC))
+        self._exhausted = self._exhausted or self._enough
+        if self._enough and study.study_stopping_config.should_stop_asap.value:
             self._interrupted = True  # a trial that ends without its metric now is no failure
             for trial in self.job.running:
                 self._stop_early(trial)

@@ -114,7 +114,7 @@ class TuningService:
         self._known.pop(job_id, None)
         self._kept.delete(job_id)
         for trial in job.trials.values():
-            self._jobs.forget_trial(trial.job_id)
+            await self._jobs.forget_trial(trial.job_id)
         await asyncio.to_thread(shutil.rmtree, self._metrics / job_id, ignore_errors=True)
         operation = delete_operation_of(job)
         self._store.put_operation(str(operation["name"]), job.parent, operation)

@@ -1,6 +1,8 @@
 """The demo touches nothing that is not its own, and tells a still terminal each thing once."""
 
+import fcntl
 import io
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -32,6 +34,19 @@ def test_the_last_demo_is_cleared_away(tmp_path: Path) -> None:
     (state / "old").touch()
     fresh(state)
     assert not (state / "old").exists()
+
+
+def test_a_demo_that_runs_keeps_its_folder(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    fresh(state)
+    (state / "work").touch()
+    with (state / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as a stack holds it
+        lock.write(f'{{"pid": {os.getpid()}}}')
+        lock.flush()
+        with pytest.raises(DemoFailed, match="A demo is running"):
+            fresh(state)
+    assert (state / "work").exists()
 
 
 def test_stack_env_is_read_as_a_shell_reads_it() -> None:

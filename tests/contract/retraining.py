@@ -8,22 +8,23 @@ from typing import Any
 
 from orchestrator.adapters.arrival_log import ArrivalLog
 from orchestrator.adapters.objects import Objects
+from orchestrator.adapters.pubsub import cloud_event
 from orchestrator.core.envelope import Envelope, PubsubMessage
 from orchestrator.core.launch.event import Ignored
 from orchestrator.core.retrain.alert import alert_in
 from orchestrator.core.retrain.arrival import arrived_in
 from orchestrator.core.retrain.image_push import image_pushed_in
-from orchestrator.core.retrain.notice import notice_in
+from orchestrator.core.retrain.notice import Heard, notice_in
 from orchestrator.core.retrain.signal import Signal
 from orchestrator.core.retrain.state import RuleState
-from orchestrator.core.run import RunRecord
+from orchestrator.core.run import JobState, RunRecord
 from orchestrator.flow.launch import launch
 from orchestrator.flow.orders import take_order
 from orchestrator.flow.retrain.accept import accept, rule_drop_in
 from orchestrator.flow.retrain.signal import take_notice, take_signal
 from orchestrator.flow.retrain.tick import tick
 from orchestrator.flow.services import Happened
-from tests.contract.world import INBOX, LEDGER, Boundary, BoundaryObjects, World
+from tests.contract.world import INBOX, LEASE, LEDGER, Boundary, BoundaryObjects, World
 
 DATA = "data-1"
 IMAGE = "us-docker.pkg.dev/project-1/repo/trainer"
@@ -126,10 +127,22 @@ class RuleWorld(World):
         incident = {"incident_id": incident_id, "policy_name": policy, "state": state, "summary": "drift"}
         return alert_in(self.message({"incident": incident, "version": "1.2"}))
 
-    def hear(self, event: Mapping[str, object]) -> list[Happened]:
-        """One of our own notices comes back."""
-        heard = notice_in(self.message(event))
-        return [] if isinstance(heard, Ignored) else list(take_notice(self.services(), heard))
+    def finish(self, number: int, boundary: Boundary | None = None) -> None:
+        """The job of the nth run ends well; its log entry is delivered, and then the notices that it causes."""
+        if self.records()[number].job is None:  # whoever was to submit it died
+            self.wait(LEASE.total_seconds() + 1)
+            self.sweep()
+        record = self.records()[number]
+        assert record.job is not None
+        job = self.jobs.read(record.job.name)
+        if job.state is not JobState.SUCCEEDED:
+            job = self.train(record)
+        self.settle(self.hint(job), boundary)
+        for notice in [each for each in self.notices.published if each.subject == record.run_id]:
+            event = cloud_event(notice, "//trainmaster/test")
+            heard = notice_in(self.message(event))
+            if isinstance(heard, Heard):
+                list(take_notice(self.services(boundary), heard))
 
     def order(self, document: object, key: str, boundary: Boundary | None = None) -> Happened:
         data = base64.b64encode(json.dumps(document).encode()).decode()

@@ -22,6 +22,7 @@ from orchestrator.core.errors import (
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import JobKind
 from orchestrator.core.run import Job, JobState, RunState
+from orchestrator.flow.launch import WAIT_IN_ALL
 from tests.contract.world import LEASE, REQUEST, Boundary, Killed, World, schema
 
 Answer = TypeVar("Answer")
@@ -155,7 +156,9 @@ CALLS = calls_of_a_launch()
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("point", range(len(CALLS)), ids=lambda number: f"{number} {CALLS[number]}")
 @pytest.mark.parametrize("by", ["redelivery", "sweep"])
-def test_a_process_killed_at_any_call_still_gives_one_job(point: int, after: bool, by: str) -> None:
+def test_a_process_killed_at_any_call_still_gives_one_job_and_tells_every_state(
+    point: int, after: bool, by: str
+) -> None:
     world = World()
     arrival = world.drop()
     with pytest.raises(Killed):
@@ -170,6 +173,8 @@ def test_a_process_killed_at_any_call_still_gives_one_job(point: int, after: boo
     assert record.state is RunState.SUBMITTED
     assert world.document("status/requests/cassava.yaml.json")["state"] == "submitted"
     assert world.active() == [arrival.run_id]
+    told = {notice.id for notice in world.notices.published}
+    assert told == {f"{arrival.run_id}/reserved", f"{arrival.run_id}/submitted"}
     RECORD.validate(encoded(record))
 
 
@@ -388,3 +393,28 @@ def test_messages_without_a_key_are_told_apart_by_their_ids() -> None:
     for message_id in ("1", "2", "1"):
         world.launch(world.published({"data": data, "messageId": message_id}))
     assert len(world.jobs.all()) == 2
+
+
+def test_a_run_that_finds_no_room_for_a_week_fails_and_says_so() -> None:
+    world = World()
+    arrival = world.drop()
+    full = Answering(world, *[SubmissionDeferred(429, "quota")] * 3)
+    world.launch(arrival, jobs=full)
+    for pause in (WAIT_IN_ALL, timedelta(hours=1)):
+        assert world.record(arrival.run_id).state is RunState.WAITING
+        world.clock.advance(pause)
+        world.launch(arrival, jobs=full)
+    record = world.record(arrival.run_id)
+    assert record.state is RunState.FAILED
+    assert record.error is not None
+    assert "no room for 7 days: quota" in record.error.message
+
+
+def test_a_flow_mapping_in_a_message_is_yaml() -> None:
+    world = World()
+    text = (
+        "{model_name: m, image: us-central1-docker.pkg.dev/p/r/i, cluster: {chief: {machine: n1-standard-4}}}"
+    )
+    arrival = world.published({"data": base64.b64encode(text.encode()).decode(), "messageId": "1"})
+    world.launch(arrival)
+    assert world.record(arrival.run_id).state is RunState.SUBMITTED

@@ -1,5 +1,6 @@
 """One suite for every object store: in memory, and Cloud Storage's client against the emulator."""
 
+import gzip
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -163,3 +164,12 @@ def test_nobody_listening_is_a_failure_of_the_service(monkeypatch: pytest.Monkey
     monkeypatch.setattr("orchestrator.adapters.gcs.RETRY_S", 0.2)
     with pytest.raises(ServiceFailed):
         GcsObjects("p").read("bucket", "name")
+
+
+def test_a_compressed_object_is_read_as_it_is_stored(gcs: GcsObjects, new_bucket: Callable[[], str]) -> None:
+    """A small object must not unfold to any size in a function's memory."""
+    bucket, content = new_bucket(), gzip.compress(b"x" * 10_000_000)
+    blob = gcs._client.bucket(bucket).blob("bomb.yaml")
+    blob.content_encoding = "gzip"
+    blob.upload_from_string(content)
+    assert gcs.read(bucket, "bomb.yaml").content == content

@@ -2,37 +2,25 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from orchestrator.core.codec import encoded
+from orchestrator.core.errors import DocumentDamaged
 from orchestrator.core.run import JobState
 from tests.contract.retraining import IMAGE, MANUAL, NEW_DATA, SMALL, RuleWorld, rule
 from tests.contract.world import INBOX, LEASE, LEDGER, schema
 
 STATUS = Draft202012Validator(schema("rule_status.v1"))
 RECORD = Draft202012Validator(schema("run_record.v1"))
-REPORT = Draft202012Validator(schema("rejection_report.v1"))
 STATE = Draft202012Validator(schema("rule_state.v1"))
 BOOK = Draft202012Validator(schema("rule_book.v1"))
-SUCCEEDED = "trainmaster.run.succeeded.v1"
 
 
 @pytest.fixture
 def world() -> RuleWorld:
     return RuleWorld()
-
-
-def finish(world: RuleWorld, number: int) -> None:
-    """The job of the nth run ends well, and its notice comes back."""
-    record = world.records()[number]
-    job = world.train(record)
-    world.settle(world.hint(job))
-    ended = world.record(record.run_id)
-    data = {"run_id": ended.run_id, "state": ended.state.value, "model_name": ended.model_name}
-    world.hear({"id": f"{ended.run_id}/{ended.state}", "type": SUCCEEDED, "data": data})
 
 
 def test_data_that_came_and_settled_starts_one_run(world: RuleWorld) -> None:
@@ -72,91 +60,8 @@ def test_the_status_of_a_rule_tells_its_last_run(world: RuleWorld) -> None:
 def test_a_run_does_not_write_over_its_rules_status(world: RuleWorld) -> None:
     world.drop_rule(rule(MANUAL))
     world.order({"fire": {"rule": "cassava"}}, "1")
-    finish(world, 0)
+    world.finish(0)
     assert world.rule_status()["schema"] == "rule_status.v1"
-
-
-@pytest.mark.parametrize(
-    ("document", "path"),
-    [
-        (
-            rule({"schedule": {"cron": "0 3 * * 1", "time_zone": "Europe/Amsterdm"}}),
-            "$.when[0].schedule.time_zone",
-        ),
-        (rule({"schedule": {"cron": "0 3 30 2 *"}}), "$.when[0].schedule.cron"),
-        (rule(request={**SMALL, "image": "docker.io/evil/miner"}), "$.request.image"),
-        (rule({"upstream": {"model_name": "cassava", "event": "succeeded"}}), "$.when[0]"),
-        (rule({"new_data": {"objects": f"gs://{LEDGER}/**"}}), "$.when[0].new_data.objects"),
-        (b"a: [1", "$"),
-        (b" " * 100_000, "$"),
-    ],
-)
-def test_a_faulty_rule_is_answered_at_once_with_every_fault(
-    world: RuleWorld, document: object, path: str
-) -> None:
-    happened = world.drop_rule(document)
-    assert happened.severity == "WARNING"
-    told = world.rule_status()
-    STATUS.validate(told)
-    assert told["state"] == "refused"
-    report = world.document(told["report_uri"].removeprefix(f"gs://{LEDGER}/"))
-    REPORT.validate(report)
-    assert path in [fault["path"] for fault in report["faults"]]
-
-
-def test_a_refused_writing_leaves_the_older_one_in_force(world: RuleWorld) -> None:
-    world.drop_rule(rule(MANUAL))
-    world.wait(1)
-    world.drop_rule(b"when: nonsense")
-    told = world.rule_status()
-    assert told["state"] == "refused"
-    assert told["in_force"] < told["generation"]
-    world.order({"fire": {"rule": "cassava"}}, "1")
-    assert len(world.records()) == 1
-
-
-def test_two_rules_dropped_at_once_that_make_a_loop_are_not_both_accepted(world: RuleWorld) -> None:
-    def on(model_name: str, other: str) -> dict[str, Any]:
-        return rule(
-            {"upstream": {"model_name": other, "event": "succeeded"}},
-            request={**SMALL, "model_name": model_name},
-        )
-
-    events = [
-        world.put_rule(on("a", "b"), "rules/a.json"),
-        world.put_rule(on("b", "a"), "rules/b.json"),
-    ]
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(world.tell_rule, events))
-    states = [world.rule_status(f"rules/{name}.json")["state"] for name in ("a", "b")]
-    assert sorted(states) == ["accepted", "refused"]
-
-
-def test_a_drop_whose_event_was_lost_is_accepted_by_the_tick(world: RuleWorld) -> None:
-    world.put_rule(rule(MANUAL))
-    world.put_rule({"when": []}, "rules/faulty.json")
-    world.tick()
-    assert world.rule_status()["state"] == "accepted"
-    assert world.rule_status("rules/faulty.json")["state"] == "refused"
-    assert world.tick() == []  # both are answered
-
-
-def test_a_rule_whose_file_was_deleted_is_retired_and_fires_no_more(world: RuleWorld) -> None:
-    world.drop_rule(rule(MANUAL))
-    world.objects.delete(INBOX, "rules/cassava.json")
-    world.tick()
-    assert world.rule_status()["state"] == "retired"
-    world.order({"fire": {"rule": "cassava"}}, "1")
-    assert [record.state for record in world.records()] == ["rejected"]
-
-
-def test_an_older_generations_event_changes_nothing(world: RuleWorld) -> None:
-    late = world.put_rule(rule(MANUAL))
-    world.drop_rule(rule(NEW_DATA))
-    world.tell_rule(late)
-    (kept,) = world.document("rules/book.json")["rules"]
-    assert kept["document"]["when"] == [NEW_DATA]
-    assert world.rule_status()["generation"] == kept["generation"]
 
 
 def test_a_request_by_reference_is_read_again_at_each_firing(world: RuleWorld) -> None:
@@ -218,11 +123,32 @@ def test_a_run_that_succeeded_starts_the_next_model_of_the_chain(world: RuleWorl
     upstream = {"upstream": {"model_name": "features", "event": "succeeded"}}
     world.drop_rule(rule(upstream, request={**SMALL, "args": ["--from=${upstream.run_id}"]}), "rules/b.json")
     world.order({"fire": {"rule": "a"}}, "1")
-    finish(world, 0)
+    world.finish(0)
     first, second = world.records()
     assert second.source.rule_id == "b"
     assert second.request is not None
     assert second.request["args"] == [f"--from={first.run_id}"]
+
+
+def test_a_champion_that_grew_old_is_trained_again_from_where_it_ended(world: RuleWorld) -> None:
+    request = {
+        **SMALL,
+        "args": ["--from=${champion.model_uri:-none}"],
+        "champion": {"metric": "accuracy", "goal": "maximize"},
+    }
+    world.drop_rule(rule(MANUAL, {"age": {"older_than_s": 3600}}, request=request))
+    world.order({"fire": {"rule": "cassava"}}, "1")
+    world.finish(0)
+    world.wait(3000)
+    world.tick()
+    assert len(world.records()) == 1
+    world.wait(3600)
+    world.tick()
+    first, second = world.records()
+    assert first.model is not None
+    assert second.request is not None
+    assert second.request["args"] == [f"--from={first.model.uri}"]
+    assert second.source.condition == "age"
 
 
 def test_an_order_for_no_rule_is_rejected_with_the_nearest_name(world: RuleWorld) -> None:
@@ -248,7 +174,7 @@ def test_skip_passes_over_what_comes_while_a_run_goes_on_and_says_so(world: Rule
     world.order({"fire": {"rule": "cassava"}}, "2")
     assert len(world.records()) == 1
     assert "still going" in world.rule_status()["held"]["reason"]
-    finish(world, 0)
+    world.finish(0)
     world.tick()
     assert len(world.records()) == 1
 
@@ -259,9 +185,9 @@ def test_queue_one_fires_when_the_notice_tells_that_the_run_ended(world: RuleWor
         world.wait(1)
         world.order({"fire": {"rule": "cassava"}}, key)
     assert len(world.records()) == 1
-    finish(world, 0)
+    world.finish(0)
     assert len(world.records()) == 2
-    finish(world, 1)
+    world.finish(1)
     assert len(world.records()) == 2  # one was queued, not two
 
 
@@ -335,14 +261,21 @@ def test_a_redelivered_data_event_is_counted_once(world: RuleWorld) -> None:
     assert [counted.count for counted in world.state().data] == [3]
 
 
-def test_data_of_a_disabled_rule_is_not_counted(world: RuleWorld) -> None:
-    world.drop_rule(rule(enabled=False))
-    assert world.rule_status()["state"] == "disabled"
-    world.arrive(5)
-    world.wait(61)
-    world.tick()
-    assert world.records() == []
-    assert world.batches() == []
+def test_a_signal_comes_again_for_the_rule_that_could_not_decide_and_fires_the_others_once(
+    world: RuleWorld,
+) -> None:
+    heard = {"alert": {"policy": "drift"}}
+    for rule_id in ("a", "b", "c"):
+        world.drop_rule(rule(heard, request={**SMALL, "model_name": rule_id}), f"rules/{rule_id}.json")
+    sound = world.objects.read(LEDGER, "rule-state/b.json").content
+    world.objects.write(LEDGER, "rule-state/b.json", b"{}", if_generation=None)
+    alert = world.alerted("1", "drift")
+    with pytest.raises(DocumentDamaged, match=r"rule-state/b\.json"):
+        world.signal(alert)
+    assert {record.source.rule_id for record in world.records()} == {"a", "c"}
+    world.objects.write(LEDGER, "rule-state/b.json", sound, if_generation=None)
+    world.signal(alert)
+    assert sorted(str(record.source.rule_id) for record in world.records()) == ["a", "b", "c"]
 
 
 def test_one_rules_damaged_state_keeps_no_other_rule_waiting(world: RuleWorld) -> None:

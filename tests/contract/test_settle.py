@@ -1,8 +1,10 @@
 """The end of a job becomes the end of its run, whoever tells of it, in whatever order, however often."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -75,10 +77,10 @@ def test_an_end_costs_seven_storage_operations_and_its_repetition_two() -> None:
         "read ledger",
         "list models",
         "read models",
-        "publish",
         "write runs",
         "read ledger",
         "write status",
+        "publish",
         "publish",
         "delete active",
     ]
@@ -354,4 +356,28 @@ def test_any_order_of_events_and_a_death_among_them_end_in_the_same_record(
     assert record.model.metrics["accuracy"] == 0.75
     assert {notice.id for notice in world.notices.published} == set(ids(arrival, *WAY))
     assert world.document("status/requests/cassava.yaml.json")["state"] == "succeeded"
+    assert world.active() == []
+
+
+def test_a_mistake_with_one_run_keeps_the_sweep_from_no_other() -> None:
+    world, arrival, _ = launched()
+    second = world.drop(name="requests/second.yaml")
+    world.launch(second)
+    for each in (arrival, second):
+        world.train(world.record(each.run_id))
+
+    class Broken(Boundary):
+        """The first job that is read is of no kind that this program knows."""
+
+        def cross(self, name: str, call: Callable[[], Any]) -> Any:
+            if name == "read job" and "read job" not in self.calls:
+                super().cross(name, call)
+                raise AttributeError("'int' object has no attribute 'name'")
+            return super().cross(name, call)
+
+    told = world.sweep(Broken())
+    assert sorted(each.severity for each in told) == ["CRITICAL", "INFO"]
+    states = {world.record(each.run_id).state for each in (arrival, second)}
+    assert states == {RunState.SUBMITTED, RunState.SUCCEEDED}
+    world.sweep()
     assert world.active() == []

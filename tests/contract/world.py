@@ -70,10 +70,14 @@ class Killed(BaseException):
 
 @dataclass
 class Boundary:
-    """Every call that leaves the process, in order; the process may be told to die at one of them."""
+    """Every call that leaves the process, in order; the process may be told to die at one of them.
+
+    `death` makes what is raised there instead: a service's failure, for example, which the process outlives.
+    """
 
     die_at: int | None = None
     die_after_the_call: bool = False
+    death: Callable[[str], BaseException] = Killed
     calls: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -82,12 +86,12 @@ class Boundary:
             number = len(self.calls)
             self.calls.append(name)
         if number == self.die_at and not self.die_after_the_call:
-            raise Killed(f"before {name}")
+            raise self.death(f"before {name}")
         try:
             return call()
         finally:
             if number == self.die_at:
-                raise Killed(f"after {name}")
+                raise self.death(f"after {name}")
 
 
 @dataclass
@@ -233,7 +237,7 @@ class World:
         return settle_hint(self.services(boundary), hint)
 
     def sweep(self, boundary: Boundary | None = None) -> list[Happened]:
-        return sweep(self.services(boundary))
+        return list(sweep(self.services(boundary)))
 
     def record(self, run_id: str) -> RunRecord:
         held = self.ledger.find(run_id)

@@ -81,6 +81,7 @@ def test_the_first_challenger_is_champion_without_a_comparison() -> None:
         (0.79, Goal.MAXIMIZE, 0.0, False),
         (0.85, Goal.MAXIMIZE, 0.1, False),
         (0.95, Goal.MAXIMIZE, 0.1, True),
+        (0.9, Goal.MAXIMIZE, 0.1, True),
         (0.79, Goal.MINIMIZE, 0.0, True),
         (0.80, Goal.MINIMIZE, 0.0, False),
         (0.75, Goal.MINIMIZE, 0.1, False),

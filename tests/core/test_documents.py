@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.documents import MAX_DEPTH, document_in
+from orchestrator.core.documents import MAX_DEPTH, document_in, is_json
 
 
 def read(text: str, *, as_json: bool = False) -> object:
@@ -133,13 +133,16 @@ def test_no_yaml_like_text_raises_an_error(text: str) -> None:
     document_in(text.encode(), as_json=False)
 
 
+CHARACTERS = st.characters(exclude_categories=("Cs", "Cc"), include_characters="\t\n\r")
 VALUES = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(10**12), 10**12)
-    | st.text(max_size=20)
+    | st.text(CHARACTERS, max_size=20)
     | st.floats(allow_nan=False, allow_infinity=False),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(CHARACTERS, max_size=8), inner, max_size=4)
+    ),
     max_leaves=20,
 )
 
@@ -149,3 +152,31 @@ def test_what_json_writes_is_read_back(value: object) -> None:
     document = document_in(json.dumps(value).encode(), as_json=True)
     assert document.faults == ()
     assert document.value == value or math.isclose(float(str(value)), float(str(document.value)))
+
+
+@pytest.mark.parametrize(
+    ("text", "as_json", "path"),
+    [
+        ('{"args": ["\\ud800"]}', True, "$.args[0]"),
+        ('{"env": {"A": "x\\u0000y"}}', True, "$.env.A"),
+        ('args: ["\\uD800"]', False, "$.args[0]"),
+        ('args: ["\\0"]', False, "$.args[0]"),
+        ('{"a\\u0007": 1}', True, "$['a\\x07']"),
+    ],
+)
+def test_what_no_service_takes_for_text_is_a_fault(text: str, as_json: bool, path: str) -> None:
+    (fault,) = document_in(text.encode(), as_json=as_json).faults
+    assert fault.problem.startswith("a character that is no text, U+")
+    assert fault.path == path or as_json
+
+
+def test_tabs_and_line_ends_are_text() -> None:
+    assert read('a: "x\\ty\\r\\n"') == {"a": "x\ty\r\n"}
+
+
+@pytest.mark.parametrize(
+    ("content", "is_it"),
+    [(b'{"a": 1}', True), (b' {"a": 1}', True), (b"{a: 1}", False), (b"a: 1", False), (b"{", False)],
+)
+def test_json_is_told_from_yaml_by_its_braces_and_quotes(content: bytes, is_it: bool) -> None:
+    assert is_json(content) is is_it

@@ -170,3 +170,8 @@ def test_no_entry_raises_anything_unnamed(changes: dict[str, Any]) -> None:
 def test_no_upload_raises_anything_unnamed(changes: dict[str, Any]) -> None:
     with contextlib.suppress(EventMalformed):
         upload_in(envelope({**OBJECT, **changes}), "inbox")
+
+
+def test_a_time_before_all_years_is_no_time() -> None:
+    found = hint(entry(timestamp="0001-01-01T00:00:00+14:00"))
+    assert found.entry_time == NOW

@@ -1,5 +1,6 @@
 """A request is read whole: a sound one becomes a job, a faulty one every fault with its path and repair."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -207,3 +208,14 @@ def test_junk_under_known_keys_is_refused_and_never_raises(changes: dict[str, An
     if isinstance(answer, Refused):
         assert answer.faults
         assert all(fault.path.startswith("$") and fault.problem for fault in answer.faults)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("model_name", "tiny\n"), ("output", {"prefix_uri": "gs://models/x\n"}), ("labels", {"a\n": "b"})],
+)
+def test_a_line_end_after_a_name_is_no_part_of_it(key: str, value: object) -> None:
+    document = {**yaml.safe_load(CASSAVA), key: value}
+    answer = request_in(json.dumps(document).encode(), as_json=True, standards=STANDARDS)
+    assert isinstance(answer, Refused)
+    assert answer.faults[0].path.startswith(f"$.{key}")

@@ -41,7 +41,8 @@ class GcsObjects:
     def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
         blob = self._blob(bucket, name, generation)
         try:
-            content: bytes = blob.download_as_bytes(**self._options)
+            # As it is stored: a small object with a gzip encoding would else unfold to any size in memory.
+            content: bytes = blob.download_as_bytes(raw_download=True, **self._options)
         except Exception as error:  # translated or raised again, never swallowed
             _translate(error, "read", object_uri(bucket, name), generation=generation)
         return Stored(content=content, generation=int(blob.generation))

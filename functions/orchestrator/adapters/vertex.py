@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, assert_never
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, assert_never
 
 from orchestrator.adapters.importing import IMPORTING
 from orchestrator.core.codec import decoded_time
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 
 SERVICE = "Vertex AI"
+_State = TypeVar("_State", JobState, TrialState)
 TIMEOUT_S = 30.0
 DEFERRED = (429, 503)  # no quota or no capacity: nothing was created
 UNAUTHENTICATED = 401  # our own credentials failed: no fault of the request, and they may recover
@@ -68,7 +69,10 @@ class VertexJobs:
     def submit(self, submission: Submission) -> Job:
         # No retry: the service has no request id, so a repeated call could create a second job.
         once: dict[str, Any] = {"parent": submission.parent, "timeout": TIMEOUT_S, "retry": None}
-        message = message_of(submission)
+        try:
+            message = message_of(submission)
+        except Exception as error:  # protobuf has errors of its own beside ValueError; nothing was sent
+            raise SubmissionRefused(0, f"it cannot be written as the service's message: {error}") from error
         try:
             match submission.kind:
                 case JobKind.CUSTOM:
@@ -173,7 +177,7 @@ def _job(job: "CustomJob | HyperparameterTuningJob") -> Job:
     spec: Any = job.job_spec if kind is JobKind.CUSTOM else job.trial_job_spec
     return Job(
         name=job.name,
-        state=JobState(job.state.name),
+        state=_known(JobState, job.state, JobState.UNSPECIFIED),
         display_name=job.display_name,
         labels=dict(job.labels),
         output_uri=spec.base_output_directory.output_uri_prefix,
@@ -185,10 +189,18 @@ def _job(job: "CustomJob | HyperparameterTuningJob") -> Job:
     )
 
 
+def _known(kind: type[_State], state: Any, unknown: _State) -> _State:  # Any: an enum, or a number it lacks
+    """The state; `unknown` for one that the service has and this client's library has not."""
+    try:
+        return kind(getattr(state, "name", ""))
+    except ValueError:
+        return unknown
+
+
 def _trial(trial: Any) -> Trial:  # Any: proto-plus messages are untyped
     return Trial(
         id=trial.id,
-        state=TrialState(trial.state.name),
+        state=_known(TrialState, trial.state, TrialState.UNSPECIFIED),
         parameters={each.parameter_id: each.value for each in trial.parameters},
         final=_measured(trial.final_measurement) if "final_measurement" in trial else None,
         measurements=tuple(map(_measured, trial.measurements)),

@@ -165,11 +165,12 @@ def after_rollback(champion: Champion, to_run: str | None, *, order_id: str, now
     current = champion.current
     if current is None:
         return "there is no champion"
-    earlier = [reign for reign in champion.history if reign.run_id != current.run_id]
-    if to_run is not None:
-        if to_run == current.run_id:
-            return f"{to_run} is the champion already"
-        earlier = [reign for reign in earlier if reign.run_id == to_run]
+    if to_run is None:
+        earlier = _before(champion, current)
+    elif to_run == current.run_id:
+        return f"{to_run} is the champion already"
+    else:
+        earlier = [reign for reign in champion.history if reign.run_id == to_run]
     if not earlier:
         return f"{to_run} was never champion" if to_run else "there was no other champion before"
     again = replace(
@@ -205,6 +206,16 @@ def _crowned(champion: Champion, reign: Reign) -> Champion:
 def _considered(champion: Champion, verdict: Verdict) -> Champion:
     considered = (*champion.considered, verdict)[-KEPT_VERDICTS:]
     return replace(champion, considered=considered, updated_at=verdict.at)
+
+
+def _before(champion: Champion, current: Reign) -> list[Reign]:
+    """The reigns before the present champion's first, oldest first.
+
+    Not simply the reigns before the present one: after a rollback the last of those is the one that was left,
+    and a second order would lead forward to it again.
+    """
+    runs = [reign.run_id for reign in champion.history]
+    return list(champion.history[: runs.index(current.run_id)])
 
 
 def _reign(before: Champion, challenger: Challenger, now: datetime) -> Reign | str:
@@ -245,7 +256,8 @@ def _why_not(current: Reign | None, reign: Reign, challenger: Challenger) -> str
         return f"it was measured by {_said(ours)}, the champion by {_said(theirs)}: they cannot be compared"
     margin = challenger.spec.champion.margin if challenger.spec.champion else 0.0
     gain = reign.value - current.value if ours.goal is Goal.MAXIMIZE else current.value - reign.value
-    if gain > 0 and gain >= margin:
+    # 0.03 - 0.02 is a little less than 0.01 in floating point, and is meant to be the same.
+    if gain > 0 and (gain >= margin or math.isclose(gain, margin, rel_tol=1e-9)):
         return ""
     wanted = f"better by {margin:g}" if margin else "better"
     return f"{ours.metric} {reign.value:g} is not {wanted} than the champion's {current.value:g}"

@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
@@ -22,6 +22,8 @@ KEEP_ONE = "keep one of the two"
 _TAG = "tag:yaml.org,2002:"
 _TRUE = frozenset({"true", "yes", "on"})  # what is no true is a false: the resolver lets nothing else pass
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
+"""Control characters but tab and line ends, and halves of surrogate pairs: no service takes them in its strings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +53,41 @@ def document_in(content: bytes, *, as_json: bool) -> Document:
         )
     if not text.strip():
         return _unreadable("the document is empty", repair="see examples/ for a request")
-    return _json(text) if as_json else _yaml(text)
+    read = _json(text) if as_json else _yaml(text)
+    reported = {fault.path for fault in read.faults}
+    strange = tuple(fault for fault in _no_text(read.value) if fault.path not in reported)
+    return replace(read, faults=(*read.faults, *strange)) if strange else read
+
+
+def is_json(content: bytes) -> bool:
+    """Whether the bytes are to be read as JSON: an object that is. `{a: b}` is YAML's."""
+    if content.lstrip()[:1] != b"{":
+        return False
+    try:
+        json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _no_text(value: object, path: tuple[PathPart, ...] = ()) -> Iterator[Fault]:
+    if len(path) > MAX_DEPTH:
+        return
+    match value:
+        case dict():
+            for key, part in value.items():
+                yield from _no_text(key, (*path, key))
+                yield from _no_text(part, (*path, key))
+        case list():
+            for index, part in enumerate(value):
+                yield from _no_text(part, (*path, index))
+        case str() if found := _NO_TEXT.search(value):
+            yield Fault(
+                path=json_path(path),
+                problem=f"a character that is no text, U+{ord(found[0]):04X}",
+                found=shown(value),
+                repair="remove it",
+            )
 
 
 def _unreadable(problem: str, *, found: str = "", repair: str = "") -> Document:

@@ -7,7 +7,7 @@
     ├── ServiceFailed          retry    a service did not answer, or answered that it could not
     ├── ObjectGone             -        this generation of an object no longer exists
     ├── GenerationMoved        retry    someone else wrote the object first
-    ├── RecordExists           -        the run is on record already; carries the record
+    ├── RecordExists           -        the run is on record already
     ├── RecordMoved            retry    the record changed since it was read
     ├── RecordDamaged          ack      the record's object holds something else than a record
     ├── DocumentDamaged        retry    the rule book or a rule's state holds something else; somebody must mend it

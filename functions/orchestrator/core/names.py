@@ -20,7 +20,6 @@ ACTIVE_PREFIX = "active/"
 
 RUN_LABEL = "trainmaster_run_id"
 MODEL_LABEL = "trainmaster_model"
-OWN_LABELS_PREFIX = "trainmaster_"
 
 _NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]+")
 _RUN_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")

@@ -1,5 +1,7 @@
 """A document held against a JSON Schema: every difference as a fault with its path and likely repair."""
 
+import functools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +28,26 @@ def schema_faults(
 
     The schema's own `description` of a value is what the fault says is allowed.
     """
-    # Imported late: a duplicate event never gets here, and its start must be short.
-    from jsonschema import Draft202012Validator
-
-    errors = Draft202012Validator(schema).iter_errors(document)
+    errors = _validator()(schema).iter_errors(document)
     return sorted(fault for error in errors for fault in _faults(error, spelled or {}))
+
+
+@functools.cache
+def _validator() -> Any:
+    """Draft 2020-12, whose `$` is the end of the text: Python's would let a line end follow."""
+    # Imported late: a duplicate event never gets here, and its start must be short.
+    from jsonschema import Draft202012Validator, ValidationError
+    from jsonschema.validators import extend
+
+    def pattern(_: object, wanted: str, text: object, __: object) -> Iterator[ValidationError]:
+        if isinstance(text, str) and not re.search(_whole(wanted), text):
+            yield ValidationError(f"{text!r} does not match {wanted!r}")
+
+    return extend(Draft202012Validator, {"pattern": pattern})  # type: ignore[no-untyped-call]  # its stubs lack it
+
+
+def _whole(pattern: str) -> str:
+    return pattern[:-1] + r"\Z" if pattern.endswith("$") and not pattern.endswith(r"\$") else pattern
 
 
 # Any: jsonschema's errors carry whatever the schema and the document hold at that place.

@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from orchestrator.core.codec import encoded
+from orchestrator.core.documents import is_json
 from orchestrator.core.errors import (
     LeaseHeld,
     LeaseTooShort,
@@ -54,6 +55,8 @@ SUBMIT_NEEDS = timedelta(seconds=45)
 """What must be left of the lease before a submission starts; longer than the adapter's time limit."""
 WAIT_FIRST = timedelta(seconds=30)
 WAIT_MOST = timedelta(minutes=10)
+WAIT_IN_ALL = timedelta(days=7)
+"""A run that finds no room for so long fails: whoever asked for it has long stopped waiting."""
 
 
 TakeOrder = Callable[[Services, Arrival, Order], Happened | Refused]
@@ -137,7 +140,7 @@ def _content(services: Services, arrival: Arrival) -> bytes | Refused:
 
 def _as_json(arrival: Arrival, content: bytes) -> bool:
     if isinstance(arrival.content, bytes):
-        return content.lstrip()[:1] == b"{"
+        return is_json(content)
     return arrival.content.name.lower().endswith(".json")
 
 
@@ -249,7 +252,6 @@ def _failed(services: Services, held: Held, refusal: SubmissionRefused) -> Happe
     now = services.clock.now()
     failed = moved(held.record, RunState.FAILED, entered_at=now, now=now, attempt=services.attempt)
     problem = Problem(message=f"Vertex AI refused the job: {refusal.reason}", code=refusal.code)
-    tell_steps(services, held.record, failed)
     held = services.ledger.replace(held, replace(failed, error=problem))
     tell_status(services, held.record)
     return Happened(message=str(refusal), run_id=held.record.run_id, severity="ERROR")
@@ -258,6 +260,12 @@ def _failed(services: Services, held: Held, refusal: SubmissionRefused) -> Happe
 def _wait(services: Services, held: Held, deferral: SubmissionDeferred) -> Happened:
     """The run waits on record; the sweep tries again when it is due."""
     now = services.clock.now()
+    if now - held.record.history[0].at > WAIT_IN_ALL:
+        return _failed(
+            services,
+            held,
+            SubmissionRefused(deferral.code, f"no room for {WAIT_IN_ALL.days} days: {deferral.reason}"),
+        )
     attempts = held.record.waiting.attempts + 1 if held.record.waiting else 1
     pause = min(WAIT_FIRST * 2 ** min(attempts - 1, 10), WAIT_MOST)
     waiting = Waiting(reason=deferral.reason, attempts=attempts, not_before=now + pause)

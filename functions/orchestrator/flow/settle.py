@@ -90,9 +90,8 @@ def _write(
             tell_status(services, services.ledger.replace(held, progress).record)
         return Happened(message=f"the job goes on: {job.state}", run_id=record.run_id, severity="DEBUG")
     ended = settled(record, job, outcome, told=told, now=now, attempt=services.attempt)
-    tell_steps(services, record, ended)
     services.ledger.replace(held, ended)
-    tell_end(services, ended)
+    tell_end(services, ended, record)
     where = f"; its model is {ended.model.uri}" if ended.model else ""
     return Happened(message=f"the run {ended.state}{where}", run_id=record.run_id)
 

@@ -1,5 +1,7 @@
 """What no event told: every marked run is looked at. The cost follows the number of active runs."""
 
+import traceback
+from collections.abc import Iterator
 from datetime import timedelta
 
 from orchestrator.core.errors import JobNotFound, LeaseHeld, TrainmasterError
@@ -9,7 +11,7 @@ from orchestrator.core.settle.record import job_vanished
 from orchestrator.flow.launch import resume
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.settle import settle_job
-from orchestrator.flow.telling import tell_end, tell_steps
+from orchestrator.flow.telling import tell_end
 from orchestrator.ports import Held, Marker
 
 ORPHAN_AGE = timedelta(days=1)
@@ -19,20 +21,21 @@ VANISHED_AGE = timedelta(minutes=10)
 TOLD = Told(by="sweep")
 
 
-def sweep(services: Services) -> list[Happened]:
-    """Look at every marked run once. One run's failure is reported and keeps nobody else waiting."""
-    happened = []
+def sweep(services: Services) -> Iterator[Happened]:
+    """Look at every marked run once. Whatever goes wrong with one is told and keeps no other waiting."""
     for marker in services.ledger.active():
         try:
             done = _look_at(services, marker)
         except LeaseHeld:
             continue
         except TrainmasterError as error:
-            happened.append(Happened(message=f"not swept: {error}", run_id=marker.run_id, severity="WARNING"))
+            yield Happened(message=f"not swept: {error}", run_id=marker.run_id, severity="WARNING")
+        except Exception:  # a mistake in this program must not stop the sweep for all the others
+            told = f"not swept: {traceback.format_exc()}"
+            yield Happened(message=told, run_id=marker.run_id, severity="CRITICAL")
         else:
             if done is not None:
-                happened.append(done)
-    return happened
+                yield done
 
 
 def _look_at(services: Services, marker: Marker) -> Happened | None:
@@ -64,8 +67,7 @@ def _ask_job(services: Services, held: Held) -> Happened:
             state=RunState.FAILED, error=Problem(message=f"{job_name} no longer exists; it was deleted")
         )
         ended = job_vanished(record, outcome, told=TOLD, now=now, attempt=services.attempt)
-        tell_steps(services, record, ended)
         services.ledger.replace(held, ended)
-        tell_end(services, ended)
+        tell_end(services, ended, record)
         return Happened(message=str(outcome.error), run_id=record.run_id, severity="ERROR")
     return settle_job(services, held, job, TOLD)

@@ -1,9 +1,12 @@
 """Telling what became of a run: the status object of its drop, and a notice of every state it entered.
 
 A state that is no end is told before the record shows it: the fact, a job that exists or runs, is there
-already, and a crash between the two tells it again. An end is told after it is on record, for only then is
-it final; the marker says that its notice is owed.
+already, and a crash between the two tells it again. An end, and whatever became known with it, is told after
+it is on record, for only then is it final, and no run may miss its end because nothing can be published; the
+marker says that its notices are owed.
 """
+
+from dataclasses import replace
 
 from orchestrator.core.codec import encoded
 from orchestrator.core.launch.event import Arrival
@@ -52,25 +55,25 @@ def tell_order(services: Services, arrival: Arrival, *, about_uri: str, model_ur
 
 
 def tell_steps(services: Services, before: RunRecord, after: RunRecord) -> None:
-    """Tell the states that `after` enters, its end excepted. Call it before `after` is written.
+    """Tell the states that `after` enters: before it is written, unless it has ended.
 
     That a run was reserved is told with its next state: until then there is nothing to tell of but a lease.
     """
     for step in after.history:
-        is_new = step not in before.history or before.state is step.state is RunState.RESERVED
-        if is_new and step.state not in ENDS:
+        if step not in before.history or before.state is step.state is RunState.RESERVED:
             services.notices.publish(notice_of(after, step, services.ledger.record_uri(after.run_id)))
 
 
-def tell_end(services: Services, record: RunRecord) -> None:
-    """Status, champion, then the notice, then the marker goes: until it is gone the notice counts as owed.
+def tell_end(services: Services, record: RunRecord, before: RunRecord | None = None) -> None:
+    """Status, champion, then the notices, then the marker goes: until it is gone the notices count as owed.
 
+    Told are the states that `before` has not; without it, nobody knows which were told, and all are.
     A crash between any two repeats them all; each is safe to repeat, and a notice keeps its id.
     """
     tell_status(services, record)
     if record.request:
         challenge(services, record, dialect_of(record.request).spec_from(record.request))
-    services.notices.publish(notice_of(record, record.history[-1], services.ledger.record_uri(record.run_id)))
+    tell_steps(services, before or replace(record, history=()), record)
     services.ledger.unmark(record.run_id)
 
 

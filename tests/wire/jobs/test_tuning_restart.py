@@ -1,5 +1,7 @@
 """A study whose stack ends, politely or not, goes on where it stood."""
 
+import contextlib
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -86,3 +88,27 @@ def test_a_cancelled_study_is_cancelled_also_when_the_stack_ends_meanwhile(start
         done = ended(stack, name)
         assert done.state.name == "JOB_STATE_CANCELLED"
         assert [trial.state.name for trial in done.trials] == ["INFEASIBLE"] * 2
+
+
+def test_a_trial_that_a_kill_left_without_a_job_gets_it_from_the_next_stack(
+    tmp_path: Path, start: Callable[..., Any]
+) -> None:
+    with start(grace_s=0.1) as stack:
+        name = study(stack, "wait('go'); report(x, 1)", max_trial_count=3).name
+        before = until(stack, name, lambda job: len(job.trials) == 2)
+    with contextlib.closing(sqlite3.connect(tmp_path / "state" / "jobs.sqlite")) as database, database:
+        # What a kill leaves behind that came after the trial was kept and before its job was.
+        database.execute(
+            "DELETE FROM jobs WHERE job_id = ?", [before.trials[1].custom_job.rpartition("/")[2]]
+        )
+    with start() as stack:
+        (stack.buckets / "go").touch()
+        done = ended(stack, name)
+        assert [trial.state.name for trial in done.trials] == ["SUCCEEDED"] * 3
+        assert [trial.custom_job for trial in done.trials][:2] == [
+            trial.custom_job for trial in before.trials
+        ]
+        stack.jobs.delete_hyperparameter_tuning_job(name=name)
+    with contextlib.closing(sqlite3.connect(tmp_path / "state" / "jobs.sqlite")) as database:
+        assert database.execute("SELECT count(*) FROM jobs").fetchone() == (0,)
+    assert list((tmp_path / "state" / "metrics").iterdir()) == []

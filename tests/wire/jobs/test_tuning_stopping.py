@@ -1,6 +1,7 @@
 """Trials and studies that end before they are done."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -71,3 +72,13 @@ def test_a_study_that_stops_as_soon_as_possible_ends_its_trials_too(stack: Stack
     assert done.trials[0].state.name == "SUCCEEDED"
     job = stack.jobs.get_custom_job(name=done.trials[0].custom_job)
     assert job.state.name == "JOB_STATE_CANCELLED"
+
+
+def test_a_study_out_of_time_ends_its_last_trials_without_calling_them_failures(stack: Stack) -> None:
+    limit = {"max_duration": timedelta(seconds=3)}
+    config = Spec.StudyStoppingConfig(maximum_runtime_constraint=limit, should_stop_asap=True)
+    body = "time.sleep(600)"
+    spec = {"study_stopping_config": config}
+    done = ended(stack, study(stack, body, spec=spec, max_trial_count=2, max_failed_trial_count=1).name)
+    assert done.state.name == "JOB_STATE_SUCCEEDED"
+    assert [trial.state.name for trial in done.trials] == ["INFEASIBLE"] * 2

@@ -13,7 +13,7 @@ from orchestrator.core.retrain.state import Firing
 from orchestrator.core.run import RunState, Source, moved
 from orchestrator.flow.launch import launch
 from orchestrator.flow.services import Happened, Services
-from orchestrator.flow.telling import tell_end, tell_steps
+from orchestrator.flow.telling import tell_end
 from orchestrator.ports import Held
 
 
@@ -88,6 +88,5 @@ def _cancel(services: Services, run_id: str) -> None:
 def _end_without_job(services: Services, held: Held) -> None:
     now = services.clock.now()
     cancelled = moved(held.record, RunState.CANCELLED, entered_at=now, now=now, attempt=services.attempt)
-    tell_steps(services, held.record, cancelled)
     services.ledger.replace(held, cancelled)
-    tell_end(services, cancelled)
+    tell_end(services, cancelled, held.record)

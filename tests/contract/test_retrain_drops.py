@@ -1,0 +1,111 @@
+"""Rules come, are refused, change and go."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.contract.retraining import MANUAL, NEW_DATA, SMALL, RuleWorld, rule
+from tests.contract.world import INBOX, LEDGER, schema
+
+STATUS = Draft202012Validator(schema("rule_status.v1"))
+REPORT = Draft202012Validator(schema("rejection_report.v1"))
+
+
+@pytest.fixture
+def world() -> RuleWorld:
+    return RuleWorld()
+
+
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        (
+            rule({"schedule": {"cron": "0 3 * * 1", "time_zone": "Europe/Amsterdm"}}),
+            "$.when[0].schedule.time_zone",
+        ),
+        (rule({"schedule": {"cron": "0 3 30 2 *"}}), "$.when[0].schedule.cron"),
+        (rule(request={**SMALL, "image": "docker.io/evil/miner"}), "$.request.image"),
+        (rule({"upstream": {"model_name": "cassava", "event": "succeeded"}}), "$.when[0]"),
+        (rule({"new_data": {"objects": f"gs://{LEDGER}/**"}}), "$.when[0].new_data.objects"),
+        (b"a: [1", "$"),
+        (b" " * 100_000, "$"),
+    ],
+)
+def test_a_faulty_rule_is_answered_at_once_with_every_fault(
+    world: RuleWorld, document: object, path: str
+) -> None:
+    happened = world.drop_rule(document)
+    assert happened.severity == "WARNING"
+    told = world.rule_status()
+    STATUS.validate(told)
+    assert told["state"] == "refused"
+    report = world.document(told["report_uri"].removeprefix(f"gs://{LEDGER}/"))
+    REPORT.validate(report)
+    assert path in [fault["path"] for fault in report["faults"]]
+
+
+def test_a_refused_writing_leaves_the_older_one_in_force(world: RuleWorld) -> None:
+    world.drop_rule(rule(MANUAL))
+    world.wait(1)
+    world.drop_rule(b"when: nonsense")
+    told = world.rule_status()
+    assert told["state"] == "refused"
+    assert told["in_force"] < told["generation"]
+    world.order({"fire": {"rule": "cassava"}}, "1")
+    assert len(world.records()) == 1
+
+
+def test_two_rules_dropped_at_once_that_make_a_loop_are_not_both_accepted(world: RuleWorld) -> None:
+    def on(model_name: str, other: str) -> dict[str, Any]:
+        return rule(
+            {"upstream": {"model_name": other, "event": "succeeded"}},
+            request={**SMALL, "model_name": model_name},
+        )
+
+    events = [
+        world.put_rule(on("a", "b"), "rules/a.json"),
+        world.put_rule(on("b", "a"), "rules/b.json"),
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(world.tell_rule, events))
+    states = [world.rule_status(f"rules/{name}.json")["state"] for name in ("a", "b")]
+    assert sorted(states) == ["accepted", "refused"]
+
+
+def test_a_drop_whose_event_was_lost_is_accepted_by_the_tick(world: RuleWorld) -> None:
+    world.put_rule(rule(MANUAL))
+    world.put_rule({"when": []}, "rules/faulty.json")
+    world.tick()
+    assert world.rule_status()["state"] == "accepted"
+    assert world.rule_status("rules/faulty.json")["state"] == "refused"
+    assert world.tick() == []  # both are answered
+
+
+def test_a_rule_whose_file_was_deleted_is_retired_and_fires_no_more(world: RuleWorld) -> None:
+    world.drop_rule(rule(MANUAL))
+    world.objects.delete(INBOX, "rules/cassava.json")
+    world.tick()
+    assert world.rule_status()["state"] == "retired"
+    world.order({"fire": {"rule": "cassava"}}, "1")
+    assert [record.state for record in world.records()] == ["rejected"]
+
+
+def test_an_older_generations_event_changes_nothing(world: RuleWorld) -> None:
+    late = world.put_rule(rule(MANUAL))
+    world.drop_rule(rule(NEW_DATA))
+    world.tell_rule(late)
+    (kept,) = world.document("rules/book.json")["rules"]
+    assert kept["document"]["when"] == [NEW_DATA]
+    assert world.rule_status()["generation"] == kept["generation"]
+
+
+def test_data_of_a_disabled_rule_is_not_counted(world: RuleWorld) -> None:
+    world.drop_rule(rule(enabled=False))
+    assert world.rule_status()["state"] == "disabled"
+    world.arrive(5)
+    world.wait(61)
+    world.tick()
+    assert world.records() == []
+    assert world.batches() == []

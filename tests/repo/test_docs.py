@@ -1,0 +1,34 @@
+"""What the documents name is there."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "bench" / "README.md"])
+CITED = re.compile(r"`(?P<path>tests/[\w/]+\.py)?(?:::(?P<name>test_\w+))?`")
+
+
+def cited(page: Path) -> Iterator[tuple[Path, str]]:
+    """File and test, perhaps empty, of every citation; one without a file means the file before it."""
+    path: Path | None = None
+    for match in CITED.finditer(page.read_text()):
+        path = ROOT / match["path"] if match["path"] else path
+        if path is not None and (match["path"] or match["name"]):
+            yield path, match["name"] or ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_test_that_a_page_cites_exists(page: Path) -> None:
+    missing = [
+        f"{path.name}::{name}"
+        for path, name in cited(page)
+        if not path.is_file() or (name and f"def {name}(" not in path.read_text())
+    ]
+    assert missing == []
+
+
+def test_the_guarantees_cite_tests() -> None:
+    assert len([name for _, name in cited(ROOT / "docs" / "guarantees.md") if name]) > 20

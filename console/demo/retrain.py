@@ -58,7 +58,7 @@ def _whole_way(console: Console, environment: Mapping[str, str], state: Path) ->
         stage = _Stage(watch=watch, view=view(console))
         with stage.view.running():
             stage.until(lambda seen: len(seen.verdicts) == 1, "there is a champion")
-            rule = _drop(target, RULE_OBJECT, _filled(RULE, target))
+            rule = _drop(target, RULE_OBJECT, filled(RULE, target))
             stage.until(
                 lambda seen: int(seen.status.get("generation", 0)) == rule.generation, "the rule is answered"
             )
@@ -137,13 +137,13 @@ def _drop_request(console: Console, target: Target, data: Path) -> Dropped:
     """The first champion's request in the inbox, and its data where it looks for it: a bucket that no rule watches."""
     bucket = storage_client(target).create_bucket(f"{target.project}-datasets").name
     uploaded(target, bucket, "tfds/", data, lambda _: None)
-    request = _filled(REQUEST, target, data_dir=f"gs://{bucket}/tfds")
-    _show(console, "The rule", _filled(RULE, target))
+    request = filled(REQUEST, target, data_dir=f"gs://{bucket}/tfds")
+    _show(console, "The rule", filled(RULE, target))
     _show(console, "The first champion's request", request)
     return _drop(target, f"requests/{REQUEST.name}", request)
 
 
-def _filled(template: Path, target: Target, **more: str) -> str:
+def filled(template: Path, target: Target, **more: str) -> str:
     """The template's text; names that are not given here, as a rule's own, stay as they are."""
     return Template(template.read_text()).safe_substitute(
         project=target.project, region=target.region, **more

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from console.clients import Target
-from console.demo.retrain import RULE, _filled
+from console.demo.retrain import RULE, filled
 from console.demo.retrain_data import Burst
 from console.demo.retrain_report import course, unheard, way_back
 from console.demo.retrain_view import picture, view
@@ -193,7 +193,7 @@ def test_the_rules_own_places_are_left_to_the_rule() -> None:
         project="p", region="us-central1", inbox_bucket="inbox", ledger_bucket="ledger", models_bucket="models",
         storage_host=None, vertex_host=None, logging_host=None,
     )  # fmt: skip
-    rule = _filled(RULE, target)
+    rule = filled(RULE, target)
     assert "gs://p-data/horses/**" in rule
     assert "--data_dir=${data.newest_dir_uri}" in rule
     assert "${project}" not in rule

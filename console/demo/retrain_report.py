@@ -140,6 +140,9 @@ def way_back(seen: RetrainSighting, rule_generation: int) -> Iterator[Station]:
     job_name = run["job"]["name"]
     agrees = job_name == lineage.get("job_name")
     yield "run", current["run_id"], "" if agrees else f"its record names {job_name}, the lineage another"
+    named = [arg for arg in run["request"]["args"] if arg.startswith("--data_dir=")]
+    is_read = burst is not None and named == [f"--data_dir={burst.prefix}"]
+    yield "trained on", " ".join(named), "" if is_read else f"{named} is not the folder of burst 1"
 
 
 def _from_the_services(lineage: Document, target: Target, state: Path) -> Iterator[Station]:

@@ -27,7 +27,7 @@ def run(number: int, **changes: object) -> dict[str, Any]:
         "run_id": f"run-{number}",
         "state": "succeeded",
         "source": by_rule if number else {"kind": "upload"},
-        "request": {"labels": {"files": "200"}},
+        "request": {"args": ["--data_dir=gs://data/horses/burst-1/"], "labels": {"files": "200"}},
         "history": [{"state": state, "at": f"2026-01-01T00:0{number}:01Z"} for state in ("reserved", "succeeded")],
         "job": {"name": f"projects/1/locations/r/customJobs/{number}"},
         "problems": [],
@@ -148,6 +148,13 @@ def test_each_notice_that_was_not_heard_is_named() -> None:
 def test_a_lineage_that_leads_elsewhere_is_told(lineage: dict[str, object]) -> None:
     astray = replace(WHOLE, champion=champion(True, True, False, **lineage))
     assert len([wrong for _, _, wrong in way_back(astray, GENERATION) if wrong]) == 1
+
+
+def test_a_champion_that_learned_from_other_data_is_told() -> None:
+    elsewhere = run(1, request={"args": ["--data_dir=gs://data/horses/burst-2/"]})
+    seen = replace(WHOLE, runs=[run(0), elsewhere, run(2)])
+    (wrong,) = [wrong for _, _, wrong in way_back(seen, GENERATION) if wrong]
+    assert "is not the folder of burst 1" in wrong
 
 
 @pytest.mark.parametrize(

@@ -1,29 +1,55 @@
-"""The requests to copy are sound, and the trainer takes their arguments."""
+"""The requests and rules to copy are sound, and the trainer takes their arguments."""
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
 import pytest
+import yaml
 
-from orchestrator.core.documents import document_in
 from orchestrator.core.launch.request import Request, request_in
+from orchestrator.core.retrain.book import Book
+from orchestrator.core.retrain.reading import Buckets, rule_in
+from orchestrator.core.retrain.rule import Rule
 from orchestrator.core.tuning import Tuning
 from tests.core.standards import STANDARDS
 from trainer.flags import flags_from
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 DEMO = {"project": "my-project", "region": "us-central1", "data_dir": "gs://my-project-datasets/tfds"}
+BUCKETS = Buckets(inbox="my-project-inbox", ledger="my-project-ledger", models="my-project-models")
+
+
+def tuned(request: Request) -> list[str]:
+    """The flags of a trial, each parameter at one of its values."""
+    work = request.spec.work
+    if not isinstance(work, Tuning):
+        return []
+    return [f"--{each.name}={each.values[0] if each.values else each.max}" for each in work.parameters]
+
+
+def arguments_of(text: str) -> Sequence[str]:
+    """The program's arguments in a sound request or rule."""
+    document = yaml.safe_load(text)
+    if "when" in document:
+        rule = rule_in(
+            text.encode(),
+            dropped_name="rules/example.yaml",
+            generation=1,
+            as_json=False,
+            standards=STANDARDS,
+            buckets=BUCKETS,
+            book=Book(),
+            template=None,
+        )
+        assert isinstance(rule, Rule), rule
+        arguments: list[str] = document["request"]["args"]
+        return arguments
+    request = request_in(text.encode(), as_json=False, standards=STANDARDS)
+    assert isinstance(request, Request), request
+    return [*request.spec.container.args, *tuned(request)]
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_example_is_a_sound_request_of_flags_that_the_trainer_has(path: Path) -> None:
-    text = Template(path.read_text()).safe_substitute(DEMO)
-    document = document_in(text.encode(), as_json=False).value
-    assert isinstance(document, dict)
-    content = json.dumps(document.get("request", document)) if "when" in document else text
-    request = request_in(content.encode(), as_json="when" in document, standards=STANDARDS)
-    assert isinstance(request, Request), request
-    work = request.spec.work
-    tuned = [f"--{each.name}={each.values[0] if each.values else each.max}" for each in work.parameters] if isinstance(work, Tuning) else []  # fmt: skip
-    flags_from([*request.spec.container.args, *tuned])
+def test_the_example_is_sound_and_has_flags_that_the_trainer_takes(path: Path) -> None:
+    flags_from(arguments_of(Template(path.read_text()).safe_substitute(DEMO)))

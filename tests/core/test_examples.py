@@ -12,7 +12,7 @@ from orchestrator.core.retrain.book import Book
 from orchestrator.core.retrain.reading import Buckets, rule_in
 from orchestrator.core.retrain.rule import Rule
 from orchestrator.core.tuning import Tuning
-from tests.core.standards import STANDARDS
+from tests.core.retraining import RULE_STANDARDS as STANDARDS
 from trainer.flags import flags_from
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -1,5 +1,6 @@
 """What the stores are built on: objects with generations, as Cloud Storage keeps them."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -68,3 +69,9 @@ class Objects(Protocol):
             ObjectGone: the store knows that there is no such bucket.
         """
         ...
+
+
+def json_bytes(value: object) -> bytes:
+    """The document as it is stored: for people to read, and whatever its strings hold, it can be written."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "backslashreplace") + b"\n"

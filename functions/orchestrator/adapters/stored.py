@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator.adapters.objects import Objects
+from orchestrator.adapters.objects import Objects, json_bytes
 from orchestrator.core.codec import decoded, encoded
 from orchestrator.core.errors import GenerationMoved, ObjectGone, RecordDamaged, RecordExists, RecordMoved
 from orchestrator.core.names import (
@@ -26,13 +26,6 @@ from orchestrator.core.settle.outcome import MANIFEST_NAME, MAX_MANIFEST_BYTES, 
 from orchestrator.ports import DroppedRule, DropStatus, Held, Marker
 
 STATUS_RACES_MAX = 10
-
-
-def _json(value: object) -> bytes:
-    return (
-        json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")
-        + b"\n"
-    )
 
 
 class StoredLedger:
@@ -67,7 +60,7 @@ class StoredLedger:
             raise RecordMoved(record.run_id) from moved
 
     def _put(self, record: RunRecord, version: int) -> Held:
-        name, content = record_object(record.run_id), _json(encoded(record))
+        name, content = record_object(record.run_id), json_bytes(encoded(record))
         try:
             written = self._objects.write(
                 self._bucket, name, content, if_generation=version, metadata=_metadata(record)
@@ -102,7 +95,7 @@ class StoredLedger:
 
     def tell_status(self, status: DropStatus) -> None:
         name = status_object(status.dropped_name)
-        document = _json({"schema": "drop_status.v1", **_mapping(encoded(status))})
+        document = json_bytes({"schema": "drop_status.v1", **_mapping(encoded(status))})
         for _ in range(STATUS_RACES_MAX):
             present = self._read_or_none(name)
             if present is not None and _told(present[0]) >= _place(status.generation, status.state):
@@ -116,7 +109,7 @@ class StoredLedger:
 
     def report(self, run_id: str, report: Mapping[str, object]) -> str:
         name = report_object(run_id)
-        self._objects.write(self._bucket, name, _json(report), if_generation=None)
+        self._objects.write(self._bucket, name, json_bytes(report), if_generation=None)
         return object_uri(self._bucket, name)
 
     def record_uri(self, run_id: str) -> str:

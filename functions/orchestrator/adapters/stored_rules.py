@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 
-from orchestrator.adapters.objects import Objects
+from orchestrator.adapters.objects import Objects, json_bytes
 from orchestrator.core.codec import decoded, encoded
 from orchestrator.core.errors import DocumentDamaged, GenerationMoved, ObjectGone
 from orchestrator.core.names import object_uri, status_object
@@ -15,11 +15,6 @@ from orchestrator.core.retrain.status import RuleStatus
 from orchestrator.ports import HeldBook, HeldState
 
 STATUS_RACES_MAX = 10
-
-
-def _json(value: object) -> bytes:
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", "backslashreplace") + b"\n"
 
 
 @dataclass(frozen=True)
@@ -40,7 +35,7 @@ class StoredBook:
             raise DocumentDamaged(object_uri(self.bucket, BOOK_OBJECT), str(error)) from error
 
     def replace(self, held: HeldBook, book: Book) -> HeldBook:
-        content = _json(book.document)
+        content = json_bytes(book.document)
         version = self.objects.write(self.bucket, BOOK_OBJECT, content, if_generation=held.version)
         return HeldBook(book=book, version=version)
 
@@ -64,7 +59,7 @@ class StoredRuleStates:
             raise DocumentDamaged(object_uri(self.bucket, name), str(error)) from error
 
     def replace(self, held: HeldState, state: RuleState) -> HeldState:
-        content = _json(state.document)
+        content = json_bytes(state.document)
         name = state_object(state.rule_id)
         version = self.objects.write(self.bucket, name, content, if_generation=held.version)
         return HeldState(state=state, version=version)
@@ -83,7 +78,7 @@ class StoredRuleStatuses:
 
     def tell(self, status: RuleStatus) -> None:
         name = status_object(status.dropped_name)
-        content = _json(encoded(status))
+        content = json_bytes(encoded(status))
         for _ in range(STATUS_RACES_MAX):
             present, version = self._found(status.dropped_name)
             if present is not None and _place(present) > _place(status):

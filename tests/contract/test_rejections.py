@@ -1,0 +1,94 @@
+"""A faulty request becomes a rejected run with a report, whatever happens on the way."""
+
+from typing import TypeVar
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from orchestrator.core.codec import encoded
+from orchestrator.core.run import RunState
+from tests.contract.world import REQUEST, Boundary, Killed, World, schema
+
+Answer = TypeVar("Answer")
+RECORD = Draft202012Validator(schema("run_record.v1"))
+STATUS = Draft202012Validator(schema("drop_status.v1"))
+REPORT = Draft202012Validator(schema("rejection_report.v1"))
+
+
+def test_a_refused_request_costs_seven_storage_operations_and_submits_nothing() -> None:
+    world = World()
+    boundary = Boundary()
+    world.launch(world.drop(b"model_name: 1"), boundary)
+    assert boundary.calls == [
+        "read ledger",
+        "read inbox",
+        "write active",
+        "write rejected",
+        "write runs",
+        "read ledger",
+        "write status",
+    ]
+
+
+def test_every_fault_of_a_request_is_reported_under_rejected() -> None:
+    world = World()
+    arrival = world.drop(b"model_name: Bad Name\nimgae: x\n")
+    world.launch(arrival)
+    report = world.document(f"rejected/{arrival.run_id}.json")
+    REPORT.validate(report)
+    assert [fault["path"] for fault in report["faults"]] == [
+        "$.cluster",
+        "$.image",
+        "$.imgae",
+        "$.model_name",
+    ]
+    status = world.document("status/requests/cassava.yaml.json")
+    STATUS.validate(status)
+    assert status["report_uri"] == f"gs://ledger/rejected/{arrival.run_id}.json"
+    RECORD.validate(encoded(world.record(arrival.run_id)))
+    assert world.jobs.all() == []
+
+
+def test_the_notice_of_a_rejection_goes_out_with_the_next_sweep() -> None:
+    world = World()
+    arrival = world.drop(b"[]")
+    world.launch(arrival)
+    assert world.notices.published == []
+    world.sweep()
+    world.sweep()
+    assert [notice.id for notice in world.notices.published] == [f"{arrival.run_id}/rejected"]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("point", range(7))
+def test_a_process_killed_while_rejecting_still_gives_one_report(point: int, after: bool) -> None:
+    world = World()
+    arrival = world.drop(b"model_name: 1")
+    with pytest.raises(Killed):
+        world.launch(arrival, Boundary(die_at=point, die_after_the_call=after))
+    world.launch(arrival)
+    assert world.record(arrival.run_id).state is RunState.REJECTED
+    assert world.document(f"rejected/{arrival.run_id}.json")["faults"]
+    assert world.document("status/requests/cassava.yaml.json")["state"] == "rejected"
+    world.sweep()
+    assert world.active() == []
+
+
+def test_a_huge_upload_is_refused_without_being_read() -> None:
+    world = World()
+    boundary = Boundary()
+    arrival = world.uploaded("requests/huge.yaml", 7, 50_000_000)
+    world.launch(arrival, boundary)
+    assert "read inbox" not in boundary.calls
+    assert world.document(f"rejected/{arrival.run_id}.json")["faults"][0]["found"] == "50000000 bytes"
+
+
+def test_an_object_gone_before_it_was_read_is_a_rejected_run_that_says_so() -> None:
+    world = World()
+    older = world.drop()
+    newer = world.drop(REQUEST + b"# changed\n")
+    world.launch(older)
+    assert world.record(older.run_id).state is RunState.REJECTED
+    assert "written over" in world.record(older.run_id).problems[0]
+    world.launch(newer)
+    assert len(world.jobs.all()) == 1

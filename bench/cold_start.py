@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a file, from anywhere
 
 from deploy.stage import stage  # noqa: E402  # needs the line above
+from emulators.events.clients import clients_of  # noqa: E402
 
 IMAGE = "us-docker.pkg.dev/p1/repo/program"
 PROGRAM = ROOT / "tests" / "wire" / "jobs" / "images" / "program"
@@ -98,7 +99,16 @@ def measured(source: Path, event: Mapping[str, Any], environment: Mapping[str, s
     return Start(seconds=told["answered_at"] - started_at, peak_mb=told["peak_mb"])
 
 
-def environment_of(storage_url: str, vertex_url: str) -> dict[str, str]:
+@dataclass(frozen=True, kw_only=True)
+class Servers:
+    """Where the local services are."""
+
+    storage_url: str
+    vertex_url: str
+    pubsub_host: str
+
+
+def environment_of(servers: Servers) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {
         **inherited,
@@ -109,18 +119,19 @@ def environment_of(storage_url: str, vertex_url: str) -> dict[str, str]:
         "TRAINMASTER_MODELS_BUCKET": "models",
         "TRAINMASTER_NOTICES_TOPIC": "notices",
         "TRAINMASTER_FUNCTION_TIMEOUT_S": "120",
-        "STORAGE_EMULATOR_HOST": storage_url,
-        "VERTEX_EMULATOR_HOST": vertex_url,
+        "STORAGE_EMULATOR_HOST": servers.storage_url,
+        "VERTEX_EMULATOR_HOST": servers.vertex_url,
+        "PUBSUB_EMULATOR_HOST": servers.pubsub_host,
         "BENCH_IMAGE": IMAGE,
     }
 
 
-def storage_operations(source: Path, event: Mapping[str, Any], storage_url: str, vertex_url: str) -> int:
+def storage_operations(source: Path, event: Mapping[str, Any], servers: Servers) -> int:
     """Requests to Cloud Storage that one event takes, counted on the wire; the process is not timed."""
     from tests.contract.proxy import proxy_to
 
-    with proxy_to(storage_url) as proxy:
-        environment = environment_of(proxy.url, vertex_url)
+    with proxy_to(servers.storage_url) as proxy:
+        environment = environment_of(replace(servers, storage_url=proxy.url))
         environment["DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA"] = "true"
         measured(source, event, environment)
         return len(proxy.passed)
@@ -138,8 +149,13 @@ def run(rounds: int) -> bool:
         with (
             server("emulators.storage", "--dir", str(folder / "storage")) as storage_url,
             server("emulators.vertex", *jobs) as vertex_url,
+            server("emulators.pubsub", "--dir", str(folder / "pubsub"), "--port", "0") as pubsub,
         ):
-            drops, environment = Drops(storage_url), environment_of(storage_url, vertex_url)
+            host = pubsub.rpartition("=")[2]  # a line for a shell
+            servers = Servers(storage_url=storage_url, vertex_url=vertex_url, pubsub_host=host)
+            with clients_of(host) as clients:
+                clients.publisher.create_topic(name="projects/p1/topics/notices")
+            drops, environment = Drops(storage_url), environment_of(servers)
             known = drops.event(REQUEST)
             for source in (ours, bare):
                 measured(source, known, environment)  # writes byte code; also makes `known` a duplicate
@@ -150,9 +166,9 @@ def run(rounds: int) -> bool:
                 starts[DUPLICATE].append(measured(ours, known, environment))
                 starts[REFUSED].append(measured(ours, drops.event("model_name: 1"), environment))
             operations = {
-                SUBMITTED: storage_operations(ours, drops.event(REQUEST), storage_url, vertex_url),
-                DUPLICATE: storage_operations(ours, known, storage_url, vertex_url),
-                REFUSED: storage_operations(ours, drops.event("a: 1"), storage_url, vertex_url),
+                SUBMITTED: storage_operations(ours, drops.event(REQUEST), servers),
+                DUPLICATE: storage_operations(ours, known, servers),
+                REFUSED: storage_operations(ours, drops.event("a: 1"), servers),
             }
         return report(starts, operations)
 

@@ -47,6 +47,7 @@ class DropStatus:
     record_uri: str
     report_uri: str | None = None
     model_uri: str | None = None
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,8 +48,13 @@ TUNING = Tuning(
 def submission(run_id: str = "", work: Work | None = None, args: tuple[str, ...] = ("tell",)) -> Submission:
     spec = JobSpec(
         model_name="model",
-        container=Container(image=PROGRAM + ":latest", args=args, env={"A": "1"}),
-        cluster=Cluster(chief=WorkerPool(replicas=1, machine="n1-standard-4")),
+        cluster=Cluster(
+            chief=WorkerPool(
+                replicas=1,
+                machine="n1-standard-4",
+                program=Container(image=PROGRAM + ":latest", args=args, env={"A": "1"}),
+            )
+        ),
         work=work or Once(),
         scheduling=Scheduling(timeout_s=600, restart_on_worker_restart=True),
         labels={"team": "vision"},

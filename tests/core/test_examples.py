@@ -47,7 +47,7 @@ def arguments_of(text: str) -> Sequence[str]:
         return arguments
     request = request_in(text.encode(), as_json=False, standards=STANDARDS)
     assert isinstance(request, Request), request
-    return [*request.spec.container.args, *tuned(request)]
+    return [*request.spec.cluster.chief.program.args, *tuned(request)]
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)

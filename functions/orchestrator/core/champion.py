@@ -276,7 +276,7 @@ def _said(contest: Contest) -> str:
 
 def lineage_of(record: RunRecord, spec: JobSpec) -> Lineage:
     """What the record and its request say of where the model came from."""
-    source, model, image = record.source, record.model, spec.container.image
+    source, model, image = record.source, record.model, spec.cluster.chief.program.image
     dataset = model.dataset if model else None
     _, has_digest, digest = image.partition(_DIGEST)
     return Lineage(

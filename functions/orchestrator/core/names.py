@@ -53,10 +53,18 @@ def run_id_of_key(base: str, identity: str) -> str:
 
 
 def _base(text: str) -> str:
-    room = LABEL_MAX_CHARS - len("-yyyymmddthhmmss-") - HASH_CHARS
+    return _legal(text, "run", LABEL_MAX_CHARS - len("-yyyymmddthhmmss-") - HASH_CHARS)
+
+
+def model_name_from(text: str) -> str:
+    """What a model is called after `text`: a dropped file's stem, a legacy job's id. What no name may have becomes `-`."""
+    return _legal(text, "model", LABEL_MAX_CHARS)
+
+
+def _legal(text: str, before: str, room: int) -> str:
     legal = _NOT_IN_LABELS.sub("-", text.lower()).strip("-_")
     if not legal[:1].isalpha():
-        legal = f"run-{legal}".rstrip("-")
+        legal = f"{before}-{legal}".rstrip("-")
     return legal[:room].rstrip("-_")
 
 

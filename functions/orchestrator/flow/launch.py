@@ -31,7 +31,7 @@ from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.request import Refused, Request, dialect_of, request_in, too_large
 from orchestrator.core.launch.spec import JobSpec
 from orchestrator.core.launch.submission import output_uri_of, submission_of
-from orchestrator.core.names import RUN_LABEL
+from orchestrator.core.names import RUN_LABEL, model_name_from, stem
 from orchestrator.core.orders import ORDER_SCHEMA, FireOrder, Order, RollbackOrder, order_in
 from orchestrator.core.run import (
     Job,
@@ -113,7 +113,7 @@ def resume(services: Services, held: Held) -> Happened:
         held, taken_over(record, attempt=services.attempt, now=now, lease=services.lease)
     )
     document = record.request or {}
-    spec = dialect_of(document).spec_from(document)
+    spec = dialect_of(document).spec_from(document, record.model_name)
     job = _job_of(services, held.record, spec)
     if job is not None:
         return _submitted(services, held, job, "a job of this run was found and adopted")
@@ -154,7 +154,13 @@ def _order_in(services: Services, arrival: Arrival, content: bytes | Refused) ->
 def _request(services: Services, arrival: Arrival, content: bytes | Refused) -> Request | Refused:
     if isinstance(content, Refused):
         return content
-    return request_in(content, as_json=_as_json(arrival, content), standards=services.standards())
+    dropped = arrival.source.object_name
+    return request_in(
+        content,
+        as_json=_as_json(arrival, content),
+        standards=services.standards(),
+        name=None if dropped is None else model_name_from(stem(dropped)),
+    )
 
 
 def _reserved(services: Services, arrival: Arrival, request: Request, now: datetime) -> RunRecord:
@@ -169,6 +175,7 @@ def _reserved(services: Services, arrival: Arrival, request: Request, now: datet
         request=request.document,
         output_uri=output_uri_of(arrival.run_id, request.spec, services.target),
         lease=Lease(attempt=services.attempt, expires_at=now + services.lease),
+        problems=tuple(str(warning) for warning in request.warnings),
     )
 
 

@@ -99,7 +99,7 @@ def _write(
 def tuning_of(record: RunRecord) -> Tuning | None:
     """What the run's request wants tuned; None for a run without trials."""
     document = record.request or {}
-    match dialect_of(document).spec_from(document).work if document else Once():
+    match dialect_of(document).spec_from(document, record.model_name).work if document else Once():
         case Tuning() as tuning:
             return tuning
         case Once():

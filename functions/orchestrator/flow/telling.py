@@ -32,6 +32,7 @@ def tell_status(services: Services, record: RunRecord) -> None:
             record_uri=services.ledger.record_uri(record.run_id),
             report_uri=record.report_uri,
             model_uri=record.model.uri if record.model else None,
+            problems=() if record.state is RunState.REJECTED else record.problems,
         )
     )
 
@@ -72,7 +73,7 @@ def tell_end(services: Services, record: RunRecord, before: RunRecord | None = N
     """
     tell_status(services, record)
     if record.request:
-        challenge(services, record, dialect_of(record.request).spec_from(record.request))
+        challenge(services, record, dialect_of(record.request).spec_from(record.request, record.model_name))
     tell_steps(services, before or replace(record, history=()), record)
     services.ledger.unmark(record.run_id)
 

@@ -21,16 +21,17 @@ class Dialect:
     """One way to write a request: how to know it, and what it says in our own way.
 
     Every dialect is held against the same schema and checks; its faults have the paths of the text.
+    `in_own` is given the name that the model has where the document has none, if there is one.
     """
 
     name: str
     recognises: Callable[[Mapping[str, object]], bool]
-    in_own: Callable[[Mapping[str, Any]], Translated]
+    in_own: Callable[[Mapping[str, Any], str | None], Translated]
     schema_id: str = "training_request.v1"
 
-    def spec_from(self, document: Mapping[str, Any]) -> JobSpec:
-        """The job of a document that `request_in` found sound."""
-        return spec_from(self.in_own(document).document)
+    def spec_from(self, document: Mapping[str, Any], name: str | None) -> JobSpec:
+        """The job of a document that `request_in` found sound under this name."""
+        return spec_from(self.in_own(document, name).document)
 
 
 VERTEX_TUNING = Dialect(name="hp-tuning-jobs", recognises=is_vertex, in_own=translated)
@@ -50,10 +51,11 @@ class Standards:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A sound request: its document as written, and the job it describes."""
+    """A sound request: its document as written, the job it describes, and what the user should know of it."""
 
     document: Mapping[str, Any]
     spec: JobSpec
+    warnings: tuple[Fault, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,27 +79,34 @@ def too_large(size_bytes: int) -> Refused | None:
     return Refused(faults=(fault,))
 
 
-def request_in(content: bytes, *, as_json: bool, standards: Standards) -> Request | Refused:
-    """The request in these bytes, or every fault of text, schema and policy at once."""
+def request_in(
+    content: bytes, *, as_json: bool, standards: Standards, name: str | None = None
+) -> Request | Refused:
+    """The request in these bytes, or every fault of text, schema and policy at once.
+
+    `name` is what the model is called where the request does not say.
+    """
     refusal = too_large(len(content))
     if refusal is not None:
         return refusal
-    return checked_request(document_in(content, as_json=as_json), standards)
+    return checked_request(document_in(content, as_json=as_json), standards, name=name)
 
 
-def checked_request(read: Document, standards: Standards) -> Request | Refused:
+def checked_request(read: Document, standards: Standards, *, name: str | None = None) -> Request | Refused:
     """The request in values that were read already, held against schema and policy."""
     if read.value is None and read.faults:
         return Refused(faults=read.faults)
     if not isinstance(read.value, dict):
         fault = Fault(path="$", problem="a request is a mapping of keys to values", found=shown(read.value))
         return Refused(faults=(*read.faults, fault))
-    return _checked(read.value, read, standards)
+    return _checked(read.value, read, standards, name)
 
 
-def _checked(value: dict[str, Any], read: Document, standards: Standards) -> Request | Refused:
+def _checked(
+    value: dict[str, Any], read: Document, standards: Standards, name: str | None
+) -> Request | Refused:
     dialect = dialect_of(value)
-    meant = dialect.in_own(value)
+    meant = dialect.in_own(value, name)
     faults = {*read.faults, *meant.faults}
     spelled = {meant.own_path(path): text for path, text in read.spelled.items()}
     # What the text spoiled, the schema need not report again, nor the policy what the schema refused.
@@ -111,7 +120,7 @@ def _checked(value: dict[str, Any], read: Document, standards: Standards) -> Req
         faults |= {fault for fault in checked if fault.path not in reported}
     if faults:
         return Refused(faults=tuple(sorted(faults)))
-    return Request(document=value, spec=dialect.spec_from(value))
+    return Request(document=value, spec=spec_from(meant.document), warnings=meant.warnings)
 
 
 def dialect_of(document: Mapping[str, Any]) -> Dialect:

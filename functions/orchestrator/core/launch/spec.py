@@ -1,7 +1,8 @@
 """3. The job that a sound request describes, in our own words."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, assert_never
 
 from orchestrator.core.names import JobKind
@@ -25,23 +26,56 @@ class Disk:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkerPool:
-    """Replicas of one role, all alike."""
+class NfsMount:
+    """A share of an NFS server, mounted at /mnt/nfs/`mount_point`."""
 
-    replicas: int
-    machine: str
-    accelerator: Accelerator | None = None
-    disk: Disk | None = None
+    server: str
+    path: str
+    mount_point: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Container:
-    """What every replica runs. An empty command leaves the image's own."""
+    """What a replica runs. An empty command leaves the image's own."""
 
     image: str
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PythonPackage:
+    """Packages that a replica installs in `image`, and the module of them that it runs."""
+
+    image: str
+    uris: tuple[str, ...]
+    module: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+Program = Container | PythonPackage
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerPool:
+    """Replicas of one role, all alike."""
+
+    replicas: int
+    machine: str
+    program: Program
+    accelerator: Accelerator | None = None
+    tpu_topology: str | None = None
+    disk: Disk | None = None
+    nfs_mounts: tuple[NfsMount, ...] = ()
+
+
+class ReplicaEnvironment(StrEnum):
+    """Whose TF_CONFIG and CLUSTER_SPEC the program reads."""
+
+    VERTEX = "vertex"
+    AI_PLATFORM = "ai_platform"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +89,7 @@ class Cluster:
     workers: WorkerPool | None = None
     parameter_servers: WorkerPool | None = None
     evaluators: WorkerPool | None = None
+    replica_environment: ReplicaEnvironment = ReplicaEnvironment.VERTEX
 
     @property
     def pools(self) -> tuple[WorkerPool | None, ...]:
@@ -67,11 +102,33 @@ class Cluster:
 
 @dataclass(frozen=True, kw_only=True)
 class Scheduling:
-    """How the job is run. `timeout_s` None leaves the service's 7 days."""
+    """How the job is run. `timeout_s` None leaves the service's 7 days, `max_wait_s` None its 24 hours."""
 
     timeout_s: int | None = None
     restart_on_worker_restart: bool = False
     spot: bool = False
+    flex_start: bool = False
+    max_wait_s: int | None = None
+    disable_retries: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """Who gets at the replicas, and what these get at, beyond the job's account."""
+
+    web: bool = False
+    dashboard: bool = False
+    encryption_key: str | None = None
+    persistent_resource: str | None = None
+    reserved_ip_ranges: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """The Vertex AI experiment that the job belongs to, and its run."""
+
+    name: str
+    run: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +154,6 @@ class JobSpec:
     """What every dialect of the request becomes. `output_prefix_uri` None means the models bucket."""
 
     model_name: str
-    container: Container
     cluster: Cluster
     work: Work = field(default_factory=Once)
     scheduling: Scheduling = field(default_factory=Scheduling)
@@ -106,6 +162,8 @@ class JobSpec:
     service_account: str | None = None
     network: str | None = None
     tensorboard: str | None = None
+    access: Access = field(default_factory=Access)
+    experiment: Experiment | None = None
     champion: ChampionTerms | None = None
 
     @property
@@ -126,21 +184,9 @@ def spec_from(document: Mapping[str, Any]) -> JobSpec:
 
     The document is one that schemas/training_request.v1.schema.json accepts; of another, errors of any kind.
     """
-    cluster = document["cluster"]
     return JobSpec(
         model_name=document["model_name"],
-        container=Container(
-            image=document["image"],
-            command=tuple(document.get("command", ())),
-            args=tuple(document.get("args", ())),
-            env=document.get("env", {}),
-        ),
-        cluster=Cluster(
-            chief=_pool(cluster["chief"], replicas=1),
-            workers=_pool(cluster["workers"], replicas=cluster["workers"]["count"])
-            if "workers" in cluster
-            else None,
-        ),
+        cluster=_cluster(document),
         work=tuning_from(document["tuning"]) if "tuning" in document else Once(),
         scheduling=Scheduling(**document.get("scheduling", {})),
         labels=document.get("labels", {}),
@@ -148,6 +194,16 @@ def spec_from(document: Mapping[str, Any]) -> JobSpec:
         service_account=document.get("service_account"),
         network=document.get("network"),
         tensorboard=document.get("tensorboard"),
+        access=Access(
+            web=document.get("web_access", False),
+            dashboard=document.get("dashboard_access", False),
+            encryption_key=document.get("encryption_key"),
+            persistent_resource=document.get("persistent_resource"),
+            reserved_ip_ranges=tuple(document.get("reserved_ip_ranges", ())),
+        ),
+        experiment=Experiment(name=document["experiment"], run=document.get("experiment_run"))
+        if "experiment" in document
+        else None,
         champion=_terms(document["champion"]) if "champion" in document else None,
     )
 
@@ -158,10 +214,69 @@ def _terms(document: Mapping[str, Any]) -> ChampionTerms:
     )
 
 
-def _pool(document: Mapping[str, Any], *, replicas: int) -> WorkerPool:
+def _cluster(document: Mapping[str, Any]) -> Cluster:
+    cluster = document["cluster"]
+    chief = cluster["chief"]
+
+    def role(name: str) -> WorkerPool | None:
+        if name not in cluster:
+            return None
+        return _pool(cluster[name], _program(cluster[name], document, chief), replicas=cluster[name]["count"])
+
+    return Cluster(
+        chief=_pool(chief, _program(chief, document, chief), replicas=1),
+        workers=role("workers"),
+        parameter_servers=role("parameter_servers"),
+        evaluators=role("evaluators"),
+        replica_environment=ReplicaEnvironment(cluster.get("replica_environment", ReplicaEnvironment.VERTEX)),
+    )
+
+
+def _pool(document: Mapping[str, Any], program: Program, *, replicas: int) -> WorkerPool:
     return WorkerPool(
         replicas=replicas,
         machine=document["machine"],
+        program=program,
         accelerator=Accelerator(**document["accelerator"]) if "accelerator" in document else None,
+        tpu_topology=document.get("tpu_topology"),
         disk=Disk(**document["disk"]) if "disk" in document else None,
+        nfs_mounts=tuple(NfsMount(**mount) for mount in document.get("nfs_mounts", ())),
     )
+
+
+def names_program(document: Mapping[str, Any]) -> bool:
+    """Whether the role, or the request itself, says what to run rather than taking another's."""
+    return "image" in document or "python_package" in document
+
+
+def _program(role: Mapping[str, Any], document: Mapping[str, Any], chief: Mapping[str, Any]) -> Program:
+    """What the role runs.
+
+    Its own image or packages, which take nothing from elsewhere; else the chief's, with the request's command,
+    args and env where the role has none of its own. Variables of both are there, the role's own win.
+    """
+    if names_program(role):
+        return _program_in(
+            role, args=role.get("args", ()), command=role.get("command", ()), env=role.get("env", {})
+        )
+    return _program_in(
+        chief if names_program(chief) else document,
+        args=role.get("args", document.get("args", ())),
+        command=role.get("command", document.get("command", ())),
+        env={**document.get("env", {}), **role.get("env", {})},
+    )
+
+
+def _program_in(
+    document: Mapping[str, Any], *, args: Sequence[str], command: Sequence[str], env: Mapping[str, str]
+) -> Program:
+    if "python_package" in document:
+        package = document["python_package"]
+        return PythonPackage(
+            image=package["executor_image"],
+            uris=tuple(package["uris"]),
+            module=package["module"],
+            args=tuple(args),
+            env=env,
+        )
+    return Container(image=document["image"], command=tuple(command), args=tuple(args), env=env)

@@ -23,7 +23,7 @@ _POOL_ROLES = ("chief", "workers")
 _ACCELERATOR_KEYS = {"acceleratorType": "type", "acceleratorCount": "count"}
 
 
-def own(document: Mapping[str, Any]) -> Translated:
+def own(document: Mapping[str, Any], name: str | None) -> Translated:  # noqa: ARG001 - it has its own
     """A document in our own way, as it is."""
     return Translated(document=document)
 
@@ -33,7 +33,7 @@ def is_vertex(document: Mapping[str, object]) -> bool:
     return bool(_MARKS & set(document))
 
 
-def translated(document: Mapping[str, Any]) -> Translated:
+def translated(document: Mapping[str, Any], name: str | None) -> Translated:  # noqa: ARG001 - it has its own
     """The tuning job in our own way; what was wrong with its form is in `faults`."""
     return _Translation().whole(document)
 

@@ -14,11 +14,15 @@ _WHOLE = re.compile(r"-?[0-9]{1,20}")
 
 @dataclass(frozen=True, kw_only=True)
 class Translated:
-    """A request in our own way. `places` pairs paths of it with the written ones; none means they are the same."""
+    """A request in our own way. `places` pairs paths of it with the written ones; none means they are the same.
+
+    `warnings` are what the user should know of a request that is accepted all the same.
+    """
 
     document: Mapping[str, Any]
     places: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
+    warnings: tuple[Fault, ...] = ()
 
     def written_path(self, path: str) -> str:
         """Where the text says what our own document has at `path`."""

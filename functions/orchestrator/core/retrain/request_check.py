@@ -121,7 +121,7 @@ def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: Cir
 
 def made_by(request: Mapping[str, Any]) -> Makes | None:
     """What the request's runs make; None where it does not name a model as requests must."""
-    meant = dialect_of(request).in_own(request).document
+    meant = dialect_of(request).in_own(request, None).document
     model_name, prefix_uri = meant.get("model_name"), mapping(meant.get("output")).get("prefix_uri")
     if not isinstance(model_name, str) or not is_model_name(model_name):
         return None
@@ -158,7 +158,7 @@ def _missing(request: Mapping[str, Any], conditions: tuple[Condition, ...]) -> I
 
 def _depending(request: Mapping[str, Any]) -> Iterator[Fault]:
     """Places where the text must be the same in every firing."""
-    meant = dialect_of(request).in_own(request)
+    meant = dialect_of(request).in_own(request, None)
     filled_in = {json_path(found.path): found for found in places_at(request)}
     for path in map(meant.written_path, _FIXED):
         if path in filled_in:
@@ -200,7 +200,7 @@ def _sampled(fault: Fault, places: Iterable[str]) -> Fault:
 def _by_tag(document: object, condition: Condition) -> Iterator[Fault]:
     """A run that was started by a new image, and would take that image by a tag."""
     request = mapping(document)
-    meant = dialect_of(request).in_own(request)
+    meant = dialect_of(request).in_own(request, None)
     image = meant.document.get("image")
     if (
         isinstance(condition, NewImage)

@@ -24,7 +24,7 @@ def settled(
         trials=outcome.trials,
         best_trial=outcome.best_trial,
         error=outcome.error,
-        problems=outcome.problems,
+        problems=(*record.problems, *outcome.problems),
         told=told,
         durations_s=durations_s(record.source.event_time, job),
     )
@@ -56,4 +56,4 @@ def job_vanished(
 ) -> RunRecord:
     """The record of a run whose job is no longer there to be asked."""
     ended = moved(record, RunState.FAILED, entered_at=now, now=now, attempt=attempt)
-    return replace(ended, error=outcome.error, problems=outcome.problems, told=told)
+    return replace(ended, error=outcome.error, problems=(*record.problems, *outcome.problems), told=told)

@@ -184,7 +184,8 @@ def _joined(read: Sequence[ClusterVariable], service: dict[str, str]) -> Cluster
         trial=next((v.trial for v in read if v.trial), trial_id),
         cloud=next((v.cloud for v in read if v.cloud), ""),
         environment=next((v.environment for v in read if v.environment), ""),
-        job=next((v.job for v in read if v.job), {}),
+        # CLUSTER_SPEC's is the whole job; prebuilt containers have seen less of it in TF_CONFIG.
+        job=next((v.job for v in reversed(read) if v.job), {}),
         open_ports=next((v.open_ports for v in read if v.open_ports), ()),
         service_variables=service,
         notes=tuple(note for variable in read for note in variable.notes),

@@ -32,7 +32,7 @@ class Cluster:
     Attributes:
         source: the variable that `members` was read from; None when neither names a cluster.
         sources: every variable that names the cluster.
-        task_type: the role as `source` spells it: `chief`, `master`, `workerpool0`.
+        spelling: each role as `source` spells it: `chief`, `master`, `workerpool0`.
         trial: the trial's id in a tuning job, else empty.
         cloud: the service's internal id of this task; empty where it gives none.
         environment: `cloud` on the services.
@@ -48,7 +48,7 @@ class Cluster:
     evaluators: tuple[str, ...] = ()
     source: str | None = None
     sources: tuple[str, ...] = ()
-    task_type: str = Role.CHIEF.value
+    spelling: Mapping[Role, str] = field(default_factory=dict)
     trial: str = ""
     cloud: str = ""
     environment: str = ""
@@ -180,7 +180,7 @@ def _joined(read: Sequence[ClusterVariable], service: dict[str, str]) -> Cluster
         evaluators=next((v.members[Role.EVALUATOR] for v in read if Role.EVALUATOR in v.members), ()),
         source=first.name,
         sources=tuple(variable.name for variable in read),
-        task_type=first.task_type,
+        spelling=first.spelling,
         trial=next((v.trial for v in read if v.trial), trial_id),
         cloud=next((v.cloud for v in read if v.cloud), ""),
         environment=next((v.environment for v in read if v.environment), ""),

@@ -50,7 +50,7 @@ class ClusterVariable:
     Attributes:
         name: TF_CONFIG or CLUSTER_SPEC.
         members: `host:port` of every replica by role; evaluators are here if the variable lists them.
-        task_type: the role as the variable spells it: `chief`, `master`, `workerpool0`.
+        spelling: each role of `members` as the variable spells it: `chief`, `master`, `workerpool0`.
         trial: the trial's id in a tuning job, else empty.
         cloud: the service's internal id of this task; empty where it gives none.
         environment: `cloud` on the services.
@@ -63,7 +63,7 @@ class ClusterVariable:
     members: Mapping[Role, tuple[str, ...]]
     role: Role
     index: int
-    task_type: str
+    spelling: Mapping[Role, str]
     trial: str = ""
     cloud: str = ""
     environment: str = ""
@@ -84,7 +84,7 @@ def read_cluster_variable(name: str, text: str) -> ClusterVariable | None:
     if not document.get("cluster"):
         return None
     faults: list[str] = []
-    members = _members(name, document["cluster"], faults)
+    members, spelling = _members(name, document["cluster"], faults)
     task: Any = document.get("task")  # parsed JSON
     role, index = _task(name, task, faults)
     addresses = members.get(role, ())
@@ -97,18 +97,17 @@ def read_cluster_variable(name: str, text: str) -> ClusterVariable | None:
     if faults:
         raise Unusable(*faults)
     notes: list[str] = []
-    task_type = str(task["type"])
     return ClusterVariable(
         name=name,
         members=members,
         role=role,
         index=index,
-        task_type=task_type,
+        spelling=spelling,
         trial=_text(task.get("trial")),
         cloud=_text(task.get("cloud")),
         environment=_text(document.get("environment")),
         job=_job(name, document.get("job"), notes),
-        open_ports=_open_ports(name, document, (f"{task_type}-{index}", f"{role}-{index}"), notes),
+        open_ports=_open_ports(name, document, (f"{task['type']}-{index}", f"{role}-{index}"), notes),
         notes=tuple(notes),
     )
 
@@ -125,12 +124,17 @@ def _document(name: str, text: str) -> dict[str, Any]:
     return found
 
 
-def _members(name: str, cluster: Any, faults: list[str]) -> dict[Role, tuple[str, ...]]:  # Any: parsed JSON
+def _members(
+    name: str,
+    cluster: Any,  # parsed JSON
+    faults: list[str],
+) -> tuple[dict[Role, tuple[str, ...]], dict[Role, str]]:
+    """Addresses by role, and how each role is spelled."""
+    members: dict[Role, tuple[str, ...]] = {}
+    spelling: dict[Role, str] = {}
     if not isinstance(cluster, dict):
         faults.append(f"{name}: `cluster` must map roles to lists of host:port; found {_shown(cluster)}.")
-        return {}
-    members: dict[Role, tuple[str, ...]] = {}
-    spelled: dict[Role, str] = {}
+        return members, spelling
     for task_type, addresses in cluster.items():
         role = ROLE_OF_TASK_TYPE.get(task_type)
         if role is None:
@@ -141,13 +145,13 @@ def _members(name: str, cluster: Any, faults: list[str]) -> dict[Role, tuple[str
             )
         elif role in members:
             faults.append(
-                f"{name} lists the {role} twice, as {spelled[role]!r} and as {task_type!r}; keep one of the two."
+                f"{name} lists the {role} twice, as {spelling[role]!r} and as {task_type!r}; keep one of the two."
             )
         elif addresses:
             members[role] = tuple(addresses)
-            spelled[role] = task_type
+            spelling[role] = task_type
     _add_faults_of_sense(name, members, faults)
-    return members
+    return members, spelling
 
 
 def _add_faults_of_sense(name: str, members: dict[Role, tuple[str, ...]], faults: list[str]) -> None:

@@ -72,7 +72,8 @@ def test_a_single_vertex_replica_has_no_tf_config() -> None:
     }
     cluster = cluster_from({"CLUSTER_SPEC": json.dumps(spec)})
     assert (cluster.replica, cluster.members) == ("chief-0", {Role.CHIEF: ("c:2222",)})
-    assert (cluster.sources, cluster.task_type, cluster.trial) == (("CLUSTER_SPEC",), "workerpool0", "")
+    assert (cluster.sources, cluster.trial) == (("CLUSTER_SPEC",), "")
+    assert cluster.spelling == {Role.CHIEF: "workerpool0"}
     assert not cluster.is_multi_worker
 
 
@@ -87,11 +88,8 @@ def test_the_legacy_environment_is_read_with_its_master_and_its_evaluator() -> N
             "CLUSTER_SPEC": json.dumps({"cluster": members | {"evaluator": ["e:2222"]}, **shared}),
         }
     )
-    assert (cluster.replica, cluster.task_type, cluster.evaluators) == (
-        "evaluator-0",
-        "evaluator",
-        ("e:2222",),
-    )
+    assert (cluster.replica, cluster.spelling[Role.CHIEF]) == ("evaluator-0", "master")
+    assert cluster.evaluators == ("e:2222",)
     assert list(cluster.members) == [Role.CHIEF, Role.WORKER, Role.PARAMETER_SERVER]
     assert (cluster.trial, cluster.cloud, cluster.environment, cluster.job) == ("2", "a1-ml", "cloud", job)
 

@@ -63,8 +63,8 @@ def order_from(arguments: Sequence[str]) -> Order:
     peers_within_s = _seconds(values.get("--peers_within_s", str(PEERS_WITHIN_S)), faults)
     if cut is None:
         faults.append("The command is missing: end with `-- COMMAND`, as in `-- python train.py`.")
-    elif not command:
-        faults.append("Nothing follows `--`: name the command to become, as in `-- python train.py`.")
+    elif not (command and command[0]):
+        faults.append("No command follows `--`: name the one to become, as in `-- python train.py`.")
     if faults or framework is None:
         raise Unusable(*faults)
     return Order(framework=framework, command=tuple(command), peers_within_s=peers_within_s)

@@ -16,7 +16,8 @@ def tensorflow(cluster: Cluster) -> Settings:
     TensorFlow 2 knows no `master`. A replica alone has no TF_CONFIG, as on Vertex AI.
     """
     replicas = len(cluster.evaluators) + sum(map(len, cluster.members.values()))
-    if replicas <= 1 or (cluster.source == "TF_CONFIG" and cluster.task_type != "master"):
+    is_legacy = cluster.spelling.get(Role.CHIEF) == LEGACY_NAMES[Role.CHIEF]
+    if replicas <= 1 or (cluster.source == "TF_CONFIG" and not is_legacy):
         return Settings()
     task = {"type": cluster.role.value, "index": cluster.index}
     told = {"trial": cluster.trial, "cloud": cluster.cloud}

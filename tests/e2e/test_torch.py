@@ -76,6 +76,8 @@ def test_replicas_average_their_gradients_and_the_run_succeeds(
     run_id = project.eventually(ended, f"an end of {dropped}", deadline_s=DEADLINE_S)
     record = project.record(run_id)
     assert record["state"] == "succeeded", (record, project.tail())
+    assert record["model"]["uri"] == f"gs://{project.models}/{name}/{run_id}/model/"
+    assert record["model"]["metrics"] == {"loss": pytest.approx(0, abs=0.1)}
     (job,) = project.jobs(run_id)
     assert job.state == JobState.JOB_STATE_SUCCEEDED
     found = [weights(project, name, run_id, rank) for rank in range(ranks)]

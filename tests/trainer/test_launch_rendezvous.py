@@ -94,9 +94,20 @@ def test_a_chief_that_never_comes_is_134_and_the_command_does_not_run() -> None:
 def test_a_port_that_is_taken_is_said_and_134() -> None:
     port, chief, _ = two_replicas()
     with socket.create_server(("127.0.0.1", port)):
-        done = launch(*DONE, environment=chief)
+        done = launch("--peers_within_s=0.2", *DONE, environment=chief)
     assert (done.returncode, done.stdout) == (134, "")
     assert f"cannot be served on port {port}" in done.stderr
+
+
+def test_a_chief_that_is_started_again_waits_for_the_port_of_its_last_attempt() -> None:
+    port, chief, _ = two_replicas()
+    last_attempt = socket.create_server(("127.0.0.1", port))
+    with last_attempt, started(*DONE, environment=chief) as process:
+        assert process.stderr is not None
+        assert "this is chief-0" in process.stderr.readline()
+        last_attempt.close()
+        printed, _ = process.communicate(timeout=ENDS_WITHIN_S)
+        assert (printed, process.returncode) == ("ran\n", 0)
 
 
 def test_a_command_that_is_not_there_leaves_no_rendezvous_behind() -> None:

@@ -1,6 +1,8 @@
 """What each framework finds in a cluster, variable by variable."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from emulators.jobs import cluster as local
 from trainer.cluster import cluster_from
 from trainer.faults import Unusable
+from trainer.launch.__main__ import gpus
 from trainer.launch.settings import horovod, jax, mxnet, torch
 from trainer.launch.tf_config import ai_platform, tensorflow
 
@@ -78,6 +81,17 @@ def test_horovod_finds_its_ring_and_the_chiefs_rendezvous() -> None:
         "TRAINMASTER_HOROVOD_HOSTS": "workerpool0-0:1,workerpool1-0:1,workerpool1-1:1",
     }  # fmt: skip
     assert settings.defaults == {"HOROVOD_GLOO_TIMEOUT_SECONDS": "600"}
+
+
+@pytest.mark.parametrize(
+    ("visible", "seen"),
+    [(None, 2), ("0", 1), ("1,0", 2), ("", 0), ("-1", 0), ("0,-1,1", 1), ("NoDevFiles", 0), ("0,1,2", 2)],
+)
+def test_gpus_are_counted_by_their_devices_and_what_is_visible_of_them(
+    visible: str | None, seen: int
+) -> None:
+    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    assert gpus(environment, ["null", "nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"]) == seen
 
 
 def test_on_one_machine_everybody_keeps_to_the_loopback() -> None:
@@ -230,3 +244,21 @@ def test_open_ports_stay_in_the_legacy_environment() -> None:
     environment = {"CLUSTER_SPEC": json.dumps(json.loads(spec([1])["CLUSTER_SPEC"]) | {"open_ports": [4000]})}
     made = ai_platform(cluster_from(environment)).variables
     assert json.loads(made["CLUSTER_SPEC"])["open_ports"] == [4000]
+
+
+def test_the_document_names_every_variable_that_is_set() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "frameworks.md").read_text()
+    rows = dict(re.findall(r"^\| `([a-z-]+)` \|(.*)$", text, re.MULTILINE))
+    both, three = cluster_from(spec([1, 1])), cluster_from(spec([1, 1, 1]))
+    settings = {
+        "torch": torch(both),
+        "jax": jax(both, 1),
+        "mxnet": mxnet(three),
+        "horovod": horovod(both, 60),
+    }
+    for framework, found in settings.items():
+        row = rows[framework].replace("`…_", "`OMPI_COMM_WORLD_")
+        names = {
+            name for name in (*found.variables, *found.defaults) if not name.startswith("KERAS_DISTRIBUTION_")
+        }
+        assert [name for name in sorted(names) if f"`{name}`" not in row] == [], framework

@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,7 +19,7 @@ from trainer.cluster import Cluster, Role, cluster_from
 from trainer.faults import Unusable
 from trainer.launch import settings as of
 from trainer.launch.order import USAGE, Framework, Order, order_from
-from trainer.launch.rendezvous import answers_within, serve_beside_this_process
+from trainer.launch.rendezvous import LEAVES_WITHIN_S, answers_within, serve_beside_this_process
 from trainer.launch.settings import Settings, coordinator_of, is_on_loopback
 from trainer.launch.tf_config import ai_platform, tensorflow
 
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         return 0
     try:
         order, cluster = _told(arguments, environment)
-        chosen = settings_for(order, cluster)
+        chosen = settings_for(order, cluster, environment)
     except Unusable as unusable:
         for fault in unusable.faults:
             _say(fault)
@@ -65,7 +66,7 @@ def _told(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Ord
     return order, cluster
 
 
-def settings_for(order: Order, cluster: Cluster) -> Settings:
+def settings_for(order: Order, cluster: Cluster, environment: Mapping[str, str]) -> Settings:
     """What the ordered framework reads in this cluster.
 
     Raises:
@@ -76,7 +77,7 @@ def settings_for(order: Order, cluster: Cluster) -> Settings:
         case Framework.TORCH:
             return of.torch(here)
         case Framework.JAX:
-            return of.jax(here, _gpus())
+            return of.jax(here, gpus(environment, os.listdir("/dev")))  # noqa: PTH208 - names are wanted
         case Framework.MXNET:
             return of.mxnet(here)
         case Framework.HOROVOD:
@@ -106,7 +107,8 @@ def _rendezvous(cluster: Cluster, peers_within_s: float) -> int:
     host, port = coordinator_of(cluster)
     if of.rank_of(cluster) == 0:
         try:
-            serve_beside_this_process(host if is_on_loopback(cluster) else "", int(port))
+            own = host if is_on_loopback(cluster) else ""
+            serve_beside_this_process(own, int(port), min(LEAVES_WITHIN_S, peers_within_s))
         except OSError as error:
             _say(f"The rendezvous of Horovod cannot be served on port {port}: {error}. Leave that port free.")
             return NOT_IN_TIME
@@ -141,11 +143,18 @@ def _free_address() -> str:
         return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-def _gpus() -> int:
-    """How many GPUs this container sees; JAX would be asked too late."""
-    if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return len([each for each in visible.split(",") if each.strip()])
-    return sum(re.fullmatch(r"nvidia\d+", device) is not None for device in os.listdir("/dev"))  # noqa: PTH208
+def gpus(environment: Mapping[str, str], devices: Sequence[str]) -> int:
+    """How many GPUs this container's programs see, by the names in /dev and by CUDA_VISIBLE_DEVICES.
+
+    https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables: what follows an invalid one
+    does not count.
+    """
+    there = sum(re.fullmatch(r"nvidia\d+", device) is not None for device in devices)
+    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return there
+    wanted = takewhile(lambda each: each.strip() not in {"", "-1", "NoDevFiles"}, visible.split(","))
+    return min(there, len(list(wanted)))
 
 
 def _environment_as_given() -> dict[str, str]:

@@ -15,6 +15,7 @@ from typing import Any
 LARGEST_VALUE = 1 << 20  # bytes; a real one has a few hundred
 PAUSE_S = 0.5
 LOOK_S = 0.5  # how soon after the command has ended its rendezvous ends
+LEAVES_WITHIN_S = 5.0  # a port that an earlier attempt's rendezvous still has is free by then
 
 
 class Rendezvous(ThreadingHTTPServer):
@@ -71,14 +72,13 @@ class _Exchange(BaseHTTPRequestHandler):
         """Nothing: a line for each request would bury the job's own."""
 
 
-def serve_beside_this_process(host: str, port: int) -> None:
+def serve_beside_this_process(host: str, port: int, patience_s: float = LEAVES_WITHIN_S) -> None:
     """Serve a rendezvous from a child of this process for as long as this process lives, also after an exec.
 
     Raises:
-        OSError: the port is taken.
+        OSError: the port is taken, and was for `patience_s` seconds.
     """
-    parent = os.getpid()
-    rendezvous = Rendezvous((host, port), parent)
+    rendezvous = _bound((host, port), os.getpid(), time.monotonic() + patience_s)
     if os.fork():
         rendezvous.socket.close()  # the child's alone
         return
@@ -90,6 +90,16 @@ def serve_beside_this_process(host: str, port: int) -> None:
         rendezvous.serve_forever(poll_interval=LOOK_S)
     finally:
         os._exit(1)
+
+
+def _bound(address: tuple[str, int], parent: int, deadline: float) -> Rendezvous:
+    while True:
+        try:
+            return Rendezvous(address, parent)
+        except OSError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.1)
 
 
 def answers_within(host: str, port: int, seconds: float) -> bool:

@@ -12,6 +12,7 @@ Numbers = Mapping[int, str]
 """The names of an enum by their numbers; 0 is the one that says nothing."""
 _SECONDS = re.compile(r"([0-9]+)(\.0+)?s")
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
+_HUMP = re.compile(r"([A-Z])")
 _SNAKE = re.compile(r"_([a-z0-9])")
 
 
@@ -62,6 +63,10 @@ class Fields:
             name = _camel(key)
             (self._again if name in self._keys else self._keys)[name] = key
         self._asked: set[str] = set()
+        # One-word keys do not tell the spelling; then the keys around do.
+        telling = [key for key in self._keys.values() if key.lower() != key or "_" in key]
+        around = [part for part in path if isinstance(part, str)]
+        self._snake = any("_" in key for key in telling or around)
 
     def get(self, name: str) -> object:
         self._asked.add(name)
@@ -71,7 +76,11 @@ class Fields:
         return self.get(name) is not None
 
     def at(self, name: str) -> Path:
-        return (*self.path, self._keys.get(name, name))
+        """Where the name stands, or would stand in the spelling of its neighbours."""
+        return (
+            *self.path,
+            self._keys.get(name) or (_HUMP.sub(r"_\1", name).lower() if self._snake else name),
+        )
 
     def present(self, names: Collection[str]) -> list[str]:
         """Those of the names that have a value here, as the text spells them."""

@@ -12,13 +12,14 @@ from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob,
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from orchestrator.adapters.vertex import message_of
 from orchestrator.core.documents import document_in
-from orchestrator.core.launch.request import VERTEX_CUSTOM, VERTEX_TUNING, Dialect
+from orchestrator.core.launch.request import VERTEX_CUSTOM, VERTEX_TUNING, Dialect, dialect_of
 from orchestrator.core.launch.spec import JobSpec, Once, spec_from
 from orchestrator.core.launch.submission import Target, submission_of
 from orchestrator.core.validation import schema_faults
 from tests.core.standards import STANDARDS
-from tests.core.vertex_files import snake, sound
+from tests.core.vertex_files import job, plain, snake, sound
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = STANDARDS.schemas["training_request.v1"]
@@ -149,7 +150,7 @@ def assert_same(found: JobSpec, expected: JobSpec) -> None:
     assert submission_of("run-2", found, TARGET) == submission_of("run-2", expected, TARGET)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(REQUESTS, st.sampled_from([copy.deepcopy, snake]))
 def test_the_job_spec_of_a_submission_is_the_same_job_again(document: dict[str, Any], spelling: Any) -> None:
     spec = spec_from(document)
@@ -159,7 +160,7 @@ def test_the_job_spec_of_a_submission_is_the_same_job_again(document: dict[str, 
     assert_same(read_again(spelling(written), VERTEX_CUSTOM, name=spec.model_name), ours)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(REQUESTS, st.sampled_from([copy.deepcopy, snake]))
 def test_a_submission_as_it_is_described_is_the_same_job_again(
     document: dict[str, Any], spelling: Any
@@ -181,6 +182,26 @@ def test_a_tuning_as_it_is_described_is_the_same_tuning_again(example: str, spel
     described = {**body, "state": "JOB_STATE_SUCCEEDED", "trials": [{"id": "1", "parameters": []}]}
     expected = replace(spec, output_prefix_uri=spec.output_prefix_uri or "gs://models", champion=None)
     assert_same(read_again(spelling(described), VERTEX_TUNING, name=None), expected)
+
+
+@pytest.mark.parametrize("by_number", [True, False])
+def test_a_job_as_the_client_prints_it_is_the_same_job_again(by_number: bool) -> None:
+    """With a zero or an empty string for everything that is not there."""
+    for document in (
+        job(),
+        plain(),
+        EMPTY_MIDDLE,
+        yaml.safe_load((ROOT / "examples/tuning.yaml").read_text()),
+    ):
+        dialect = dialect_of(document)
+        spec = dialect.spec_from(document, None)
+        message: Any = message_of(submission_of("run-1", spec, TARGET))
+        printed = json.loads(type(message).to_json(message, use_integers_for_enums=by_number))
+        found = read_again(printed, VERTEX_TUNING if "studySpec" in printed else VERTEX_CUSTOM, name=None)
+        assert_same(found, replace(spec, output_prefix_uri=spec.output_prefix_uri or "gs://models"))
+
+
+EMPTY_MIDDLE = plain(workerPoolSpecs=[*plain()["workerPoolSpecs"], {}, {}, *plain()["workerPoolSpecs"]])
 
 
 # Bodies that gcloud 528 and google-cloud-aiplatform 1.162 sent, buckets renamed; GCP_FACTS has how they were caught.

@@ -50,7 +50,7 @@ def _moved(path: str, places: Mapping[str, str]) -> str:
 class Fields:
     """A mapping of the text, its keys by their camelCase names, and which of them were asked for.
 
-    A key with nothing behind it is absent, as it is to the API.
+    A key with nothing or an empty string behind it is absent, as it is to the API.
     """
 
     def __init__(self, value: object, path: Path) -> None:
@@ -70,7 +70,8 @@ class Fields:
 
     def get(self, name: str) -> object:
         self._asked.add(name)
-        return self._value.get(self._keys.get(name, name))
+        value = self._value.get(self._keys.get(name, name))
+        return None if value == "" else value
 
     def has(self, name: str) -> bool:
         return self.get(name) is not None
@@ -108,7 +109,7 @@ class Fields:
                 repair="leave it out",
             )
             for name in sorted(no_place)
-            if self.has(name)
+            if self.get(name)
         ]
         known = sorted(self._asked - set(no_place))
         return [

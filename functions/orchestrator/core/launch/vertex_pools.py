@@ -53,9 +53,10 @@ class PoolTranslation(ProgramTranslation):
             path = (*source, index)
             if index >= len(ROLES):
                 self._refuse(path, "no role is left for this pool", value, allowed=_PLACES)
-            elif isinstance(value, Mapping) and value:
-                self._pool(mine, cluster, index, Fields(value, path))
-            elif value is not None and value != {}:
+            elif isinstance(value, Mapping):
+                if any(number(each) for each in value.values()):
+                    self._pool(mine, cluster, index, Fields(value, path))
+            elif value is not None:
                 self._refuse(path, "a mapping is wanted here", value)
         if "chief" not in cluster:
             problem = "there is no chief, which every job has"

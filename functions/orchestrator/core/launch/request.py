@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator.core.documents import Document, document_in
 from orchestrator.core.faults import Fault, shown
 from orchestrator.core.launch.spec import JobSpec, spec_from
-from orchestrator.core.launch.vertex_dialect import is_vertex, own, translated
+from orchestrator.core.launch.vertex_dialect import custom_job, is_custom_job, is_tuning_job, own, tuning_job
 from orchestrator.core.launch.vertex_fields import Translated
 from orchestrator.core.policy import Policy, policy_faults
 from orchestrator.core.tuning_checks import tuning_faults
@@ -34,9 +34,10 @@ class Dialect:
         return spec_from(self.in_own(document, name).document)
 
 
-VERTEX_TUNING = Dialect(name="hp-tuning-jobs", recognises=is_vertex, in_own=translated)
+VERTEX_TUNING = Dialect(name="hp-tuning-jobs", recognises=is_tuning_job, in_own=tuning_job)
+VERTEX_CUSTOM = Dialect(name="custom-jobs", recognises=is_custom_job, in_own=custom_job)
 OWN = Dialect(name="trainmaster", recognises=lambda _: True, in_own=own)
-DIALECTS = (VERTEX_TUNING, OWN)
+DIALECTS = (VERTEX_TUNING, VERTEX_CUSTOM, OWN)
 """Asked in this order; our own comes last and takes whatever no other knows as its own."""
 
 

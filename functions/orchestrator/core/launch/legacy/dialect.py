@@ -79,7 +79,7 @@ class _Translation(MachineReading, ProgramReading, SchedulingReading, StudyReadi
             rest = {key: value for key, value in kept.items() if key != MODEL_NAME_LABEL}
             self._put(mine, (), "labels", rest if isinstance(labels, Mapping) else labels, job.at("labels"))
         if job.has("jobId"):
-            self._job_id(job, job_id)
+            self._job_id(job, job_id, labelled=MODEL_NAME_LABEL in kept)
         if MODEL_NAME_LABEL in kept:
             where = (*job.at("labels"), MODEL_NAME_LABEL)
             self._put(mine, (), "model_name", kept[MODEL_NAME_LABEL], where)
@@ -94,12 +94,12 @@ class _Translation(MachineReading, ProgramReading, SchedulingReading, StudyReadi
                     repair="write jobId: census_1 or labels: {model_name: census}, or drop the job as a file",
                 )
 
-    def _job_id(self, job: Fields, job_id: object) -> None:
+    def _job_id(self, job: Fields, job_id: object, *, labelled: bool) -> None:
         path = job.at("jobId")
         if not isinstance(job_id, str) or not _JOB_ID.fullmatch(job_id):
             allowed = "letters, digits and '_', beginning with a letter, at most 128 characters"
             self._wrong(path, "no possible job id", found="" if job_id is None else job_id, allowed=allowed)
-        else:
+        elif not labelled:
             self._warn(
                 path,
                 f"it names the model, as {model_name_from(job_id)!r}, and need not be unique any more: "

@@ -41,7 +41,11 @@ class MachineReading(Reading):
         types = [key for role in ROLES for key in (role.type_key, role.count_key) if spec.has(key)]
         if given in (None, "SCALE_TIER_UNSPECIFIED"):
             if not types:
-                return TIERS["BASIC"]
+                basic = TIERS["BASIC"]
+                self._warn(
+                    path, f"missing: it is BASIC. {_UNVERIFIED}: {_said(basic)}", repair=_write_custom(basic)
+                )
+                return basic
             repair = "write scaleTier: CUSTOM"
             self._wrong(path, f"missing: {listed(types)} belong to the tier CUSTOM", repair=repair)
             return None

@@ -1,7 +1,7 @@
 """The scale tier and the machines of every role, as our own cluster."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from orchestrator.core.faults import json_path, listed, nearest
 from orchestrator.core.launch.legacy.reading import MASTER, OTHERS, ROLES, Reading, Role
@@ -196,11 +196,10 @@ class MachineReading(Reading):
 
     def _one_category(self, spec: Fields) -> None:
         master = spec.get(MASTER.type_key)
-        if not isinstance(master, str) or master == "cloud_tpu":
-            return
         for role in OTHERS:
             name = spec.get(role.type_key)
-            if not isinstance(name, str) or name == "cloud_tpu" or (name in MACHINES) == (master in MACHINES):
+            # A machine that is gone has a fault already, and today's is Compute Engine's.
+            if not (_is_there(master) and _is_there(name)) or (name in MACHINES) == (master in MACHINES):
                 continue
             legacy, key = (name, role.type_key) if name in MACHINES else (master, MASTER.type_key)
             self._wrong(
@@ -239,6 +238,10 @@ class MachineReading(Reading):
         size = number(disk.get("bootDiskSizeGb"))
         self._put(mine, (*here, "disk"), "size_gb", size, disk.at("bootDiskSizeGb"))
         self._faults += disk.unknown()
+
+
+def _is_there(name: object) -> TypeGuard[str]:
+    return isinstance(name, str) and not (name in MACHINES and MACHINES[name].retired)
 
 
 def _tiers_of_today() -> str:

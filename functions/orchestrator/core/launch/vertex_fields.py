@@ -20,13 +20,17 @@ _SNAKE = re.compile(r"_([a-z0-9])")
 class Translated:
     """A request in our own way. `places` pairs paths of it with the written ones; none means they are the same.
 
-    `warnings` are what the user should know of a request that is accepted all the same.
+    `warnings` are what the user should know of a request that is accepted all the same. `region` is the one
+    that the document asks for, if any; `$.region` is its place. `yielding` are keys of the document that go,
+    with a warning, where the policy refuses them.
     """
 
     document: Mapping[str, Any]
     places: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
     warnings: tuple[Fault, ...] = ()
+    region: str | None = None
+    yielding: tuple[str, ...] = ()
 
     def written_path(self, path: str) -> str:
         """Where the text says what our own document has at `path`."""

@@ -1,0 +1,67 @@
+"""What every part of the translation does: put, refuse, warn."""
+
+from dataclasses import dataclass
+
+from orchestrator.core.faults import Fault, json_path, shown
+from orchestrator.core.launch.vertex_fields import Fields, Path, Translation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Role:
+    """A role by our name, by the word that people use, and by the keys of the legacy file."""
+
+    ours: str
+    word: str
+    type_key: str
+    count_key: str
+    config_key: str
+
+
+MASTER = Role(
+    ours="chief", word="master", type_key="masterType", count_key="masterCount", config_key="masterConfig"
+)
+OTHERS = (
+    Role(
+        ours="workers",
+        word="workers",
+        type_key="workerType",
+        count_key="workerCount",
+        config_key="workerConfig",
+    ),
+    Role(
+        ours="parameter_servers",
+        word="parameter servers",
+        type_key="parameterServerType",
+        count_key="parameterServerCount",
+        config_key="parameterServerConfig",
+    ),
+    Role(
+        ours="evaluators",
+        word="evaluators",
+        type_key="evaluatorType",
+        count_key="evaluatorCount",
+        config_key="evaluatorConfig",
+    ),
+)
+ROLES = (MASTER, *OTHERS)
+
+
+class Reading(Translation):
+    """One document's translation, with what its user should know of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._warnings: list[Fault] = []
+        self._configs: dict[str, Fields] = {}
+
+    def _wrong(
+        self, path: Path, problem: str, *, found: object = None, allowed: str = "", repair: str = ""
+    ) -> None:
+        told = "" if found is None else shown(found)
+        self._faults.append(
+            Fault(path=json_path(path), problem=problem, found=told, allowed=allowed, repair=repair)
+        )
+
+    def _warn(self, path: Path, problem: str, *, found: object = None, repair: str = "") -> None:
+        told = "" if found is None else shown(found)
+        self._warnings.append(Fault(path=json_path(path), problem=problem, found=told, repair=repair))

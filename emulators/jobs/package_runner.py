@@ -27,6 +27,12 @@ _GS = re.compile(r"gs://([^/]+)/(.+)")
 # What a source tree without a build-system table is built with (PEP 517).
 _SETUPTOOLS = "setuptools>=40.8.0"
 _ROUNDS = 20
+_QUIETLY = ("--no-deps", "--no-cache", "--no-progress", "--color=never")
+_INDEX_OPTIONS = {
+    "PIP_INDEX_URL": "--default-index",
+    "PIP_EXTRA_INDEX_URL": "--index",
+    "PIP_FIND_LINKS": "--find-links",
+}
 
 
 class InstallError(Exception):
@@ -119,7 +125,8 @@ def build_needs(file: Path) -> list[str]:
         table = tomllib.loads(text) if text is not None else {}
     except (tarfile.TarError, zipfile.BadZipFile, OSError, ValueError) as error:
         raise InstallError(
-            f"{file.name!r} is no source distribution (.tar.gz or .zip) and no wheel (.whl): {error}."
+            f"{file.name!r} is no wheel (.whl), and no source distribution (.tar.gz or .zip) whose pyproject.toml "
+            f"can be read: {str(error).splitlines()[0]}"
         ) from error
     needs = table.get("build-system", {}).get("requires", [_SETUPTOOLS])
     return [str(need) for need in map(Requirement, needs) if need.marker is None or need.marker.evaluate()]
@@ -178,18 +185,25 @@ def _uv(target: Path, *what: str, built_here: bool = False) -> None:
     from uv import find_uv_bin
 
     sys.stdout.write(f"Installing {', '.join(Path(one).name for one in what)}\n")
-    flags = [
-        "--no-deps",
-        "--no-cache",
-        "--no-progress",
-        "--color=never",
-        *(["--no-build-isolation"] if built_here else []),
+    command = [
+        find_uv_bin(),
+        "pip",
+        "install",
+        "--python",
+        sys.executable,
+        "--target",
+        str(target),
+        *_QUIETLY,
     ]
-    command = [find_uv_bin(), "pip", "install", "--python", sys.executable, "--target", str(target), *flags]
     done = subprocess.run(
-        [*command, *what], env=_uv_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL, text=True, errors="replace", check=False,
-    )  # fmt: skip
+        [*command, *_index_flags(), *(["--no-build-isolation"] if built_here else []), *what],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
     if done.returncode:
         sys.stdout.flush()
         sys.stderr.write(done.stdout)
@@ -197,12 +211,16 @@ def _uv(target: Path, *what: str, built_here: bool = False) -> None:
     sys.stdout.write(done.stdout)
 
 
-def _uv_environment() -> dict[str, str]:
-    """The replica's own, with pip's index settings, which the service's installer reads, as uv calls them."""
-    same = {"PIP_INDEX_URL": "UV_DEFAULT_INDEX", "PIP_EXTRA_INDEX_URL": "UV_INDEX",
-            "PIP_FIND_LINKS": "UV_FIND_LINKS", "PIP_NO_INDEX": "UV_NO_INDEX"}  # fmt: skip
-    told = {same[name]: value for name, value in os.environ.items() if name in same}
-    return {**told, **os.environ}
+def _index_flags() -> list[str]:
+    """The settings of the index by pip's variables, which the service's installer reads, as uv calls them."""
+    found = [
+        flag
+        for name, option in _INDEX_OPTIONS.items()
+        for value in os.environ.get(name, "").split()
+        for flag in (option, value)
+    ]
+    has_none = os.environ.get("PIP_NO_INDEX", "0") not in {"", "0", "false"}
+    return [*found, *(["--no-index"] if has_none else [])]
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.api_core.exceptions import InvalidArgument
+from google.api_core.exceptions import BadRequest
 
 from emulators.jobs import rootfs
 from emulators.jobs.rootfs import Mounts
@@ -96,7 +96,7 @@ def test_a_source_distribution_is_installed_before_its_module_runs_with_the_jobs
     assert found["environ"]["MINE"] == "1"
     assert found["file"].startswith(found["environ"]["TMPDIR"])
     assert any(" + demo-trainer==0.2" in text for text in stack.texts(job.name, "workerpool0-0"))
-    assert {entry["severity"] for entry in stack.logged(job.name, "workerpool0-0")} == {"INFO"}
+    assert "ERROR" not in {entry["severity"] for entry in stack.logged(job.name, "workerpool0-0")}
     assert not Path(found["file"]).exists()
 
 
@@ -132,7 +132,7 @@ def test_what_is_needed_and_nowhere_here_is_asked_of_the_index(
         job = stack.submit(
             package(f"gs://b/{app}", module="demo_app", PIP_NO_INDEX="1", PIP_FIND_LINKS=str(index))
         )
-        assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+        assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", "\n".join(stack.texts(job.name))
         assert "answer 42" in stack.texts(job.name, "workerpool0-0")
 
 
@@ -160,7 +160,7 @@ def test_each_replica_installs_for_itself_also_one_that_is_started_again(stack: 
     ("content", "reason"),
     [
         (None, "The package 'gs://b/t.tar.gz' cannot be read: there is no such object. Upload it first."),
-        (b"no archive", "'t.tar.gz' is no source distribution (.tar.gz or .zip) and no wheel (.whl)"),
+        (b"no archive", "'t.tar.gz' is no wheel (.whl), and no source distribution (.tar.gz or .zip)"),
     ],
 )
 def test_a_package_that_cannot_be_read_fails_the_job_with_the_replica_and_says_why(
@@ -185,13 +185,12 @@ def test_a_package_that_does_not_build_or_needs_what_is_nowhere_fails_the_job_wi
         sdist(stack.buckets / "b" / "lacking.tar.gz", needs=("demo-nowhere-to-be-found>=3",))
         wheel(stack.buckets / "b", "demo_a", code="", needs=("demo_b>=2",))
         wheel(stack.buckets / "b", "demo_b", code="")
-        env = {"UV_OFFLINE": "1"}
         jobs = [
-            stack.submit(package(f"gs://b/{name}.tar.gz", module="demo_trainer.task", **env))
+            stack.submit(package(f"gs://b/{name}.tar.gz", module="demo_trainer.task", UV_OFFLINE="1"))
             for name in ("broken", "lacking")
         ]
         two = ("gs://b/demo_a-1.0-py3-none-any.whl", "gs://b/demo_b-1.0-py3-none-any.whl")
-        jobs.append(stack.submit(package(*two, module="demo_a", **env)))
+        jobs.append(stack.submit(package(*two, module="demo_a", UV_OFFLINE="1")))
         for job, words in zip(jobs, ("broken.tar.gz", "demo-nowhere-to-be-found", "demo_b>=2"), strict=True):
             ended = stack.ended(job.name)
             assert "The replica workerpool0-0 exited with a non-zero status of 1." in ended.error.message
@@ -247,7 +246,7 @@ def test_a_prebuilt_container_runs_a_command_and_without_one_has_nothing_to_run(
 def test_packages_are_objects_of_a_bucket(start: Callable[..., Any]) -> None:
     with (
         start() as stack,
-        pytest.raises(InvalidArgument, match=r"package_uris\[1\]: expected gs://BUCKET/OBJECT"),
+        pytest.raises(BadRequest, match=r"package_uris\[1\]: expected gs://BUCKET/OBJECT"),
     ):
         stack.submit(package("gs://b/t.tar.gz", "https://example.com/t.tar.gz", module="m"))
 

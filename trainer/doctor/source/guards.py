@@ -94,28 +94,24 @@ def tells_role(program: Program, module: Module, node: ast.AST, depth: int = 0) 
 
 def chief_test(test: ast.expr) -> bool | None:
     """True: only a chief passes. False: a chief does not pass. None: it says neither."""
+    answer: bool | None = None
     match test:
-        case ast.Name() | ast.Attribute():
-            return True if CHIEF_NAME.search(_name(test)) else None
-        case ast.Call(func=function):
-            return True if CHIEF_NAME.search(_name(function)) else None
+        case ast.Name() | ast.Attribute() | ast.Call():
+            named = test.func if isinstance(test, ast.Call) else test
+            answer = True if CHIEF_NAME.search(_name(named)) else None
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            answer = chief_test(operand)
-            return None if answer is None else not answer
+            inner = chief_test(operand)
+            answer = None if inner is None else not inner
         case ast.BoolOp(op=ast.And(), values=values):
-            return True if any(chief_test(value) is True for value in values) else None
+            answer = True if any(chief_test(value) is True for value in values) else None
         case ast.BoolOp(op=ast.Or(), values=values):
-            answers = [chief_test(value) for value in values]
-            known = [
-                answer for answer, value in zip(answers, values, strict=True) if not _is_none_test(value)
-            ]
-            if known and all(answer is True for answer in known):
-                return True
-            return False if known and all(answer is False for answer in known) else None
+            answers = {chief_test(value) for value in values if not _is_none_test(value)}
+            answer = answers.pop() if len(answers) == 1 else None
         case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return _comparison(left, op, right)
+            answer = _comparison(left, op, right)
         case _:
-            return None
+            pass
+    return answer
 
 
 def _comparison(left: ast.expr, op: ast.cmpop, right: ast.expr) -> bool | None:

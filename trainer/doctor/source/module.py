@@ -35,9 +35,9 @@ class Module:
     def names(self) -> Mapping[str, str]:
         """What each imported or defined name stands for, as a dotted name; imports inside functions count too."""
         found: dict[str, str] = {}
-        for node in self.tree.body:
-            if isinstance(node, FunctionNode | ast.ClassDef):
-                found[node.name] = f"{self.name}.{node.name}"
+        for statement in self.tree.body:
+            if isinstance(statement, FunctionNode | ast.ClassDef):
+                found[statement.name] = f"{self.name}.{statement.name}"
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
@@ -46,11 +46,11 @@ class Module:
             elif isinstance(node, ast.ImportFrom):
                 origin = self.origin(node)
                 found |= {alias.asname or alias.name: f"{origin}.{alias.name}" for alias in node.names}
-        for node in self.tree.body:  # keras = tf.keras
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute):
-                name = _dotted(node.value, found)
+        for statement in self.tree.body:  # keras = tf.keras
+            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Attribute):
+                name = _dotted(statement.value, found)
                 if name is not None:
-                    found |= {target.id: name for target in node.targets if isinstance(target, ast.Name)}
+                    found |= {target.id: name for target in statement.targets if isinstance(target, ast.Name)}
         return found
 
     def origin(self, node: ast.ImportFrom) -> str:

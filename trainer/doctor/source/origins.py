@@ -34,35 +34,40 @@ def origin_of(program: Program, module: Module, node: ast.expr, depth: int = 0) 
     """The origin of the value of `node`, traced through assignments, parameters and the program's own functions."""
     if depth > MAX_DEPTH:
         return Origin.UNKNOWN
+    if (parts := _parts(node)) is not None:
+        return _mixed([origin_of(program, module, part, depth + 1) for part in parts])
+    match node:
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            origins = [origin_of(program, module, side, depth + 1) for side in (body, orelse)]
+            found = Origin.OWN if tells_role(program, module, test) else _mixed(origins)
+        case ast.Subscript(value=value) if module.dotted(value) in ENVIRONMENT:
+            found = Origin.OWN if tells_role(program, module, node) else Origin.SAME
+        case ast.Attribute(attr=attribute) if ROLE_NAME.search(attribute):
+            found = Origin.OWN
+        case ast.Subscript(value=value) | ast.Attribute(value=value):
+            found = origin_of(program, module, value, depth + 1)
+        case ast.Call():
+            found = _of_call(program, module, node, depth)
+        case ast.Name():
+            found = _of_name(program, module, node, depth)
+        case _:
+            found = Origin.UNKNOWN
+    return found
+
+
+def _parts(node: ast.expr) -> list[ast.expr] | None:
+    """What a text or path is put together from; a constant from nothing. None: it is no such thing."""
     match node:
         case ast.Constant():
-            return Origin.SAME
-        case ast.JoinedStr(values=values):
-            return _mixed([origin_of(program, module, value, depth + 1) for value in values])
+            return []
+        case ast.JoinedStr(values=values) | ast.BoolOp(values=values):
+            return values
         case ast.FormattedValue(value=value) | ast.Starred(value=value) | ast.NamedExpr(value=value):
-            return origin_of(program, module, value, depth + 1)
+            return [value]
         case ast.BinOp(left=left, right=right):
-            return _mixed([origin_of(program, module, side, depth + 1) for side in (left, right)])
-        case ast.BoolOp(values=values):
-            return _mixed([origin_of(program, module, value, depth + 1) for value in values])
-        case ast.IfExp(test=test, body=body, orelse=orelse):
-            if tells_role(program, module, test):
-                return Origin.OWN
-            return _mixed([origin_of(program, module, side, depth + 1) for side in (body, orelse)])
-        case ast.Subscript(value=value):
-            if module.dotted(value) in ENVIRONMENT:
-                return _role_or_same(program, module, node)
-            return origin_of(program, module, value, depth + 1)
-        case ast.Call():
-            return _of_call(program, module, node, depth)
-        case ast.Attribute(value=value):
-            if ROLE_NAME.search(node.attr):
-                return Origin.OWN
-            return origin_of(program, module, value, depth + 1)
-        case ast.Name():
-            return _of_name(program, module, node, depth)
+            return [left, right]
         case _:
-            return Origin.UNKNOWN
+            return None
 
 
 def _mixed(origins: list[Origin]) -> Origin:
@@ -70,10 +75,6 @@ def _mixed(origins: list[Origin]) -> Origin:
     if Origin.OWN in origins:
         return Origin.OWN
     return Origin.UNKNOWN if Origin.UNKNOWN in origins else Origin.SAME
-
-
-def _role_or_same(program: Program, module: Module, node: ast.expr) -> Origin:
-    return Origin.OWN if tells_role(program, module, node) else Origin.SAME
 
 
 def _of_call(program: Program, module: Module, call: ast.Call, depth: int) -> Origin:

@@ -121,6 +121,5 @@ class Program:
 
 def _said(module: Module) -> Iterator[str]:
     for node in ast.walk(module.tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if not isinstance(module.parents.get(node), ast.Expr):
-                yield node.value
+        if isinstance(node, ast.Constant) and not isinstance(module.parents.get(node), ast.Expr):
+            yield from (text for text in [node.value] if isinstance(text, str))

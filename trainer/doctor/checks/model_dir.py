@@ -1,5 +1,7 @@
 """The service looks for the model in AIP_MODEL_DIR: does the program put it there?"""
 
+import ast
+
 from trainer.doctor.checks.examined import Check, Examined
 from trainer.doctor.checks.saving import saves_in
 from trainer.doctor.finding import Finding, Level, Place, Subject, fine, untold
@@ -15,12 +17,9 @@ REPAIR = f'Save to os.environ["{VARIABLE}"]; or hand it over in the request: --m
 
 def check(examined: Examined) -> Check:
     program, request = examined.program, examined.request
-    for module in program.modules.values():
-        if (line := _line_with(module.path.read_text(errors="replace"), VARIABLE)) and program.mentions(
-            VARIABLE
-        ):
-            yield fine(Subject.MODEL_DIR, f"{VARIABLE} is read", Place(path=module.shown, line=line))
-            return
+    if (place := _read_at(examined)) is not None:
+        yield fine(Subject.MODEL_DIR, f"{VARIABLE} is read", place)
+        return
     asked = [] if request is None else [*request.args, *request.command, *request.env.values()]
     if any(VARIABLE in word for word in (*asked, examined.surroundings.dockerfile)) or _by_sdk(examined):
         yield fine(Subject.MODEL_DIR, f"{VARIABLE} is handed to the program")
@@ -78,5 +77,18 @@ def _by_sdk(examined: Examined) -> bool:
     )
 
 
-def _line_with(text: str, word: str) -> int | None:
-    return next((number for number, line in enumerate(text.splitlines(), 1) if word in line), None)
+def _read_at(examined: Examined) -> Place | None:
+    """Where the variable's name stands, by itself rather than in a sentence."""
+    named = [
+        (node.value != VARIABLE, module, node)
+        for module in examined.program.modules.values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and VARIABLE in node.value
+        and not isinstance(module.parents.get(node), ast.Expr)
+    ]
+    if not named:
+        return None
+    _, module, node = min(named, key=lambda found: found[0])
+    return module.place(node)

@@ -155,7 +155,7 @@ class _Reader:
                 names |= {self.tree.name_of(path) for path in module.path.parent.glob("*.py")}
         return [
             path
-            for name in names
+            for name in sorted(names)
             if name
             for part in _with_packages(name)
             if (path := self.tree.file_of(part))

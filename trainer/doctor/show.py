@@ -15,7 +15,7 @@ def as_text(findings: Sequence[Finding]) -> str:
     """The gravest first, then a line that counts them."""
     shown = [_paragraph(finding) for level in ORDER for finding in findings if finding.level is level]
     counts = {level: sum(finding.level is level for finding in findings) for level in ORDER}
-    total = ", ".join(f"{count} {COUNTED[level]}" for level, count in counts.items() if count)
+    total = ", ".join(_counted(level, count) for level, count in counts.items() if count)
     return "\n".join([*shown, total or "nothing examined"])
 
 
@@ -37,6 +37,11 @@ def as_json_lines(findings: Sequence[Finding]) -> str:
         for finding in findings
         if finding.level is level
     )
+
+
+def _counted(level: Level, count: int) -> str:
+    plural = "s" if count > 1 and level in {Level.ERROR, Level.WARNING} else ""
+    return f"{count} {COUNTED[level]}{plural}"
 
 
 def _paragraph(finding: Finding) -> str:

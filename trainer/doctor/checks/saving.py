@@ -84,8 +84,8 @@ def _chief_alone(examined: Examined, saves: list[Save]) -> Check:
         subject=Subject.SAVING,
         found=f"Only the chief reaches `{save.shown}` under MultiWorkerMirroredStrategy",
         place=place,
-        cost="Saving is a joint act: the chief waits for the others for ever, all machines are paid for until the "
-        "job's time limit, and there is no model.",
+        cost="Saving is a joint act: the chief waits for the others until they end and it fails, or until the job's "
+        "time limit. All machines are paid for until then, and there is no model.",
         repair="Let every replica save, the chief to AIP_MODEL_DIR and the others to a directory of their own that "
         "they remove: model.save(model_dir if chief else tempfile.mkdtemp()).",
     )

@@ -65,12 +65,12 @@ def settled(static: Sequence[Finding], smoke: Sequence[Finding]) -> list[Finding
 
 def _ends(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
     failed = [outcome for outcome in outcomes if outcome.state is State.ENDED and outcome.status != 0]
-    causes = [outcome for outcome in failed if not any(sign in outcome.said.error for sign in LOST_PEER)]
-    for outcome in _without_echo(causes or failed):
+    causes = [outcome for outcome in failed if not _lost_peer(outcome)]
+    for outcome in _without_echo(causes):
         yield _failed(outcome)
-    hung = [outcome for outcome in outcomes if outcome.state is State.HUNG]
-    if hung and not causes:
-        yield _hung(hung, outcomes)
+    left = [outcome for outcome in outcomes if outcome.state is State.HUNG or outcome in failed]
+    if left and not causes:
+        yield _deserted(left, outcomes)
     for outcome in outcomes:
         if outcome.state is State.BUSY:
             yield untold(
@@ -102,22 +102,28 @@ def _failed(outcome: Outcome) -> Finding:
         found=f"{outcome.name} {how} after {outcome.seconds:.0f} s{f': {error}' if error else ''}",
         place=outcome.said.place,
         cost="The job would fail the same way, after its machines have started and the image was pulled.",
-        repair="Run it as the doctor did to see all of its output: --keep_output DIR.",
+        repair="Repair what the error says; `--keep_output DIR` keeps all that the replicas wrote.",
     )
 
 
-def _hung(hung: Sequence[Outcome], outcomes: Sequence[Outcome]) -> Finding:
-    """The replica that waits while a peer is done tells the most: it waits for what the peer never does."""
-    first = hung[0]
-    others = [outcome for outcome in outcomes if outcome.state is State.ENDED]
-    beside = "".join(f"; {other.name} had ended with exit status {other.status}" for other in others)
-    together = " and ".join(outcome.name for outcome in hung)
+def _lost_peer(outcome: Outcome) -> bool:
+    return any(sign in outcome.said.error for sign in LOST_PEER)
+
+
+def _deserted(left: Sequence[Outcome], outcomes: Sequence[Outcome]) -> Finding:
+    """Replicas that waited for a peer, without end or until they lost it; where they waited tells what for."""
+    first = left[0]
+    waited = "waited without end" if first.state is State.HUNG else f"lost a peer after {first.seconds:.0f} s"
+    at = f" at `{first.said.code}`" if first.said.code else ""
+    beside = "".join(
+        f"; {other.name} had ended with exit status {other.status}" for other in outcomes if other not in left
+    )
     return Finding(
         level=Level.ERROR,
         subject=Subject.SMOKE,
-        found=f"{together} waited without end{beside}",
+        found=f"{' and '.join(outcome.name for outcome in left)} {waited}{at}{beside}",
         place=first.said.place,
-        cost="All machines of the job are paid for until its time limit, and there is no model.",
+        cost="All machines of the job are paid for until it fails or its time limit comes, and there is no model.",
         repair="Let every replica make the same joint calls in the same order: steps, evaluation and saving too.",
     )
 

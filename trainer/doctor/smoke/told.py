@@ -10,15 +10,17 @@ RAISED = re.compile(r'^\s*File "(.+?)", line (\d+), in ', re.MULTILINE)
 DUMPED = re.compile(r'^\s*File "(.+?)", line (\d+) in (.+)$', re.MULTILINE)
 THREAD = re.compile(r"^(?:Current thread|Thread) 0x.*?:$", re.MULTILINE)
 ERROR = re.compile(r"^(?:[\w.]+(?:Error|Exception|Interrupt|Exit)\b.*|.*\berror: .*)$", re.MULTILINE)
-MAX_CHARACTERS = 300
+NODE = re.compile(r"\{\{.*?\}\} ?")
+MAX_CHARACTERS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """`error` is one line, empty where none was written; `place` is in the program's own files."""
+    """`error` is one line, empty where none was written; `place` is in the program's own files, `code` its text."""
 
     error: str
     place: Place | None
+    code: str = ""
 
 
 def said_in(text: str, root: Path) -> Said:
@@ -26,7 +28,20 @@ def said_in(text: str, root: Path) -> Said:
     errors = ERROR.findall(text)
     lines = [line for line in text.splitlines() if line.strip()]
     error = errors[-1] if errors else (lines[-1] if lines else "")
-    return Said(error=error.strip()[:MAX_CHARACTERS], place=_dumped(text, root) or _raised(text, root))
+    place = _dumped(text, root) or _raised(text, root)
+    return Said(error=_short(error.strip()), place=place, code="" if place is None else _code(place))
+
+
+def _short(error: str) -> str:
+    """Without the graph nodes that TensorFlow names, and not endless."""
+    kept = NODE.sub("", error)
+    return kept if len(kept) <= MAX_CHARACTERS else kept[:MAX_CHARACTERS] + "…"
+
+
+def _code(place: Place) -> str:
+    lines = Path(place.path).read_text(errors="replace").splitlines()
+    number = (place.line or 0) - 1
+    return lines[number].partition("  #")[0].strip() if 0 <= number < len(lines) else ""
 
 
 def _raised(text: str, root: Path) -> Place | None:

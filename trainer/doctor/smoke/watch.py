@@ -45,7 +45,7 @@ class _Work:
         self.used_s, self.seen_at = used or 0.0, now
 
 
-LOOK_EACH_S = 2.0
+LOOK_EACH_S = 1.0
 
 
 def watch(replicas: Sequence[Replica], limits: Limits) -> dict[str, State]:
@@ -107,5 +107,5 @@ def _over(
     if idle_s > limits.idle_s:
         return State.HUNG
     if now - started > limits.whole_s:
-        return State.HUNG if idle_s > limits.idle_s / 4 else State.BUSY
+        return State.HUNG if idle_s > min(limits.idle_s / 4, limits.whole_s / 2) else State.BUSY
     return None

@@ -8,6 +8,7 @@ from enum import Enum
 from trainer.doctor.smoke.replica import Replica
 
 POLL_S = 0.1
+LOOK_EACH_S = 1.0
 BUSY_SHARE = 0.02  # of one processor: a process that waits for a peer uses less, one that computes much more
 
 
@@ -43,9 +44,6 @@ class _Work:
         if used is None or used - self.used_s > BUSY_SHARE * (now - self.seen_at):
             self.worked_at = now
         self.used_s, self.seen_at = used or 0.0, now
-
-
-LOOK_EACH_S = 1.0
 
 
 def watch(replicas: Sequence[Replica], limits: Limits) -> dict[str, State]:
@@ -107,5 +105,6 @@ def _over(
     if idle_s > limits.idle_s:
         return State.HUNG
     if now - started > limits.whole_s:
-        return State.HUNG if idle_s > min(limits.idle_s / 4, limits.whole_s / 2) else State.BUSY
+        long_s = max(2 * LOOK_EACH_S, min(limits.idle_s / 4, limits.whole_s / 2))
+        return State.HUNG if idle_s > long_s else State.BUSY
     return None

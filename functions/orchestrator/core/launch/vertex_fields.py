@@ -171,12 +171,15 @@ class Translation:
             self._refuse(parent.at(name), "a list is wanted here", value)
         return []
 
-    def _word(self, fields: Fields, name: str, words: Mapping[str, str], numbers: Numbers) -> str | None:
-        """Our word for the API's, which may be written as its number; None where it says nothing."""
+    def _word(
+        self, fields: Fields, name: str, words: Mapping[str, str], numbers: Numbers | None = None
+    ) -> str | None:
+        """Our word for the API's, which may be written as its number where it has one; None where it says nothing."""
         if not fields.has(name):
             return None
+        numbers = numbers or {}
         value = by_number(fields.get(name), numbers)
-        if value == numbers[0] and value not in words:
+        if value == numbers.get(0) and value not in words:
             return None
         if isinstance(value, str) and value in words:
             return words[value]

@@ -16,7 +16,8 @@ from orchestrator.convert import converted
 from orchestrator.core.launch.request import Request, request_in
 from orchestrator.core.launch.submission import Target, submission_of
 from orchestrator.core.names import JobKind
-from tests.core.legacy_cases import CASES, IMAGE, Case, custom
+from tests.core.legacy_cases import CASES
+from tests.core.legacy_jobs import IMAGE, Case, custom
 from tests.core.standards import ROOT, STANDARDS
 
 EXAMPLES = ROOT / "examples" / "ai_platform"

@@ -21,7 +21,8 @@ from orchestrator.core.launch.legacy.tables import (
 from orchestrator.core.launch.request import LEGACY, OWN, Refused, Request, dialect_of, request_in
 from orchestrator.core.launch.submission import Target, submission_of
 from orchestrator.core.names import MODEL_LABEL, RUN_LABEL
-from tests.core.legacy_cases import CASES, IMAGE, Case, custom, with_image, with_packages
+from tests.core.legacy_cases import CASES
+from tests.core.legacy_jobs import IMAGE, Case, custom, with_image, with_packages
 from tests.core.standards import STANDARDS
 
 TARGET = Target(project="project-1", region="us-central1", models_bucket="models")

@@ -68,3 +68,6 @@ def custom(**fields: object) -> dict[str, Any]:
 def tuning_of(study: Mapping[str, Any], trial: Mapping[str, Any], **counts: int) -> dict[str, Any]:
     defaults = {"maxTrialCount": 1, "parallelTrialCount": 1, "maxFailedTrialCount": 0}
     return {"studySpec": study, **defaults, **counts, "trialJobSpec": trial}
+
+
+ONE = pool("n1-standard-4", 1, container())

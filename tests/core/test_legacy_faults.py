@@ -123,6 +123,7 @@ def test_a_file_that_mixes_tier_and_machines_is_told_whole() -> None:
         (custom(hyperparameters=[]), "hyperparameters", None),
         (custom(masterConfig={"imageUrl": IMAGE}), "masterConfig.imageUrl", None),
         (custom(scheduling={"maxWaitTime": "1h"}), "scheduling.maxWaitTime", None),
+        (custom(scheduling={"maxRunningTime": "1.5h"}), "scheduling.maxRunningTime", "3600s"),
         (custom(scheduling={"strategy": "CHEAP"}), "scheduling.strategy", None),
         (custom(enableWebAccess="yes"), "enableWebAccess", "without quotes"),
         (custom(workerType="n1-standard-4", workerCount="two"), "workerCount", None),

@@ -8,7 +8,7 @@ from orchestrator.core.documents import Document, document_in
 from orchestrator.core.faults import Fault, shown
 from orchestrator.core.launch.legacy.marks import is_legacy
 from orchestrator.core.launch.spec import JobSpec, spec_from
-from orchestrator.core.launch.vertex_dialect import is_vertex, own, translated
+from orchestrator.core.launch.vertex_dialect import custom_job, is_custom_job, is_tuning_job, own, tuning_job
 from orchestrator.core.launch.vertex_fields import Translated
 from orchestrator.core.policy import Policy, policy_faults
 from orchestrator.core.tuning_checks import tuning_faults
@@ -43,9 +43,10 @@ def _legacy_in_own(document: Mapping[str, Any], name: str | None) -> Translated:
 
 
 LEGACY = Dialect(name="ai-platform", recognises=is_legacy, in_own=_legacy_in_own)
-VERTEX_TUNING = Dialect(name="hp-tuning-jobs", recognises=is_vertex, in_own=translated)
+VERTEX_TUNING = Dialect(name="hp-tuning-jobs", recognises=is_tuning_job, in_own=tuning_job)
+VERTEX_CUSTOM = Dialect(name="custom-jobs", recognises=is_custom_job, in_own=custom_job)
 OWN = Dialect(name="trainmaster", recognises=lambda _: True, in_own=own)
-DIALECTS = (LEGACY, VERTEX_TUNING, OWN)
+DIALECTS = (LEGACY, VERTEX_TUNING, VERTEX_CUSTOM, OWN)
 """Asked in this order; our own comes last and takes whatever no other knows as its own."""
 
 

@@ -40,7 +40,7 @@ class _Translation(MachineReading, ProgramReading, SchedulingReading, StudyReadi
         spec = self._fields(job, "trainingInput")
         if not job.has("trainingInput"):
             self._wrong(spec.path, "missing: what the job trains", repair="write trainingInput: {…}")
-        self._places["$"] = "$.trainingInput" if job.has("trainingInput") else "$"
+        self._places["$"] = json_path(spec.path if job.has("trainingInput") else ())
         self._name(mine, job, name)
         self._past(job)
         self._cluster(mine, spec)

@@ -16,7 +16,8 @@ from orchestrator.convert import converted
 from orchestrator.core.launch.request import Request, request_in
 from orchestrator.core.launch.submission import Target, submission_of
 from orchestrator.core.names import JobKind
-from tests.core.legacy_cases import CASES, IMAGE, Case, custom
+from tests.core.legacy_cases import CASES
+from tests.core.legacy_jobs import IMAGE, Case, custom
 from tests.core.standards import ROOT, STANDARDS
 
 EXAMPLES = ROOT / "examples" / "ai_platform"
@@ -135,8 +136,20 @@ def test_standard_input_is_a_file_without_a_name() -> None:
                 ]
             },
         },
+        {
+            "display_name": "census",
+            "job_spec": {
+                "worker_pool_specs": [
+                    {
+                        "machine_spec": {"machine_type": "n1-standard-4"},
+                        "replica_count": 1,
+                        "container_spec": {"image_uri": IMAGE},
+                    }
+                ]
+            },
+        },
     ],
-    ids=["ours", "vertex"],
+    ids=["ours", "hp-tuning-jobs", "custom-jobs"],
 )
 def test_every_dialect_is_converted(document: dict[str, Any]) -> None:
     done = convert("-", text=json.dumps(document))

@@ -9,6 +9,8 @@ import yaml
 
 from orchestrator.core.launch.legacy.tables import (
     ACCELERATORS,
+    EXECUTOR,
+    EXECUTOR_ENDS,
     FLEX_START,
     IMAGE_HOSTS,
     MACHINES,
@@ -21,8 +23,9 @@ from orchestrator.core.launch.legacy.tables import (
 from orchestrator.core.launch.request import LEGACY, OWN, Refused, Request, dialect_of, request_in
 from orchestrator.core.launch.submission import Target, submission_of
 from orchestrator.core.names import MODEL_LABEL, RUN_LABEL
-from tests.core.legacy_cases import CASES, IMAGE, Case, custom, with_image, with_packages
-from tests.core.standards import STANDARDS
+from tests.core.legacy_cases import CASES
+from tests.core.legacy_jobs import IMAGE, Case, custom, with_image, with_packages
+from tests.core.standards import ROOT, STANDARDS
 
 TARGET = Target(project="project-1", region="us-central1", models_bucket="models")
 
@@ -191,3 +194,20 @@ def test_an_image_of_the_policys_no_place_is_refused_at_its_place_in_the_text() 
     refused = request_in(yaml.safe_dump(document).encode(), as_json=False, standards=STANDARDS)
     assert isinstance(refused, Refused)
     assert [fault.path for fault in refused.faults] == ["$.trainingInput.masterConfig.imageUri"]
+
+
+def test_the_migration_guide_has_every_row_as_the_tables_have_it() -> None:
+    guide = (ROOT / "docs" / "ai-platform.md").read_text()
+    rows = {line.split("|")[1].strip(" `"): line for line in guide.splitlines() if line.startswith("| `")}
+    machines = {**MACHINES, **{name: tier.chief for name, tier in TIERS.items()}}
+    for name, machine in machines.items():
+        today = f"{machine.machine} with {machine.gpus.count} {machine.gpus.type}" if machine.gpus else ""
+        assert (today or machine.machine) in rows[name], name
+        assert ("fault" in rows[name]) == bool(machine.retired), name
+    for name, tier in TIERS.items():
+        for pool in (tier.workers, tier.parameter_servers):
+            assert pool is None or f"{pool.count} × {pool.machine.machine}" in rows[name]
+    assert f"{RUNTIMES[0]} to {RUNTIMES[-1]}" in guide
+    assert f"{RETIRED_RUNTIMES[0]} to {RETIRED_RUNTIMES[-1]}" in guide
+    assert EXECUTOR.format(host="us", kind="cpu") in guide
+    assert EXECUTOR_ENDS in guide

@@ -6,8 +6,7 @@ from typing import Any
 
 from orchestrator.core.documents import Document, document_in
 from orchestrator.core.faults import Fault, shown
-from orchestrator.core.launch.legacy.dialect import is_legacy
-from orchestrator.core.launch.legacy.dialect import translated as legacy_translated
+from orchestrator.core.launch.legacy.marks import is_legacy
 from orchestrator.core.launch.spec import JobSpec, spec_from
 from orchestrator.core.launch.vertex_dialect import custom_job, is_custom_job, is_tuning_job, own, tuning_job
 from orchestrator.core.launch.vertex_fields import Translated
@@ -36,7 +35,14 @@ class Dialect:
         return spec_from(self.in_own(document, name).document)
 
 
-LEGACY = Dialect(name="ai-platform", recognises=is_legacy, in_own=legacy_translated)
+def _legacy_in_own(document: Mapping[str, Any], name: str | None) -> Translated:
+    # Imported late: few requests are of this kind, and a function's start must be short.
+    from orchestrator.core.launch.legacy.dialect import translated as legacy_translated
+
+    return legacy_translated(document, name)
+
+
+LEGACY = Dialect(name="ai-platform", recognises=is_legacy, in_own=_legacy_in_own)
 VERTEX_TUNING = Dialect(name="hp-tuning-jobs", recognises=is_tuning_job, in_own=tuning_job)
 VERTEX_CUSTOM = Dialect(name="custom-jobs", recognises=is_custom_job, in_own=custom_job)
 OWN = Dialect(name="trainmaster", recognises=lambda _: True, in_own=own)

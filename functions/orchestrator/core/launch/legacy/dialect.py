@@ -22,14 +22,8 @@ from orchestrator.core.launch.vertex_fields import Fields, Translated
 from orchestrator.core.names import model_name_from
 
 MODEL_NAME_LABEL = "model_name"
-_MARKS = frozenset({"trainingInput", "training_input", "jobId", "job_id"})
 _JOB_ID = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
 _SAME = {"serviceAccount": "service_account", "network": "network", "enableWebAccess": "web_access"}
-
-
-def is_legacy(document: Mapping[str, object]) -> bool:
-    """Whether the document is a job of AI Platform Training."""
-    return bool(_MARKS & set(document))
 
 
 def translated(document: Mapping[str, Any], name: str | None) -> Translated:
@@ -46,7 +40,7 @@ class _Translation(MachineReading, ProgramReading, SchedulingReading, StudyReadi
         spec = self._fields(job, "trainingInput")
         if not job.has("trainingInput"):
             self._wrong(spec.path, "missing: what the job trains", repair="write trainingInput: {…}")
-        self._places["$"] = "$.trainingInput" if job.has("trainingInput") else "$"
+        self._places["$"] = json_path(spec.path if job.has("trainingInput") else ())
         self._name(mine, job, name)
         self._past(job)
         self._cluster(mine, spec)

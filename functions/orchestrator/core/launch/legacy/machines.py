@@ -4,7 +4,15 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from orchestrator.core.faults import json_path, listed, nearest
-from orchestrator.core.launch.legacy.reading import MASTER, OTHERS, ROLES, Reading, Role
+from orchestrator.core.launch.legacy.advice import (
+    and_gpus,
+    instead,
+    machine_said,
+    said,
+    tiers_of_today,
+    write_custom,
+)
+from orchestrator.core.launch.legacy.reading import MASTER, OTHERS, ROLES, Counted, Reading, Role
 from orchestrator.core.launch.legacy.tables import (
     ACCELERATORS,
     CUSTOM,
@@ -38,12 +46,12 @@ class MachineReading(Reading):
     def _tier(self, spec: Fields) -> Tier | None:
         """The tier's own cluster; None where the file describes one."""
         given, path = spec.get("scaleTier"), spec.at("scaleTier")
-        types = [key for role in ROLES for key in (role.type_key, role.count_key) if spec.has(key)]
+        types = [key for role in ROLES for key in role.size_keys if spec.has(key)]
         if given in (None, "SCALE_TIER_UNSPECIFIED"):
             if not types:
                 basic = TIERS["BASIC"]
                 self._warn(
-                    path, f"missing: it is BASIC. {_UNVERIFIED}: {_said(basic)}", repair=_write_custom(basic)
+                    path, f"missing: it is BASIC. {_UNVERIFIED}: {said(basic)}", repair=write_custom(basic)
                 )
                 return basic
             repair = "write scaleTier: CUSTOM"
@@ -56,20 +64,16 @@ class MachineReading(Reading):
             return None if types else TIERS["BASIC"]
         tier = TIERS[given]
         if tier.retired:
-            self._wrong(
-                path, tier.retired, found=given, allowed=_tiers_of_today(), repair=_instead(tier.chief)
-            )
+            self._wrong(path, tier.retired, found=given, allowed=tiers_of_today(), repair=instead(tier.chief))
         else:
-            self._warn(path, f"{_UNVERIFIED}: {_said(tier)}", found=given, repair=_write_custom(tier))
+            self._warn(path, f"{_UNVERIFIED}: {said(tier)}", found=given, repair=write_custom(tier))
         return tier
 
     def _as_tier(self, cluster: dict[str, Any], spec: Fields, tier: Tier) -> None:
         source = spec.at("scaleTier")
         name = spec.get("scaleTier") or "BASIC"
         for role in ROLES:
-            for key in (role.type_key, role.count_key):
-                if role is MASTER and key == role.count_key:
-                    continue
+            for key in role.size_keys:
                 if spec.has(key):
                     self._wrong(
                         spec.at(key),
@@ -127,7 +131,7 @@ class MachineReading(Reading):
                 self._put(fields, ("cluster", role.ours), "count", count, spec.at(role.count_key))
         self._one_category(spec)
 
-    def _has_replicas(self, spec: Fields, role: Role) -> bool:
+    def _has_replicas(self, spec: Fields, role: Counted) -> bool:
         count, machine = number(spec.get(role.count_key)), spec.get(role.type_key)
         if count is None and machine is None:
             if spec.has(role.config_key):
@@ -179,12 +183,12 @@ class MachineReading(Reading):
     ) -> dict[str, Any]:
         config, source, name = self._configs[role.ours], spec.at(role.type_key), spec.get(role.type_key)
         if row.retired:
-            self._wrong(source, row.retired, found=name, repair=_instead(row, role))
+            self._wrong(source, row.retired, found=name, repair=instead(row, role))
         else:
             note = f"; {row.note}" if row.note else ""
-            repair = f"write {role.type_key}: {row.machine}{_and_gpus(row, role)} to be sure"
+            repair = f"write {role.type_key}: {row.machine}{and_gpus(row, role)} to be sure"
             self._warn(
-                source, f"{_UNVERIFIED}: it becomes {_machine_said(row)}{note}", found=name, repair=repair
+                source, f"{_UNVERIFIED}: it becomes {machine_said(row)}{note}", found=name, repair=repair
             )
         if config.has("acceleratorConfig"):
             self._wrong(
@@ -242,47 +246,3 @@ class MachineReading(Reading):
 
 def _is_there(name: object) -> TypeGuard[str]:
     return isinstance(name, str) and not (name in MACHINES and MACHINES[name].retired)
-
-
-def _tiers_of_today() -> str:
-    return listed((*(name for name, tier in TIERS.items() if not tier.retired), CUSTOM))
-
-
-def _machine_said(machine: Machine) -> str:
-    if machine.gpus is None:
-        return machine.machine
-    return f"{machine.machine} with {machine.gpus.count} {machine.gpus.type}"
-
-
-def _said(tier: Tier) -> str:
-    roles = [f"master {_machine_said(tier.chief)}"]
-    for role, pool in zip(OTHERS, (tier.workers, tier.parameter_servers, tier.evaluators), strict=True):
-        if pool:
-            roles.append(f"{pool.count} {role.word} {_machine_said(pool.machine)}")
-    return ", ".join(roles) + (f"; {tier.notes}" if tier.notes else "")
-
-
-def _write_custom(tier: Tier) -> str:
-    lines = [f"masterType: {tier.chief.machine}"]
-    for role, pool in zip(OTHERS, (tier.workers, tier.parameter_servers, tier.evaluators), strict=True):
-        if pool:
-            lines += [f"{role.type_key}: {pool.machine.machine}", f"{role.count_key}: {pool.count}"]
-    return f"write scaleTier: {CUSTOM}, {', '.join(lines)} to be sure"
-
-
-def _and_gpus(machine: Machine, role: Role) -> str:
-    if machine.gpus is None:
-        return ""
-    gpus = f"{{type: {machine.gpus.type}, count: {machine.gpus.count}}}"
-    return f" and {role.config_key}: {{acceleratorConfig: {gpus}}}"
-
-
-def _instead(machine: Machine, role: Role = MASTER) -> str:
-    """What to write for a machine that is gone."""
-    if machine.tpu_topology:
-        own = f"{{machine: {machine.machine}, tpu_topology: {machine.tpu_topology}}}"
-        return (
-            f"the nearest is a TPU v5e host: write a request of our own with cluster: {{{role.ours}: {own}}}"
-        )
-    custom = f"scaleTier: {CUSTOM}, " if role is MASTER else ""
-    return f"write {custom}{role.type_key}: {machine.machine}{_and_gpus(machine, role)}"

@@ -13,29 +13,42 @@ class Role:
     ours: str
     word: str
     type_key: str
-    count_key: str
     config_key: str
 
+    @property
+    def size_keys(self) -> tuple[str, ...]:
+        """The keys that say which machines there are: those that only the tier CUSTOM has."""
+        return (self.type_key,)
 
-MASTER = Role(
-    ours="chief", word="master", type_key="masterType", count_key="masterCount", config_key="masterConfig"
-)
+
+@dataclass(frozen=True, kw_only=True)
+class Counted(Role):
+    """A role of as many replicas as the file says."""
+
+    count_key: str
+
+    @property
+    def size_keys(self) -> tuple[str, ...]:
+        return (self.type_key, self.count_key)
+
+
+MASTER = Role(ours="chief", word="master", type_key="masterType", config_key="masterConfig")
 OTHERS = (
-    Role(
+    Counted(
         ours="workers",
         word="workers",
         type_key="workerType",
         count_key="workerCount",
         config_key="workerConfig",
     ),
-    Role(
+    Counted(
         ours="parameter_servers",
         word="parameter servers",
         type_key="parameterServerType",
         count_key="parameterServerCount",
         config_key="parameterServerConfig",
     ),
-    Role(
+    Counted(
         ours="evaluators",
         word="evaluators",
         type_key="evaluatorType",
@@ -43,7 +56,7 @@ OTHERS = (
         config_key="evaluatorConfig",
     ),
 )
-ROLES = (MASTER, *OTHERS)
+ROLES: tuple[Role, ...] = (MASTER, *OTHERS)
 
 
 class Reading(Translation):

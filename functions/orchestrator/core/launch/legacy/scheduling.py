@@ -21,8 +21,8 @@ class SchedulingReading(Reading):
             return
         scheduling: dict[str, Any] = {}
         self._put(mine, (), "scheduling", scheduling, written.path)
-        running = seconds(written.get("maxRunningTime"))
-        self._put(scheduling, _HERE, "timeout_s", running, written.at("maxRunningTime"))
+        running_s = self._seconds(written, "maxRunningTime")
+        self._put(scheduling, _HERE, "timeout_s", running_s, written.at("maxRunningTime"))
         self._wait(scheduling, mine["cluster"], written)
         self._priority(written)
         self._restart(scheduling, written)
@@ -34,13 +34,19 @@ class SchedulingReading(Reading):
             self._faults.append(not_one_of(path, strategy, _STRATEGIES))
         self._faults += written.unknown()
 
+    def _seconds(self, written: Fields, key: str) -> int | None:
+        found = seconds(written.get(key))
+        if found is None or (isinstance(found, int) and not isinstance(found, bool)):
+            return found
+        path, repair = written.at(key), "write for example 3600s"
+        self._wrong(path, "whole seconds are wanted here", found=found, repair=repair)
+        return None
+
     def _wait(self, scheduling: dict[str, Any], cluster: dict[str, Any], written: Fields) -> None:
-        wait_s, path = seconds(written.get("maxWaitTime")), written.at("maxWaitTime")
+        wait_s, path = self._seconds(written, "maxWaitTime"), written.at("maxWaitTime")
         if wait_s is None:
             return
-        if not isinstance(wait_s, int) or isinstance(wait_s, bool):
-            self._wrong(path, "whole seconds are wanted here", found=wait_s, repair="write for example 3600s")
-        elif wait_s < MIN_WAIT_S:
+        if wait_s < MIN_WAIT_S:
             allowed = f"at least {MIN_WAIT_S}s"
             self._wrong(path, "too short", found=written.get("maxWaitTime"), allowed=allowed)
         elif _can_flex(cluster):

@@ -319,6 +319,28 @@ def test_imports_inside_a_package_are_followed_and_others_are_not(tmp_path: Path
     assert re.search(r"old\.py:1$", str(broken.place))
 
 
+@pytest.mark.parametrize("told", ["-m", "script"])
+def test_a_scripts_neighbours_are_found_as_python_finds_them(told: str, tmp_path: Path) -> None:
+    folder = tmp_path / "training"
+    folder.mkdir()
+    (folder / "places.py").write_text('import os\nMODEL = os.environ["AIP_MODEL_DIR"]\n')
+    (folder / "train.py").write_text(
+        "import places\nplaces.MODEL\n" if told == "script" else "from training import places\nplaces.MODEL\n"
+    )
+    tree = tree_at(tmp_path)
+    program = program_in(tree, "training.train")
+    assert len(program.modules) == 2
+    assert program.is_whole
+
+
+def test_what_another_package_may_do_is_not_called_missing(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import ours_elsewhere\nours_elsewhere.train()\n")
+    (tmp_path / "request.yaml").write_text((TREES / "metric_tag" / "request.yaml").read_text())
+    found = complaints(examined(tmp_path / "train.py"))
+    assert {finding.level for finding in found} == {Level.UNKNOWN}
+    assert {finding.subject for finding in found} == {Subject.MODEL_DIR, Subject.METRIC, Subject.PARAMETERS}
+
+
 MODEL_DIRS = {
     "print('nothing')": ("", Level.ERROR, "never reads AIP_MODEL_DIR"),
     '"""AIP_MODEL_DIR is described here and read nowhere."""': ("", Level.ERROR, "never reads"),

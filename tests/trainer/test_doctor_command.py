@@ -60,6 +60,19 @@ def test_several_trees_are_examined_in_one_go() -> None:
     assert found == {f"tests/trainer/trees/{name}/faulty.py" for name in ("master", "keras_3")}
 
 
+STARTS = [["python", "-m", "pkg.go"], ["python", "pkg/go.py"], ["python3", "/app/pkg/go.py", "--x"]]
+
+
+@pytest.mark.parametrize("words", STARTS)
+def test_the_program_that_the_image_starts_is_the_one_examined(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "go.py").write_text("import os\nos.environ['AIP_MODEL_DIR']\n")
+    (tmp_path / "train.py").write_text("print('of another program')\n")
+    assert doctor(str(tmp_path)).returncode == 1
+    (tmp_path / "Dockerfile").write_text(f"FROM python\nENTRYPOINT {json.dumps(words)}\n")
+    assert doctor(str(tmp_path)).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

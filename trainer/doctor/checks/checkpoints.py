@@ -37,7 +37,7 @@ def check(examined: Examined) -> Check:
         yield _where(examined, kept[0])
     elif READERS & named.keys():
         yield fine(Subject.CHECKPOINTS, "The program reads earlier weights")
-    else:
+    elif examined.program.is_whole:
         written = next((named[name] for name in WRITERS if name in named), None)
         module, call = written or training
         yield Finding(

@@ -84,7 +84,7 @@ def test_the_trainer_itself_has_nothing_to_complain_of(monkeypatch: pytest.Monke
         )
     )
     assert [finding for finding in findings if finding.level is Level.ERROR] == []
-    assert {finding.subject for finding in findings} >= {Subject.KERAS, Subject.MODEL_DIR, Subject.METRIC}
+    assert {finding.subject for finding in findings} >= {Subject.SAVING, Subject.MODEL_DIR, Subject.METRIC}
 
 
 HEADER = """

@@ -192,3 +192,20 @@ def test_a_backup_on_the_replicas_own_disk_is_warned_of(tmp_path: Path) -> None:
     (finding,) = complaints(examined(tmp_path / "train.py"))
     assert (finding.level, finding.subject) == (Level.WARNING, Subject.CHECKPOINTS)
     assert "'/tmp/backup'" in finding.found
+
+
+def test_what_cannot_be_continued_is_not_asked_for_checkpoints(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import joblib, os\nfrom sklearn.linear_model import SGDClassifier\nmodel = SGDClassifier()\n"
+        'model.fit(x, y)\njoblib.dump(model, os.environ["AIP_MODEL_DIR"] + "model.joblib")\n'
+    )
+    assert complaints(examined(tmp_path / "train.py")) == []
+
+
+def test_an_image_of_an_older_tensorflow_is_known_by_its_name(tmp_path: Path) -> None:
+    program = TREES / "keras_3" / "mended.py"
+    (tmp_path / "train.py").write_text(
+        program.read_text().replace('os.environ["TF_USE_LEGACY_KERAS"] = "1"', "")
+    )
+    (tmp_path / "Dockerfile").write_text("FROM gcr.io/deeplearning-platform-release/tf2-gpu.2-11\n")
+    assert complaints(examined(tmp_path / "train.py")) == []

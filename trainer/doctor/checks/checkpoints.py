@@ -21,6 +21,12 @@ READERS = {
     "load_checkpoint",
     "load_state_dict",
 }
+FRAMEWORKS = {
+    "tensorflow",
+    "keras",
+    "tf_keras",
+    "torch",
+}  # what others fit, scikit-learn's say, cannot be continued
 STEPS = {"backward", "minimize", "apply_gradients", "train_on_batch", "make_train_function"}
 WRITERS = ("ModelCheckpoint", "save_weights", "Checkpoint")
 LOCAL = ("/tmp", "/var", "./", "/root", "/home", "/app")  # noqa: S108 - places that do not outlive a machine
@@ -56,7 +62,12 @@ def _training(examined: Examined) -> Call | None:
     for module, call in examined.program.calls():
         if module.dotted(call.func) == "tensorflow.GradientTape" or last_name(call.func) in STEPS:
             return module, call
-    return next(examined.on_models("fit"), None)
+    named = {
+        name.partition(".")[0]
+        for module in examined.program.modules.values()
+        for name in module.names.values()
+    }
+    return next(examined.on_models("fit"), None) if FRAMEWORKS & named else None
 
 
 def _where(examined: Examined, kept: Call) -> Finding:

@@ -9,7 +9,8 @@ from orchestrator.core.faults import Fault, shown
 from orchestrator.core.launch.spec import JobSpec, spec_from
 from orchestrator.core.launch.vertex_dialect import is_vertex, own, translated
 from orchestrator.core.launch.vertex_fields import Translated
-from orchestrator.core.policy import Policy, policy_faults
+from orchestrator.core.policy import Policy
+from orchestrator.core.policy_checks import policy_faults
 from orchestrator.core.tuning_checks import tuning_faults
 from orchestrator.core.validation import schema_faults
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from orchestrator.core.documents import Document, document_in
 from orchestrator.core.faults import Fault, shown
+from orchestrator.core.launch.roles import role_faults, role_warnings
 from orchestrator.core.launch.spec import JobSpec, spec_from
 from orchestrator.core.launch.vertex_dialect import is_vertex, own, translated
 from orchestrator.core.launch.vertex_fields import Translated
@@ -110,8 +111,10 @@ def _checked(
     meant = dialect.in_own(value, name)
     faults = {*read.faults, *meant.faults}
     spelled = {meant.own_path(path): text for path, text in read.spelled.items()}
-    # What the text spoiled, the schema need not report again, nor the policy what the schema refused.
+    # What the text spoiled, nobody need report again, nor the policy what the schema refused. The roles come
+    # first: of a second chief they know more than the schema.
     for found in (
+        role_faults(standards.policy, meant.document),
         schema_faults(standards.schemas[dialect.schema_id], meant.document, spelled),
         policy_faults(standards.policy, meant.document, standards.region),
         tuning_faults(meant.document),
@@ -121,7 +124,15 @@ def _checked(
         faults |= {fault for fault in checked if fault.path not in reported}
     if faults:
         return Refused(faults=tuple(sorted(faults)))
-    return Request(document=value, spec=spec_from(meant.document), warnings=meant.warnings)
+    warnings = (
+        replace(each, path=meant.written_path(each.path))
+        for each in role_warnings(standards.policy, meant.document)
+    )
+    return Request(
+        document=value,
+        spec=spec_from(meant.document),
+        warnings=tuple(sorted({*meant.warnings, *warnings})),
+    )
 
 
 def dialect_of(document: Mapping[str, Any]) -> Dialect:

@@ -8,7 +8,8 @@ from typing import Any
 from orchestrator.core.faults import Fault
 from orchestrator.core.launch.request import Refused, Request, request_in
 from orchestrator.core.launch.submission import Submission, Target, submission_of
-from tests.core.standards import STANDARDS
+from orchestrator.core.policy import policy_from
+from tests.core.standards import NAMES, STANDARDS, policy_document
 
 TRAINER = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer:latest"
 OTHER = "us-central1-docker.pkg.dev/my-project/other/image:v1"
@@ -29,6 +30,7 @@ TUNING = {
     "parameters": {"learning_rate": {"type": "double", "min": 0.1, "max": 0.2}},
     "max_trials": 2,
 }
+POLICY = policy_from(policy_document(), NAMES)
 TARGET = Target(project="project-1", region="us-central1", models_bucket="models")
 
 
@@ -44,7 +46,7 @@ def cluster(**roles: Any) -> dict[str, Any]:
 
 def answer(document: Mapping[str, Any], **policy: Any) -> Request | Refused:
     """What becomes of the request; `policy` replaces what the shipped policy says."""
-    standards = replace(STANDARDS, policy=replace(STANDARDS.policy, **policy))
+    standards = replace(STANDARDS, policy=replace(POLICY, **policy))
     return request_in(json.dumps(document).encode(), as_json=True, standards=standards)
 
 

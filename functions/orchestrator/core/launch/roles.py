@@ -23,8 +23,11 @@ CHECKPOINT_DIR = "AIP_CHECKPOINT_DIR"
 """The variable that tells every replica where checkpoints lie; the service sets it, below the run's directory."""
 
 
-def role_faults(policy: Policy, document: object) -> list[Fault]:
-    """Every fault of the cluster and of how it is run, sorted by path."""
+def role_faults(policy: Policy | None, document: object) -> list[Fault]:
+    """Every fault of the cluster and of how it is run, sorted by path.
+
+    Without a policy nothing is known of machines and images.
+    """
     reduces = is_reduction_server(running(document, "parameter_servers").image)
     return sorted(
         [
@@ -32,17 +35,18 @@ def role_faults(policy: Policy, document: object) -> list[Fault]:
             *_parameter_servers(document, reduces=reduces),
             *_reduction_servers(document),
             *_evaluators(document),
-            *_tpus(policy, document),
+            *(_tpus(policy, document) if policy is not None else ()),
             *program_faults(document),
             *scheduling_faults(document),
-            *strategy_faults(policy, document, reduces=reduces),
+            *(strategy_faults(policy, document, reduces=reduces) if policy is not None else ()),
         ]
     )
 
 
-def role_warnings(policy: Policy, document: object) -> list[Fault]:
+def role_warnings(policy: Policy | None, document: object) -> list[Fault]:
     """What the user of a sound request should know of its cluster, sorted by path."""
-    return sorted([*_unverified(policy, document), *_lonely_after_preemption(document)])
+    unverified = _unverified(policy, document) if policy is not None else ()
+    return sorted([*unverified, *_lonely_after_preemption(document)])
 
 
 def is_reduction_server(image: str | None) -> bool:

@@ -101,6 +101,6 @@ def test_a_fault_in_pool_2_of_a_dropped_file_is_told_with_its_path_in_the_text(p
     faults = {fault["path"]: fault for fault in report["faults"]}
     assert faults["$.worker_pool_specs[2].container_spec.image_uri"]["found"] == "'no image'"
     assert (
-        faults["$.worker_pool_specs[2].machine_spec.machin_type"]["repair"] == "did you mean 'machineType'?"
+        faults["$.worker_pool_specs[2].machine_spec.machin_type"]["repair"] == "did you mean 'machine_type'?"
     )
     assert set(project.all_jobs()) == before

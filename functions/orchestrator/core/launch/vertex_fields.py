@@ -67,6 +67,7 @@ class Fields:
             name = _camel(key)
             (self._again if name in self._keys else self._keys)[name] = key
         self._asked: set[str] = set()
+        self._passed: set[str] = set()
         # One-word keys do not tell the spelling; then the keys around do.
         telling = [key for key in self._keys.values() if key.lower() != key or "_" in key]
         around = [part for part in path if isinstance(part, str)]
@@ -82,58 +83,56 @@ class Fields:
 
     def at(self, name: str) -> Path:
         """Where the name stands, or would stand in the spelling of its neighbours."""
-        return (
-            *self.path,
-            self._keys.get(name) or (_HUMP.sub(r"_\1", name).lower() if self._snake else name),
-        )
+        return (*self.path, self._spelled(name))
 
     def present(self, names: Collection[str]) -> list[str]:
-        """Those of the names that have a value here, as the text spells them."""
-        return [self._keys[name] for name in names if self.has(name)]
+        """Those of the names that have a value here, as the text spells them; none is offered for a misspelt one."""
+        self._passed.update(names)
+        return [self._keys[name] for name in names if self._value.get(self._keys.get(name, name)) is not None]
 
     def unknown(self, no_place: Collection[str] = ()) -> list[Fault]:
         """A fault for every key that nobody asked for, and for one that is there in both spellings.
 
         `no_place` are the API's own keys that a request has no place for.
         """
-        twice = [
-            Fault(
-                path=json_path((*self.path, key)),
-                problem="the key stands here in two spellings",
-                found=listed((self._keys[name], key)),
-                repair="keep one of the two",
-            )
-            for name, key in sorted(self._again.items())
-        ]
-        foreign = [
-            Fault(
-                path=self._written(name),
-                problem="Vertex AI has this key, a request has no place for it yet",
-                found=shown(self._value[self._keys[name]]),
-                repair="leave it out",
-            )
-            for name in sorted(no_place)
-            if self.get(name)
-        ]
-        known = sorted(self._asked - set(no_place))
+        homeless = [name for name in sorted(no_place) if self._value.get(self._keys.get(name, name))]
+        foreign = set(self._keys) - self._asked - self._passed - set(no_place)
         return [
-            *twice,
-            *foreign,
-            *(
-                Fault(
-                    path=self._written(name),
-                    problem="this key has no place in a request",
-                    found=shown(self._keys[name]),
-                    allowed=listed(known, most=20),
-                    repair=nearest(name, [each for each in known if each not in self._keys])
-                    or nearest(name, known),
-                )
-                for name in sorted(set(self._keys) - self._asked)
-            ),
+            *(self._twice(name) for name in sorted(self._again)),
+            *(self._homeless(name) for name in homeless),
+            *(self._foreign(name) for name in sorted(foreign)),
         ]
 
-    def _written(self, name: str) -> str:
-        return json_path(self.at(name))
+    def _twice(self, name: str) -> Fault:
+        return Fault(
+            path=json_path((*self.path, self._again[name])),
+            problem="the key stands here in two spellings",
+            found=listed((self._keys[name], self._again[name])),
+            repair="keep one of the two",
+        )
+
+    def _homeless(self, name: str) -> Fault:
+        return Fault(
+            path=json_path(self.at(name)),
+            problem="Vertex AI has this key, a request has no place for it yet",
+            found=shown(self._value[self._keys[name]]),
+            repair="leave it out",
+        )
+
+    def _foreign(self, name: str) -> Fault:
+        known = sorted(map(self._spelled, self._asked))
+        free = sorted(self._spelled(each) for each in self._asked if each not in self._keys)
+        key = self._keys[name]
+        return Fault(
+            path=json_path((*self.path, key)),
+            problem="this key has no place in a request",
+            found=shown(key),
+            allowed=listed(known, most=20),
+            repair=nearest(key, free) or nearest(key, known),
+        )
+
+    def _spelled(self, name: str) -> str:
+        return self._keys.get(name) or (_HUMP.sub(r"_\1", name).lower() if self._snake else name)
 
 
 class Translation:

@@ -114,8 +114,9 @@ class StudyTranslation(Translation):
         kinds = [kind for kind in _TYPES if spec.has(kind)]
         if len(kinds) != 1:
             self._refuse(spec.path, f"exactly one of {listed(_TYPES)} is wanted here", kinds)
+        self._places[json_path((*inner, "type"))] = json_path(spec.path)
         for kind in kinds[:1]:
-            fields["type"] = _TYPES[kind]
+            self._put(fields, inner, "type", _TYPES[kind], spec.at(kind))
             self._values(fields, inner, self._fields(spec, kind))
         scale = self._word(spec, "scaleType", _words(SCALES), SCALE_NUMBERS)
         self._put(fields, inner, "scale", scale, spec.at("scaleType"))
@@ -145,7 +146,8 @@ class StudyTranslation(Translation):
 
     def _condition(self, condition: Fields, here: Path) -> dict[str, Any]:
         mine: dict[str, Any] = {"parameters": {}}
-        self._places[json_path(here)] = json_path(condition.path)
+        for path in (here, (*here, "when")):
+            self._places[json_path(path)] = json_path(condition.path)
         for key in _PARENTS:
             if condition.has(key):
                 parent = self._fields(condition, key)

@@ -166,8 +166,8 @@ CASES = (
         written=with_packages(
             scaleTier="CUSTOM",
             masterType="standard_v100",
-            parameterServerType="standard",
-            parameterServerCount=2,
+            workerType="standard",
+            workerCount=2,
             args=["--epochs=3"],
         ),
         becomes=spec(
@@ -178,13 +178,12 @@ CASES = (
                 acceleratorType="NVIDIA_TESLA_V100",
                 acceleratorCount=1,
             ),
-            {},
             pool("n1-standard-4", 2, package(args=["--epochs=3"])),
         ),
         told=(
             "$.trainingInput.masterType",
-            "$.trainingInput.parameterServerType",
             RUNTIME,
+            "$.trainingInput.workerType",
         ),
     ),
     Case(

@@ -4,18 +4,17 @@ from tests.core.legacy_jobs import IMAGE, ONE, Case, container, custom, pool, sp
 
 JOB_CASES = (
     Case(
-        name="access, account, network and key are passed on",
+        name="account and network are passed on",
         written=custom(
             region="us-central1",
             network="projects/12345/global/networks/net",
             serviceAccount="trainer@project-1.iam.gserviceaccount.com",
-            enableWebAccess=True,
+            enableWebAccess=False,
         ),
         becomes=spec(
             ONE,
             serviceAccount="trainer@project-1.iam.gserviceaccount.com",
             network="projects/12345/global/networks/net",
-            enableWebAccess=True,
         ),
     ),
     Case(

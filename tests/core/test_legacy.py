@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,6 +97,16 @@ def test_the_encryption_key_is_the_jobs() -> None:
     assert body["encryptionSpec"] == {"kmsKeyName": key}
 
 
+def test_access_to_running_replicas_is_asked_of_the_policy() -> None:
+    text = yaml.safe_dump(custom(enableWebAccess=True)).encode()
+    refused = request_in(text, as_json=False, standards=STANDARDS)
+    assert isinstance(refused, Refused)
+    assert [fault.path for fault in refused.faults] == ["$.trainingInput.enableWebAccess"]
+    request = request_in(text, as_json=False, standards=replace(STANDARDS, policy=None))
+    assert isinstance(request, Request)
+    assert request.spec.access.web
+
+
 def test_an_image_that_says_neither_chief_nor_master_is_warned() -> None:
     document = custom()
     del document["trainingInput"]["useChiefInTfConfig"]
@@ -185,7 +196,7 @@ def test_a_role_with_gpus_beside_one_without_has_a_container_of_its_own() -> Non
 def test_a_policy_that_allows_no_job_dir_leaves_the_record_where_it_is() -> None:
     request = request_of(custom(jobDir="gs://elsewhere/jobs"))
     assert request.spec.output_prefix_uri is None
-    assert "the policy does not allow it" in request.warnings[-1].problem
+    assert any("the policy does not allow it" in warning.problem for warning in request.warnings)
     assert request_of(custom(jobDir="gs://models/jobs")).spec.output_prefix_uri == "gs://models/jobs"
 
 

@@ -191,6 +191,30 @@ def test_every_fault_is_told_at_once_and_in_the_rules_own_text() -> None:
             "by its tag",
         ),
         (
+            {"new_image": {"repository": IMAGE, "tag": "v*"}},
+            {
+                "image": "${image.uri}",
+                "cluster": {
+                    "chief": {"machine": "n1-standard-8"},
+                    "evaluators": {"count": 1, "machine": "n1-standard-8", "image": f"{IMAGE}:latest"},
+                },
+            },
+            "$.request.cluster.evaluators.image",
+            "by its tag",
+        ),
+        (
+            {"new_image": {"repository": "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17", "tag": "*"}},
+            {
+                "python_package": {
+                    "executor_image": "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17:${image.tag}",
+                    "uris": ["gs://project-1-data/a.whl"],
+                    "module": "a",
+                }
+            },
+            "$.request.python_package.executor_image",
+            "by its tag",
+        ),
+        (
             {"manual": {}},
             {"args": ["${rule.id:-\x7f}"]},
             "$.request.args[0]",

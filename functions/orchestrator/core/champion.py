@@ -37,6 +37,7 @@ class Lineage:
     """Where a model came from, from the event to the hash of its export; what is not known is left out.
 
     `request_uri` and `request_generation` are the dropped file's, the rule's or its template's.
+    `image` is the chief's; of Python packages it is what they were installed in, and the request names them.
     `image_digest` is known where the request names the image by it: the service does not tell which one it pulled.
     """
 

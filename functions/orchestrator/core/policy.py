@@ -1,27 +1,33 @@
-"""What requests may ask for, and where a request asks for more.
-
-Checks read the raw document and pass over what has the wrong type: the schema reports that, in the
-same report.
-"""
+"""What requests may ask for: the policy file, and how its patterns are read."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from ipaddress import ip_address, ip_network
 
 from orchestrator.core.codec import decoded
-from orchestrator.core.faults import Fault, PathPart, json_path, listed, nearest, shown
-from orchestrator.core.tuning_checks import parameters_in
+from orchestrator.core.faults import listed
 
-POOLS = ("chief", "workers")  # parameter servers and evaluators take the next two places
+TPU = "TPU_"
+"""How Vertex AI's names of accelerators that are TPUs begin."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machines:
-    """Machine types that take the same accelerators, in the same counts."""
+    """Machine types that take the same accelerators, in the same counts, or the same arrangements of TPUs.
+
+    `unverified` says which of it no documentation of the service confirms; empty where all of it does.
+    """
 
     types: tuple[str, ...]
     accelerators: Mapping[str, tuple[int, ...]] | None = None
     accelerator_required: bool = False
+    tpu_topologies: tuple[str, ...] = ()
+    unverified: str = ""
+
+    @property
+    def has_tpus(self) -> bool:
+        return bool(self.tpu_topologies) or any(name.startswith(TPU) for name in self.accelerators or {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,15 +37,22 @@ class EnvPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFlags:
-    """The flags that images of these names take; whatever else a tuning varies would fail every trial."""
+    """The flags that images of these names take; whatever else a tuning varies would fail every trial.
+
+    `runs_trainer`: they run trainer/task.py, so what its `--strategy` can do with a cluster is known.
+    """
 
     images: tuple[str, ...]
     flags: tuple[str, ...]
+    runs_trainer: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """The policy file, its `${…}` filled in: schemas/policy.v1.schema.json."""
+    """The policy file, its `${…}` filled in: schemas/policy.v1.schema.json.
+
+    What an older file does not mention is refused, but for `executor_images`, which are `images` then.
+    """
 
     schema: str
     images: tuple[str, ...]
@@ -52,22 +65,45 @@ class Policy:
     output_prefixes: tuple[str, ...]
     env: EnvPolicy
     image_flags: tuple[ImageFlags, ...] = ()
+    executor_images: tuple[str, ...] | None = None
+    package_prefixes: tuple[str, ...] = ()
+    encryption_keys: tuple[str, ...] = ()
+    persistent_resources: tuple[str, ...] = ()
+    reserved_ip_ranges: tuple[str, ...] = ()
+    nfs_servers: tuple[str, ...] = ()
+    web_access: bool = False
+    dashboard_access: bool = False
 
     def machines_of(self, machine_type: str) -> Machines | None:
         return next((row for row in self.machines if machine_type in row.types), None)
+
+    def flags_of(self, image: str) -> ImageFlags | None:
+        """What is known of the image; None: nothing."""
+        return next((row for row in self.image_flags if among(repository(image), row.images)), None)
+
+    def serves_nfs(self, server: str) -> bool:
+        """Whether the server is an IP address in one of the networks that shares may be mounted from."""
+        try:
+            address = ip_address(server)
+        except ValueError:
+            return False
+        return any(address in ip_network(network) for network in self.nfs_servers)
 
 
 def policy_from(document: object, names: Mapping[str, str]) -> Policy:
     """The policy in a document that its schema accepts; `names` are the deployment's own, for `${…}`.
 
     Raises:
-        ValueError: the document is no policy, or names something else in `${…}`.
+        ValueError: the document is no policy, names something else in `${…}`, or an NFS network that is none.
     """
     policy = decoded(Policy, document)
 
     def filled(patterns: Sequence[str]) -> tuple[str, ...]:
         return tuple(_filled(pattern, names) for pattern in patterns)
 
+    for network in policy.nfs_servers:
+        ip_network(network)
+    executors = policy.executor_images
     return replace(
         policy,
         images=filled(policy.images),
@@ -76,6 +112,11 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
         networks=filled(policy.networks),
         output_prefixes=filled(policy.output_prefixes),
         image_flags=tuple(replace(row, images=filled(row.images)) for row in policy.image_flags),
+        executor_images=None if executors is None else filled(executors),
+        package_prefixes=filled(policy.package_prefixes),
+        encryption_keys=filled(policy.encryption_keys),
+        persistent_resources=filled(policy.persistent_resources),
+        reserved_ip_ranges=filled(policy.reserved_ip_ranges),
     )
 
 
@@ -97,61 +138,14 @@ def matches(pattern: str, text: str) -> bool:
     )
 
 
-def _among(text: str, patterns: Sequence[str]) -> bool:
+def among(text: str, patterns: Sequence[str]) -> bool:
     return any(matches(pattern, text) for pattern in patterns)
 
 
-def policy_faults(policy: Policy, document: object, region: str) -> list[Fault]:
-    """Every place where the request asks for what the policy does not give, sorted by path."""
-    faults = [
-        *_image(policy, document),
-        *(fault for pool in POOLS for fault in _machine(policy, document, pool)),
-        *_replicas(policy, document),
-        *_timeout(policy, document),
-        *_listed(policy.service_accounts, document, "service_account"),
-        *_listed(policy.networks, document, "network"),
-        *_output(policy, document),
-        *_env(policy, document),
-        *_flags(policy, document),
-    ]
-    if not _among(region, policy.regions):
-        faults.append(
-            Fault(
-                path="$",
-                problem="no region of the policy",
-                found=shown(region),
-                allowed=listed(policy.regions),
-            )
-        )
-    return sorted(faults)
-
-
-def _at(document: object, *path: PathPart) -> object:
-    for part in path:
-        if not isinstance(document, Mapping):
-            return None
-        document = document.get(part)
-    return document
-
-
-def _text(document: object, *path: PathPart) -> str | None:
-    value = _at(document, *path)
-    return value if isinstance(value, str) else None
-
-
-def _whole(document: object, *path: PathPart) -> int | None:
-    value = _at(document, *path)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _refused(path: tuple[PathPart, ...], found: object, allowed: str, repair: str = "") -> Fault:
-    return Fault(
-        path=json_path(path),
-        problem="the policy does not allow it",
-        found=shown(found),
-        allowed=allowed,
-        repair=repair,
-    )
+def under(uri: str, prefixes: Sequence[str]) -> bool:
+    """Whether the URI lies under one of the prefixes, by whole path components, and leads out of none by `..`."""
+    inside = any(f"{uri.rstrip('/')}/".startswith(f"{prefix.rstrip('/')}/") for prefix in prefixes)
+    return inside and not {".", ".."} & set(uri.split("/"))
 
 
 def repository(image: str) -> str:
@@ -159,110 +153,3 @@ def repository(image: str) -> str:
     name = image.partition("@")[0]
     head, slash, tail = name.rpartition("/")
     return head + slash + tail.partition(":")[0]
-
-
-def _image(policy: Policy, document: object) -> Iterator[Fault]:
-    image = _text(document, "image")
-    # A path component `..` would let an image leave the repository that a pattern names.
-    if image is not None and (".." in image.split("/") or not _among(repository(image), policy.images)):
-        yield _refused(("image",), image, listed(policy.images))
-
-
-def _machine(policy: Policy, document: object, pool: str) -> Iterator[Fault]:
-    here: tuple[PathPart, ...] = ("cluster", pool)
-    machine = _text(document, *here, "machine")
-    if machine is None:
-        return
-    row = policy.machines_of(machine)
-    if row is None:
-        every = [name for machines in policy.machines for name in machines.types]
-        yield _refused((*here, "machine"), machine, listed(every), nearest(machine, every))
-        return
-    accelerator = _text(document, *here, "accelerator", "type")
-    count = _whole(document, *here, "accelerator", "count")
-    taken = row.accelerators or {}
-    kinds = listed(f"{name} ({listed(counts)})" for name, counts in taken.items())
-    if accelerator is None:
-        if row.accelerator_required and _at(document, *here, "accelerator") is None:
-            yield Fault(
-                path=json_path((*here, "accelerator")),
-                problem=f"missing: {machine} comes with accelerators",
-                allowed=kinds,
-            )
-        return
-    if accelerator not in taken:
-        yield Fault(
-            path=json_path((*here, "accelerator", "type")),
-            problem=f"{machine} does not take it",
-            found=shown(accelerator),
-            allowed=kinds or "none",
-            repair=nearest(accelerator, list(taken)),
-        )
-    elif count is not None and count not in taken[accelerator]:
-        yield Fault(
-            path=json_path((*here, "accelerator", "count")),
-            problem=f"{machine} does not take this many {accelerator}",
-            found=shown(count),
-            allowed=listed(taken[accelerator]),
-        )
-
-
-def _replicas(policy: Policy, document: object) -> Iterator[Fault]:
-    workers = _whole(document, "cluster", "workers", "count")
-    if workers is not None and workers + 1 > policy.max_replicas:
-        yield _refused(
-            ("cluster", "workers", "count"),
-            workers,
-            f"at most {policy.max_replicas - 1} workers beside the chief",
-        )
-
-
-def _timeout(policy: Policy, document: object) -> Iterator[Fault]:
-    timeout_s = _whole(document, "scheduling", "timeout_s")
-    if timeout_s is not None and timeout_s > policy.max_timeout_s:
-        yield _refused(("scheduling", "timeout_s"), timeout_s, f"at most {policy.max_timeout_s}")
-
-
-def _listed(patterns: Sequence[str], document: object, key: str) -> Iterator[Fault]:
-    value = _text(document, key)
-    if value is not None and not _among(value, patterns):
-        yield _refused((key,), value, listed(patterns) or "none")
-
-
-def _output(policy: Policy, document: object) -> Iterator[Fault]:
-    prefix = _text(document, "output", "prefix_uri")
-    if prefix is None:
-        return
-    inside = any(
-        f"{prefix.rstrip('/')}/".startswith(f"{allowed.rstrip('/')}/") for allowed in policy.output_prefixes
-    )
-    if not inside or {".", ".."} & set(prefix.split("/")):
-        yield _refused(("output", "prefix_uri"), prefix, listed(policy.output_prefixes) or "none")
-
-
-def _env(policy: Policy, document: object) -> Iterator[Fault]:
-    env = _at(document, "env")
-    for name in sorted(str(key) for key in env) if isinstance(env, Mapping) else ():
-        if _among(name, policy.env.refused):
-            yield Fault(
-                path=json_path(("env", name)),
-                problem="the policy keeps this name for the service",
-                found=shown(name),
-                allowed=f"any name but {listed(policy.env.refused)}",
-            )
-
-
-def _flags(policy: Policy, document: object) -> Iterator[Fault]:
-    image, tuning = _text(document, "image"), _at(document, "tuning")
-    if image is None or not isinstance(tuning, Mapping):
-        return
-    row = next((row for row in policy.image_flags if _among(repository(image), row.images)), None)
-    for path, name, _ in parameters_in(tuning) if row is not None else ():
-        if row is not None and name not in row.flags:
-            yield Fault(
-                path=json_path(path),
-                problem="the image takes no such flag, so every trial would fail",
-                found=shown(f"--{name}"),
-                allowed=listed(row.flags, most=20),
-                repair=nearest(name, row.flags),
-            )

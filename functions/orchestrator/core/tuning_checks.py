@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator.core.faults import Fault, PathPart, json_path, listed, nearest, shown
+from orchestrator.core.programs import roles_in, running
 
 Path = tuple[PathPart, ...]
 HERE: Path = ("tuning",)
@@ -20,7 +21,7 @@ LOG_SCALES = ("log", "reverse_log")
 def tuning_faults(document: object) -> list[Fault]:
     """Every fault of the tuning, sorted by path; none where there is no tuning."""
     tuning = _mapping(_mapping(document).get("tuning"))
-    flags = flags_of(_mapping(document).get("args"))
+    flags = _flags_given(document)
     faults = [*_counts(tuning), *_metrics(tuning)]
     for path, name, parameter in parameters_in(tuning):
         faults += _parameter(path, parameter)
@@ -30,7 +31,7 @@ def tuning_faults(document: object) -> list[Fault]:
                     path=json_path(path),
                     problem="args has this flag already, and the trials would be given it twice",
                     found=shown(f"--{name}"),
-                    repair=f"take --{name} out of $.args, or the parameter out of the tuning",
+                    repair=f"take --{name} out of {flags[name]}, or the parameter out of the tuning",
                 )
             )
         if tuning.get("algorithm") == "grid" and parameter.get("type") == "double":
@@ -57,6 +58,12 @@ def parameters_in(tuning: Mapping[str, object]) -> Iterator[tuple[Path, str, Map
             for number, condition in enumerate(_list(fields.get("conditional"))):
                 inner = _mapping(_mapping(condition).get("parameters"))
                 waiting.append(((*here, "conditional", number, "parameters"), inner))
+
+
+def _flags_given(document: object) -> Mapping[str, str]:
+    """The flags that any replica is given already, and the path of the arguments that have them."""
+    given = [running(document, role) for role, _ in roles_in(document)] or [running(document, "chief")]
+    return {flag: json_path(each.args_at) for each in reversed(given) for flag in flags_of(each.args)}
 
 
 def flags_of(args: object) -> frozenset[str]:

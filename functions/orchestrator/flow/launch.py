@@ -48,7 +48,7 @@ from orchestrator.core.run import (
     with_job,
 )
 from orchestrator.flow.services import Happened, Services
-from orchestrator.flow.telling import tell_status, tell_steps
+from orchestrator.flow.telling import tell_status, tell_steps, warned
 from orchestrator.ports import Held
 
 SUBMIT_NEEDS = timedelta(seconds=45)
@@ -90,7 +90,7 @@ def launch(services: Services, arrival: Arrival, take_order: TakeOrder | None = 
         held = services.ledger.create(_reserved(services, arrival, request, now))
     except RecordExists:
         return resume(services, _present(services, arrival.run_id))
-    return _submit(services, held, request.spec)
+    return warned(_submit(services, held, request.spec), held.record)
 
 
 def resume(services: Services, held: Held) -> Happened:
@@ -114,9 +114,9 @@ def resume(services: Services, held: Held) -> Happened:
     )
     spec = _spec_of(record)
     job = _job_of(services, held.record, spec)
-    if job is not None:
-        return _submitted(services, held, job, "a job of this run was found and adopted")
-    return _submit(services, held, spec)
+    if job is None:
+        return warned(_submit(services, held, spec), record)
+    return warned(_submitted(services, held, job, "a job of this run was found and adopted"), record)
 
 
 def _spec_of(record: RunRecord) -> JobSpec:

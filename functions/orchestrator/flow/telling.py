@@ -13,7 +13,7 @@ from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.request import dialect_of
 from orchestrator.core.run import ENDS, RunRecord, RunState, Step
 from orchestrator.flow.champion import challenge
-from orchestrator.flow.services import Services
+from orchestrator.flow.services import Happened, Services
 from orchestrator.ports import DropStatus, Notice
 
 
@@ -35,6 +35,15 @@ def tell_status(services: Services, record: RunRecord) -> None:
             problems=() if record.state is RunState.REJECTED else record.problems,
         )
     )
+
+
+def warned(happened: Happened, record: RunRecord) -> Happened:
+    """The log's line with what the request was warned of when it was accepted: the record's first problems."""
+    if not record.problems:
+        return happened
+    message = "; ".join((happened.message, *(f"warning: {problem}" for problem in record.problems)))
+    severity = "WARNING" if happened.severity == "INFO" else happened.severity
+    return replace(happened, message=message, severity=severity)
 
 
 def tell_order(services: Services, arrival: Arrival, *, about_uri: str, model_uri: str | None = None) -> None:

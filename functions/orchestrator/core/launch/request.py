@@ -7,10 +7,12 @@ from typing import Any
 from orchestrator.core.documents import Document, document_in
 from orchestrator.core.faults import Fault, shown
 from orchestrator.core.launch.legacy.marks import is_legacy
+from orchestrator.core.launch.roles import role_faults, role_warnings
 from orchestrator.core.launch.spec import JobSpec, spec_from
 from orchestrator.core.launch.vertex_dialect import custom_job, is_custom_job, is_tuning_job, own, tuning_job
 from orchestrator.core.launch.vertex_fields import Translated
-from orchestrator.core.policy import Policy, policy_faults
+from orchestrator.core.policy import Policy
+from orchestrator.core.policy_checks import policy_faults
 from orchestrator.core.tuning_checks import tuning_faults
 from orchestrator.core.validation import schema_faults
 
@@ -122,8 +124,10 @@ def _checked(
     meant = _allowed(dialect.in_own(value, name), standards)
     faults = {*read.faults, *meant.faults, *_elsewhere(meant, standards)}
     spelled = {meant.own_path(path): text for path, text in read.spelled.items()}
-    # What the text spoiled, the schema need not report again, nor the policy what the schema refused.
+    # What the text spoiled, nobody need report again, nor the policy what the schema refused. The roles come
+    # first: of a second chief they know more than the schema.
     for found in (
+        role_faults(standards.policy, meant.document),
         schema_faults(standards.schemas[dialect.schema_id], meant.document, spelled),
         _refused(meant, standards),
         tuning_faults(meant.document),
@@ -133,7 +137,15 @@ def _checked(
         faults |= {fault for fault in checked if fault.path not in reported}
     if faults:
         return Refused(faults=tuple(sorted(faults)))
-    return Request(document=value, spec=spec_from(meant.document), warnings=meant.warnings)
+    warnings = (
+        replace(each, path=meant.written_path(each.path))
+        for each in role_warnings(standards.policy, meant.document)
+    )
+    return Request(
+        document=value,
+        spec=spec_from(meant.document),
+        warnings=tuple(sorted({*meant.warnings, *warnings})),
+    )
 
 
 def _refused(meant: Translated, standards: Standards) -> list[Fault]:

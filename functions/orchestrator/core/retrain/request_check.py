@@ -9,6 +9,7 @@ from orchestrator.core.faults import Fault, json_path, listed, shown
 from orchestrator.core.launch.request import Refused, Standards, checked_request, dialect_of, too_large
 from orchestrator.core.names import output_uri
 from orchestrator.core.policy import repository
+from orchestrator.core.programs import images_in
 from orchestrator.core.retrain.condition import Condition, Manual, NewData, NewImage
 from orchestrator.core.retrain.filling import (
     MEANINGS,
@@ -198,19 +199,16 @@ def _sampled(fault: Fault, places: Iterable[str]) -> Fault:
 
 
 def _by_tag(document: object, condition: Condition) -> Iterator[Fault]:
-    """A run that was started by a new image, and would take that image by a tag."""
+    """A run that was started by a new image, and would take that image by a tag, in any of its roles."""
+    if not isinstance(condition, NewImage):
+        return
     request = mapping(document)
     meant = dialect_of(request).in_own(request, None)
-    image = meant.document.get("image")
-    if (
-        isinstance(condition, NewImage)
-        and isinstance(image, str)
-        and "@" not in image
-        and repository(image) == condition.repository
-    ):
-        yield Fault(
-            path=meant.written_path("$.image"),
-            problem="the run would take the image by its tag, which may mean another image by then",
-            found=shown(image),
-            repair="write ${image.uri}, which is the pushed image by its digest",
-        )
+    for path, image in images_in(meant.document):
+        if "@" not in image and repository(image) == condition.repository:
+            yield Fault(
+                path=meant.written_path(json_path(path)),
+                problem="the run would take the image by its tag, which may mean another image by then",
+                found=shown(image),
+                repair="write ${image.uri}, which is the pushed image by its digest",
+            )

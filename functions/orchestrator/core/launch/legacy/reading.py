@@ -64,7 +64,6 @@ class Reading(Translation):
 
     def __init__(self) -> None:
         super().__init__()
-        self._warnings: list[Fault] = []
         self._configs: dict[str, Fields] = {}
 
     def _wrong(

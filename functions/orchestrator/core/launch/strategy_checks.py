@@ -1,0 +1,82 @@
+"""Where the trainer of this repository is told a `--strategy` that its cluster contradicts.
+
+The trainer says so itself when it starts, but that is after the machines were paid for. Only images that the
+policy knows to run it are checked: another program's `--strategy` may mean anything.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from orchestrator.core.faults import Fault, json_path, shown
+from orchestrator.core.policy import Policy
+from orchestrator.core.programs import Running, roles_in, running
+from orchestrator.core.raw import mapping_at
+
+PARAMETER_SERVER = "parameter_server"
+ONE_DEVICE = "one_device"
+WITHOUT_SERVERS = ("multi_worker_mirrored", "mirrored", ONE_DEVICE, "tpu")
+OF_ONE_MACHINE = ("mirrored", ONE_DEVICE, "tpu")
+_FLAG = "--strategy"
+
+
+def strategy_faults(policy: Policy, document: object, *, reduces: bool) -> Iterator[Fault]:
+    """Every `--strategy` that cannot be; `reduces`: worker pool 2 holds reduction servers, which no strategy asks for.
+
+    Roles that inherit their arguments share a place, which is told once.
+    """
+    cluster = mapping_at(document, "cluster")
+    told: dict[str, Fault] = {}
+    for role, _ in roles_in(document):
+        runs = running(document, role)
+        row = policy.flags_of(runs.image) if runs.image is not None else None
+        found = strategy_in(runs.args) if row is not None and row.runs_trainer else None
+        if found is None:
+            continue
+        problem, repair = _contradiction(runs, found[1], set(cluster), reduces=reduces)
+        if problem:
+            path = json_path((*runs.args_at, found[0]))
+            fault = Fault(path=path, problem=problem, found=shown(f"{_FLAG}={found[1]}"), repair=repair)
+            told.setdefault(path, fault)
+    yield from told.values()
+
+
+def strategy_in(args: Sequence[object]) -> tuple[int, str] | None:
+    """The strategy that the arguments ask for, and which of them does; the last one counts."""
+    found = None
+    for index, word in enumerate(args):
+        if not isinstance(word, str):
+            continue
+        name, equals, value = word.partition("=")
+        if name != _FLAG:
+            continue
+        after = args[index + 1] if index + 1 < len(args) else None
+        if equals:
+            found = (index, value)
+        elif isinstance(after, str):
+            found = (index, after)
+    return found
+
+
+def _contradiction(runs: Running, strategy: str, roles: set[str], *, reduces: bool) -> tuple[str, str]:
+    """What is wrong, and the repair; both empty where nothing is."""
+    servers = "parameter_servers" in roles and not reduces
+    if servers and strategy in WITHOUT_SERVERS:
+        return (
+            "this strategy uses no parameter servers, and the cluster has some",
+            f"write {_FLAG}={PARAMETER_SERVER}, or leave parameter_servers out of the cluster",
+        )
+    if strategy == PARAMETER_SERVER and not (servers and "workers" in roles):
+        return (
+            "this strategy needs parameter servers and workers",
+            f"add both to the cluster, or leave {_FLAG} out",
+        )
+    if strategy in OF_ONE_MACHINE and "workers" in roles:
+        return (
+            "this strategy trains on one machine: every worker would train a model of its own",
+            f"write {_FLAG}=multi_worker_mirrored, or leave workers out of the cluster",
+        )
+    if strategy == ONE_DEVICE and runs.role == "evaluators":
+        return (
+            "this strategy is for a replica that trains by itself, and an evaluator watches another's checkpoints",
+            f"leave {_FLAG} out of the evaluators' args; auto knows an evaluator",
+        )
+    return "", ""

@@ -1,0 +1,195 @@
+"""A request with roles is the same job whoever submits it, and what it was warned of stays on record."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from orchestrator.adapters.memory import MemoryJobs
+from orchestrator.core.codec import encoded
+from orchestrator.core.errors import SubmissionDeferred
+from orchestrator.core.launch.submission import Submission
+from orchestrator.core.names import JobKind
+from orchestrator.core.run import Job, RunState
+from tests.contract.world import LEASE, LEDGER, ROOT, Boundary, Killed, World, schema
+
+RECORD = Draft202012Validator(schema("run_record.v1"))
+STATUS = Draft202012Validator(schema("drop_status.v1"))
+ROLES = (ROOT / "examples" / "roles.yaml").read_bytes()
+DOUBTFUL = b"""
+model_name: doubtful
+image: us-central1-docker.pkg.dev/my-project/other/image:v1
+cluster:
+  chief: {machine: n1-standard-4}
+  workers: {count: 2, machine: n1-standard-4}
+scheduling: {spot: true}
+"""
+TUNING = b"""
+displayName: horses
+maxTrialCount: 2
+parallelTrialCount: 1
+studySpec:
+  metrics: [{metricId: accuracy, goal: MAXIMIZE}]
+  parameters: [{parameterId: lr, doubleValueSpec: {minValue: 0.1, maxValue: 0.2}}]
+trialJobSpec:
+  workerPoolSpecs:
+    - machineSpec: {machineType: n1-standard-4}
+      replicaCount: 1
+      containerSpec: {imageUri: us-central1-docker.pkg.dev/my-project/other/image:v1}
+"""
+DROP = "requests/cassava.yaml"
+
+
+@dataclass
+class Watched:
+    """A JobService that keeps what it was sent; the first answers, where there are any, are errors."""
+
+    jobs: MemoryJobs
+    answers: list[SubmissionDeferred] = field(default_factory=list)
+    sent: list[Submission] = field(default_factory=list)
+
+    def submit(self, submission: Submission) -> Job:
+        self.sent.append(submission)
+        if self.answers:
+            raise self.answers.pop(0)
+        return self.jobs.submit(submission)
+
+    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
+        return self.jobs.of_run(run_id, kind)
+
+    def read(self, job_name: str) -> Job:
+        return self.jobs.read(job_name)
+
+    def cancel(self, job_name: str) -> None:
+        self.jobs.cancel(job_name)
+
+    def with_id(self, job_id: str) -> Job:
+        return self.jobs.with_id(job_id)
+
+
+def pools(submission: Submission) -> list[dict[str, Any]]:
+    body: Any = submission.body
+    found: list[dict[str, Any]] = body["jobSpec"]["workerPoolSpecs"]
+    return found
+
+
+def test_each_role_of_a_drop_is_a_pool_of_the_job() -> None:
+    world = World()
+    watched = Watched(world.jobs)
+    world.launch(world.drop(ROLES), jobs=watched)
+    (sent,) = watched.sent
+    assert [pool["replicaCount"] for pool in pools(sent)] == ["1", "2", "1", "1"]
+    assert pools(sent)[3]["containerSpec"]["env"] == [{"name": "TF_CPP_MIN_LOG_LEVEL", "value": "0"}]
+
+
+@pytest.mark.parametrize("content", [ROLES, DOUBTFUL, TUNING])
+def test_whoever_takes_a_run_over_submits_the_same_job(content: bytes) -> None:
+    world = World()
+    watched = Watched(world.jobs)
+    arrival = world.drop(content)
+    with pytest.raises(Killed):
+        world.launch(arrival, Boundary(die_at=4), jobs=watched)
+    assert watched.sent == []
+    world.clock.advance(LEASE)
+    world.launch(arrival, jobs=watched)
+
+    undisturbed = World()
+    whole = Watched(undisturbed.jobs)
+    undisturbed.launch(undisturbed.drop(content), jobs=whole)
+    assert watched.sent == whole.sent
+    assert len(whole.sent) == 1
+
+
+def test_a_run_that_found_no_room_is_the_same_job_when_it_finds_some() -> None:
+    world = World()
+    watched = Watched(world.jobs, answers=[SubmissionDeferred(429, "no room")])
+    arrival = world.drop(ROLES)
+    world.launch(arrival, jobs=watched)
+    assert world.record(arrival.run_id).state is RunState.WAITING
+    world.clock.advance(LEASE)
+    world.launch(arrival, jobs=watched)
+    first, second = watched.sent
+    assert first == second
+
+
+@pytest.mark.parametrize("content", [ROLES, TUNING])
+def test_a_run_that_the_version_before_reserved_is_submitted_where_its_record_says(content: bytes) -> None:
+    """That version kept no warnings; its records are otherwise the same."""
+    world = World()
+    arrival = world.drop(content)
+    with pytest.raises(Killed):
+        world.launch(arrival, Boundary(die_at=4))
+    name = f"runs/{arrival.run_id}.json"
+    stored = world.objects.read(LEDGER, name)
+    record = json.loads(stored.content)
+    assert record["problems"] == []
+    assert record["request"] == yaml.safe_load(content)
+    world.clock.advance(LEASE)
+    world.sweep()
+    (job,) = world.jobs.all()
+    assert job.output_uri == record["output_uri"]
+    assert job.output_uri.split("/")[-2] == record["model_name"]
+    assert world.record(arrival.run_id).state is RunState.SUBMITTED
+
+
+def test_what_a_request_is_warned_of_is_logged_and_kept() -> None:
+    world = World()
+    arrival = world.drop(DOUBTFUL)
+    happened = world.launch(arrival)
+    assert happened.severity == "WARNING"
+    assert "warning: $.scheduling.spot: a replica that is preempted comes back alone" in happened.message
+    record = world.record(arrival.run_id)
+    (problem,) = record.problems
+    assert problem.startswith("$.scheduling.spot")
+    RECORD.validate(encoded(record))
+    status = world.document(f"status/{DROP}.json")
+    STATUS.validate(status)
+    assert status["problems"] == [problem]
+    assert status["state"] == "submitted"
+
+
+def test_a_warning_outlives_repetition_and_the_end_of_the_run() -> None:
+    world = World()
+    arrival = world.drop(DOUBTFUL)
+    world.launch(arrival)
+    world.launch(arrival)
+    kept = world.record(arrival.run_id).problems
+    assert len(kept) == 1
+    job = world.train(world.record(arrival.run_id))
+    world.settle(world.hint(job))
+    ended = world.record(arrival.run_id)
+    assert ended.state is RunState.SUCCEEDED
+    assert ended.problems == kept
+    assert world.document(f"status/{DROP}.json")["problems"] == list(kept)
+
+
+def test_whoever_takes_a_run_over_logs_its_warnings_too() -> None:
+    world = World()
+    arrival = world.drop(DOUBTFUL)
+    with pytest.raises(Killed):
+        world.launch(arrival, Boundary(die_at=4))
+    world.clock.advance(LEASE)
+    happened = world.launch(arrival)
+    assert "warning: $.scheduling.spot" in happened.message
+    assert len(world.record(arrival.run_id).problems) == 1
+
+
+def test_a_request_without_doubts_has_no_problems_and_an_ordinary_line() -> None:
+    world = World()
+    arrival = world.drop(ROLES)
+    assert world.launch(arrival).severity == "INFO"
+    assert world.record(arrival.run_id).problems == ()
+    assert world.document(f"status/{DROP}.json").get("problems", []) == []
+
+
+def test_the_faults_of_a_refused_request_are_in_its_report_and_not_in_its_status() -> None:
+    world = World()
+    arrival = world.drop(ROLES.replace(b"chief: {machine", b"chief: {count: 2, machine"))
+    world.launch(arrival)
+    report = world.document(f"rejected/{arrival.run_id}.json")
+    assert [fault["path"] for fault in report["faults"]] == ["$.cluster.chief.count"]
+    assert world.document(f"status/{DROP}.json").get("problems", []) == []

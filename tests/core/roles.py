@@ -1,0 +1,74 @@
+"""Requests with roles, and what comes of them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from orchestrator.core.faults import Fault
+from orchestrator.core.launch.request import Refused, Request, request_in
+from orchestrator.core.launch.submission import Submission, Target, submission_of
+from orchestrator.core.policy import policy_from
+from tests.core.standards import NAMES, STANDARDS, policy_document
+
+TRAINER = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer:latest"
+OTHER = "us-central1-docker.pkg.dev/my-project/other/image:v1"
+REDUCTION_SERVER = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
+EXECUTOR = "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17.py310:latest"
+MACHINE = {"machine": "n1-standard-4"}
+WORKERS: dict[str, Any] = {**MACHINE, "count": 2}
+ONE: dict[str, Any] = {**MACHINE, "count": 1}
+T4 = {"type": "NVIDIA_TESLA_T4", "count": 1}
+L4: dict[str, Any] = {"machine": "g2-standard-4", "accelerator": {"type": "NVIDIA_L4", "count": 1}}
+PACKAGE = {
+    "executor_image": EXECUTOR,
+    "uris": ["gs://project-1-data/code/trainer-1.0.tar.gz"],
+    "module": "trainer.task",
+}
+TUNING = {
+    "metrics": [{"id": "accuracy", "goal": "maximize"}],
+    "parameters": {"learning_rate": {"type": "double", "min": 0.1, "max": 0.2}},
+    "max_trials": 2,
+}
+POLICY = policy_from(policy_document(), NAMES)
+TARGET = Target(project="project-1", region="us-central1", models_bucket="models")
+
+
+def request(**changes: Any) -> dict[str, Any]:
+    """A sound request of one chief with these keys of its own; None takes one out."""
+    document = {"model_name": "m", "image": OTHER, "cluster": {"chief": MACHINE}, **changes}
+    return {key: value for key, value in document.items() if value is not None}
+
+
+def cluster(**roles: Any) -> dict[str, Any]:
+    return {"chief": MACHINE, **roles}
+
+
+def answer(document: Mapping[str, Any], **policy: Any) -> Request | Refused:
+    """What becomes of the request; `policy` replaces what the shipped policy says."""
+    standards = replace(STANDARDS, policy=replace(POLICY, **policy))
+    return request_in(json.dumps(document).encode(), as_json=True, standards=standards)
+
+
+def accepted(document: Mapping[str, Any], **policy: Any) -> Request:
+    found = answer(document, **policy)
+    assert isinstance(found, Request), [str(fault) for fault in found.faults]
+    return found
+
+
+def told(document: Mapping[str, Any], **policy: Any) -> dict[str, Fault]:
+    """Each fault by its path."""
+    refused = answer(document, **policy)
+    assert isinstance(refused, Refused), refused
+    return {fault.path: fault for fault in refused.faults}
+
+
+def submitted(document: Mapping[str, Any], **policy: Any) -> Submission:
+    return submission_of("run-1", accepted(document, **policy).spec, TARGET)
+
+
+def pools(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The worker pools of the job that the request becomes."""
+    body: Any = submitted(document).body
+    found: list[dict[str, Any]] = (body.get("jobSpec") or body["trialJobSpec"])["workerPoolSpecs"]
+    return found

@@ -1,0 +1,142 @@
+"""Settings that contradict each other, words that nobody hears, and what is beyond the service, are refused."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.core.roles import L4, MACHINE, ONE, OTHER, PACKAGE, TUNING, cluster, request, told
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "words"),
+    [
+        (
+            {"scheduling": {"restart_on_worker_restart": True, "disable_retries": True}},
+            "$.scheduling.restart_on_worker_restart",
+            "leave out one of the two",
+        ),
+        (
+            {"scheduling": {"flex_start": True, "spot": True}, "cluster": {"chief": L4}},
+            "$.scheduling.spot",
+            "leave out one of the two",
+        ),
+        ({"scheduling": {"max_wait_s": 60}}, "$.scheduling.max_wait_s", "flex_start: true"),
+        (
+            {"scheduling": {"flex_start": False, "max_wait_s": 60}},
+            "$.scheduling.max_wait_s",
+            "flex_start: true",
+        ),
+        ({"scheduling": {"flex_start": True}}, "$.cluster.chief.machine", "NVIDIA_L4, NVIDIA_TESLA_A100"),
+        (
+            {
+                "scheduling": {"flex_start": True},
+                "cluster": {"chief": {**MACHINE, "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 1}}},
+            },
+            "$.cluster.chief.accelerator.type",
+            "waits for GPUs that are scarce",
+        ),
+        (
+            {
+                "scheduling": {"flex_start": True},
+                "cluster": {"chief": L4, "workers": {**L4, "machine": "g2-standard-8", "count": 1}},
+            },
+            "$.cluster.workers.machine",
+            "the chief's, 'g2-standard-4'",
+        ),
+        (
+            {"scheduling": {"flex_start": True, "timeout_s": 604801}, "cluster": {"chief": L4}},
+            "$.scheduling.timeout_s",
+            "at most 7 days",
+        ),
+        (
+            {
+                "cluster": {
+                    "chief": {
+                        **MACHINE,
+                        "nfs_mounts": [{"server": "10.0.0.1", "path": "/a", "mount_point": "a"}],
+                    }
+                }
+            },
+            "$.cluster.chief.nfs_mounts",
+            "write network",
+        ),
+        ({"reserved_ip_ranges": ["r"]}, "$.reserved_ip_ranges", "write network"),
+        (
+            {"image": None, "python_package": PACKAGE, "cluster": cluster(workers={**ONE, "command": ["a"]})},
+            "$.cluster.workers.command",
+            "cluster.workers.image",
+        ),
+        (
+            {
+                "image": None,
+                "command": ["a"],
+                "cluster": {"chief": {**MACHINE, "python_package": PACKAGE}, "workers": ONE},
+            },
+            "$.command",
+            "started by its module",
+        ),
+        ({"cluster": {"chief": {**MACHINE, "image": OTHER}}}, "$.image", "leave it out"),
+        (
+            {"image": None, "args": ["--a"], "cluster": {"chief": {**MACHINE, "image": OTHER}}},
+            "$.args",
+            "cluster.chief.args",
+        ),
+        (
+            {"args": ["x" * 60_000, "y" * 60_000]},
+            "$.args",
+            "at most 100000 characters",
+        ),
+        (
+            {
+                "env": {f"A{number}": "" for number in range(60)},
+                "cluster": cluster(workers={**ONE, "env": {f"B{number}": "" for number in range(41)}}),
+            },
+            "$.cluster.workers.env",
+            "at most 100",
+        ),
+        (
+            {
+                "env": {f"A{number}": "" for number in range(100)},
+                "cluster": cluster(replica_environment="ai_platform"),
+            },
+            "$.env",
+            "one of them for replica_environment",
+        ),
+        (
+            {"cluster": {"chief": {"machine": "ct5lp-hightpu-4t", "tpu_topology": "2x2"}, "workers": ONE}},
+            "$.cluster.chief.machine",
+            "beside workers",
+        ),
+        (
+            {
+                "cluster": cluster(
+                    workers={
+                        "machine": "cloud-tpu",
+                        "accelerator": {"type": "TPU_V2", "count": 8},
+                        "count": 1,
+                    }
+                )
+            },
+            "$.cluster.workers.machine",
+            "leave the other roles out",
+        ),
+        (
+            {"tuning": TUNING, "cluster": {"chief": {"machine": "ct5lp-hightpu-1t", "tpu_topology": "1x1"}}},
+            "$.cluster.chief.machine",
+            "cannot use TPUs",
+        ),
+        (
+            {
+                "tuning": TUNING,
+                "cluster": {"chief": {**MACHINE, "args": ["--learning_rate=1"]}},
+            },
+            "$.tuning.parameters.learning_rate",
+            "take --learning_rate out of $.cluster.chief.args",
+        ),
+    ],
+)
+def test_each_fault_names_its_place_and_its_repair(changes: Mapping[str, Any], path: str, words: str) -> None:
+    faults = told(request(**changes))
+    assert path in faults
+    assert words in str(faults[path])

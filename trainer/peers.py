@@ -1,16 +1,14 @@
-"""The other replicas of a synchronous cluster: waiting for them, noticing their loss, leaving together.
+"""The other replicas of a synchronous cluster: notes between them, noticing their loss, leaving together.
 
 TensorFlow's coordination service, which MultiWorkerMirroredStrategy starts, ends every collective
 operation seconds after a member stopped its heartbeats (10 s by default; TensorFlow 2.21, killed and
 frozen members measured). What it does not end is a replica that is in no collective operation just
-then, or that waits for members that never came. Here both are bounded.
+then; the watch here does.
 """
 
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from trainer.cluster import Cluster
@@ -28,36 +26,6 @@ def end_with(status: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
-
-
-@contextmanager
-def peers_within(seconds: float, cluster: Cluster) -> Iterator[None]:
-    """End this process with PEER_LOST where the block takes longer: it waits for all peers to come.
-
-    A thread ends it, for TensorFlow's own waiting cannot be interrupted.
-    """
-    if not cluster.is_multi_worker:
-        yield
-        return
-
-    def give_up() -> None:
-        report(
-            "peers_missing",
-            f"{cluster.replica} waited {seconds:g} s (--peers_within_s) for all of {', '.join(cluster.trainers)} and "
-            f"gives up. Did each replica start, and does the network let them reach each other?",
-            severity="ERROR",
-            replica=cluster.replica,
-            waited_s=seconds,
-        )
-        end_with(PEER_LOST)
-
-    timer = threading.Timer(seconds, give_up)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def is_loss_of_peer(error: BaseException) -> bool:

@@ -97,6 +97,7 @@ class Preemption:
         self._asked_at: float | None = None
         self._agreement: Agreement | None = None
         self._number = 1  # of the agreement that comes next
+        self._leaving = threading.Lock()
         if peers.board is not None:
             threading.Thread(target=self._read_notes, name="agreements", daemon=True).start()
         on_sigterm(self._asked)
@@ -195,9 +196,10 @@ class Preemption:
         self._changed.notify_all()
 
     def _leave(self) -> None:
-        """End this process; the chief is the last."""
+        """End this process; the chief is the last. Of several threads that come here, one does it."""
         import tensorflow as tf
 
+        self._leaving.acquire()  # never released: the others wait here for the end
         own = self._cluster.replica
         after_s = None if self._asked_at is None else round(time.monotonic() - self._asked_at, 2)
         report(

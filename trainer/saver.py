@@ -97,7 +97,7 @@ class Saver:
             Unusable: it is of another model.
         """
         try:
-            self._state.restore(checkpoint.path).assert_existing_objects_matched()
+            self._state.read(checkpoint.path).assert_existing_objects_matched()
         except (AssertionError, ValueError, tf.errors.NotFoundError, tf.errors.InvalidArgumentError) as error:
             raise Unusable(
                 f"The checkpoint {checkpoint.path} is of another model than these flags describe "

@@ -282,7 +282,11 @@ def test_what_a_client_sent_is_the_job_that_it_asked_for(sent: str) -> None:
     assert spec.model_name == asked["displayName"]
 
 
-@pytest.mark.parametrize("sent", SENT.values(), ids=SENT)
+SOUND = {name: sent for name, sent in SENT.items() if sent != CLIENT_CUSTOM}
+"""The other one has parameter servers that no workers use, to show an empty pool."""
+
+
+@pytest.mark.parametrize("sent", SOUND.values(), ids=SOUND)
 def test_what_a_client_sent_is_a_sound_request(sent: str) -> None:
     document = json.loads(sent)
     # A policy need not open replicas to a shell.

@@ -56,7 +56,7 @@ clean:         ## remove what the other commands made
 # Both byte-compile what they install; nothing is compiled again at each start.
 $(STAMP): requirements.lock
 	@if command -v uv >/dev/null 2>&1; then \
-	  uv venv --quiet --allow-existing --python '>=3.11' .venv && \
+	  uv venv --quiet --allow-existing --python $(if $(filter file default,$(origin PYTHON)),'>=3.11',$(PYTHON)) .venv && \
 	  uv pip sync --quiet --python $(PY) --compile-bytecode --require-hashes requirements.lock; \
 	else \
 	  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trainmaster needs Python 3.11 or newer; found " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.11.")' && \

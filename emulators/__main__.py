@@ -1,4 +1,4 @@
-"""`python -m emulators up --state DIR`: the whole local stack; `down` and `status` go with it."""
+"""`python -m emulators up --state DIR`: the whole local stack; `down`, `status` and `preempt` go with it."""
 
 import sys
 

@@ -1,36 +1,24 @@
-"""Which replica of which cluster this process is, from TF_CONFIG or CLUSTER_SPEC.
+"""Which replica of which cluster this process is, and all else that the service tells it.
 
-Both variables are described on the Vertex AI page "Distributed training"
-(https://cloud.google.com/vertex-ai/docs/training/distributed-training). TF_CONFIG is set for jobs
-with more than one replica, CLUSTER_SPEC for every job; where both are there, TF_CONFIG says more.
+Vertex AI sets CLUSTER_SPEC for every job and TF_CONFIG for jobs of more than one replica; legacy AI
+Platform Training set TF_CONFIG always. Where both are there they must agree, and each says what the
+other leaves out: TF_CONFIG the task's internal id, CLUSTER_SPEC the evaluators.
 """
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
+from trainer.cluster_variable import ROLE_OF_TASK_TYPE, ClusterVariable, Role, read_cluster_variable
 from trainer.faults import Unusable
 
+__all__ = ["ROLE_OF_TASK_TYPE", "Cluster", "Role", "cluster_from", "host_of"]
 
-class Role(StrEnum):
-    """What a replica does, in TensorFlow's words."""
-
-    CHIEF = "chief"
-    WORKER = "worker"
-    PARAMETER_SERVER = "ps"
-    EVALUATOR = "evaluator"
-
-
-ROLE_OF_TASK_TYPE = {
-    **{role.value: role for role in Role},
-    "master": Role.CHIEF,  # legacy AI Platform Training without useChiefInTfConfig
-    "workerpool0": Role.CHIEF,
-    "workerpool1": Role.WORKER,
-    "workerpool2": Role.PARAMETER_SERVER,
-    "workerpool3": Role.EVALUATOR,
-}
+VARIABLES = ("TF_CONFIG", "CLUSTER_SPEC")
+SERVICE_PREFIXES = ("AIP_", "CLOUD_ML_")
+REDUCTION_SERVER = "/reductionserver"
+"""In the image of worker pool 2 when it holds reduction servers, which NCCL uses, and no parameter servers:
+https://cloud.google.com/vertex-ai/docs/training/distributed-training#reduce_training_time_with_reduction_server."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +27,35 @@ class Cluster:
 
     `members` holds `host:port` of every chief, worker and parameter server by role. An evaluator
     is never a member, not even of its own cluster: it watches checkpoints and joins no collective.
+    `evaluators` has their addresses where CLUSTER_SPEC says them.
+
+    Attributes:
+        source: the variable that `members` was read from; None when neither names a cluster.
+        sources: every variable that names the cluster.
+        spelling: each role as `source` spells it: `chief`, `master`, `workerpool0`.
+        trial: the trial's id in a tuning job, else empty.
+        cloud: the service's internal id of this task; empty where it gives none.
+        environment: `cloud` on the services.
+        job: the job as the service repeats it, its field names in snake_case; empty when it does not.
+        open_ports: further ports of this replica, where the service gives any.
+        service_variables: every AIP_* and CLOUD_ML_* that is set.
+        notes: what was there and was passed over, with the reason.
     """
 
     role: Role = Role.CHIEF
     index: int = 0
     members: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
-    source: str | None = None  # the variable this was read from; None: neither names a cluster
+    evaluators: tuple[str, ...] = ()
+    source: str | None = None
+    sources: tuple[str, ...] = ()
+    spelling: Mapping[Role, str] = field(default_factory=dict)
+    trial: str = ""
+    cloud: str = ""
+    environment: str = ""
+    job: Mapping[str, Any] = field(default_factory=dict)
+    open_ports: tuple[int, ...] = ()
+    service_variables: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def replica(self) -> str:
@@ -70,101 +81,117 @@ class Cluster:
         return len(self.trainers) > 1
 
     @property
+    def has_reduction_servers(self) -> bool:
+        """Whether the job says that worker pool 2 runs Reduction Server, and no parameter servers."""
+        pools = self.job.get("worker_pool_specs")
+        pool = pools[2] if isinstance(pools, list) and len(pools) > 2 else None  # noqa: PLR2004 - the pool's number
+        container = pool.get("container_spec") if isinstance(pool, dict) else None
+        image = container.get("image_uri") if isinstance(container, dict) else None
+        return isinstance(image, str) and REDUCTION_SERVER in image
+
+    @property
     def trainers_on_this_host(self) -> int:
         """How many training processes share this machine's processors, this one included; at least 1."""
         if not (self.is_multi_worker and self.trains):
             return 1
-        own = _host(self.members[self.role][self.index])
-        return sum(_host(address) == own for address in self.trainers)
+        own = host_of(self.members[self.role][self.index])
+        return sum(host_of(address) == own for address in self.trainers)
 
     def description(self) -> str:
-        """One line that says what was read and where."""
+        """One line that says everything that was read, and where."""
+        said = [self._place()]
+        if self.trial:
+            said.append(f"It is part of trial {self.trial}.")
+        if self.job:
+            said.append(f"The job says {', '.join(self.job)}.")
+        if self.open_ports:
+            said.append(f"Open ports: {', '.join(map(str, self.open_ports))}.")
+        if self.service_variables:
+            values = ", ".join(f"{name}={value}" for name, value in self.service_variables.items())
+            said.append(f"Also set: {values}.")
+        return " ".join((*said, *(f"{note}." for note in self.notes))).replace("\n", " ")
+
+    def _place(self) -> str:
         if self.source is None:
             return "Neither TF_CONFIG nor CLUSTER_SPEC names a cluster: this process trains alone."
-        counts = ", ".join(f"{len(addresses)} {role}" for role, addresses in self.members.items())
-        return f"{self.source} says: this is {self.replica} of a cluster of {counts or 'nobody else'}."
+        counts = [f"{len(addresses)} {role}" for role, addresses in self.members.items()]
+        beside = f", beside {len(self.evaluators)} evaluator" if self.evaluators else ""
+        says = "say" if len(self.sources) > 1 else "says"
+        return (
+            f"{' and '.join(self.sources)} {says}: this is {self.replica} of a cluster of "
+            f"{', '.join(counts) or 'nobody else'}{beside}."
+        )
 
 
 def cluster_from(environment: Mapping[str, str]) -> Cluster:
-    """The cluster that TF_CONFIG names, else CLUSTER_SPEC, else this process alone.
+    """The cluster that TF_CONFIG and CLUSTER_SPEC name, or this process alone.
 
     Raises:
-        Unusable: the variable that counts is no JSON object, or its task is not in its cluster; every fault.
+        Unusable: a variable is no JSON object or contradicts itself, or the two contradict each other; every fault.
     """
-    for name in ("TF_CONFIG", "CLUSTER_SPEC"):
-        text = environment.get(name, "").strip()
-        if text and (document := _document(name, text)).get("cluster"):
-            return _cluster(name, document)
-    return Cluster()
+    read: list[ClusterVariable] = []
+    faults: list[str] = []
+    for name in VARIABLES:
+        try:
+            if (variable := read_cluster_variable(name, environment.get(name, ""))) is not None:
+                read.append(variable)
+        except Unusable as unusable:
+            faults += unusable.faults
+    if len(read) > 1:
+        faults += contradictions(*read)
+    if faults:
+        raise Unusable(*faults)
+    service = {
+        name: value for name, value in sorted(environment.items()) if name.startswith(SERVICE_PREFIXES)
+    }
+    return _joined(read, service)
 
 
-def _document(name: str, text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise Unusable(
-            f"{name} is no JSON ({error}): it holds {text[:80]!r}. The service sets it."
-        ) from error
-    if not isinstance(found, dict):
-        raise Unusable(f"{name} must be a JSON object with `cluster` and `task`; found {text[:80]!r}.")
+def contradictions(one: ClusterVariable, other: ClusterVariable) -> list[str]:
+    """Every fact that both variables state and state differently; the evaluators count where both list them."""
+    repair = "The service sets both; leave both to it, or unset the one that is not its own."
+    found: list[str] = []
+    if (one.role, one.index) != (other.role, other.index):
+        found.append(
+            f"{one.name} says that this is {one.role}-{one.index}, {other.name} that it is "
+            f"{other.role}-{other.index}. {repair}"
+        )
+    for role in Role:
+        here, there = one.members.get(role, ()), other.members.get(role, ())
+        if here != there and not (role is Role.EVALUATOR and not (here and there)):
+            found.append(
+                f"{one.name} has {', '.join(here) or 'nobody'} as {role}, {other.name} has "
+                f"{', '.join(there) or 'nobody'}. {repair}"
+            )
+    if one.trial and other.trial and one.trial != other.trial:
+        found.append(f"{one.name} says trial {one.trial!r}, {other.name} says {other.trial!r}. {repair}")
     return found
 
 
-def _cluster(name: str, document: dict[str, Any]) -> Cluster:
-    faults: list[str] = []
-    members = _members(name, document["cluster"], faults)
-    role, index = _task(name, document.get("task"), faults)
-    addresses = members.get(role, ())
-    if role is Role.EVALUATOR:
-        pass  # stands outside the cluster
-    elif not faults and index >= len(addresses):
-        faults.append(
-            f"{name} says that this is {role}-{index}, counted from 0, but its cluster has {len(addresses)} of that role."
-        )
-    if len(members.get(Role.CHIEF, ())) > 1:
-        faults.append(f"{name} names {len(members[Role.CHIEF])} chiefs; a cluster has exactly one.")
-    if faults:
-        raise Unusable(*faults)
+def _joined(read: Sequence[ClusterVariable], service: dict[str, str]) -> Cluster:
+    trial_id = service.get("CLOUD_ML_TRIAL_ID", "")
+    if not read:
+        return Cluster(trial=trial_id, service_variables=service)
+    first = read[0]
     return Cluster(
-        role=role,
-        index=index,
-        members={key: value for key, value in members.items() if key is not Role.EVALUATOR},
-        source=name,
+        role=first.role,
+        index=first.index,
+        members={role: found for role, found in first.members.items() if role is not Role.EVALUATOR},
+        evaluators=next((v.members[Role.EVALUATOR] for v in read if Role.EVALUATOR in v.members), ()),
+        source=first.name,
+        sources=tuple(variable.name for variable in read),
+        spelling=first.spelling,
+        trial=next((v.trial for v in read if v.trial), trial_id),
+        cloud=next((v.cloud for v in read if v.cloud), ""),
+        environment=next((v.environment for v in read if v.environment), ""),
+        # CLUSTER_SPEC's is the whole job; prebuilt containers have seen less of it in TF_CONFIG.
+        job=next((v.job for v in reversed(read) if v.job), {}),
+        open_ports=next((v.open_ports for v in read if v.open_ports), ()),
+        service_variables=service,
+        notes=tuple(note for variable in read for note in variable.notes),
     )
 
 
-def _members(name: str, cluster: Any, faults: list[str]) -> dict[Role, tuple[str, ...]]:  # Any: parsed JSON
-    if not isinstance(cluster, dict):
-        faults.append(f"{name}: `cluster` must map roles to lists of host:port; found {cluster!r}.")
-        return {}
-    members: dict[Role, tuple[str, ...]] = {}
-    for task_type, addresses in cluster.items():
-        role = ROLE_OF_TASK_TYPE.get(task_type)
-        if role is None:
-            faults.append(f"{name}: unknown role {task_type!r}; known are {', '.join(ROLE_OF_TASK_TYPE)}.")
-        elif not (isinstance(addresses, list) and all(_is_address(address) for address in addresses)):
-            faults.append(f"{name}: `cluster.{task_type}` must be a list of host:port; found {addresses!r}.")
-        elif addresses:
-            members[role] = tuple(addresses)
-    return members
-
-
-def _task(name: str, task: Any, faults: list[str]) -> tuple[Role, int]:  # Any: parsed JSON
-    found = task if isinstance(task, dict) else {}
-    role = ROLE_OF_TASK_TYPE.get(str(found.get("type")))
-    index = str(found.get("index", ""))
-    if role is None or not index.isdecimal():
-        faults.append(
-            f'{name}: `task` must be like {{"type": "worker", "index": 0}}, of type {", ".join(ROLE_OF_TASK_TYPE)}; '
-            f"found {task!r}."
-        )
-        return Role.CHIEF, 0
-    return role, int(index)
-
-
-def _is_address(value: object) -> bool:
-    return isinstance(value, str) and value.rpartition(":")[2].isdecimal()
-
-
-def _host(address: str) -> str:
+def host_of(address: str) -> str:
+    """The host of `host:port`, an IPv6 address with its brackets."""
     return address.rpartition(":")[0]

@@ -3,21 +3,63 @@
 Source: error messages of failed jobs quoted in public issues, 2021 to 2026.
 """
 
+from datetime import timedelta
 from urllib.parse import quote
 
 from emulators.jobs.cluster import Replica
 from emulators.jobs.resource import Job
+from emulators.jobs.restarts import KILLED, Exit
 
-_KILLED = 137
+
+def non_zero_exit(job: Job, last: Exit) -> str:
+    """The job's error after a replica ended with a status other than zero.
+
+    To the service a SIGKILL is the kernel's, for want of memory. Here anybody may have sent it: it is told as
+    such unless the kernel's own count rules that out.
+    """
+    what = f"exited with a non-zero status of {last.status}"
+    if last.status == KILLED and not last.preempted:
+        what += "(SIGKILL)"
+        if last.out_of_memory is not False:
+            what = f"ran out of memory and {what}"
+    return f"The replica {last.replica.name} {what}. {_find_out_more(job, last.replica)}"
 
 
-def non_zero_exit(job: Job, replica: Replica, status: int) -> str:
-    """The job's error after a replica ended with a status other than zero."""
-    if status == _KILLED:
-        what = f"ran out of memory and exited with a non-zero status of {status}(SIGKILL)"
-    else:
-        what = f"exited with a non-zero status of {status}"
-    return f"The replica {replica.name} {what}. {_find_out_more(job, replica)}"
+def waited_too_long(job: Job) -> str:
+    """The job's error after its `maxWaitDuration` was over before there was room. The second sentence is ours."""
+    return (
+        f"Resources are insufficient in region: {job.location}. "
+        f"The job waited for them for its maxWaitDuration of {_seconds(job.max_wait)}."
+    )
+
+
+def ran_too_long(job: Job) -> str:
+    """The error of a job that was ended by its own `timeout`. Its words after the code's name are ours."""
+    return f"CANCELED: the job ran longer than its timeout of {job.timeout}."
+
+
+def restarts_job(cause: Exit) -> str:
+    """A line of the job's log, ours: why every replica starts again."""
+    return f"The replica {cause.replica.name} {_ended(cause)}; every replica of the job is started again."
+
+
+def restarts_replica(cause: Exit) -> str:
+    """A line of the job's log, ours: why this replica starts again."""
+    return f"The replica {cause.replica.name} {_ended(cause)} and is started again; the others go on."
+
+
+def preempts(replica: Replica, grace_s: float) -> str:
+    """A line of the job's log, ours: what a replica's SIGTERM means."""
+    return f"The machine of the replica {replica.name} is preempted; its program has {grace_s:g} s to end."
+
+
+def _ended(cause: Exit) -> str:
+    how = "was preempted and exited" if cause.preempted else "exited"
+    return f"{how} with a status of {cause.status}"
+
+
+def _seconds(duration: timedelta | None) -> str:
+    return f"{0.0 if duration is None else duration.total_seconds():g}s"
 
 
 def internal_error(job: Job) -> str:

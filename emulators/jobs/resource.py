@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Self
 
-from google.cloud.aiplatform_v1.types import CustomJob
+from google.cloud.aiplatform_v1.types import CustomJob, Scheduling
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
 from emulators.jobs.cluster import Replica, replicas_of
@@ -18,10 +18,12 @@ from emulators.jobs.validation import faults_of
 # protobuf's generated messages have no types of their own: google-cloud-aiplatform ships none for them.
 Message = Any
 
-CANCELLED_CODE, INTERNAL_CODE, USER_CODE = 1, 13, 3
-"""google.rpc codes: CANCELLED, INTERNAL, INVALID_ARGUMENT."""
+CANCELLED_CODE, USER_CODE, EXHAUSTED_CODE, INTERNAL_CODE = 1, 3, 8, 13
+"""google.rpc codes: CANCELLED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, INTERNAL."""
 
 DEFAULT_TIMEOUT = timedelta(days=7)
+DEFAULT_MAX_WAIT = timedelta(days=1)
+"""Of FLEX_START. Source: the comments of google.cloud.aiplatform.v1.Scheduling."""
 _OUTPUT_ONLY = (
     "name", "state", "create_time", "start_time", "end_time", "update_time", "error",
     "web_access_uris", "satisfies_pzs", "satisfies_pzi",
@@ -113,6 +115,17 @@ class Job:
         """The longest it may be RUNNING."""
         asked: timedelta = self.message.job_spec.scheduling.timeout.ToTimedelta()
         return asked or DEFAULT_TIMEOUT
+
+    @property
+    def max_wait(self) -> timedelta | None:
+        """The longest it may wait for room; None for ever. Only FLEX_START has such a limit."""
+        scheduling = self.message.job_spec.scheduling
+        if scheduling.strategy != Scheduling.Strategy.FLEX_START:
+            return None
+        if not scheduling.HasField("max_wait_duration"):
+            return DEFAULT_MAX_WAIT
+        asked: timedelta = scheduling.max_wait_duration.ToTimedelta()
+        return asked or None
 
     def moved(self, state: JobState, *, at: datetime, code: int = 0, reason: str = "") -> Self:
         """The job in another state.

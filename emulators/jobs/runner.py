@@ -10,29 +10,34 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
-from google.protobuf.json_format import MessageToDict
-
+from emulators.jobs import messages
 from emulators.jobs import service_log as lines
 from emulators.jobs.capacity import Capacity
-from emulators.jobs.cluster import Cluster, Replica
-from emulators.jobs.images import Image, ImageError, read_image, repository_of
-from emulators.jobs.lifecycle import (
+from emulators.jobs.cluster import Replica
+from emulators.jobs.lifecycle import JobState
+from emulators.jobs.programs import ProgramError
+from emulators.jobs.replica import Machine
+from emulators.jobs.resource import (
+    CANCELLED_CODE,
+    EXHAUSTED_CODE,
+    INTERNAL_CODE,
+    USER_CODE,
+    Job,
+)
+from emulators.jobs.restarts import (
     MAX_INTERNAL_ATTEMPTS,
     CarryOn,
+    Exit,
     Fail,
-    JobState,
     RestartJob,
-    RestartReplica,
+    RestartReplicas,
     Restarts,
     Succeed,
 )
-from emulators.jobs.messages import internal_error, non_zero_exit
-from emulators.jobs.replica import Machine, Team, addresses_of
-from emulators.jobs.resource import CANCELLED_CODE, INTERNAL_CODE, USER_CODE, Job, TrialPlace
 from emulators.jobs.service_log import JobLog
+from emulators.jobs.team import Team, team_of
 
 _LAST_LINE = {
     JobState.SUCCEEDED: lines.SUCCEEDED,
@@ -45,6 +50,10 @@ _log = logging.getLogger(__name__)
 
 class _CancelledError(Exception):
     """The job is to end as CANCELLED; the reason is the error's message on the job."""
+
+
+class _TimeIsOverError(Exception):
+    """What was waited for did not come in time."""
 
 
 class _FailedError(Exception):
@@ -73,6 +82,7 @@ class Run:
         self._log = log
         self._cancelled = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._running: Team | None = None
 
     def start(self, *, on_end: Callable[[], object]) -> None:
         """Begin, in the running event loop; `on_end` is called when nothing of the run is left."""
@@ -84,6 +94,13 @@ class Run:
         if self.job.state not in {JobState.CANCELLING, *(state for state in JobState if state.is_terminal)}:
             self._move(JobState.CANCELLING)
             self._cancelled.set()
+
+    async def preempt(self, replica: Replica) -> bool:
+        """Take the machine of a replica away as a spot machine is; False when it does not run at this moment."""
+        if self._running is None or not self._running.preempt(replica):
+            return False
+        await self._log.service(messages.preempts(replica, self._around.machine.grace_s), "WARNING")
+        return True
 
     async def wait(self) -> None:
         """Return when the job has ended and its last line is written."""
@@ -104,7 +121,7 @@ class Run:
         except Exception:  # whatever broke here, the job must not stay RUNNING for ever
             _log.exception("job %s: the local JobService failed", self.job.job_id)
             if not self.job.state.is_terminal:
-                self._move(JobState.FAILED, code=INTERNAL_CODE, reason=internal_error(self.job))
+                self._move(JobState.FAILED, code=INTERNAL_CODE, reason=messages.internal_error(self.job))
             await self._announce()
         finally:
             await self._log.close()
@@ -137,7 +154,12 @@ class Run:
             await self._recover()
         await self._log.service(lines.WAITING)
         places = len(self.job.replicas)
-        await self._unless_cancelled(self._around.capacity.acquire(places))
+        try:
+            await self._unless_cancelled(self._around.capacity.acquire(places), within=self._wait_left())
+        except _TimeIsOverError as over:
+            reason = messages.waited_too_long(self.job)
+            await self._log.service(reason, "ERROR")
+            raise _FailedError(EXHAUSTED_CODE, reason) from over
         try:
             if self.job.state is JobState.QUEUED:
                 self._move(JobState.PENDING)
@@ -149,14 +171,15 @@ class Run:
         """A stack that ended under a running job is what an internal error is to the service."""
         disabled = self.job.message.job_spec.scheduling.disable_retries
         if disabled or self.job.attempts >= MAX_INTERNAL_ATTEMPTS:
-            await self._log.service(internal_error(self.job), "ERROR")
-            raise _FailedError(INTERNAL_CODE, internal_error(self.job))
+            await self._log.service(messages.internal_error(self.job), "ERROR")
+            raise _FailedError(INTERNAL_CODE, messages.internal_error(self.job))
         await self._log.service(lines.INTERNAL_ERROR, "WARNING")
 
     async def _train(self) -> None:
         for text in (lines.PROVISIONING, lines.SETTING_UP):
             await self._log.service(text)
         team = await self._team()
+        self._running = team
         try:
             self._keep(replace(self.job, attempts=self.job.attempts + 1))
             await self._log.service(lines.WAITING_FOR_PROGRAM)
@@ -168,6 +191,7 @@ class Run:
             await self._until_decided(team)
             await self._log.service(lines.TEARING_DOWN)
         finally:
+            self._running = None
             await team.stop()
             team.close()
             task = asyncio.current_task()
@@ -180,24 +204,36 @@ class Run:
             with_the_job=scheduling.restart_job_on_worker_restart, retries_disabled=scheduling.disable_retries
         )
         while True:
-            replica, status = await self._unless_cancelled(team.next_exit(), within=self._time_left())
-            match restarts.decide(replica, status):
+            try:
+                exits = await self._unless_cancelled(team.next_exits(), within=self._time_left())
+            except _TimeIsOverError as over:
+                raise _CancelledError(messages.ran_too_long(self.job)) from over
+            match restarts.decide(exits):
                 case Succeed():
                     return
                 case CarryOn():
                     pass
-                case RestartReplica(replica=again):
-                    await team.start(again)
-                case RestartJob():
+                case RestartReplicas(lost=lost):
+                    for one in lost:
+                        await self._log.service(messages.restarts_replica(one), "WARNING")
+                        await team.start(one.replica)
+                case RestartJob(cause=cause):
+                    await self._log.service(messages.restarts_job(cause), "WARNING")
                     await team.stop()
                     await team.start_all()
-                case Fail(replica=failed, status=last):
-                    await self._report_failure(failed, last)
+                case Fail(cause=cause):
+                    await self._report_failure(cause)
 
-    async def _report_failure(self, replica: Replica, status: int) -> None:
-        reason = non_zero_exit(self.job, replica, status)
+    async def _report_failure(self, cause: Exit) -> None:
+        reason = messages.non_zero_exit(self.job, cause)
         await self._log.service(reason, "ERROR")
         raise _FailedError(USER_CODE, reason)
+
+    def _wait_left(self) -> timedelta | None:
+        """How long the job may still wait for room; None for ever, and for one that has run already."""
+        if self.job.max_wait is None or self.job.state is not JobState.QUEUED:
+            return None
+        return self.job.create_time + self.job.max_wait - datetime.now(UTC)
 
     def _time_left(self) -> timedelta:
         started: datetime = self.job.message.start_time.ToDatetime(tzinfo=UTC)
@@ -209,7 +245,8 @@ class Run:
         """The result of `work`.
 
         Raises:
-            _CancelledError: the job was cancelled, or the time is over, before `work` was done.
+            _CancelledError: the job was cancelled before `work` was done.
+            _TimeIsOverError: `work` was not done in time.
         """
         working = asyncio.ensure_future(work)
         cancelled = asyncio.ensure_future(self._cancelled.wait())
@@ -225,7 +262,7 @@ class Run:
                 return working.result()
             if cancelled in done:
                 raise _CancelledError("CANCELED")
-            raise _CancelledError(f"CANCELED: the job ran longer than its timeout of {self.job.timeout}.")
+            raise _TimeIsOverError
         finally:
             for task in (working, cancelled):
                 if not task.done():
@@ -234,42 +271,16 @@ class Run:
                         await task
 
     async def _team(self) -> Team:
-        spec = self.job.message.job_spec
         try:
-            containers = {
-                replica.pool: (
-                    await self._image_of(replica.pool),
-                    spec.worker_pool_specs[replica.pool].container_spec,
-                )
-                for replica in self.job.replicas
-            }
-        except ImageError as error:
+            team, notes = await asyncio.to_thread(
+                team_of, self.job, machine=self._around.machine, log=self._log
+            )
+        except ProgramError as error:
             await self._log.service(str(error), "ERROR")
             raise _FailedError(USER_CODE, str(error)) from error
-        common = Cluster(
-            job_id=self.job.job_id,
-            project_number=self.job.project,
-            addresses=addresses_of(self.job.replicas),
-            job_spec=MessageToDict(spec, preserving_proto_field_name=True),
-            output_uri=spec.base_output_directory.output_uri_prefix,
-            **await asyncio.to_thread(_trial_part, self.job.trial),
-        )
-        return Team(machine=self._around.machine, log=self._log, containers=containers, common=common)
-
-    async def _image_of(self, pool: int) -> Image:
-        spec = self.job.message.job_spec.worker_pool_specs[pool]
-        if spec.WhichOneof("task") == "python_package_spec":
-            raise ImageError(
-                f"Worker pool {pool} asks for a Python package (pythonPackageSpec), which this local JobService "
-                "does not run; give it a containerSpec."
-            )
-        uri = spec.container_spec.image_uri
-        tree: Path | None = self._around.machine.images.get(repository_of(uri))
-        if tree is None:
-            raise ImageError(
-                f"Failed to read the container uri [{uri}]. Please make sure that the image exists."
-            )
-        return await asyncio.to_thread(read_image, tree)
+        for text in notes:
+            await self._log.service(text)
+        return team
 
     def _move(self, state: JobState, *, code: int = 0, reason: str = "") -> None:
         self._keep(self.job.moved(state, at=datetime.now(UTC), code=code, reason=reason))
@@ -277,14 +288,3 @@ class Run:
     def _keep(self, job: Job) -> None:
         self._around.save(job)
         self.job = job
-
-
-def _trial_part(trial: TrialPlace | None) -> dict[str, str]:
-    if trial is None:
-        return {}
-    Path(trial.metrics_dir).mkdir(parents=True, exist_ok=True)
-    return {
-        "trial_id": trial.trial_id,
-        "metrics_dir": trial.metrics_dir,
-        "metric_tag": trial.metric_tag,
-    }

@@ -175,6 +175,30 @@ class JobService:
         self._runs[job_id].cancel()
         await self.audit("CancelCustomJob", job.name, {"name": job.name}, {})
 
+    async def preempt(self, parent: Parent, job_id: str, replica_name: str) -> None:
+        """Take the machine of one replica away, as a spot machine is: the local stack's own verb.
+
+        Returns when its SIGTERM is sent. What follows is as the service has it for a lost machine.
+
+        Raises:
+            ApiError: NOT_FOUND; INVALID_ARGUMENT for a replica that the job does not have;
+                FAILED_PRECONDITION when the replica does not run at this moment.
+        """
+        job = self.get(parent, job_id)
+        replicas = {replica.name: replica for replica in job.replicas}
+        if replica_name not in replicas:
+            raise ApiError(
+                Status.INVALID_ARGUMENT,
+                f"replica: the job {job.name} has no {replica_name!r}; it has {', '.join(replicas)}.",
+            )
+        run = self._runs.get(job_id)
+        if run is None or not await run.preempt(replicas[replica_name]):
+            raise ApiError(
+                Status.FAILED_PRECONDITION,
+                f"The replica {replica_name} of {job.name} does not run at this moment "
+                f"(the job is in state {self._jobs[job_id].state.api_name}); only one that runs can be preempted.",
+            )
+
     async def delete(self, parent: Parent, job_id: str) -> dict[str, object]:
         """Forget a job that has ended; the finished operation.
 

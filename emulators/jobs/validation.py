@@ -5,6 +5,7 @@ https://cloud.google.com/resource-manager/docs/creating-managing-labels and the 
 google.cloud.aiplatform.v1 messages, read 2026-11. The sentences are ours: the service's are not published.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,8 @@ from google.cloud.aiplatform_v1.types import AcceleratorType, Scheduling
 MAX_NAME, MAX_LABELS, MAX_LABEL, MAX_ENV, MAX_PACKAGES, MAX_POOLS = 128, 64, 64, 100, 100, 4
 MAX_ARGUMENTS = 100_000
 MAX_TIMEOUT_S = 7 * 24 * 3600
+
+_OBJECT = re.compile(r"gs://[^/]+/.+")
 
 # protobuf's generated messages have no types of their own.
 Message = Any
@@ -117,6 +120,9 @@ def _package_faults(package: Message, path: str) -> Iterator[str]:
             yield f"{path}.{field}: required."
     if not 1 <= len(package.package_uris) <= MAX_PACKAGES:
         yield f"{path}.package_uris: 1 to {MAX_PACKAGES}, found {len(package.package_uris)}."
+    for at, uri in enumerate(package.package_uris):
+        if not _OBJECT.fullmatch(uri):
+            yield f"{path}.package_uris[{at}]: expected gs://BUCKET/OBJECT, found {uri!r}."
 
 
 def _env_faults(env: Message, path: str) -> Iterator[str]:

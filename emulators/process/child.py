@@ -3,6 +3,7 @@
 import asyncio
 import os
 import subprocess
+import time
 from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import IO
@@ -36,6 +37,7 @@ class Child:
         """Begin to read the output and to wait for the end of `process`, which carries `mark`."""
         self._process = process
         self._mark = mark
+        self._ended_at: float | None = None
         self._readers = [
             asyncio.create_task(_read(pipe, stream, on_lines))
             for pipe, stream in ((process.stdout, Stream.STDOUT), (process.stderr, Stream.STDERR))
@@ -53,6 +55,11 @@ class Child:
         """As `subprocess` gives it: minus the signal's number for a process ended by a signal."""
         return self._process.returncode
 
+    @property
+    def ended_at(self) -> float | None:
+        """When the process was seen to have ended (`time.monotonic`), which `wait` tells only later; None before."""
+        return self._ended_at
+
     async def wait(self) -> int:
         """The return code, once the process, all it started and all it wrote have been dealt with."""
         return await asyncio.shield(self._ended)
@@ -67,6 +74,7 @@ class Child:
 
     async def _end(self, pidfd: int) -> int:
         await _readable(pidfd)
+        self._ended_at = time.monotonic()
         os.close(pidfd)
         code = self._process.wait()
         # A container ends with its first process; what that process left behind ends here.

@@ -1,4 +1,4 @@
-"""The command line: `python -m emulators up | down | status`."""
+"""The command line: `python -m emulators up | down | status | preempt`."""
 
 import argparse
 import contextlib
@@ -20,6 +20,7 @@ from emulators.stack.options import (
     Options,
     image_of,
 )
+from emulators.stack.preempt import CHIEF, preempt
 from emulators.stack.state import owner_of
 
 DOWN_DEADLINE_S = 20.0
@@ -34,6 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _up(arguments)
             case "down":
                 return _down(arguments.state)
+            case "preempt":
+                preempt(arguments.state, arguments.job, arguments.replica)
+                sys.stdout.write(f"The replica {arguments.replica} of job {arguments.job} is preempted.\n")
+                return 0
             case _:
                 return _status(arguments.state)
     except StackRefusedError as refusal:
@@ -103,11 +108,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m emulators", description="The local stack: Google Cloud's services on this machine."
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="up|down|status")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="up|down|status|preempt")
     up = commands.add_parser("up", help="run a stack in the foreground until Ctrl-C")
     down = commands.add_parser("down", help="stop the stack that runs on a state folder")
     status = commands.add_parser("status", help="show the stack that runs on a state folder")
-    for command in (up, down, status):
+    taking = commands.add_parser("preempt", help="take the machine of a running job's replica away")
+    taking.add_argument("job", metavar="JOB", help="a custom job's id, or its full name")
+    taking.add_argument("replica", metavar="REPLICA", nargs="?", default=CHIEF,
+        help=f"the replica, as the job's log names it; default {CHIEF}")  # fmt: skip
+    for command in (up, down, status, taking):
         command.add_argument(
             "--state", type=Path, default=DEFAULT_STATE, metavar="DIR",
             help=f"folder of the stack's whole state; default {DEFAULT_STATE}",

@@ -139,8 +139,11 @@ def custom_job_of(job: TuningJob, trial: Trial, *, metrics_dir: str, at: datetim
     message.job_spec.CopyFrom(job.message.trial_job_spec)
     flags = [flag(name, value) for name, value in values_of(job, trial).items()]
     for pool in message.job_spec.worker_pool_specs:
-        if pool.WhichOneof("task") == "container_spec":
-            pool.container_spec.args.extend(flags)
+        match pool.WhichOneof("task"):
+            case "container_spec":
+                pool.container_spec.args.extend(flags)
+            case "python_package_spec":
+                pool.python_package_spec.args.extend(flags)
     message.state = JobState.PENDING.value
     message.create_time.FromDatetime(at)
     message.update_time.FromDatetime(at)

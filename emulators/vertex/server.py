@@ -2,6 +2,7 @@
 
 `/v1` and `/v1beta1` are the API's versions (gcloud's beta commands use the latter);
 the Python client polls operations under `/ui`.
+`/emulator` is the local stack's own: what happens to jobs in the cloud by itself and here only on request.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from emulators.http import LoopbackOnly, google_error
+from emulators.jobs.cluster import CHIEF
 from emulators.jobs.errors import ApiError, Status
 from emulators.jobs.resource import InvalidJobError, Job, Message, read_mask
 from emulators.jobs.service import JobService, Parent
@@ -23,6 +25,7 @@ from emulators.tuning.ledger import TuningJob
 from emulators.tuning.service import TuningService
 
 _VERSIONS = ("v1", "v1beta1", "ui")
+_OURS = "/emulator/v1"
 _Jobs = JobService | TuningService
 _Handler = Callable[[Request], Awaitable[Response]]
 
@@ -109,6 +112,26 @@ class Surface:
         return f"{self._parent(request).name}/operations/{request.path_params['operation']}"
 
 
+class Happenings:
+    """What no client of the service can ask for."""
+
+    def __init__(self, service: JobService) -> None:
+        self._service = service
+
+    async def preempt(self, request: Request) -> Response:
+        where = request.path_params
+        body = await _body(request) if await request.body() else {}
+        replica = body.get("replica", CHIEF.name) if isinstance(body, dict) else None
+        if not isinstance(replica, str) or set(body if isinstance(body, dict) else ()) - {"replica"}:
+            raise ApiError(
+                Status.INVALID_ARGUMENT,
+                f'Expected {{"replica": "{CHIEF.name}"}} or nothing, found {body!r:.80}.',
+            )
+        parent = self._service.parent(where["project"], where["location"])
+        await self._service.preempt(parent, where["job"], replica)
+        return JSONResponse({})
+
+
 def application(service: JobService, tuning: TuningService, *, region: str) -> LoopbackOnly:
     """The ASGI application of one JobService."""
     surfaces = [
@@ -124,9 +147,10 @@ def application(service: JobService, tuning: TuningService, *, region: str) -> L
     routes = [
         route for version in _VERSIONS for surface in surfaces for route in _routes(surface, f"/{version}")
     ]
+    preempt = f"{_OURS}/projects/{{project}}/locations/{{location}}/customJobs/{{job}}:preempt"
     return LoopbackOnly(
         Starlette(
-            routes=routes,
+            routes=[*routes, Route(preempt, Happenings(service).preempt, methods=["POST"])],
             exception_handlers={ApiError: _refused, HTTPException: _not_routed, Exception: _broken},
         )
     )

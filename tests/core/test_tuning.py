@@ -253,7 +253,7 @@ def test_a_flag_that_the_known_image_does_not_take_is_refused() -> None:
 def test_faults_in_the_apis_form_have_the_paths_of_the_text() -> None:
     document = yaml.safe_load(yaml.safe_dump(API))
     document["parallelTrialCount"] = 9
-    document["displayName"] = "My study"
+    document["displayName"] = 12
     study = document["studySpec"]
     study["parameters"][0]["doubleValueSpec"]["minValue"] = 0
     study["parameters"][1]["integerValueSpec"]["minValue"] = "9"

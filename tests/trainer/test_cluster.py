@@ -58,7 +58,10 @@ def cluster_spec(cluster: Any, task: Any) -> dict[str, str]:
         ),
         (
             tf_config(TWO_POOLS, {"type": "worker", "index": 0})
-            | cluster_spec({"workerpool0": ["c:1"]}, {"type": "workerpool0", "index": 0}),
+            | cluster_spec(
+                {"workerpool0": ["c-0:2222"], "workerpool1": ["w-0:2222", "w-1:2222"]},
+                {"type": "workerpool1", "index": 0},
+            ),
             "worker-0",
             3,
             "TF_CONFIG",
@@ -92,6 +95,27 @@ def test_the_replica_and_its_peers_are_read(
         (tf_config({"chief": "a:1"}, {"type": "chief", "index": 0}), ["list of host:port"]),
         (tf_config([], {"type": "chief", "index": 0}), None),
         (tf_config(["a:1"], {"type": "chief", "index": 0}), ["must map roles"]),
+        (tf_config({"chief": ["a:0"]}, {"type": "chief", "index": 0}), ["list of host:port"]),
+        (tf_config({"chief": ["a:70000"]}, {"type": "chief", "index": 0}), ["list of host:port"]),
+        (tf_config({"chief": ["a\n:1"]}, {"type": "chief", "index": 0}), ["list of host:port"]),
+        (tf_config({"chief": ["a:1"]}, {"type": "chief", "index": "9" * 5000}), ["`task` must be like"]),
+        ({"CLUSTER_SPEC": "[" * 100_000}, ["CLUSTER_SPEC is no JSON"]),
+        (
+            tf_config({"chief": ["a:1"], "master": ["b:1"]}, {"type": "chief", "index": 0}),
+            ["lists the chief twice, as 'chief' and as 'master'"],
+        ),
+        (
+            tf_config({"chief": ["a:1"], "worker": ["a:1"]}, {"type": "chief", "index": 0}),
+            ["gives the address 'a:1' to two replicas"],
+        ),
+        (
+            cluster_spec({"workerpool3": ["e:1"]}, {"type": "workerpool3", "index": 1}),
+            ["evaluator-1", "its cluster has 1 of that role"],
+        ),
+        (
+            tf_config({"boss": ["a:1"]}, {"type": "chief", "index": 0}) | {"CLUSTER_SPEC": "{"},
+            ["TF_CONFIG: unknown role 'boss'", "CLUSTER_SPEC is no JSON"],
+        ),
         (
             tf_config({"boss": ["a:1"], "worker": ["w"]}, {"type": "worker"}),
             ["unknown role 'boss'", "cluster.worker", "`task` must be like"],

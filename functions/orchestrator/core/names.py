@@ -136,6 +136,11 @@ def output_uri(prefix_uri: str, model_name: str, run_id: str) -> str:
     return f"{prefix_uri.rstrip('/')}/{model_name}/{run_id}"
 
 
+def output_prefix_uri(run_output_uri: str) -> str:
+    """The prefix that `output_uri` was given."""
+    return run_output_uri.rsplit("/", 2)[0]
+
+
 def model_uri(run_output_uri: str) -> str:
     """AIP_MODEL_DIR under this `baseOutputDirectory`, trailing slash included.
 

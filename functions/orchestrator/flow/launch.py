@@ -31,7 +31,7 @@ from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.request import Refused, Request, dialect_of, request_in, too_large
 from orchestrator.core.launch.spec import JobSpec
 from orchestrator.core.launch.submission import output_uri_of, submission_of
-from orchestrator.core.names import RUN_LABEL, model_name_from, stem
+from orchestrator.core.names import RUN_LABEL, model_name_from, output_prefix_uri, stem
 from orchestrator.core.orders import ORDER_SCHEMA, FireOrder, Order, RollbackOrder, order_in
 from orchestrator.core.run import (
     Job,
@@ -112,12 +112,20 @@ def resume(services: Services, held: Held) -> Happened:
     held = services.ledger.replace(
         held, taken_over(record, attempt=services.attempt, now=now, lease=services.lease)
     )
-    document = record.request or {}
-    spec = dialect_of(document).spec_from(document, record.model_name)
+    spec = _spec_of(record)
     job = _job_of(services, held.record, spec)
     if job is None:
         return warned(_submit(services, held, spec), record)
     return warned(_submitted(services, held, job, "a job of this run was found and adopted"), record)
+
+
+def _spec_of(record: RunRecord) -> JobSpec:
+    """The job of a run on record, which writes where the record says: the policy may have changed since."""
+    document = record.request or {}
+    spec = dialect_of(document).spec_from(document, record.model_name)
+    return (
+        replace(spec, output_prefix_uri=output_prefix_uri(record.output_uri)) if record.output_uri else spec
+    )
 
 
 def _content(services: Services, arrival: Arrival) -> bytes | Refused:

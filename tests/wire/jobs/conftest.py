@@ -20,6 +20,7 @@ from emulators.vertex import Jobs, MountChoice, serve
 ROOT = Path(__file__).parents[3]
 IMAGES = Path(__file__).parent / "images"
 PROGRAM = "us-docker.pkg.dev/p1/repo/program"
+PREBUILT = "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17.py310:latest"
 PARENT = "projects/p1/locations/us-central1"
 
 Entry = dict[str, Any]
@@ -104,6 +105,22 @@ def container(
         "machine_spec": {"machine_type": "n1-standard-4"},
         "replica_count": replicas,
         "container_spec": {"image_uri": image, "args": list(words), **more},
+    }
+
+
+def package(
+    *uris: str, module: str, args: tuple[str, ...] = (), replicas: int = 1, image: str = PREBUILT, **env: str
+) -> dict[str, Any]:
+    return {
+        "machine_spec": {"machine_type": "n1-standard-4"},
+        "replica_count": replicas,
+        "python_package_spec": {
+            "executor_image_uri": image,
+            "package_uris": list(uris),
+            "python_module": module,
+            "args": list(args),
+            "env": [{"name": name, "value": value} for name, value in env.items()],
+        },
     }
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from emulators.jobs.cluster import Cluster, Replica, environment, replicas_of
+from emulators.jobs.cluster import Cluster, Replica, ReplicaEnvironment, environment, replicas_of
 
 SPEC = {"worker_pool_specs": [{"replica_count": "1"}]}
 
 
-def cluster(*counts: int, output_uri: str = "gs://b/out", trial_id: str = "") -> Cluster:
+def cluster(*counts: int, output_uri: str = "gs://b/out", trial_id: str = "", ports: int = 0) -> Cluster:
     addresses = {
         replica: f"127.0.0.1:{20000 + 100 * replica.pool + replica.index}" for replica in replicas_of(counts)
     }
@@ -21,11 +21,20 @@ def cluster(*counts: int, output_uri: str = "gs://b/out", trial_id: str = "") ->
         job_spec=SPEC,
         output_uri=output_uri,
         trial_id=trial_id,
+        metrics_dir="/metrics" if trial_id else "",
+        metric_tag="accuracy" if trial_id else "",
+        open_ports={
+            replica: tuple(30000 + 10 * replica.pool + at for at in range(ports))
+            for replica in addresses
+            if ports
+        },
     )
 
 
-def seen(found: Cluster, pool: int, index: int) -> dict[str, Any]:
-    variables: dict[str, Any] = dict(environment(found, Replica(pool=pool, index=index)))
+def seen(
+    found: Cluster, pool: int, index: int, kind: ReplicaEnvironment = ReplicaEnvironment.VERTEX
+) -> dict[str, Any]:
+    variables: dict[str, Any] = dict(environment(found, Replica(pool=pool, index=index), kind))
     for name in ("CLUSTER_SPEC", "TF_CONFIG"):
         if name in variables:
             variables[name] = json.loads(variables[name])
@@ -102,3 +111,100 @@ def test_without_an_output_directory_there_are_no_aip_variables() -> None:
         "CLOUD_ML_PROJECT_ID",
         "CLUSTER_SPEC",
     ]
+
+
+LAYOUTS = [(1,), (1, 2), (1, 0, 2), (1, 1, 1), (1, 0, 0, 1), (1, 2, 0, 1), (1, 0, 1, 1), (1, 2, 1, 1)]
+PLACES = [(counts, replica) for counts in LAYOUTS for replica in replicas_of(counts)]
+ROLES = {
+    ReplicaEnvironment.VERTEX: ("chief", "worker", "ps", "evaluator"),
+    ReplicaEnvironment.AI_PLATFORM: ("master", "worker", "ps", "evaluator"),
+}
+
+
+def members(counts: tuple[int, ...], names: tuple[str, ...], *, without: str = "") -> dict[str, list[str]]:
+    return {
+        name: [f"127.0.0.1:{20000 + 100 * pool + index}" for index in range(count)]
+        for pool, (name, count) in enumerate(zip(names, counts, strict=False))
+        if count and name != without
+    }
+
+
+@pytest.mark.parametrize("trial_id", ["", "7"])
+@pytest.mark.parametrize(("counts", "replica"), PLACES)
+def test_every_role_of_every_layout_finds_vertex_ais_variables_field_by_field(
+    counts: tuple[int, ...], replica: Replica, trial_id: str
+) -> None:
+    found = seen(cluster(*counts, trial_id=trial_id), replica.pool, replica.index)
+    place = f"workerpool{replica.pool}"
+    assert found.pop("CLUSTER_SPEC") == {
+        "cluster": members(counts, ("workerpool0", "workerpool1", "workerpool2", "workerpool3")),
+        "environment": "cloud",
+        "task": {"type": place, "index": replica.index, "trial": trial_id},
+        "job": SPEC,
+    }
+    if counts == (1,):
+        assert "TF_CONFIG" not in found
+    else:
+        assert found.pop("TF_CONFIG") == {
+            "cluster": members(counts, ROLES[ReplicaEnvironment.VERTEX], without="evaluator"),
+            "environment": "cloud",
+            "task": {
+                "type": ROLES[ReplicaEnvironment.VERTEX][replica.pool],
+                "index": replica.index,
+                **({"trial": trial_id} if trial_id else {}),
+                "cloud": f"123-{replica.name}",
+            },
+            "job": json.dumps(SPEC),
+        }
+    assert found == rest_of(replica, trial_id)
+
+
+@pytest.mark.parametrize("trial_id", ["", "7"])
+@pytest.mark.parametrize(("counts", "replica"), PLACES)
+def test_every_role_of_every_layout_finds_ai_platforms_variables_where_they_are_asked_for(
+    counts: tuple[int, ...], replica: Replica, trial_id: str
+) -> None:
+    kind = ReplicaEnvironment.AI_PLATFORM
+    found = seen(cluster(*counts, trial_id=trial_id), replica.pool, replica.index, kind)
+    common = {
+        "environment": "cloud",
+        "task": {
+            "type": ROLES[kind][replica.pool],
+            "index": replica.index,
+            "trial": trial_id,
+            "cloud": f"123-{replica.name}",
+        },
+        "job": SPEC,
+    }
+    assert found.pop("CLUSTER_SPEC") == {"cluster": members(counts, ROLES[kind]), **common}
+    assert found.pop("TF_CONFIG") == {
+        "cluster": members(counts, ROLES[kind], without="evaluator"),
+        **common,
+    }
+    assert found == rest_of(replica, trial_id)
+
+
+def rest_of(replica: Replica, trial_id: str) -> dict[str, str]:
+    base = f"gs://b/out/{trial_id}" if trial_id else "gs://b/out"
+    trial = {
+        "CLOUD_ML_TRIAL_ID": trial_id,
+        "CLOUD_ML_HP_METRIC_FILE": f"/metrics/{replica.name}.metrics",
+        "CLOUD_ML_HP_METRIC_TAG": "accuracy",
+    }
+    return {
+        "CLOUD_ML_JOB_ID": "123",
+        "CLOUD_ML_PROJECT_ID": "456",
+        "AIP_MODEL_DIR": f"{base}/model/",
+        "AIP_CHECKPOINT_DIR": f"{base}/checkpoints/",
+        "AIP_TENSORBOARD_LOG_DIR": f"{base}/logs/",
+        **(trial if trial_id else {}),
+    }
+
+
+@pytest.mark.parametrize("kind", list(ReplicaEnvironment))
+def test_open_ports_are_each_replicas_own_and_in_cluster_spec_alone(kind: ReplicaEnvironment) -> None:
+    found = cluster(1, 1, ports=2)
+    assert seen(found, 0, 0, kind)["CLUSTER_SPEC"]["open_ports"] == [30000, 30001]
+    assert seen(found, 1, 0, kind)["CLUSTER_SPEC"]["open_ports"] == [30010, 30011]
+    assert "open_ports" not in seen(found, 1, 0, kind)["TF_CONFIG"]
+    assert "open_ports" not in seen(cluster(1, 1), 1, 0, kind)["CLUSTER_SPEC"]

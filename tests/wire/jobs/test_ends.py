@@ -1,5 +1,6 @@
 """How jobs end: by their chief, by a failure, by a lost replica, by cancelling, by their timeout."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,9 @@ from typing import Any
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from .conftest import Stack, container
+from emulators.jobs.memory import oom_kills
+
+from .conftest import IMAGES, Stack, container
 
 
 def test_the_job_ends_with_its_chief_whatever_the_others_do(stack: Stack) -> None:
@@ -64,6 +67,54 @@ def test_all_replicas_start_again_with_a_lost_one_where_the_job_asks_for_it(stac
     assert stack.service_lines(job.name).count("Job is running.") == 1
 
 
+def test_a_loss_that_its_peers_report_as_a_failure_of_their_own_restarts_the_job_where_it_is_asked_to(
+    stack: Stack,
+) -> None:
+    """The worker's end is told late, because something keeps its output open; the chief ended after it."""
+    (stack.buckets / "b").mkdir()
+    chief = container("print=chief started", "exit_after_death=1,b/pid", "print=second life")
+    worker = container("cling=3", "own_pid=b/pid", "die_once=9,b/died", "sleep=600")
+    job = stack.submit(chief, worker, scheduling={"restart_job_on_worker_restart": True})
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+    assert stack.texts(job.name).count("chief started") == 2
+    said = [text for text in stack.service_lines(job.name) if "started again" in text]
+    assert said == [
+        "The replica workerpool1-0 exited with a status of 137; every replica of the job is started again."
+    ]
+
+
+def test_a_worker_that_was_started_again_alone_starts_with_all_when_its_chief_gives_up_after_it(
+    stack: Stack,
+) -> None:
+    (stack.buckets / "b").mkdir()
+    chief = container("wait=b/again", "die_once=6,b/gave-up", "print=chief done")
+    worker = container("print=worker started", "die_once=9,b/died", "write=b/again", "sleep=600")
+    job = stack.submit(chief, worker)
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+    assert stack.texts(job.name).count("worker started") == 3
+    said = [text for text in stack.service_lines(job.name) if "started again" in text]
+    assert said == [
+        "The replica workerpool1-0 exited with a status of 137 and is started again; the others go on.",
+        "The replica workerpool0-0 exited with a status of 134; every replica of the job is started again.",
+    ]
+
+
+def test_a_killed_replica_is_not_said_to_have_run_out_of_memory_unless_the_kernel_counts_it(
+    stack: Stack,
+) -> None:
+    before = oom_kills()
+    job = stack.submit(container("print=try", "die=9"))
+    ended = stack.ended(job.name)
+    after = oom_kills()
+    assert stack.texts(job.name).count("try") == 1 + 3 * 6 + 5
+    if before is not None and before == after:
+        assert ended.error.message.startswith(
+            "The replica workerpool0-0 exited with a non-zero status of 137(SIGKILL). To find out more"
+        )
+    else:
+        assert "ran out of memory and exited with a non-zero status of 137(SIGKILL)." in ended.error.message
+
+
 def test_a_crash_is_tried_again_three_times_and_then_named(stack: Stack) -> None:
     job = stack.submit(container("print=try", "die=11"))
     ended = stack.ended(job.name)
@@ -104,6 +155,72 @@ def test_a_job_that_runs_longer_than_its_timeout_is_cancelled(stack: Stack) -> N
     ended = stack.ended(job.name)
     assert (ended.state.name, ended.error.code) == ("JOB_STATE_CANCELLED", 1)
     assert "timeout" in ended.error.message
+
+
+def test_a_flexible_start_that_finds_no_room_in_time_fails_with_the_services_words(
+    start: Callable[..., Any],
+) -> None:
+    with start(capacity=1) as stack:
+        first = stack.submit(container("wait=b/go"))
+        waits = {"strategy": "FLEX_START", "max_wait_duration": Duration(nanos=300_000_000)}
+        late = stack.submit(container("print=never"), scheduling=waits)
+        patient = stack.submit(container("print=at last"), scheduling={"strategy": "FLEX_START"})
+        assert late.state.name == "JOB_STATE_QUEUED"
+        ended = stack.ended(late.name)
+        assert (ended.state.name, ended.error.code) == ("JOB_STATE_FAILED", 8)
+        assert ended.error.message == (
+            "Resources are insufficient in region: us-central1. "
+            "The job waited for them for its maxWaitDuration of 0.3s."
+        )
+        assert stack.service_lines(late.name) == [
+            "Waiting for job to be provisioned.",
+            ended.error.message,
+            "Job failed.",
+        ]
+        assert not ended.start_time
+        (stack.buckets / "b").mkdir()
+        (stack.buckets / "b" / "go").touch()
+        assert stack.ended(first.name).state.name == "JOB_STATE_SUCCEEDED"
+        assert stack.ended(patient.name).state.name == "JOB_STATE_SUCCEEDED"
+
+
+def test_a_flexible_start_that_found_room_runs_on_beyond_its_longest_wait(stack: Stack) -> None:
+    waits = {"strategy": "FLEX_START", "max_wait_duration": Duration(nanos=1)}
+    job = stack.submit(container("print=ran"), scheduling=waits)
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+
+
+def test_tpu_machines_are_accepted_shown_and_passed_on_with_nothing_attached(stack: Stack) -> None:
+    lite = {"machine_type": "ct5lp-hightpu-4t", "tpu_topology": "2x2"}
+    old = {"machine_type": "cloud-tpu", "accelerator_type": "TPU_V3", "accelerator_count": 8}
+    for machine in (lite, old):
+        job = stack.submit({**container("tell"), "machine_spec": machine})
+        ended = stack.ended(job.name)
+        assert ended.state.name == "JOB_STATE_SUCCEEDED"
+        assert type(ended.job_spec.worker_pool_specs[0].machine_spec)(machine) == (
+            ended.job_spec.worker_pool_specs[0].machine_spec
+        )
+        spec = json.loads(stack.told(job.name)["environ"]["CLUSTER_SPEC"])["job"]
+        assert spec["worker_pool_specs"][0]["machine_spec"] == machine
+
+
+def test_a_reduction_server_is_accepted_and_fails_as_any_image_that_cannot_be_read(stack: Stack) -> None:
+    image = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
+    reducers = {**container(image=image), "machine_spec": {"machine_type": "n1-highcpu-16"}}
+    job = stack.submit(container("tell"), container("tell"), reducers)
+    ended = stack.ended(job.name)
+    assert (
+        ended.error.message
+        == f"Failed to read the container uri [{image}]. Please make sure that the image exists."
+    )
+
+
+def test_a_reduction_server_that_is_provided_runs_beside_the_workers(start: Callable[..., Any]) -> None:
+    image = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver"
+    with start(images={image: IMAGES / "program"}) as stack:
+        reducers = container("write=b/reducing", "sleep=600", image=f"{image}:latest")
+        job = stack.submit(container("wait=b/reducing"), {}, reducers)
+        assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
 
 
 def test_the_terminal_state_can_be_read_when_the_terminal_line_is_written(

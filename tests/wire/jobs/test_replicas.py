@@ -197,21 +197,6 @@ def test_tag_and_digest_of_a_request_are_not_compared(stack: Stack) -> None:
         assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
 
 
-def test_a_python_package_is_answered_with_a_clear_error(stack: Stack) -> None:
-    pool = {
-        "machine_spec": {"machine_type": "n1-standard-4"},
-        "replica_count": 1,
-        "python_package_spec": {
-            "executor_image_uri": "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17.py310:latest",
-            "package_uris": ["gs://b/p.tar.gz"],
-            "python_module": "p.task",
-        },
-    }
-    ended = stack.ended(stack.submit(pool).name)
-    assert ended.state.name == "JOB_STATE_FAILED"
-    assert "pythonPackageSpec" in ended.error.message
-
-
 @pytest.mark.parametrize("mounts", MODES)
 def test_a_workdir_inside_a_directory_of_the_host_works_and_stays_out_of_it(
     mounts: MountChoice, start: Callable[..., Any], tmp_path: Path

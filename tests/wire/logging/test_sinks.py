@@ -32,7 +32,8 @@ def test_only_what_comes_after_a_sinks_creation_is_exported(stack: Stack) -> Non
     stack.sink("s1", "logs", "")
     stack.write(service_entry("after"))
     assert [entry["textPayload"] for entry in stack.received("logs", 1)] == ["after"]
-    assert stack.stats("s1")["owed"] == 0
+    # An entry is crossed out after Pub/Sub took it; its receiver may be quicker.
+    wait_for(lambda: stack.stats("s1")["owed"] == 0, "nothing owed")
 
 
 def test_exclusions_and_disabling_hold_entries_back(stack: Stack) -> None:
@@ -167,4 +168,5 @@ def test_the_deployed_filter_takes_the_end_of_a_job_and_the_export_alone(stack: 
         "Job completed successfully.",
         None,
     }
-    assert stack.stats("s1")["owed"] == 0
+    # An entry is crossed out after Pub/Sub took it; its receiver may be quicker.
+    wait_for(lambda: stack.stats("s1")["owed"] == 0, "nothing owed")

@@ -6,9 +6,10 @@ from typing import Any
 
 from orchestrator.core.documents import Document, document_in
 from orchestrator.core.faults import Fault, shown
+from orchestrator.core.launch.legacy.marks import is_legacy
 from orchestrator.core.launch.roles import role_faults, role_warnings
 from orchestrator.core.launch.spec import JobSpec, spec_from
-from orchestrator.core.launch.vertex_dialect import is_vertex, own, translated
+from orchestrator.core.launch.vertex_dialect import custom_job, is_custom_job, is_tuning_job, own, tuning_job
 from orchestrator.core.launch.vertex_fields import Translated
 from orchestrator.core.policy import Policy
 from orchestrator.core.policy_checks import policy_faults
@@ -36,18 +37,30 @@ class Dialect:
         return spec_from(self.in_own(document, name).document)
 
 
-VERTEX_TUNING = Dialect(name="hp-tuning-jobs", recognises=is_vertex, in_own=translated)
+def _legacy_in_own(document: Mapping[str, Any], name: str | None) -> Translated:
+    # Imported late: few requests are of this kind, and a function's start must be short.
+    from orchestrator.core.launch.legacy.dialect import translated as legacy_translated
+
+    return legacy_translated(document, name)
+
+
+LEGACY = Dialect(name="ai-platform", recognises=is_legacy, in_own=_legacy_in_own)
+VERTEX_TUNING = Dialect(name="hp-tuning-jobs", recognises=is_tuning_job, in_own=tuning_job)
+VERTEX_CUSTOM = Dialect(name="custom-jobs", recognises=is_custom_job, in_own=custom_job)
 OWN = Dialect(name="trainmaster", recognises=lambda _: True, in_own=own)
-DIALECTS = (VERTEX_TUNING, OWN)
+DIALECTS = (LEGACY, VERTEX_TUNING, VERTEX_CUSTOM, OWN)
 """Asked in this order; our own comes last and takes whatever no other knows as its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standards:
-    """What requests are held against: schemas by their id, the policy, and the region of this deployment."""
+    """What requests are held against: schemas by their id, the policy, and the region of this deployment.
+
+    Without a policy, as where a request is only converted, everything is allowed.
+    """
 
     schemas: Mapping[str, Mapping[str, Any]]
-    policy: Policy
+    policy: Policy | None
     region: str
 
 
@@ -108,15 +121,15 @@ def _checked(
     value: dict[str, Any], read: Document, standards: Standards, name: str | None
 ) -> Request | Refused:
     dialect = dialect_of(value)
-    meant = dialect.in_own(value, name)
-    faults = {*read.faults, *meant.faults}
+    meant = _allowed(dialect.in_own(value, name), standards)
+    faults = {*read.faults, *meant.faults, *_elsewhere(meant, standards)}
     spelled = {meant.own_path(path): text for path, text in read.spelled.items()}
     # What the text spoiled, nobody need report again, nor the policy what the schema refused. The roles come
     # first: of a second chief they know more than the schema.
     for found in (
         role_faults(standards.policy, meant.document),
         schema_faults(standards.schemas[dialect.schema_id], meant.document, spelled),
-        policy_faults(standards.policy, meant.document, standards.region),
+        _refused(meant, standards),
         tuning_faults(meant.document),
     ):
         checked = [replace(fault, path=meant.written_path(fault.path)) for fault in found]
@@ -133,6 +146,41 @@ def _checked(
         spec=spec_from(meant.document),
         warnings=tuple(sorted({*meant.warnings, *warnings})),
     )
+
+
+def _refused(meant: Translated, standards: Standards) -> list[Fault]:
+    """What the policy has against our own document."""
+    if standards.policy is None:
+        return []
+    return policy_faults(standards.policy, meant.document, standards.region)
+
+
+def _allowed(meant: Translated, standards: Standards) -> Translated:
+    """The request without what the policy refuses and the dialect can do without."""
+    refused = {fault.path for fault in _refused(meant, standards)} if meant.yielding else set()
+    gone = [key for key in meant.yielding if any(path.startswith(f"$.{key}") for path in refused)]
+    warnings = [
+        Fault(
+            path=meant.written_path(f"$.{key}"),
+            problem=f"the policy does not allow it as {key}, so the deployment's own is taken",
+        )
+        for key in gone
+    ]
+    document = {key: value for key, value in meant.document.items() if key not in gone}
+    return replace(meant, document=document, warnings=(*meant.warnings, *warnings))
+
+
+def _elsewhere(meant: Translated, standards: Standards) -> list[Fault]:
+    if meant.region in (None, standards.region):
+        return []
+    fault = Fault(
+        path=meant.written_path("$.region"),
+        problem="jobs of this deployment run in another region",
+        found=shown(meant.region),
+        allowed=standards.region,
+        repair=f"write region: {standards.region}, or drop the file where the deployment of that region listens",
+    )
+    return [fault]
 
 
 def dialect_of(document: Mapping[str, Any]) -> Dialect:

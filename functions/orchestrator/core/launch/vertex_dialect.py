@@ -1,26 +1,42 @@
-"""A HyperparameterTuningJob as its API spells it, in camelCase or snake_case, said in our own way.
+"""A CustomJob or HyperparameterTuningJob as its API spells it, in camelCase or snake_case, said in our own way.
 
-`gcloud ai hp-tuning-jobs create --config` takes the same files.
+`gcloud ai custom-jobs create --config` takes a CustomJobSpec, `gcloud ai hp-tuning-jobs create --config` a
+tuning job; `describe` prints either job whole. All of these are requests.
 
 The translation keeps, for every place of our own document, the place in the text that it came from, so
-that faults name what the user wrote. What has no place in a request is a fault; nothing is dropped.
+that faults name what the user wrote. What has no place in a request is a fault; nothing is dropped silently.
 
-Source: https://cloud.google.com/sdk/gcloud/reference/ai/hp-tuning-jobs/create and
-https://cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.hyperparameterTuningJobs
+Source: https://cloud.google.com/sdk/gcloud/reference/ai/custom-jobs/create, …/ai/hp-tuning-jobs/create,
+https://cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs
+and …/projects.locations.hyperparameterTuningJobs
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.core.launch.vertex_fields import Fields, Path, Translated, not_one_of, number, seconds
+from orchestrator.core.faults import Fault, json_path, shown
+from orchestrator.core.launch.vertex_fields import Fields, Path, Translated
+from orchestrator.core.launch.vertex_job import JobSpecTranslation
 from orchestrator.core.launch.vertex_study import StudyTranslation
+from orchestrator.core.names import MODEL_LABEL, RUN_LABEL, model_name_from
 
 MODEL_NAME_LABEL = "model_name"
 """The label that names the model; without it the display name does."""
-_MARKS = frozenset({"studySpec", "study_spec", "trialJobSpec", "trial_job_spec"})
-_JOB_KEYS = {"serviceAccount": "service_account", "network": "network", "tensorboard": "tensorboard"}
-_POOL_ROLES = ("chief", "workers")
-_ACCELERATOR_KEYS = {"acceleratorType": "type", "acceleratorCount": "count"}
+OUTPUT_ONLY = (
+    "name",
+    "state",
+    "createTime",
+    "startTime",
+    "endTime",
+    "updateTime",
+    "error",
+    "webAccessUris",
+    "satisfiesPzs",
+    "satisfiesPzi",
+)
+"""What the service alone writes about a job; of a tuning job its trials too."""
+_TUNING_MARKS = frozenset({"studySpec", "study_spec", "trialJobSpec", "trial_job_spec"})
+_CUSTOM_MARKS = frozenset({"workerPoolSpecs", "worker_pool_specs", "jobSpec", "job_spec"})
 
 
 def own(document: Mapping[str, Any], name: str | None) -> Translated:  # noqa: ARG001 - it has its own
@@ -28,128 +44,109 @@ def own(document: Mapping[str, Any], name: str | None) -> Translated:  # noqa: A
     return Translated(document=document)
 
 
-def is_vertex(document: Mapping[str, object]) -> bool:
+def is_tuning_job(document: Mapping[str, object]) -> bool:
     """Whether the document is a HyperparameterTuningJob as the API spells it."""
-    return bool(_MARKS & set(document))
+    return not _TUNING_MARKS.isdisjoint(document)
 
 
-def translated(document: Mapping[str, Any], name: str | None) -> Translated:  # noqa: ARG001 - it has its own
+def is_custom_job(document: Mapping[str, object]) -> bool:
+    """Whether the document is a CustomJob, or the CustomJobSpec of one, as the API spells it."""
+    return not _CUSTOM_MARKS.isdisjoint(document)
+
+
+def tuning_job(document: Mapping[str, Any], name: str | None) -> Translated:
     """The tuning job in our own way; what was wrong with its form is in `faults`."""
-    return _Translation().whole(document)
+    return _Translation().tuning_job(Fields(document, ()), name)
 
 
-class _Translation(StudyTranslation):
-    """One document's translation: the places and the faults found on the way."""
+def custom_job(document: Mapping[str, Any], name: str | None) -> Translated:
+    """The custom job in our own way; what was wrong with its form is in `faults`.
 
-    def whole(self, document: Mapping[str, Any]) -> Translated:
-        job = Fields(document, ())
-        labels = job.get("labels")
-        kept = labels if isinstance(labels, Mapping) else {}
-        name, where = kept.get(MODEL_NAME_LABEL), (*job.at("labels"), MODEL_NAME_LABEL)
-        if name is None:
-            name, where = job.get("displayName"), job.at("displayName")
-        job.has("displayName")
+    Beside a bare CustomJobSpec may stand what gcloud takes as flags: displayName, labels, encryptionSpec.
+    """
+    return _Translation().custom_job(Fields(document, ()), name)
+
+
+class _Translation(StudyTranslation, JobSpecTranslation):
+    """One document's translation: the places, the faults and the warnings found on the way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._passed_over: list[str] = []
+
+    def tuning_job(self, job: Fields, name: str | None) -> Translated:
         mine: dict[str, Any] = {}
-        self._put(mine, (), "model_name", name, where)
-        if labels is not None:
-            rest = {key: value for key, value in kept.items() if key != MODEL_NAME_LABEL}
-            self._put(mine, (), "labels", rest if isinstance(labels, Mapping) else labels, job.at("labels"))
-        self._job_spec(mine, self._fields(job, "trialJobSpec"))
+        self._passed_over += job.present((*OUTPUT_ONLY, "trials"))
+        ending = self._around(mine, job, name)
+        self._job_spec(mine, self._fields(job, "trialJobSpec"), ending=ending)
         mine["tuning"] = self._tuning(job)
         self._faults += job.unknown()
-        return Translated(document=mine, places=self._places, faults=tuple(sorted(self._faults)))
+        return self._whole(mine)
 
-    def _job_spec(self, mine: dict[str, Any], spec: Fields) -> None:
-        for theirs, ours in _JOB_KEYS.items():
-            self._put(mine, (), ours, spec.get(theirs), spec.at(theirs))
-        output = self._fields(spec, "baseOutputDirectory")
-        if spec.has("baseOutputDirectory"):
-            mine["output"] = {}
-            prefix = output.get("outputUriPrefix")
-            self._put(mine["output"], ("output",), "prefix_uri", prefix, output.at("outputUriPrefix"))
-            self._faults += output.unknown()
-        self._scheduling(mine, spec)
-        self._pools(mine, spec)
-        self._faults += spec.unknown()
-
-    def _scheduling(self, mine: dict[str, Any], spec: Fields) -> None:
-        written = self._fields(spec, "scheduling")
-        if not spec.has("scheduling"):
-            return
-        here, scheduling = ("scheduling",), mine.setdefault("scheduling", {})
-        self._put(scheduling, here, "timeout_s", seconds(written.get("timeout")), written.at("timeout"))
-        restart = written.get("restartJobOnWorkerRestart")
-        source = written.at("restartJobOnWorkerRestart")
-        self._put(scheduling, here, "restart_on_worker_restart", restart, source)
-        strategy = written.get("strategy")
-        if strategy not in (None, "STANDARD", "SPOT"):
-            self._faults.append(not_one_of(written.at("strategy"), strategy, ("STANDARD", "SPOT")))
-        elif strategy == "SPOT":
-            self._put(scheduling, here, "spot", True, written.at("strategy"))
-        self._faults += written.unknown()
-
-    def _pools(self, mine: dict[str, Any], spec: Fields) -> None:
-        pools = self._list(spec, "workerPoolSpecs")
-        cluster: dict[str, Any] = {}
-        self._put(mine, (), "cluster", cluster, spec.at("workerPoolSpecs"))
-        first: object = None
-        for index, value in enumerate(pools):
-            pool = Fields(value, (*spec.at("workerPoolSpecs"), index))
-            if index >= len(_POOL_ROLES):
-                self._refuse(pool.path, "a request has a chief and workers, in pools 0 and 1", value)
-                continue
-            self._pool(cluster, _POOL_ROLES[index], pool)
-            container = self._fields(pool, "containerSpec")
-            if index == 0:
-                first = pool.get("containerSpec")
-                self._container(mine, container)
-            elif pool.get("containerSpec") != first:
-                self._refuse(container.path, "every replica runs the same container", container.path[-1])
-            self._faults += pool.unknown()
-
-    def _pool(self, cluster: dict[str, Any], role: str, pool: Fields) -> None:
-        here: Path = ("cluster", role)
+    def custom_job(self, job: Fields, name: str | None) -> Translated:
         mine: dict[str, Any] = {}
-        self._put(cluster, ("cluster",), role, mine, pool.path)
-        count = number(pool.get("replicaCount"))
-        if role == "workers":
-            self._put(mine, here, "count", 1 if count is None else count, pool.at("replicaCount"))
-        elif count not in (None, 1):
-            self._refuse(pool.at("replicaCount"), "there is exactly one chief", count)
-        machine = self._fields(pool, "machineSpec")
-        self._put(mine, here, "machine", machine.get("machineType"), machine.at("machineType"))
-        if machine.has("acceleratorType") or machine.has("acceleratorCount"):
-            mine["accelerator"] = {}
-            for theirs, ours in _ACCELERATOR_KEYS.items():
-                value = number(machine.get(theirs))
-                inner = (*here, "accelerator")
-                self._put(mine["accelerator"], inner, ours, value, machine.at(theirs))
-        self._faults += machine.unknown()
-        disk = self._fields(pool, "diskSpec")
-        if pool.has("diskSpec"):
-            mine["disk"] = {}
-            inner = (*here, "disk")
-            self._put(mine["disk"], inner, "type", disk.get("bootDiskType"), disk.at("bootDiskType"))
-            size = number(disk.get("bootDiskSizeGb"))
-            self._put(mine["disk"], inner, "size_gb", size, disk.at("bootDiskSizeGb"))
-            self._faults += disk.unknown()
+        if not job.has("jobSpec"):
+            ending = self._around(mine, job, name)
+            self._job_spec(mine, job, ending=ending)
+            return self._whole(mine)
+        self._passed_over += job.present(OUTPUT_ONLY)
+        ending = self._around(mine, job, name)
+        self._job_spec(mine, self._fields(job, "jobSpec"), ending=ending)
+        self._faults += job.unknown()
+        return self._whole(mine)
 
-    def _container(self, mine: dict[str, Any], container: Fields) -> None:
-        self._put(mine, (), "image", container.get("imageUri"), container.at("imageUri"))
-        for key in ("command", "args"):
-            self._put(mine, (), key, container.get(key), container.at(key))
-        env: dict[str, Any] = {}
-        for index, value in enumerate(self._list(container, "env")):
-            entry = Fields(value, (*container.at("env"), index))
-            name, text = entry.get("name"), entry.get("value")
-            if not isinstance(name, str) or name in env:
-                problem = (
-                    "each variable has a name of its own" if isinstance(name, str) else "a name is missing"
-                )
-                self._refuse(entry.at("name"), problem, name)
-                continue
-            self._put(env, ("env",), name, "" if text is None else text, entry.at("value"))
-            self._faults += entry.unknown()
-        if env:
-            mine["env"] = env
-        self._faults += container.unknown()
+    def _whole(self, mine: dict[str, Any]) -> Translated:
+        if self._passed_over:
+            problem = "what the service wrote about an earlier job is passed over"
+            self._warn((), problem, found=", ".join(self._passed_over))
+        return self._translated(mine)
+
+    def _around(self, mine: dict[str, Any], job: Fields, name: str | None) -> str:
+        """What both kinds of job have around their spec. The end of the output directory that is a run's own."""
+        labels = job.get("labels")
+        written = labels if isinstance(labels, Mapping) else {}
+        self._model_name(mine, job, written, name)
+        run_id, model = written.get(RUN_LABEL), written.get(MODEL_LABEL)
+        ours = (MODEL_NAME_LABEL, RUN_LABEL, MODEL_LABEL)
+        self._passed_over += [f"labels.{key}" for key in ours[1:] if key in written]
+        rest: object = {key: value for key, value in written.items() if key not in ours}
+        self._put(mine, (), "labels", rest if isinstance(labels, Mapping) else labels, job.at("labels"))
+        encryption = self._fields(job, "encryptionSpec")
+        self._put(mine, (), "encryption_key", encryption.get("kmsKeyName"), encryption.at("kmsKeyName"))
+        self._faults += encryption.unknown()
+        return f"/{model}/{run_id}" if isinstance(run_id, str) and isinstance(model, str) else ""
+
+    def _model_name(
+        self, mine: dict[str, Any], job: Fields, labels: Mapping[str, object], name: str | None
+    ) -> None:
+        """By label, also that of an earlier run, by display name, by the dropped file's name."""
+        display_name, where = job.get("displayName"), job.at("displayName")
+        label = next((key for key in (MODEL_NAME_LABEL, MODEL_LABEL) if labels.get(key) is not None), None)
+        if label is not None:
+            path: Path = (*job.at("labels"), label)
+            self._put(mine, (), "model_name", labels[label], path)
+            if display_name is not None:
+                problem = f"the label {label} names the model, and the run the job: this name is passed over"
+                self._warn(where, problem, found=shown(display_name))
+        elif isinstance(display_name, str) and display_name.strip():
+            self._put(mine, (), "model_name", self._legal(display_name, where), where)
+        elif display_name is not None and not isinstance(display_name, str):
+            self._put(mine, (), "model_name", display_name, where)
+        elif name is not None:
+            self._put(mine, (), "model_name", name, where)
+        else:
+            self._put(mine, (), "model_name", None, where)
+            fault = Fault(
+                path=json_path(where),
+                problem="nothing names the model",
+                allowed="displayName, or the label model_name; a dropped file is a name, too",
+                repair="write displayName: NAME beside the job's other keys",
+            )
+            self._faults.append(fault)
+
+    def _legal(self, display_name: str, where: Path) -> str:
+        legal = model_name_from(display_name)
+        if legal != display_name:
+            problem = f"no name of a model: the model is called {legal}"
+            self._warn(where, problem, found=shown(display_name), repair="the label model_name names it, too")
+        return legal

@@ -1,28 +1,36 @@
 """A document in the API's spelling, read key by key, and where each thing in our own way came from."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.core.faults import Fault, PathPart, json_path, listed, nearest, shown
 
 Path = tuple[PathPart, ...]
+Numbers = Mapping[int, str]
+"""The names of an enum by their numbers; 0 is the one that says nothing."""
 _SECONDS = re.compile(r"([0-9]+)(\.0+)?s")
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
+_HUMP = re.compile(r"([A-Z])")
+_SNAKE = re.compile(r"_([a-z0-9])")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Translated:
     """A request in our own way. `places` pairs paths of it with the written ones; none means they are the same.
 
-    `warnings` are what the user should know of a request that is accepted all the same.
+    `warnings` are what the user should know of a request that is accepted all the same. `region` is the one
+    that the document asks for, if any; `$.region` is its place. `yielding` are keys of the document that go,
+    with a warning, where the policy refuses them.
     """
 
     document: Mapping[str, Any]
     places: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
     warnings: tuple[Fault, ...] = ()
+    region: str | None = None
+    yielding: tuple[str, ...] = ()
 
     def written_path(self, path: str) -> str:
         """Where the text says what our own document has at `path`."""
@@ -44,48 +52,104 @@ def _moved(path: str, places: Mapping[str, str]) -> str:
 
 
 class Fields:
-    """A mapping of the text, its keys by their camelCase names, and which of them were asked for."""
+    """A mapping of the text, its keys by their camelCase names, and which of them were asked for.
+
+    A key with nothing or an empty string behind it is absent, as it is to the API.
+    """
 
     def __init__(self, value: object, path: Path) -> None:
         self.path = path
         self.kind_fault = not isinstance(value, Mapping)
         self._value: Mapping[str, object] = value if isinstance(value, Mapping) else {}
-        self._keys = {_camel(str(key)): str(key) for key in self._value}
+        self._keys: dict[str, str] = {}
+        self._again: dict[str, str] = {}
+        for key in map(str, self._value):
+            name = _camel(key)
+            (self._again if name in self._keys else self._keys)[name] = key
         self._asked: set[str] = set()
+        self._passed: set[str] = set()
+        # One-word keys do not tell the spelling; then the keys around do.
+        telling = [key for key in self._keys.values() if key.lower() != key or "_" in key]
+        around = [part for part in path if isinstance(part, str)]
+        self._snake = any("_" in key for key in telling or around)
 
     def get(self, name: str) -> object:
         self._asked.add(name)
-        return self._value.get(self._keys.get(name, name))
+        value = self._value.get(self._keys.get(name, name))
+        return None if value == "" else value
 
     def has(self, name: str) -> bool:
-        self._asked.add(name)
-        return name in self._keys
+        return self.get(name) is not None
 
     def at(self, name: str) -> Path:
-        return (*self.path, self._keys.get(name, name))
+        """Where the name stands, or would stand in the spelling of its neighbours."""
+        return (*self.path, self._spelled(name))
 
-    def unknown(self) -> list[Fault]:
-        """A fault for every key that nobody asked for."""
-        known = sorted(self._asked)
+    def present(self, names: Collection[str]) -> list[str]:
+        """Those of the names that have a value here, as the text spells them; none is offered for a misspelt one."""
+        self._passed.update(names)
+        return [self._keys[name] for name in names if self._value.get(self._keys.get(name, name)) is not None]
+
+    def unknown(self, no_place: Collection[str] = ()) -> list[Fault]:
+        """A fault for every key that nobody asked for, and for one that is there in both spellings.
+
+        `no_place` are the API's own keys that a request has no place for.
+        """
+        homeless = [name for name in sorted(no_place) if self._value.get(self._keys.get(name, name))]
+        foreign = set(self._keys) - self._asked - self._passed - set(no_place)
         return [
-            Fault(
-                path=json_path((*self.path, self._keys[name])),
-                problem="this key has no place in a request",
-                found=shown(self._keys[name]),
-                allowed=listed(known, most=20),
-                repair=nearest(name, [each for each in known if each not in self._keys])
-                or nearest(name, known),
-            )
-            for name in sorted(set(self._keys) - self._asked)
+            *(self._twice(name) for name in sorted(self._again)),
+            *(self._homeless(name) for name in homeless),
+            *(self._foreign(name) for name in sorted(foreign)),
         ]
+
+    def _twice(self, name: str) -> Fault:
+        return Fault(
+            path=json_path((*self.path, self._again[name])),
+            problem="the key stands here in two spellings",
+            found=listed((self._keys[name], self._again[name])),
+            repair="keep one of the two",
+        )
+
+    def _homeless(self, name: str) -> Fault:
+        return Fault(
+            path=json_path(self.at(name)),
+            problem="Vertex AI has this key, a request has no place for it yet",
+            found=shown(self._value[self._keys[name]]),
+            repair="leave it out",
+        )
+
+    def _foreign(self, name: str) -> Fault:
+        known = sorted(map(self._spelled, self._asked))
+        free = sorted(self._spelled(each) for each in self._asked if each not in self._keys)
+        key = self._keys[name]
+        return Fault(
+            path=json_path((*self.path, key)),
+            problem="this key has no place in a request",
+            found=shown(key),
+            allowed=listed(known, most=20),
+            repair=nearest(key, free) or nearest(key, known),
+        )
+
+    def _spelled(self, name: str) -> str:
+        return self._keys.get(name) or (_HUMP.sub(r"_\1", name).lower() if self._snake else name)
 
 
 class Translation:
-    """The places and the faults found on the way through one document."""
+    """The places, the faults and the warnings found on the way through one document."""
 
     def __init__(self) -> None:
         self._places: dict[str, str] = {}
         self._faults: list[Fault] = []
+        self._warnings: list[Fault] = []
+
+    def _translated(self, mine: Mapping[str, Any]) -> Translated:
+        return Translated(
+            document=mine,
+            places=self._places,
+            faults=tuple(sorted(self._faults)),
+            warnings=tuple(sorted(self._warnings)),
+        )
 
     def _put(self, into: dict[str, Any], here: Path, key: str, value: object, source: Path) -> None:
         self._places[json_path((*here, key))] = json_path(source)
@@ -93,48 +157,80 @@ class Translation:
             into[key] = value
 
     def _fields(self, parent: Fields, name: str) -> Fields:
-        there, value = parent.has(name), parent.get(name)
-        fields = Fields(value, parent.at(name))
-        if there and fields.kind_fault:
-            path = json_path(fields.path)
-            self._faults.append(Fault(path=path, problem="a mapping is wanted here", found=shown(value)))
+        fields = Fields(parent.get(name), parent.at(name))
+        if parent.has(name) and fields.kind_fault:
+            self._refuse(fields.path, "a mapping is wanted here", parent.get(name))
         return fields
 
     def _list(self, parent: Fields, name: str) -> list[object]:
-        there, value = parent.has(name), parent.get(name)
+        value = parent.get(name)
         if isinstance(value, list):
             return value
-        if there:
-            path = json_path(parent.at(name))
-            self._faults.append(Fault(path=path, problem="a list is wanted here", found=shown(value)))
+        if parent.has(name):
+            self._refuse(parent.at(name), "a list is wanted here", value)
         return []
 
-    def _word(self, fields: Fields, name: str, words: Mapping[str, str]) -> str | None:
-        value = fields.get(name)
-        if value is None:
+    def _word(
+        self, fields: Fields, name: str, words: Mapping[str, str], numbers: Numbers | None = None
+    ) -> str | None:
+        """Our word for the API's, which may be written as its number where it has one; None where it says nothing."""
+        if not fields.has(name):
+            return None
+        numbers = numbers or {}
+        value = by_number(fields.get(name), numbers)
+        if value == numbers.get(0) and value not in words:
             return None
         if isinstance(value, str) and value in words:
             return words[value]
-        self._faults.append(not_one_of(fields.at(name), value, tuple(words)))
+        self._faults.append(not_one_of(fields.at(name), fields.get(name), (*words, *sorted(numbers))))
         return None
 
-    def _refuse(self, path: Path, problem: str, found: object) -> None:
-        self._faults.append(Fault(path=json_path(path), problem=problem, found=shown(found)))
+    def _duration(self, fields: Fields, name: str) -> object:
+        """Whole seconds; what is no duration of the API's is a fault."""
+        found = seconds(fields.get(name))
+        if isinstance(found, str):
+            fault = Fault(
+                path=json_path(fields.at(name)),
+                problem="no duration in whole seconds",
+                found=shown(found),
+                allowed="seconds and an s, for example 3600s",
+                repair=f"write {found}s" if found.isdecimal() else "",
+            )
+            self._faults.append(fault)
+            return None
+        return found
+
+    def _refuse(
+        self, path: Path, problem: str, found: object, *, allowed: str = "", repair: str = ""
+    ) -> None:
+        fault = Fault(
+            path=json_path(path), problem=problem, found=shown(found), allowed=allowed, repair=repair
+        )
+        self._faults.append(fault)
+
+    def _warn(self, path: Path, problem: str, *, found: str = "", repair: str = "") -> None:
+        self._warnings.append(Fault(path=json_path(path), problem=problem, found=found, repair=repair))
 
 
-def not_one_of(path: Path, found: object, allowed: tuple[str, ...]) -> Fault:
+def not_one_of(path: Path, found: object, allowed: Collection[str | int]) -> Fault:
+    words = [each for each in allowed if isinstance(each, str)]
     return Fault(
         path=json_path(path),
         problem="not one of the values",
         found=shown(found),
-        allowed=listed(allowed),
-        repair=nearest(found, allowed) if isinstance(found, str) else "",
+        allowed=listed(allowed, most=30),
+        repair=nearest(found, words) if isinstance(found, str) else "",
     )
 
 
+def by_number(value: object, numbers: Numbers) -> object:
+    """An enum's name where its number is written, in quotes or without; anything else as it is."""
+    found = number(value)
+    return numbers.get(found, value) if isinstance(found, int) and not isinstance(found, bool) else value
+
+
 def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(word[:1].upper() + word[1:] for word in rest)
+    return _SNAKE.sub(lambda match: match[1].upper(), name)
 
 
 def number(value: object) -> object:

@@ -1,5 +1,6 @@
 """A studySpec and its trial counts, as the API spells them, said in our own way."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.core.faults import json_path, listed
@@ -12,7 +13,7 @@ from orchestrator.core.launch.study import (
     STOPPING_KEYS,
     STOPPING_SETTINGS,
 )
-from orchestrator.core.launch.vertex_fields import Fields, Path, Translation, number, seconds
+from orchestrator.core.launch.vertex_fields import Fields, Numbers, Path, Translation, number
 
 _TYPES = {
     "doubleValueSpec": "double",
@@ -21,6 +22,24 @@ _TYPES = {
     "discreteValueSpec": "discrete",
 }
 _PARENTS = ("parentDiscreteValues", "parentIntValues", "parentCategoricalValues")
+_GOALS = {"MAXIMIZE": "maximize", "MINIMIZE": "minimize", "GOAL_TYPE_UNSPECIFIED": "maximize"}
+_NOISES = {"LOW": "low", "HIGH": "high"}
+
+# The numbers of the enums: google/cloud/aiplatform_v1/types/study.py, read 2026-11; a test holds them to it.
+GOAL_NUMBERS: Numbers = {0: "GOAL_TYPE_UNSPECIFIED", 1: "MAXIMIZE", 2: "MINIMIZE"}
+SCALE_NUMBERS: Numbers = {
+    0: "SCALE_TYPE_UNSPECIFIED",
+    1: "UNIT_LINEAR_SCALE",
+    2: "UNIT_LOG_SCALE",
+    3: "UNIT_REVERSE_LOG_SCALE",
+}
+ALGORITHM_NUMBERS: Numbers = {0: "ALGORITHM_UNSPECIFIED", 2: "GRID_SEARCH", 3: "RANDOM_SEARCH"}
+MEASUREMENT_NUMBERS: Numbers = {
+    0: "MEASUREMENT_SELECTION_TYPE_UNSPECIFIED",
+    1: "LAST_MEASUREMENT",
+    2: "BEST_MEASUREMENT",
+}
+NOISE_NUMBERS: Numbers = {0: "OBSERVATION_NOISE_UNSPECIFIED", 1: "LOW", 2: "HIGH"}
 
 
 class StudyTranslation(Translation):
@@ -41,16 +60,12 @@ class StudyTranslation(Translation):
         path = (*here, "parameters")
         parameters = self._parameters(self._list(study, "parameters"), study.at("parameters"), path)
         self._put(mine, here, "parameters", parameters, study.at("parameters"))
-        for ours, theirs, names in (
-            ("algorithm", "algorithm", ALGORITHMS),
-            ("measurement", "measurementSelectionType", {**MEASUREMENTS}),
+        for ours, theirs, words, numbers in (
+            ("algorithm", "algorithm", _words(ALGORITHMS), ALGORITHM_NUMBERS),
+            ("measurement", "measurementSelectionType", _words(MEASUREMENTS), MEASUREMENT_NUMBERS),
+            ("observation_noise", "observationNoise", _NOISES, NOISE_NUMBERS),
         ):
-            words = {written: str(name) for name, written in names.items()}
-            if ours == "measurement":
-                words["MEASUREMENT_SELECTION_TYPE_UNSPECIFIED"] = "last"
-            self._put(mine, here, ours, self._word(study, theirs, words), study.at(theirs))
-        noise = self._word(study, "observationNoise", {"LOW": "low", "HIGH": "high"})
-        self._put(mine, here, "observation_noise", noise, study.at("observationNoise"))
+            self._put(mine, here, ours, self._word(study, theirs, words, numbers), study.at(theirs))
         self._stopping(mine, study)
         self._stop_study(mine, study)
         self._faults += study.unknown()
@@ -58,7 +73,6 @@ class StudyTranslation(Translation):
 
     def _metrics(self, study: Fields) -> list[dict[str, Any]]:
         metrics = []
-        goals = {"MAXIMIZE": "maximize", "MINIMIZE": "minimize", "GOAL_TYPE_UNSPECIFIED": "maximize"}
         for index, value in enumerate(self._list(study, "metrics")):
             metric = Fields(value, (*study.at("metrics"), index))
             here: Path = ("tuning", "metrics", index)
@@ -66,7 +80,7 @@ class StudyTranslation(Translation):
             self._places[json_path(here)] = json_path(metric.path)
             self._put(mine, here, "id", metric.get("metricId"), metric.at("metricId"))
             # Unspecified means maximize, says the service.
-            goal = self._word(metric, "goal", goals) if metric.has("goal") else "maximize"
+            goal = self._word(metric, "goal", _GOALS, GOAL_NUMBERS) if metric.has("goal") else "maximize"
             self._put(mine, here, "goal", goal, metric.at("goal"))
             safety = self._fields(metric, "safetyConfig")
             if metric.has("safetyConfig"):
@@ -100,18 +114,12 @@ class StudyTranslation(Translation):
         kinds = [kind for kind in _TYPES if spec.has(kind)]
         if len(kinds) != 1:
             self._refuse(spec.path, f"exactly one of {listed(_TYPES)} is wanted here", kinds)
+        self._places[json_path((*inner, "type"))] = json_path(spec.path)
         for kind in kinds[:1]:
-            fields["type"] = _TYPES[kind]
-            ranged = self._fields(spec, kind)
-            names = ("min", "max") if fields["type"] in ("double", "integer") else ("values",)
-            for ours in (*names, "default"):
-                theirs = ours if ours == "values" else f"{ours}Value"
-                found = ranged.get(theirs)
-                value = number(found) if fields["type"] == "integer" else found
-                self._put(fields, inner, ours, value, ranged.at(theirs))
-            self._faults += ranged.unknown()
-        words = {written: ours for ours, written in SCALES.items()}
-        self._put(fields, inner, "scale", self._word(spec, "scaleType", words), spec.at("scaleType"))
+            self._put(fields, inner, "type", _TYPES[kind], spec.at(kind))
+            self._values(fields, inner, self._fields(spec, kind))
+        scale = self._word(spec, "scaleType", _words(SCALES), SCALE_NUMBERS)
+        self._put(fields, inner, "scale", scale, spec.at("scaleType"))
         conditions = self._list(spec, "conditionalParameterSpecs")
         if conditions:
             fields["conditional"] = [
@@ -123,9 +131,23 @@ class StudyTranslation(Translation):
             ]
         self._faults += spec.unknown()
 
+    def _values(self, fields: dict[str, Any], here: Path, ranged: Fields) -> None:
+        names = ("min", "max") if fields["type"] in ("double", "integer") else ("values",)
+        for ours in (*names, "default"):
+            theirs = ours if ours == "values" else f"{ours}Value"
+            found = ranged.get(theirs)
+            if found is None and ours in ("min", "max"):
+                # The API's JSON leaves zeros out, and reads what is left out as zero.
+                self._warn(ranged.at(theirs), "left out, which is 0 to Vertex AI")
+                found = 0
+            value = number(found) if fields["type"] == "integer" else found
+            self._put(fields, here, ours, value, ranged.at(theirs))
+        self._faults += ranged.unknown()
+
     def _condition(self, condition: Fields, here: Path) -> dict[str, Any]:
         mine: dict[str, Any] = {"parameters": {}}
-        self._places[json_path(here)] = json_path(condition.path)
+        for path in (here, (*here, "when")):
+            self._places[json_path(path)] = json_path(condition.path)
         for key in _PARENTS:
             if condition.has(key):
                 parent = self._fields(condition, key)
@@ -160,10 +182,18 @@ class StudyTranslation(Translation):
         stop: dict[str, Any] = {}
         self._put(mine, ("tuning",), "stop_study", stop, written.path)
         for ours, theirs in STOP_STUDY.items():
-            self._put(stop, here, ours, seconds(written.get(theirs)), written.at(theirs))
+            lasts = theirs.startswith("maxDuration")
+            value = self._duration(written, theirs) if lasts else number(written.get(theirs))
+            self._put(stop, here, ours, value, written.at(theirs))
         constraints = {key: self._fields(written, key) for key, _ in STOP_STUDY_TIMES.values()}
         for ours, (constraint, kind) in STOP_STUDY_TIMES.items():
             fields = constraints[constraint]
-            self._put(stop, here, ours, seconds(fields.get(kind)), fields.at(kind))
+            value = self._duration(fields, kind) if kind == "maxDuration" else fields.get(kind)
+            self._put(stop, here, ours, value, fields.at(kind))
         for fields in (written, *constraints.values()):
             self._faults += fields.unknown()
+
+
+def _words(names: Mapping[Any, str]) -> dict[str, str]:
+    """Our word for each of the API's."""
+    return {written: str(ours) for ours, written in names.items()}

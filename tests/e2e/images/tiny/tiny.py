@@ -1,6 +1,6 @@
 """Fits y = slope * x + intercept by gradient descent, reports as the project's trainer does, exports the line.
 
-python tiny.py [--epochs 20] [--rate 0.5] [--tag loss] [--fail TEXT] [--wait-for gs://BUCKET/NAME]
+python tiny.py [--epochs 20] [--rate 0.5] [--tag loss] [--fail TEXT] [--wait-for gs://BUCKET/NAME] [--job-dir gs://…]
 
 Reads AIP_MODEL_DIR, TF_CONFIG and TRAINMASTER_GCS_ROOT; needs nothing but Python. In a trial the chief
 reports its loss under the tag, in the file format of cloudml-hypertune.
@@ -45,6 +45,7 @@ def parsed_arguments() -> argparse.Namespace:
     parser.add_argument("--tag", default="loss")
     parser.add_argument("--fail", default="")
     parser.add_argument("--wait-for", default="")
+    parser.add_argument("--job-dir", default="", help="what AI Platform Training gave every program; not read")
     return parser.parse_args()
 
 

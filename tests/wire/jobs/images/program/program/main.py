@@ -5,7 +5,9 @@
 
 import json
 import os
+import select
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -60,6 +62,44 @@ def die_once(argument: str) -> None:
         die(number)
 
 
+def own_pid(name: str) -> None:
+    """The pid is written whole or not at all."""
+    path = bucket_path(name)
+    path.with_suffix(".tmp").write_text(str(os.getpid()))
+    path.with_suffix(".tmp").rename(path)
+
+
+def once(name: str) -> bool:
+    """Whether nobody was here before; leaves the mark."""
+    first = not bucket_path(name).exists()
+    write(name)
+    return first
+
+
+def fail_once(name: str) -> None:
+    wait(name)
+    if once(name + ".failed"):
+        sys.exit(1)
+
+
+def cling(seconds: str) -> None:
+    """Leave a process that nobody finds and that keeps our output open, so that our end is told late."""
+    subprocess.Popen(["sleep", seconds], env={"PATH": os.environ["PATH"]}, start_new_session=True)
+
+
+def exit_after_death(argument: str) -> None:
+    """As a peer that sees another one vanish: exits the moment it is gone; does nothing in its second life."""
+    status, _, name = argument.partition(",")
+    if bucket_path(name + ".mourned").exists():
+        return
+    wait(name)
+    pid = int(bucket_path(name).read_text())
+    write(name + ".mourned")
+    watched = os.pidfd_open(pid)
+    select.select([watched], [], [])
+    sys.exit(int(status))
+
+
 VERBS: dict[str, Callable[[str], object]] = {
     "tell": tell,
     "print": show,
@@ -71,6 +111,11 @@ VERBS: dict[str, Callable[[str], object]] = {
     "exit": lambda status: sys.exit(int(status)),
     "die": die,
     "die_once": die_once,
+    "fail_once": fail_once,
+    "sleep_once": lambda name: time.sleep(600) if once(name) else None,
+    "cling": cling,
+    "own_pid": own_pid,
+    "exit_after_death": exit_after_death,
     "deaf": lambda _argument: signal.signal(signal.SIGTERM, signal.SIG_IGN),
     "sleep": lambda seconds: time.sleep(float(seconds)),
 }

@@ -1,0 +1,227 @@
+"""Installs a job's Python packages for one replica, then becomes `python -m MODULE ARGS`.
+
+Run inside the replica as `python -I package_runner.py ORDER ARGS…`, where ORDER is JSON:
+`{"package_uris": ["gs://…"], "python_module": "trainer.task"}`.
+Packages go into a folder of the replica's own, which stands before this machine's packages.
+What they need and this machine has is not installed again; the rest is asked of the package index.
+Exit status 1, with the reason on standard error, where they cannot be installed.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+from typing import NoReturn
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+_GS = re.compile(r"gs://([^/]+)/(.+)")
+# What a source tree without a build-system table is built with (PEP 517).
+_SETUPTOOLS = "setuptools>=40.8.0"
+_ROUNDS = 20
+_QUIETLY = ("--no-deps", "--no-cache", "--no-progress", "--color=never")
+_INDEX_OPTIONS = {
+    "PIP_INDEX_URL": "--default-index",
+    "PIP_EXTRA_INDEX_URL": "--index",
+    "PIP_FIND_LINKS": "--find-links",
+}
+
+
+class InstallError(Exception):
+    """The packages cannot be installed; the message says which and why."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Never returns when all goes well: the process is the module's then."""
+    order = json.loads(arguments[0])
+    target = Path(os.environ["TMPDIR"]) / "packages"
+    try:
+        install([_file_of(uri) for uri in order["package_uris"]], target)
+    except InstallError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.flush()
+    return _become([sys.executable, "-m", order["python_module"], *arguments[1:]], _search_paths(target))
+
+
+def _become(program: Sequence[str], variables: Mapping[str, str]) -> NoReturn:
+    os.execve(program[0], list(program), {**os.environ, **variables})  # noqa: S606  becoming the module is the purpose
+
+
+def install(files: Sequence[Path], target: Path) -> None:
+    """Install wheels and source distributions into `target`, and what they need that is nowhere yet.
+
+    Raises:
+        InstallError: a file is no package, cannot be built, or needs what cannot be found.
+    """
+    have = _by_name(distributions())
+    ready = [file for file in files if not missing(build_needs(file), have)]
+    built_apart = [file for file in files if file not in ready]
+    if ready:  # what builds them is here: no network is needed
+        _uv(target, *map(str, ready), built_here=True)
+    if built_apart:
+        _uv(target, *map(str, built_apart))
+    asked: set[str] = set()
+    for _ in range(_ROUNDS):
+        mine = _by_name(distributions(path=[str(target)]))
+        needs = [need for found in mine.values() for need in needs_of(found)]
+        lacking = missing(needs, {**have, **mine})
+        if not lacking:
+            return
+        if asked.issuperset(lacking):
+            raise InstallError(f"These requirements contradict each other: {', '.join(sorted(lacking))}.")
+        asked.update(lacking)
+        _uv(target, *sorted(lacking))
+    raise InstallError(f"Requirements are still open after {_ROUNDS} rounds: {', '.join(sorted(asked))}.")
+
+
+def missing(needs: Iterable[str], have: Mapping[str, Distribution]) -> set[str]:
+    """Those requirements that no distribution of `have`, by canonical name, meets; of extras too."""
+    lacking: set[str] = set()
+    waiting = [Requirement(need) for need in needs]
+    seen: set[str] = set()
+    while waiting:
+        need = waiting.pop()
+        found = have.get(canonicalize_name(need.name))
+        if found is None or not need.specifier.contains(found.version, prereleases=True):
+            lacking.add(str(need))
+        elif need.extras and str(need) not in seen:
+            seen.add(str(need))
+            waiting += [Requirement(text) for text in needs_of(found, need.extras, only_extras=True)]
+    return lacking
+
+
+def needs_of(found: Distribution, extras: Iterable[str] = (), *, only_extras: bool = False) -> list[str]:
+    """What a distribution needs on this machine, markers resolved; `only_extras` leaves out what it always needs."""
+    needs: list[str] = []
+    for text in found.requires or []:
+        need = Requirement(text)
+        always = need.marker is None or need.marker.evaluate({"extra": ""})
+        asked = need.marker is not None and any(need.marker.evaluate({"extra": extra}) for extra in extras)
+        if (always and not only_extras) or (asked and not always):
+            need.marker = None
+            needs.append(str(need))
+    return needs
+
+
+def build_needs(file: Path) -> list[str]:
+    """What building a source distribution takes; nothing for a wheel.
+
+    Raises:
+        InstallError: it is no archive, or its pyproject.toml cannot be read.
+    """
+    if file.suffix == ".whl":
+        return []
+    try:
+        text = _project_table(file)
+        table = tomllib.loads(text) if text is not None else {}
+    except (tarfile.TarError, zipfile.BadZipFile, OSError, ValueError) as error:
+        raise InstallError(
+            f"{file.name!r} is no wheel (.whl), and no source distribution (.tar.gz or .zip) whose pyproject.toml "
+            f"can be read: {str(error).splitlines()[0]}"
+        ) from error
+    needs = table.get("build-system", {}).get("requires", [_SETUPTOOLS])
+    return [str(need) for need in map(Requirement, needs) if need.marker is None or need.marker.evaluate()]
+
+
+def _by_name(found: Iterable[Distribution]) -> dict[str, Distribution]:
+    return {canonicalize_name(one.name): one for one in found}
+
+
+def _project_table(file: Path) -> str | None:
+    """The text of the archive's own pyproject.toml, which is in its one top folder; None where it has none."""
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            names = [name for name in archive.namelist() if _is_project(name)]
+            return archive.read(names[0]).decode() if names else None
+    with tarfile.open(file) as archive:
+        for member in archive:
+            if _is_project(member.name) and (content := archive.extractfile(member)) is not None:
+                return content.read().decode()
+    return None
+
+
+def _is_project(name: str) -> bool:
+    parts = name.removeprefix("./").split("/")
+    return len(parts) == 2 and parts[1] == "pyproject.toml"  # noqa: PLR2004  the top folder and the file
+
+
+def _file_of(uri: str) -> Path:
+    """Where the object is a file.
+
+    Raises:
+        InstallError: it is no gs:// URI, or there is no such object.
+    """
+    found = _GS.fullmatch(uri)
+    path = Path(os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs"), *found.groups()) if found else None
+    if path is None or not path.is_file():
+        raise InstallError(f"The package {uri!r} cannot be read: there is no such object. Upload it first.")
+    return path
+
+
+def _search_paths(target: Path) -> dict[str, str]:
+    """The package folder before whatever the image and the job put there."""
+    before = {"PYTHONPATH": target, "PATH": target / "bin"}
+    return {
+        name: os.pathsep.join(filter(None, [str(folder), os.environ.get(name, "")]))
+        for name, folder in before.items()
+    }
+
+
+def _uv(target: Path, *what: str, built_here: bool = False) -> None:
+    """Install exactly `what`, without what it needs. Output goes to the log, as errors where it fails.
+
+    Raises:
+        InstallError: uv does not succeed.
+    """
+    from uv import find_uv_bin
+
+    sys.stdout.write(f"Installing {', '.join(Path(one).name for one in what)}\n")
+    command = [
+        find_uv_bin(),
+        "pip",
+        "install",
+        "--python",
+        sys.executable,
+        "--target",
+        str(target),
+        *_QUIETLY,
+    ]
+    done = subprocess.run(
+        [*command, *_index_flags(), *(["--no-build-isolation"] if built_here else []), *what],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        sys.stdout.flush()
+        sys.stderr.write(done.stdout)
+        raise InstallError(f"These packages could not be installed: {', '.join(what)}.")
+    sys.stdout.write(done.stdout)
+
+
+def _index_flags() -> list[str]:
+    """The settings of the index by pip's variables, which the service's installer reads, as uv calls them."""
+    found = [
+        flag
+        for name, option in _INDEX_OPTIONS.items()
+        for value in os.environ.get(name, "").split()
+        for flag in (option, value)
+    ]
+    has_none = os.environ.get("PIP_NO_INDEX", "0") not in {"", "0", "false"}
+    return [*found, *(["--no-index"] if has_none else [])]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""A training job of AI Platform Training, said in our own way."""

@@ -1,0 +1,57 @@
+"""A dropped job of AI Platform Training is a run like any other, across deaths and changes of policy."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+import yaml
+
+from orchestrator.core.run import RunState
+from orchestrator.flow.launch import launch
+from tests.contract.world import LEASE, STANDARDS, Boundary, Killed, World
+from tests.core.legacy_jobs import custom
+
+NAME = "requests/vision/Census 2.yaml"
+
+
+def job(job_dir: str) -> bytes:
+    document = custom(jobDir=job_dir)
+    del document["labels"]
+    return yaml.safe_dump(document).encode()
+
+
+def test_the_dropped_file_names_the_model_and_the_status_says_what_its_user_should_know() -> None:
+    world = World()
+    arrival = world.drop(job("gs://elsewhere/jobs"), NAME)
+    world.launch(arrival)
+    record = world.record(arrival.run_id)
+    assert record.state is RunState.SUBMITTED
+    assert record.model_name == "census-2"
+    assert record.output_uri == f"gs://models/census-2/{arrival.run_id}"
+    assert [problem.partition(":")[0] for problem in record.problems] == ["$.trainingInput.jobDir"] * 2
+    assert world.document(f"status/{NAME}.json")["problems"] == list(record.problems)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_run_writes_where_its_record_says_though_the_policy_changed(after: bool) -> None:
+    world = World()
+    arrival = world.drop(job("gs://elsewhere/jobs"), NAME)
+    policy = STANDARDS.policy
+    assert policy is not None
+    wider = replace(STANDARDS, policy=replace(policy, output_prefixes=("gs://elsewhere",)))
+    boundary = Boundary(die_at=_submission(), die_after_the_call=after)
+    with pytest.raises(Killed):
+        launch(replace(world.services(boundary), standards=lambda: wider), arrival)
+    world.clock.advance(LEASE + timedelta(seconds=1))
+    world.launch(arrival)
+    (submitted,) = world.jobs.all()
+    record = world.record(arrival.run_id)
+    assert record.state is RunState.SUBMITTED
+    assert submitted.output_uri == record.output_uri == f"gs://elsewhere/jobs/census-2/{arrival.run_id}"
+
+
+def _submission() -> int:
+    """Which call of a launch submits."""
+    world, boundary = World(), Boundary()
+    world.launch(world.drop(job("gs://models"), NAME), boundary)
+    return boundary.calls.index("submit")

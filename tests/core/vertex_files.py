@@ -1,0 +1,135 @@
+"""Files as gcloud takes them, for tests: one with everything, changes to it, and what becomes of it."""
+
+import copy
+import json
+import re
+from typing import Any
+
+from orchestrator.core.faults import PathPart, json_path
+from orchestrator.core.launch.request import Refused, Request, request_in
+from tests.core.standards import STANDARDS
+
+Path = tuple[PathPart, ...]
+IMAGE = "us-central1-docker.pkg.dev/my-project/other/image:1"
+
+
+def pool(index: int) -> dict[str, Any]:
+    """A pool with everything that a pool with a container may have."""
+    return {
+        "machineSpec": {
+            "machineType": "n1-standard-8",
+            "acceleratorType": "NVIDIA_TESLA_T4",
+            "acceleratorCount": 1,
+            "tpuTopology": "2x2",
+        },
+        "replicaCount": "1",
+        "nfsMounts": [{"server": "10.0.0.2", "path": "/share", "mountPoint": f"data{index}"}],
+        "diskSpec": {"bootDiskType": "pd-standard", "bootDiskSizeGb": 200},
+        "containerSpec": {
+            "imageUri": IMAGE,
+            "command": ["python", f"role{index}.py"],
+            "args": [f"--pool={index}"],
+            "env": [{"name": "POOL", "value": str(index)}, {"name": "NEXT", "value": "$(POOL)0"}],
+        },
+    }
+
+
+def package_pool(index: int) -> dict[str, Any]:
+    """The same, with Python packages instead of the container."""
+    packaged = pool(index)
+    container = packaged.pop("containerSpec")
+    packaged["pythonPackageSpec"] = {
+        "executorImageUri": "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17.py310:latest",
+        "packageUris": ["gs://models/packages/trainer-1.0.tar.gz"],
+        "pythonModule": f"trainer.role{index}",
+        "args": container["args"],
+        "env": container["env"],
+    }
+    return packaged
+
+
+def job_spec() -> dict[str, Any]:
+    """A CustomJobSpec with everything that a request has a place for."""
+    return {
+        "workerPoolSpecs": [pool(index) for index in range(4)],
+        "scheduling": {
+            "timeout": "3600s",
+            "restartJobOnWorkerRestart": True,
+            "strategy": "FLEX_START",
+            "disableRetries": False,
+            "maxWaitDuration": "1800s",
+        },
+        "serviceAccount": "trainer@project-1.iam.gserviceaccount.com",
+        "network": "projects/12/global/networks/net",
+        "reservedIpRanges": ["range-1"],
+        "baseOutputDirectory": {"outputUriPrefix": "gs://models/team"},
+        "tensorboard": "projects/p/locations/us-central1/tensorboards/1",
+        "enableWebAccess": True,
+        "enableDashboardAccess": True,
+        "persistentResourceId": "resource-1",
+        "experiment": "projects/p/locations/us-central1/metadataStores/default/contexts/e",
+        "experimentRun": "r1",
+    }
+
+
+def job() -> dict[str, Any]:
+    """A CustomJob with everything that a request has a place for."""
+    key = "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k"
+    return {
+        "displayName": "flowers",
+        "jobSpec": job_spec(),
+        "labels": {"team": "vision"},
+        "encryptionSpec": {"kmsKeyName": key},
+    }
+
+
+def plain(**job_spec_keys: Any) -> dict[str, Any]:
+    """A small CustomJobSpec that every check finds sound."""
+    small = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": {"imageUri": IMAGE}}
+    return {"displayName": "flowers", "workerPoolSpecs": [small], **job_spec_keys}
+
+
+def changed(document: Any, path: Path, value: object = None) -> Any:
+    """The document with another value at the path; None takes the key out."""
+    whole = copy.deepcopy(document)
+    place = whole
+    for part in path[:-1]:
+        place = place[part]
+    if value is None:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    return whole
+
+
+def snake_key(key: str) -> str:
+    return re.sub("([A-Z])", lambda match: f"_{match[1].lower()}", key)
+
+
+def snake(value: Any) -> Any:
+    """The same document with its keys in snake_case."""
+    if isinstance(value, dict):
+        return {snake_key(key): snake(each) for key, each in value.items()}
+    return [snake(each) for each in value] if isinstance(value, list) else value
+
+
+def snake_path(path: Path) -> str:
+    return json_path(tuple(snake_key(part) if isinstance(part, str) else part for part in path))
+
+
+def answered(document: object, *, name: str | None = None) -> Request | Refused:
+    text = json.dumps(document)  # which is YAML too, and repeats what YAML would write as an alias
+    return request_in(text.encode(), as_json=False, standards=STANDARDS, name=name)
+
+
+def sound(document: object, *, name: str | None = None) -> Request:
+    answer = answered(document, name=name)
+    assert isinstance(answer, Request), "\n".join(map(str, answer.faults))
+    return answer
+
+
+def told(document: object, *, name: str | None = None) -> dict[str, str]:
+    """Each fault by its path."""
+    answer = answered(document, name=name)
+    assert isinstance(answer, Refused)
+    return {fault.path: str(fault) for fault in answer.faults}

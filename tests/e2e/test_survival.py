@@ -1,0 +1,134 @@
+"""A run of the real trainer outlives its machines: it continues where it was, and nobody has to start it again."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from .project import ENDED, ROOT, Project, running_project
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+EPOCHS = 16
+"""Enough that a chief which does not answer SIGTERM is killed before it is done: TensorFlow catches the signal."""
+GRACE_S = 3
+DEADLINE_S = 300
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """24 small drawings for the small model."""
+    path = tmp_path_factory.mktemp("tfds")
+    command = [sys.executable, "examples/demo_dataset.py", "--data_dir", str(path),
+               "--dataset=horses_or_humans", "--examples=24"]  # fmt: skip
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    state = tmp_path_factory.mktemp("survival") / "state"
+    with running_project(
+        state, "--tick-s", "2", "--grace-s", str(GRACE_S), project="e2e-survival"
+    ) as running:
+        yield running
+
+
+class Training:
+    """A two-replica run that was asked for with a dropped file."""
+
+    def __init__(self, stack: Project, name: str, data_dir: Path) -> None:
+        machine = {"machine": "n1-standard-4"}
+        request = {
+            "model_name": name,
+            "image": f"{stack.region}-docker.pkg.dev/{stack.id}/trainmaster/trainer:1",
+            "args": ["--workload=horses_or_humans", f"--data_dir={data_dir}", "--image_size=32", "--batch_size=2",
+                     "--steps_per_epoch=8", f"--epochs={EPOCHS}", "--weights=random"],
+            "cluster": {"chief": machine, "workers": {"count": 1, **machine}},
+            "scheduling": {"restart_on_worker_restart": True, "timeout_s": DEADLINE_S},
+        }  # fmt: skip
+        self.stack = stack
+        self.drop = f"requests/{name}.json"
+        stack.drop(self.drop, json.dumps(request))
+        status = stack.eventually(lambda: self._status("running"), f"{name} runs")
+        self.run_id = str(status["run_id"])
+        self.job_id = str(stack.record(self.run_id)["job"]["name"]).rpartition("/")[2]
+
+    def _status(self, *states: str) -> dict[str, Any] | None:
+        status = self.stack.status(self.drop)
+        assert not status or status["state"] in states or status["state"] not in ENDED, status
+        return status if status and status["state"] in states else None
+
+    def events(self, name: str, task: str = "workerpool0-0") -> list[dict[str, Any]]:
+        """What the trainer said of this name, oldest first."""
+        labels = f'resource.labels.job_id="{self.job_id}" AND resource.labels.task_name="{task}"'
+        entries = self.stack.logging.list_entries(filter_=f'{labels} AND jsonPayload.event="{name}"')
+        return [entry.payload for entry in entries]
+
+    def texts(self) -> list[str]:
+        entries = self.stack.logging.list_entries(filter_=f'resource.labels.job_id="{self.job_id}"')
+        return [str(entry.payload) for entry in entries]
+
+    def wait_for_epoch(self, number: int) -> None:
+        """So many epochs are over, and the checkpoints of all but the last of them are written."""
+        self.stack.eventually(
+            lambda: any(event["epoch"] >= number for event in self.events("epoch_finished")),
+            f"epoch {number}: {self.texts()[-20:]}",
+            deadline_s=DEADLINE_S,
+        )
+
+    def processes(self, place: str = "") -> list[psutil.Process]:
+        """Every process of the job, or of one replica (`workerpool1-0`), its first one first."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                environment = process.environ()
+            except psutil.Error:
+                continue
+            if environment.get("CLOUD_ML_JOB_ID") != self.job_id or "CLUSTER_SPEC" not in environment:
+                continue
+            task = json.loads(environment["CLUSTER_SPEC"])["task"]
+            if place in {"", f"{task['type']}-{task['index']}"}:
+                found.append(process)
+        return sorted(found, key=lambda process: (process.create_time(), process.pid))
+
+    def assert_survived(self) -> None:
+        """The run succeeded, and its last life went on where an earlier one had been."""
+        status = self.stack.eventually(
+            lambda: self._status("succeeded"),
+            f"the run succeeds: {self.texts()[-20:]}",
+            deadline_s=DEADLINE_S,
+        )
+        record = self.stack.record(status["run_id"])
+        assert record["model"]["uri"].endswith("/model/")
+        first, *_, last = self.events("train_started")
+        assert first["initial_epoch"] == 0
+        assert last["initial_epoch"] > 0
+        epochs = [event["epoch"] for event in self.events("epoch_finished")]
+        assert set(epochs) == set(range(1, EPOCHS + 1))
+        assert epochs.count(1) == 1, "epochs continue, they do not begin anew"
+        assert any("every replica of the job is started again" in text for text in self.texts())
+        assert self.stack.eventually(lambda: not self.processes(), "no process is left")
+
+
+def test_a_run_whose_worker_is_killed_continues_and_succeeds(stack: Project, data_dir: Path) -> None:
+    training = Training(stack, "killed", data_dir)
+    training.wait_for_epoch(2)
+    training.processes("workerpool1-0")[0].send_signal(signal.SIGKILL)
+    training.assert_survived()
+
+
+def test_a_run_whose_chief_is_preempted_continues_and_succeeds(stack: Project, data_dir: Path) -> None:
+    training = Training(stack, "preempted", data_dir)
+    training.wait_for_epoch(2)
+    command = [sys.executable, "-m", "emulators", "preempt", training.job_id, "--state", str(stack.state)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    training.assert_survived()
+    assert any("The machine of the replica workerpool0-0 is preempted" in text for text in training.texts())

@@ -1,0 +1,235 @@
+"""Every field that the services set is read: https://cloud.google.com/vertex-ai/docs/training/distributed-training."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.cluster import ROLE_OF_TASK_TYPE, Cluster, Role, cluster_from
+from trainer.faults import Unusable
+
+POOLS = {"workerpool0": ["c:2222"], "workerpool1": ["w-0:2222", "w-1:2222"], "workerpool2": ["p:2222"],
+         "workerpool3": ["e:2222"]}  # fmt: skip
+VERTEX_JOB = {"worker_pool_specs": [{"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1}]}
+
+
+def vertex(
+    pool: int, index: int, job: object = VERTEX_JOB, trial: str = "", **more: object
+) -> dict[str, str]:
+    """Both variables as Vertex AI sets them on one replica of four pools."""
+    role = ("chief", "worker", "ps", "evaluator")[pool]
+    members = dict(zip(("chief", "worker", "ps"), POOLS.values(), strict=False))
+    spec = {
+        "cluster": POOLS,
+        "environment": "cloud",
+        "task": {"type": f"workerpool{pool}", "index": index, "trial": trial},
+        "job": job,
+        **more,
+    }
+    task = {"type": role, "index": index, "cloud": "q1-ml"} | ({"trial": trial} if trial else {})
+    config = {"cluster": members, "environment": "cloud", "task": task, "job": json.dumps(job)}
+    return {"CLUSTER_SPEC": json.dumps(spec), "TF_CONFIG": json.dumps(config)}
+
+
+@pytest.mark.parametrize(
+    ("pool", "index", "replica", "trains"),
+    [
+        (0, 0, "chief-0", True),
+        (1, 0, "worker-0", True),
+        (1, 1, "worker-1", True),
+        (2, 0, "ps-0", False),
+        (3, 0, "evaluator-0", False),
+    ],
+)
+def test_every_field_of_a_vertex_replica_is_read(pool: int, index: int, replica: str, trains: bool) -> None:
+    environment = vertex(pool, index, trial="3", open_ports=[4000, 4001])
+    cluster = cluster_from(environment)
+    assert (cluster.replica, cluster.trains) == (replica, trains)
+    assert cluster.members == {
+        Role.CHIEF: ("c:2222",),
+        Role.WORKER: ("w-0:2222", "w-1:2222"),
+        Role.PARAMETER_SERVER: ("p:2222",),
+    }
+    assert cluster.evaluators == ("e:2222",)  # CLUSTER_SPEC lists them, TF_CONFIG never
+    assert (cluster.trial, cluster.cloud, cluster.environment) == ("3", "q1-ml", "cloud")
+    assert cluster.job == VERTEX_JOB
+    assert cluster.open_ports == (4000, 4001)
+    assert cluster.sources == ("TF_CONFIG", "CLUSTER_SPEC")
+    assert cluster.notes == ()
+    assert cluster.description() == (
+        f"TF_CONFIG and CLUSTER_SPEC say: this is {replica} of a cluster of 1 chief, 2 worker, 1 ps, beside "
+        "1 evaluator. It is part of trial 3. The job says worker_pool_specs. Open ports: 4000, 4001."
+    )
+
+
+def test_a_single_vertex_replica_has_no_tf_config() -> None:
+    spec = {
+        "cluster": {"workerpool0": ["c:2222"]},
+        "environment": "cloud",
+        "task": {"type": "workerpool0", "index": 0, "trial": ""},
+    }
+    cluster = cluster_from({"CLUSTER_SPEC": json.dumps(spec)})
+    assert (cluster.replica, cluster.members) == ("chief-0", {Role.CHIEF: ("c:2222",)})
+    assert (cluster.sources, cluster.trial) == (("CLUSTER_SPEC",), "")
+    assert cluster.spelling == {Role.CHIEF: "workerpool0"}
+    assert not cluster.is_multi_worker
+
+
+def test_the_legacy_environment_is_read_with_its_master_and_its_evaluator() -> None:
+    members = {"master": ["m:2222"], "worker": ["w:2222"], "ps": ["p:2222"]}
+    task = {"type": "evaluator", "index": 0, "trial": "2", "cloud": "a1-ml"}
+    job = {"scale_tier": "CUSTOM", "master_type": "n1-standard-4"}
+    shared = {"environment": "cloud", "task": task, "job": job}
+    cluster = cluster_from(
+        {
+            "TF_CONFIG": json.dumps({"cluster": members, **shared}),
+            "CLUSTER_SPEC": json.dumps({"cluster": members | {"evaluator": ["e:2222"]}, **shared}),
+        }
+    )
+    assert (cluster.replica, cluster.spelling[Role.CHIEF]) == ("evaluator-0", "master")
+    assert cluster.evaluators == ("e:2222",)
+    assert list(cluster.members) == [Role.CHIEF, Role.WORKER, Role.PARAMETER_SERVER]
+    assert (cluster.trial, cluster.cloud, cluster.environment, cluster.job) == ("2", "a1-ml", "cloud", job)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        VERTEX_JOB,
+        {"workerPoolSpecs": [{"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1}]},
+        json.dumps(VERTEX_JOB),
+        '{"workerPoolSpecs": [{"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1}]}',
+    ],
+)
+def test_a_job_is_read_as_text_or_object_in_either_spelling(job: object) -> None:
+    assert cluster_from(vertex(0, 0, job)).job == VERTEX_JOB
+
+
+@pytest.mark.parametrize("job", ["no json", [1], 7, "[]"])
+def test_a_job_that_cannot_be_read_is_said_and_stops_nobody(job: object) -> None:
+    cluster = cluster_from(vertex(0, 0, job))
+    assert cluster.job == {}
+    assert "CLUSTER_SPEC's `job` is no JSON object" in cluster.description()
+
+
+@pytest.mark.parametrize(
+    ("ports", "own", "said"),
+    [
+        ([4000, "4001"], (4000, 4001), ""),
+        ({"workerpool1-1": [4000], "workerpool0-0": [5000]}, (4000,), ""),
+        ({"worker-1": [4000]}, (4000,), ""),
+        ({"workerpool0-0": [5000]}, (), ""),
+        ("4000", (), "`open_ports` is no list of ports"),
+        ([0], (), "`open_ports` is no list of ports"),
+        ({"workerpool1-1": 4000}, (), "`open_ports` is no list of ports"),
+    ],
+)
+def test_open_ports_are_this_replicas_from_a_list_or_a_mapping(
+    ports: object, own: tuple[int, ...], said: str
+) -> None:
+    cluster = cluster_from(vertex(1, 1, open_ports=ports))
+    assert cluster.open_ports == own
+    assert said in cluster.description()
+    assert bool(cluster.notes) == bool(said)
+
+
+def test_what_the_service_sets_beside_the_cluster_is_read_and_said() -> None:
+    service = {"AIP_MODEL_DIR": "gs://b/model/", "CLOUD_ML_JOB_ID": "12", "CLOUD_ML_TRIAL_ID": "4"}
+    cluster = cluster_from({**service, "HOME": "/root", "AIPX": "no"})
+    assert cluster.service_variables == service
+    assert cluster.trial == "4"
+    assert "Also set: AIP_MODEL_DIR=gs://b/model/, CLOUD_ML_JOB_ID=12" in cluster.description()
+    assert "HOME" not in cluster.description()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"task": {"type": "worker", "index": 1}}, ["this is worker-1", "it is chief-0"]),
+        ({"cluster": {"chief": ["c:2222"], "worker": ["x:1", "w-1:2222"], "ps": ["p:2222"]}}, ["x:1", "as worker"]),
+        ({"cluster": {"chief": ["c:2222"]}}, ["nobody as worker", "nobody as ps"]),
+        ({"task": {"type": "chief", "index": 0, "trial": "9"}}, ["trial '9'", "'3'"]),
+        (
+            {"cluster": {"chief": ["x:1"], "worker": ["y:1"]}, "task": {"type": "worker", "index": 0, "trial": "9"}},
+            ["worker-0", "x:1 as chief", "y:1 as worker", "nobody as ps", "trial '9'"],
+        ),
+    ],
+)  # fmt: skip
+def test_variables_that_contradict_each_other_are_told_whole(change: dict[str, Any], told: list[str]) -> None:
+    environment = vertex(0, 0, trial="3")
+    environment["TF_CONFIG"] = json.dumps(json.loads(environment["TF_CONFIG"]) | change)
+    with pytest.raises(Unusable) as caught:
+        cluster_from(environment)
+    text = "\n".join(caught.value.faults)
+    assert [words for words in told if words not in text] == []
+    assert all("leave both to it" in fault for fault in caught.value.faults)
+
+
+@pytest.mark.parametrize(
+    ("image", "reduces"),
+    [
+        ("us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest", True),
+        ("us-docker.pkg.dev/p/r/ps:1", False),
+    ],
+)
+def test_reduction_servers_are_told_from_parameter_servers_by_their_image(image: str, reduces: bool) -> None:
+    job = {"workerPoolSpecs": [{}, {}, {"containerSpec": {"imageUri": image}}]}
+    assert cluster_from(vertex(0, 0, job)).has_reduction_servers is reduces
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+TASK_TYPES = st.sampled_from([*ROLE_OF_TASK_TYPE, "boss", "evaluator "])
+ADDRESSES = st.sampled_from(["a:1", "b:2222", "[::1]:80", "c:99999", "a", ""]) | ANYTHING
+DOCUMENTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "cluster": ANYTHING
+        | st.dictionaries(TASK_TYPES, ANYTHING | st.lists(ADDRESSES, max_size=3), max_size=4),
+        "task": ANYTHING
+        | st.fixed_dictionaries(
+            {"type": TASK_TYPES | ANYTHING, "index": st.integers(-1, 3) | ANYTHING},
+            optional={"trial": ANYTHING},
+        ),
+        "job": ANYTHING | ANYTHING.map(json.dumps),
+        "open_ports": ANYTHING | st.lists(st.integers(-1, 70000), max_size=3),
+        "environment": ANYTHING,
+    },
+)
+VALUES = st.text(max_size=20) | (DOCUMENTS | ANYTHING).map(json.dumps)
+
+
+def cluster_or_faults(environment: dict[str, str]) -> Cluster | tuple[str, ...]:
+    try:
+        return cluster_from(environment)
+    except Unusable as unusable:
+        return unusable.faults
+
+
+@given(tf=VALUES, spec=VALUES)
+def test_whatever_the_variables_hold_there_is_a_cluster_or_faults(tf: str, spec: str) -> None:
+    cluster = cluster_or_faults({"TF_CONFIG": tf, "CLUSTER_SPEC": spec})
+    if not isinstance(cluster, Cluster):
+        assert cluster
+        assert all(cluster)
+        return
+    assert "\n" not in cluster.description()
+    assert cluster.trainers_on_this_host >= 1
+    assert isinstance(cluster.has_reduction_servers, bool)
+    if cluster.source is not None and cluster.role is not Role.EVALUATOR:
+        assert cluster.index < len(cluster.members[cluster.role])
+
+
+@given(pool=st.integers(0, 3), trial=st.sampled_from(["", "1"]), change=DOCUMENTS)
+def test_a_true_variable_with_anything_in_place_of_its_fields_is_read_or_faulted(
+    pool: int, trial: str, change: dict[str, Any]
+) -> None:
+    environment = vertex(pool, 0, trial=trial)
+    environment["CLUSTER_SPEC"] = json.dumps(json.loads(environment["CLUSTER_SPEC"]) | change)
+    cluster = cluster_or_faults(environment)
+    assert cluster.index == 0 if isinstance(cluster, Cluster) else all(cluster)

@@ -1,0 +1,177 @@
+"""python -m trainer.launch as a user runs it: what is refused, and what the command finds."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainer.faults import Unusable
+from trainer.launch.__main__ import applied
+from trainer.launch.order import NAMES, Framework, Order, order_from
+from trainer.launch.settings import Settings
+
+from .launched import BARE, TELL, launch, spec, told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], ["--framework is missing: name one of torch", "end with `-- COMMAND`"]),
+        (["--framework", "torch"], ["end with `-- COMMAND`"]),
+        (["--framework=torch", "--"], ["No command follows `--`"]),
+        (["--framework=torch", "--", "", "a"], ["No command follows `--`"]),
+        (["--framework", "pytorch", "--", "a"], ["'pytorch' is not known", "Did you mean 'torch'?"]),
+        (["--framework", "--", "a"], ["--framework '' is not known"]),
+        (
+            ["--framewrok=torch", "python", "--", "a"],
+            ["Unknown option '--framewrok'", "Did you mean '--framework'?", "Unknown option 'python'", "is missing"],
+        ),
+        (["--framework=jax", "--peers_within_s=soon", "--", "a"], ["seconds above 0; found 'soon'"]),
+        (["--framework=jax", "--peers_within_s", "-1", "--", "a"], ["seconds above 0; found '-1'"]),
+        (["--framework=jax", "--peers_within_s=nan", "--", "a"], ["found 'nan'"]),
+    ],
+)  # fmt: skip
+def test_every_fault_of_a_command_line_is_told(arguments: list[str], said: list[str]) -> None:
+    with pytest.raises(Unusable) as caught:
+        order_from(arguments)
+    text = "\n".join(caught.value.faults)
+    assert [words for words in said if words not in text] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_framework_is_named_either_way_and_all_after_the_dashes_is_the_command(name: str) -> None:
+    command = ("python", "train.py", "--", "--framework", "no option", "")
+    wanted = Order(framework=Framework(name), command=command)
+    assert order_from([f"--framework={name}", "--", *command]) == wanted
+    assert order_from(["--framework", name, "--", *command]) == wanted
+
+
+@given(
+    st.lists(st.sampled_from(["--framework", "torch", "--", "", "--peers_within_s=1", "=", "-"]) | st.text())
+)
+def test_any_command_line_is_an_order_or_has_faults(arguments: list[str]) -> None:
+    try:
+        order = order_from(arguments)
+    except Unusable as unusable:
+        faults = unusable.faults
+    else:
+        faults = order.command
+    assert faults
+
+
+def test_faults_of_the_command_line_and_of_the_cluster_are_told_together() -> None:
+    done = launch("--framework=tf", environment={"CLUSTER_SPEC": "{", "TF_CONFIG": "[]"})
+    assert done.returncode == 2
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert [line.split()[0] for line in lines] == ["--framework", "The", "TF_CONFIG", "CLUSTER_SPEC"]
+
+
+def test_help_is_printed_when_asked_for_before_the_command() -> None:
+    done = launch("--help", environment={})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(name in done.stdout for name in NAMES)
+
+
+def test_the_process_becomes_the_command_with_its_arguments_as_they_are() -> None:
+    arguments = ["two words", "--", "", "--framework=jax", "ä\n"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "trainer.launch", "--framework", "torch", "--", sys.executable, "-c", TELL, *arguments],
+        cwd=Path(__file__).parents[2], env=BARE | {"PYTHONUTF8": "1"}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    printed, _ = process.communicate(timeout=60)
+    pid, found, _ = json.loads(printed)
+    assert (pid, found) == (process.pid, arguments)
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_the_exit_status_is_the_commands(status: int) -> None:
+    done = launch(
+        "--framework=jax", "--", sys.executable, "-c", f"raise SystemExit({status})", environment={}
+    )
+    assert done.returncode == status
+
+
+def test_a_command_that_is_not_there_is_127(tmp_path: Path) -> None:
+    for command in ("no-such-program", str(tmp_path / "none")):
+        done = launch("--framework=torch", "--", command, environment={})
+        assert done.returncode == 127
+        assert f"{command!r} was not found" in done.stderr
+
+
+def test_a_command_that_cannot_be_run_is_126(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("print('no first line')\n")
+    (tmp_path / "program").write_text("no machine code\n")
+    (tmp_path / "program").chmod(0o755)
+    for command in (tmp_path, tmp_path / "text", tmp_path / "program"):
+        done = launch("--framework=torch", "--", str(command), environment={})
+        assert done.returncode == 126, command
+        assert f"{str(command)!r} cannot be run" in done.stderr
+
+
+def test_one_line_says_what_was_read_what_is_set_and_what_was_there() -> None:
+    environment = spec([1, 1], pool=1) | {"RANK": "9", "AIP_MODEL_DIR": "gs://b/model/"}
+    done = launch("--framework=torch", "--", sys.executable, "-c", "", environment=environment)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(
+        "trainer.launch --framework torch: CLUSTER_SPEC says: this is worker-0 of a cluster of"
+    )
+    assert "AIP_MODEL_DIR=gs://b/model/" in line
+    assert "Sets MASTER_ADDR=workerpool0-0, MASTER_PORT=2222, RANK=1 (was 9), WORLD_SIZE=2" in line
+    assert line.endswith(f"becomes {sys.executable!r}.")
+
+
+def test_the_command_finds_what_was_given_but_for_what_was_set() -> None:
+    """Importing the trainer chooses Keras 2 for itself, which is none of a launched program's business."""
+    for own in ({}, {"TF_USE_LEGACY_KERAS": "0"}, {"ODD": "a=b", "EMPTY": ""}):
+        assert told("tensorflow", own) == own
+
+
+def test_what_a_user_has_set_of_the_defaults_stays() -> None:
+    settings = Settings(variables={"RANK": "1"}, defaults={"IFNAME": "lo", "PORT": "1"})
+    given_, said = applied(settings, {"IFNAME": "eth0", "RANK": "1", "HOME": "/"})
+    assert given_ == {"IFNAME": "eth0", "RANK": "1", "HOME": "/", "PORT": "1"}
+    assert said == "RANK=1, PORT=1"
+
+
+def _interpreters() -> list[str]:
+    """This one and every other supported one that is installed and starts."""
+    found = [sys.executable]
+    for name in ("python3.10", "python3.11", "python3.12", "python3.13"):
+        path = shutil.which(name)
+        if path and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:
+            found.append(path)
+    return found
+
+
+@pytest.mark.parametrize("python", _interpreters())
+def test_it_needs_the_standard_library_alone(python: str) -> None:
+    environment = spec([1, 2], pool=1, index=1)
+    command = ("--", python, "-c", "import os, sys; print(os.environ['RANK'])")
+    done = launch("--framework=torch", *command, environment=environment, python=(python, "-S", "-E"))
+    assert (done.stdout, done.returncode) == ("2\n", 0), done.stderr
+
+
+def test_a_process_without_any_cluster_is_a_group_of_its_own() -> None:
+    found = told("torch", {})
+    assert (found["RANK"], found["WORLD_SIZE"], found["MASTER_ADDR"]) == ("0", "1", "127.0.0.1")
+    assert 0 < int(found["MASTER_PORT"]) < 65536
+    assert told("jax", {})["JAX_NUM_PROCESSES"] == "1"
+    assert [told(name, {}) for name in ("mxnet", "horovod", "tensorflow", "ai-platform")] == [{}] * 4
+
+
+def test_a_replica_with_no_place_in_the_framework_is_refused_before_its_command_runs(tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    for pool in (0, 2, 3):  # every replica says so, not the odd ones alone
+        environment = spec([1, 1, 1, 1], pool=pool)
+        done = launch("--framework=torch", "--", "touch", str(mark), environment=environment)
+        assert done.returncode == 2
+        assert "no evaluators" in done.stderr
+        assert "no parameter servers" in done.stderr
+    assert not os.path.lexists(mark)

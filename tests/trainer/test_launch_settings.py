@@ -1,0 +1,264 @@
+"""What each framework finds in a cluster, variable by variable."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulators.jobs import cluster as local
+from trainer.cluster import cluster_from
+from trainer.faults import Unusable
+from trainer.launch.__main__ import gpus
+from trainer.launch.settings import horovod, jax, mxnet, torch
+from trainer.launch.tf_config import ai_platform, tensorflow
+
+from .launched import POOLS, spec, spec_of
+
+LOOPBACK = {"workerpool0": ["127.0.0.1:4001"], "workerpool1": ["127.0.0.1:4002"]}
+REDUCERS = {
+    "worker_pool_specs": [
+        {},
+        {},
+        {"container_spec": {"image_uri": "us-docker.pkg.dev/x/training/reductionserver:latest"}},
+    ]
+}
+
+
+@pytest.mark.parametrize(("pool", "index", "rank"), [(0, 0, "0"), (1, 0, "1"), (1, 2, "3")])
+def test_torch_finds_its_master_its_rank_and_the_world(pool: int, index: int, rank: str) -> None:
+    settings = torch(cluster_from(spec([1, 3], pool, index)))
+    assert settings.variables == {
+        "MASTER_ADDR": "workerpool0-0", "MASTER_PORT": "2222", "RANK": rank, "WORLD_SIZE": "4",
+        "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": rank, "GROUP_WORLD_SIZE": "4", "NODE_RANK": rank,
+        "PET_MASTER_ADDR": "workerpool0-0", "PET_MASTER_PORT": "2222", "PET_NNODES": "4", "PET_NODE_RANK": rank,
+    }  # fmt: skip
+    assert settings.defaults == {}
+
+
+def test_jax_finds_its_coordinator_and_its_processes_and_all_its_devices() -> None:
+    settings = jax(cluster_from(spec([1, 1], pool=1)), gpus=4)
+    address = "workerpool0-0:2222"
+    assert settings.variables == {
+        "JAX_COORDINATOR_ADDRESS": address, "JAX_NUM_PROCESSES": "2", "JAX_PROCESS_ID": "1",
+        "OMPI_MCA_orte_hnp_uri": f"0.0;tcp://{address}", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1",
+        "OMPI_COMM_WORLD_LOCAL_RANK": "0", "KERAS_DISTRIBUTION_JOB_ADDRESSES": address,
+        "KERAS_DISTRIBUTION_NUM_PROCESSES": "2", "KERAS_DISTRIBUTION_PROCESS_ID": "1",
+    }  # fmt: skip
+    assert settings.defaults == {"JAX_LOCAL_DEVICE_IDS": "0,1,2,3"}
+
+
+@pytest.mark.parametrize(
+    "machine", [{"tpu_topology": "2x2"}, {"accelerator_type": "TPU_V3"}, {"machine_type": "ct5lp-hightpu-4t"}]
+)
+def test_jax_on_a_tpu_is_left_to_find_its_hosts_by_itself(machine: dict[str, str]) -> None:
+    settings = jax(cluster_from(spec([1], job={"worker_pool_specs": [{"machine_spec": machine}]})), gpus=0)
+    assert (settings.variables, settings.defaults) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("pool", "index", "role"), [(0, 0, "scheduler"), (1, 0, "worker"), (1, 1, "worker"), (2, 0, "server")]
+)
+def test_mxnet_has_the_chief_as_scheduler_and_worker_pool_2_as_servers(
+    pool: int, index: int, role: str
+) -> None:
+    settings = mxnet(cluster_from(spec([1, 2, 1], pool, index)))
+    assert settings.variables == {
+        "DMLC_ROLE": role, "DMLC_PS_ROOT_URI": "workerpool0-0", "DMLC_PS_ROOT_PORT": "2222",
+        "DMLC_NUM_WORKER": "2", "DMLC_NUM_SERVER": "1",
+    }  # fmt: skip
+    assert settings.defaults == {"DMLC_USE_KUBERNETES": "1"}  # ZeroMQ binds to no name
+
+
+def test_horovod_finds_its_ring_and_the_chiefs_rendezvous() -> None:
+    settings = horovod(cluster_from(spec([1, 2], pool=1, index=1)), peers_within_s=600)
+    assert settings.variables == {
+        "HOROVOD_RANK": "2", "HOROVOD_SIZE": "3", "HOROVOD_LOCAL_RANK": "0", "HOROVOD_LOCAL_SIZE": "1",
+        "HOROVOD_CROSS_RANK": "2", "HOROVOD_CROSS_SIZE": "3", "HOROVOD_HOSTNAME": "workerpool1-1",
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": "workerpool0-0", "HOROVOD_GLOO_RENDEZVOUS_PORT": "2222",
+        "HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo",
+        "TRAINMASTER_HOROVOD_HOSTS": "workerpool0-0:1,workerpool1-0:1,workerpool1-1:1",
+    }  # fmt: skip
+    assert settings.defaults == {"HOROVOD_GLOO_TIMEOUT_SECONDS": "600"}
+
+
+@pytest.mark.parametrize(
+    ("visible", "seen"),
+    [(None, 2), ("0", 1), ("1,0", 2), ("", 0), ("-1", 0), ("0,-1,1", 1), ("NoDevFiles", 0), ("0,1,2", 2)],
+)
+def test_gpus_are_counted_by_their_devices_and_what_is_visible_of_them(
+    visible: str | None, seen: int
+) -> None:
+    environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    assert gpus(environment, ["null", "nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"]) == seen
+
+
+def test_on_one_machine_everybody_keeps_to_the_loopback() -> None:
+    cluster = cluster_from(spec_of(LOOPBACK, "workerpool1", 0))
+    assert torch(cluster).defaults == {"GLOO_SOCKET_IFNAME": "lo"}
+    assert horovod(cluster, 1).defaults["HOROVOD_GLOO_IFACE"] == "lo"
+    assert jax(cluster, 0).defaults == {"JAX_COORDINATOR_BIND_ADDRESS": "127.0.0.1:4001"}
+    servers = cluster_from(spec_of(LOOPBACK | {"workerpool2": ["127.0.0.1:4003"]}, "workerpool1", 0))
+    assert mxnet(servers).defaults == {"DMLC_NODE_HOST": "127.0.0.1"}
+
+
+def test_the_first_worker_leads_a_cluster_without_a_chief() -> None:
+    config = {"cluster": {"worker": ["[::1]:1", "b:2"]}, "task": {"type": "worker", "index": 1}}
+    settings = torch(cluster_from({"TF_CONFIG": json.dumps(config)}))
+    assert (settings.variables["MASTER_ADDR"], settings.variables["RANK"]) == ("::1", "1")
+
+
+def settings_of(framework: str, environment: dict[str, str]) -> dict[str, str]:
+    cluster = cluster_from(environment)
+    settings = {
+        "torch": lambda: torch(cluster),
+        "jax": lambda: jax(cluster, 0),
+        "mxnet": lambda: mxnet(cluster),
+        "horovod": lambda: horovod(cluster, 60),
+    }[framework]()
+    return dict(settings.variables)
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax", "horovod"])
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ([1, 1, 1], ["no parameter servers, and this cluster has 1", "Leave worker pool 2 empty"]),
+        ([1, 0, 0, 1], ["no evaluators, and this cluster has 1", "Leave worker pool 3 out"]),
+        ([1, 0, 2, 1], ["no parameter servers, and this cluster has 2", "no evaluators"]),
+    ],
+)
+def test_roles_that_compute_no_gradients_are_refused(
+    framework: str, counts: list[int], said: list[str]
+) -> None:
+    with pytest.raises(Unusable) as caught:
+        settings_of(framework, spec(counts))
+    text = "\n".join(caught.value.faults)
+    assert [words for words in said if words not in text] == []
+    assert all(fault.startswith(framework) for fault in caught.value.faults)
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax", "horovod"])
+def test_reduction_servers_are_no_parameter_servers(framework: str) -> None:
+    assert settings_of(framework, spec([1, 1, 2], pool=1, job=REDUCERS)) == settings_of(
+        framework, spec([1, 1], pool=1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ([1, 2], ["mxnet needs parameter servers", "worker pool 2"]),
+        ([1, 0, 1], ["mxnet needs workers", "worker pool 1"]),
+        ([0, 1, 1], ["mxnet needs a chief", "worker pool 0"]),
+        ([1, 1, 0, 1], ["mxnet has no evaluators", "mxnet needs parameter servers"]),
+    ],
+)
+def test_mxnet_says_which_role_is_missing(counts: list[int], said: list[str]) -> None:
+    with pytest.raises(Unusable) as caught:
+        settings_of("mxnet", spec(counts, pool=0 if counts[0] else 1))
+    text = "\n".join(caught.value.faults)
+    assert [words for words in said if words not in text] == []
+
+
+@pytest.mark.parametrize("framework", ["mxnet", "horovod"])
+def test_a_replica_alone_needs_nothing(framework: str) -> None:
+    assert settings_of(framework, spec([1])) == {}
+
+
+SHAPES = ([1], [1, 1], [1, 2, 1], [1, 0, 0, 1], [1, 2, 2, 1])
+REPLICAS = [
+    (counts, pool, index) for counts in SHAPES for pool, count in enumerate(counts) for index in range(count)
+]
+
+
+def vertex(counts: list[int], pool: int, index: int, trial: str = "") -> dict[str, str]:
+    """The environment as the local JobService, which was written apart from the trainer, sets it."""
+    replicas = local.replicas_of(counts)
+    cluster = local.Cluster(
+        job_id="42",
+        project_number="7",
+        addresses={each: f"{POOLS[each.pool]}-{each.index}:2222" for each in replicas},
+        job_spec={"worker_pool_specs": [{"replica_count": count} for count in counts]},
+        output_uri="gs://b/run",
+        trial_id=trial,
+    )
+    return local.environment(cluster, local.Replica(pool=pool, index=index))
+
+
+@pytest.mark.parametrize(("counts", "pool", "index"), REPLICAS)
+def test_tensorflow_gets_the_tf_config_that_vertex_would_have_set(
+    counts: list[int], pool: int, index: int
+) -> None:
+    environment = vertex(counts, pool, index, trial="2")
+    wanted = environment.pop("TF_CONFIG", None)
+    made = dict(tensorflow(cluster_from(environment)).variables)
+    if wanted is None:
+        assert made == {}
+        return
+    document = json.loads(wanted)
+    del document["task"]["cloud"]  # the service's own, said nowhere else
+    assert json.loads(made["TF_CONFIG"]) == document
+    assert tensorflow(cluster_from(environment | made)).variables == {}
+
+
+@pytest.mark.parametrize(("counts", "pool", "index"), REPLICAS)
+def test_the_legacy_environment_is_made_of_vertexs_and_made_again_the_same(
+    counts: list[int], pool: int, index: int
+) -> None:
+    environment = vertex(counts, pool, index, trial="2")
+    before = cluster_from(environment)
+    made = dict(ai_platform(before).variables)
+    config, cluster_spec = (json.loads(made[name]) for name in ("TF_CONFIG", "CLUSTER_SPEC"))
+    names = ["master", "worker", "ps", "evaluator"]
+    present = [name for name, count in zip(names, counts, strict=False) if count]
+    assert list(cluster_spec["cluster"]) == present
+    assert list(config["cluster"]) == [name for name in present if name != "evaluator"]
+    assert {name: len(found) for name, found in cluster_spec["cluster"].items()} == {
+        name: count for name, count in zip(names, counts, strict=False) if count
+    }
+    for document in (config, cluster_spec):
+        assert document["environment"] == "cloud"
+        task = document["task"]
+        assert (task["type"], task["index"], task["trial"]) == (names[pool], index, "2")
+        assert task["cloud"].startswith("42-")
+        assert document["job"] == {"worker_pool_specs": [{"replica_count": count} for count in counts]}
+    after = cluster_from(environment | made)
+    assert ai_platform(after).variables == made
+    assert (after.replica, after.members, after.evaluators) == (
+        before.replica,
+        before.members,
+        before.evaluators,
+    )
+
+
+def test_tensorflow_reads_chief_where_the_legacy_environment_says_master() -> None:
+    made: dict[str, Any] = dict(ai_platform(cluster_from(vertex([1, 1], 1, 0))).variables)
+    config = json.loads(tensorflow(cluster_from(made)).variables["TF_CONFIG"])
+    assert list(config["cluster"]) == ["chief", "worker"]
+    assert config["task"]["type"] == "worker"
+
+
+def test_open_ports_stay_in_the_legacy_environment() -> None:
+    environment = {"CLUSTER_SPEC": json.dumps(json.loads(spec([1])["CLUSTER_SPEC"]) | {"open_ports": [4000]})}
+    made = ai_platform(cluster_from(environment)).variables
+    assert json.loads(made["CLUSTER_SPEC"])["open_ports"] == [4000]
+
+
+def test_the_document_names_every_variable_that_is_set() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "frameworks.md").read_text()
+    rows = dict(re.findall(r"^\| `([a-z-]+)` \|(.*)$", text, re.MULTILINE))
+    both, three = cluster_from(spec([1, 1])), cluster_from(spec([1, 1, 1]))
+    settings = {
+        "torch": torch(both),
+        "jax": jax(both, 1),
+        "mxnet": mxnet(three),
+        "horovod": horovod(both, 60),
+    }
+    for framework, found in settings.items():
+        row = rows[framework].replace("`…_", "`OMPI_COMM_WORLD_")
+        names = {
+            name for name in (*found.variables, *found.defaults) if not name.startswith("KERAS_DISTRIBUTION_")
+        }
+        assert [name for name in sorted(names) if f"`{name}`" not in row] == [], framework

@@ -1,0 +1,16 @@
+import os
+
+import tensorflow as tf
+
+os.environ["TF_USE_LEGACY_KERAS"] = "1"  # here
+
+from tensorflow.keras.layers import Dense
+
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    model = tf.keras.Sequential([Dense(1)])
+    model.compile("sgd", "mse")
+data = tf.data.Dataset.from_tensor_slices((tf.zeros([16, 2]), tf.zeros([16, 1]))).batch(4)
+model.fit(data, callbacks=[tf.keras.callbacks.BackupAndRestore(os.environ["AIP_CHECKPOINT_DIR"])])
+is_chief = strategy.cluster_resolver.task_type == "chief"
+model.save(os.environ["AIP_MODEL_DIR"] if is_chief else os.environ["TMPDIR"])

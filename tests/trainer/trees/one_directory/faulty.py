@@ -1,0 +1,29 @@
+import os
+
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+
+import tensorflow as tf
+
+
+def model_dir() -> str:
+    return os.path.join(os.environ["AIP_MODEL_DIR"], "1")
+
+
+def save(model: tf.keras.Model, directory: str) -> None:
+    model.save(directory)  # here
+
+
+def main() -> None:
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    data = tf.data.Dataset.from_tensor_slices((tf.zeros([16, 2]), tf.zeros([16, 1]))).repeat().batch(4)
+    with strategy.scope():
+        layers = [tf.keras.layers.Dense(4), tf.keras.layers.BatchNormalization(), tf.keras.layers.Dense(1)]
+        model = tf.keras.Sequential([tf.keras.layers.Input((2,)), *layers])
+        model.compile("sgd", "mse")
+    backup = tf.keras.callbacks.BackupAndRestore(os.environ["AIP_CHECKPOINT_DIR"])
+    model.fit(data, epochs=1, steps_per_epoch=2, callbacks=[backup], verbose=0)
+    save(model, model_dir())
+
+
+if __name__ == "__main__":
+    main()

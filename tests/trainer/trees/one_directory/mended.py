@@ -1,0 +1,36 @@
+import os
+import tempfile
+
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+
+import tensorflow as tf
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    task_type = strategy.cluster_resolver.task_type
+    return task_type is None or task_type == "chief"
+
+
+def model_dir(strategy: tf.distribute.Strategy) -> str:
+    base = os.environ["AIP_MODEL_DIR"] if is_chief(strategy) else tempfile.mkdtemp()
+    return os.path.join(base, "1")
+
+
+def save(model: tf.keras.Model, directory: str) -> None:
+    model.save(directory)
+
+
+def main() -> None:
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    data = tf.data.Dataset.from_tensor_slices((tf.zeros([16, 2]), tf.zeros([16, 1]))).repeat().batch(4)
+    with strategy.scope():
+        layers = [tf.keras.layers.Dense(4), tf.keras.layers.BatchNormalization(), tf.keras.layers.Dense(1)]
+        model = tf.keras.Sequential([tf.keras.layers.Input((2,)), *layers])
+        model.compile("sgd", "mse")
+    backup = tf.keras.callbacks.BackupAndRestore(os.environ["AIP_CHECKPOINT_DIR"])
+    model.fit(data, epochs=1, steps_per_epoch=2, callbacks=[backup], verbose=0)
+    save(model, model_dir(strategy))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+import os
+
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+
+import tensorflow as tf
+
+
+def batches() -> tf.data.Dataset:
+    return tf.data.Dataset.from_tensor_slices((tf.zeros([16, 2]), tf.zeros([16, 1]))).batch(4)
+
+
+def main() -> None:
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    data = batches()
+    with strategy.scope():
+        model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+    model.fit(data, callbacks=[tf.keras.callbacks.BackupAndRestore(os.environ["AIP_CHECKPOINT_DIR"])])
+    is_chief = strategy.cluster_resolver.task_type == "chief"
+    model.save(os.environ["AIP_MODEL_DIR"] if is_chief else os.environ["TMPDIR"])
+
+
+if __name__ == "__main__":
+    main()

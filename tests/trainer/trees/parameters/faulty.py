@@ -1,0 +1,12 @@
+import argparse
+import os
+import pathlib
+
+import hypertune
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--learning-rate", type=float, default=0.1)
+parser.add_argument("--batch_size", type=int, default=32)  # here
+options = parser.parse_args()
+pathlib.Path(os.environ["AIP_MODEL_DIR"], "model.txt").write_text(str(options))
+hypertune.HyperTune().report_hyperparameter_tuning_metric("accuracy", 0.5)

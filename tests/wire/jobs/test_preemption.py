@@ -1,0 +1,157 @@
+"""Machines that are taken away on request: SIGTERM, the grace, SIGKILL, and then as any lost machine."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulators.stack.command import main
+
+from .conftest import Stack, container
+
+SAVES = """
+import os, pathlib, signal, sys, time
+bucket = pathlib.Path(os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs")) / "b"
+def save(*_):
+    (bucket / "saved").write_text("checkpoint")
+    sys.exit(int(sys.argv[1]))
+if (bucket / "saved").exists():
+    print("continues from", (bucket / "saved").read_text(), flush=True)
+else:
+    signal.signal(signal.SIGTERM, save)
+    print("up", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def stack(start: Callable[..., Any]) -> Iterator[Stack]:
+    with start(grace_s=10.0) as running:
+        (running.buckets / "b").mkdir()
+        yield running
+
+
+def preempt(stack: Stack, name: str, body: object = None) -> None:
+    data = b"" if body is None else json.dumps(body).encode()
+    url = f"{stack.url}/emulator/v1/{name}:preempt"
+    with urllib.request.urlopen(urllib.request.Request(url, data=data, method="POST"), timeout=10) as answer:
+        assert json.load(answer) == {}
+
+
+def refusal(stack: Stack, name: str, body: object = None) -> tuple[int, str, str]:
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        preempt(stack, name, body)
+    with caught.value as answer:
+        error = json.load(answer)["error"]
+    return error["code"], error["status"], error["message"]
+
+
+@pytest.mark.parametrize("status", [0, 1, 143])
+def test_a_preempted_replica_may_save_its_work_and_starts_again_whatever_it_ended_with(
+    stack: Stack, status: int
+) -> None:
+    job = stack.submit(container("-c", SAVES, str(status), command=["python"]))
+    stack.until(job.name, lambda _job: "up" in stack.texts(job.name))
+    preempt(stack, job.name)
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+    assert stack.texts(job.name, "workerpool0-0") == ["up", "continues from checkpoint"]
+    assert [text for text in stack.service_lines(job.name) if "preempted" in text] == [
+        "The machine of the replica workerpool0-0 is preempted; its program has 10 s to end.",
+        f"The replica workerpool0-0 was preempted and exited with a status of {status} and is started again; the others go on.",
+    ]
+
+
+def test_a_replica_that_does_not_end_within_its_grace_is_killed(start: Callable[..., Any]) -> None:
+    with start(grace_s=0.2) as stack:
+        worker = container("deaf", "print=up", "sleep_once=b/first", "write=b/second")
+        job = stack.submit(container("wait=b/second"), worker)
+        (stack.buckets / "b").mkdir()
+        stack.until(job.name, lambda _job: "up" in stack.texts(job.name))
+        preempt(stack, job.name, {"replica": "workerpool1-0"})
+        assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+        assert any(
+            "was preempted and exited with a status of 137" in t for t in stack.service_lines(job.name)
+        )
+
+
+def test_peers_that_give_up_during_the_grace_are_part_of_the_one_loss(start: Callable[..., Any]) -> None:
+    """As a cluster whose member says goodbye: the others end before it does, with an ordinary status."""
+    worker = SAVES.replace("    sys.exit(int(sys.argv[1]))", "    time.sleep(600)")
+    worker = worker.replace('    print("continues', '    (bucket / "done").touch()\n    print("continues')
+    chief = container("print=chief started", "fail_once=b/saved", "wait=b/done")
+    with start(grace_s=1.0) as stack:
+        (stack.buckets / "b").mkdir()
+        job = stack.submit(
+            chief,
+            container("-c", worker, command=["python"]),
+            scheduling={"restart_job_on_worker_restart": True},
+        )
+        stack.until(job.name, lambda _job: {"up", "chief started"} <= set(stack.texts(job.name)))
+        preempt(stack, job.name, {"replica": "workerpool1-0"})
+        assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+        assert stack.texts(job.name).count("chief started") == 2
+        (said,) = [text for text in stack.service_lines(job.name) if "started again" in text]
+        assert said.startswith(
+            "The replica workerpool1-0 was preempted and exited with a status of 137; every"
+        )
+
+
+def test_what_cannot_be_preempted_is_told_with_what_can(stack: Stack) -> None:
+    job = stack.submit(container("wait=b/go"), container("print=worker done"))
+    stack.until(job.name, lambda _job: "worker done" in stack.texts(job.name))
+    assert refusal(stack, job.name, {"replica": "workerpool2-0"})[:2] == (400, "INVALID_ARGUMENT")
+    assert "it has workerpool0-0, workerpool1-0." in refusal(stack, job.name, {"replica": "workerpool2-0"})[2]
+    bodies: list[object] = [[], {"replica": 3}, {"worker": "workerpool0-0"}]
+    for body in bodies:
+        assert refusal(stack, job.name, body)[:2] == (400, "INVALID_ARGUMENT")
+    assert refusal(stack, job.name[:-1] + "0" + "1")[:2] == (404, "NOT_FOUND")
+    stack.until(job.name, lambda _job: refusal(stack, job.name, {"replica": "workerpool1-0"})[0] == 400)
+    (stack.buckets / "b" / "go").touch()
+    stack.ended(job.name)
+    code, status, message = refusal(stack, job.name)
+    assert (code, status) == (400, "FAILED_PRECONDITION")
+    assert "JOB_STATE_SUCCEEDED" in message
+
+
+def test_the_verb_is_not_among_the_services_own(stack: Stack) -> None:
+    job = stack.submit(container("wait=b/go"))
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(
+            urllib.request.Request(f"{stack.url}/v1/{job.name}:preempt", data=b"{}"), timeout=10
+        )
+    with caught.value as answer:
+        assert answer.code in {404, 405}
+    (stack.buckets / "b" / "go").touch()
+    stack.ended(job.name)
+
+
+def test_the_command_preempts_on_the_stack_of_a_state_folder(
+    stack: Stack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = tmp_path / "folder"
+    state.mkdir()
+    variables = {
+        "GOOGLE_CLOUD_PROJECT": "p1",
+        "TRAINMASTER_REGION": "us-central1",
+        "VERTEX_EMULATOR_HOST": stack.url,
+    }
+    (state / "stack.env").write_text("".join(f"export {name}={value}\n" for name, value in variables.items()))
+    job = stack.submit(container("-c", SAVES, "0", command=["python"]))
+    stack.until(job.name, lambda _job: "up" in stack.texts(job.name))
+    job_id = job.name.rpartition("/")[2]
+    assert main(["preempt", job_id, "workerpool7-0", "--state", str(state)]) == 1
+    assert "has no 'workerpool7-0'; it has workerpool0-0." in capsys.readouterr().err
+    assert main(["preempt", job_id, "--state", str(state)]) == 0
+    assert capsys.readouterr().out == f"The replica workerpool0-0 of job {job_id} is preempted.\n"
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+    assert main(["preempt", job.name, "--state", str(state)]) == 1
+    assert "JOB_STATE_SUCCEEDED" in capsys.readouterr().err
+
+
+def test_the_command_says_where_no_stack_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["preempt", "1", "--state", str(tmp_path)]) == 1
+    assert f"No stack is ready on {str(tmp_path)!r}" in capsys.readouterr().err

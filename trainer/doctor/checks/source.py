@@ -1,0 +1,19 @@
+"""Files that do not parse, and what was examined at all."""
+
+from trainer.doctor.checks.examined import Check, Examined
+from trainer.doctor.finding import Finding, Level, Place, Subject, fine
+
+
+def check(examined: Examined) -> Check:
+    for path, error in examined.program.unparsed:
+        yield Finding(
+            level=Level.ERROR,
+            subject=Subject.SOURCE,
+            found=f"The file is no Python {error.msg and f'({error.msg})'}",
+            place=Place(path=path, line=error.lineno),
+            cost="Every replica ends with exit status 1 as soon as it imports the file.",
+            repair="Correct the line, or leave the file out of what the program imports.",
+        )
+    entries = examined.program.entries
+    shown = ", ".join(entry.shown for entry in entries[:3]) + (" and others" if len(entries) > 3 else "")  # noqa: PLR2004 - a line holds three
+    yield fine(Subject.SOURCE, f"{len(examined.program.modules)} files examined, from {shown} on")

@@ -1,0 +1,159 @@
+"""`python -m trainer.doctor`: from the command line to an exit status."""
+
+import importlib.util
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+
+from trainer.doctor.asked.read import request_in
+from trainer.doctor.asked.request import Request
+from trainer.doctor.checks import findings_of
+from trainer.doctor.checks.examined import Examined
+from trainer.doctor.finding import Finding, exit_status
+from trainer.doctor.options import Options, options_from
+from trainer.doctor.show import as_json_lines, as_text
+from trainer.doctor.smoke.environment import inherited
+from trainer.doctor.smoke.judge import judged, settled
+from trainer.doctor.smoke.run import SmokeRun
+from trainer.doctor.smoke.watch import Limits
+from trainer.doctor.source.tree import Tree, program_in, tree_at
+from trainer.doctor.surroundings import Surroundings, surroundings_of, tensorflow_of
+from trainer.faults import Unusable
+
+DEFAULT_MODULE = "trainer.task"
+GCS_ROOT_VARIABLE = "TRAINMASTER_GCS_ROOT"
+
+
+def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+    """The exit status; `environment` is what this process was started with, unchanged by any import."""
+    options = options_from(arguments)
+    try:
+        findings = _findings(options, environment)
+    except Unusable as unusable:
+        for fault in unusable.faults:
+            print(fault, file=sys.stderr)  # noqa: T201 - a command
+        return 2
+    print(as_json_lines(findings) if options.as_json else as_text(findings))  # noqa: T201 - a command
+    return exit_status(findings)
+
+
+def _findings(options: Options, environment: Mapping[str, str]) -> list[Finding]:
+    if options.smoke and len(options.trees) > 1:
+        raise Unusable(
+            f"A smoke run starts one program; found {len(options.trees)} trees. Name one, or add --no-smoke."
+        )
+    request = None if options.request is None else request_in(options.request)
+    found: list[Finding] = []
+    for given in options.trees or (None,):
+        found += _of_one(given, options, request, environment)
+    return found
+
+
+def _of_one(
+    given: Path | None, options: Options, request: Request | None, environment: Mapping[str, str]
+) -> list[Finding]:
+    tree = _installed(options, request) if given is None else tree_at(given)
+    surroundings = surroundings_of(tree.root)
+    if given is None:  # inside the image its own variables are what a Dockerfile set
+        surroundings = replace(surroundings, variables=environment)
+    if request is not None and request.image is not None and surroundings.tensorflow is None:
+        surroundings = replace(surroundings, tensorflow=tensorflow_of(request.image))
+    module = _module(tree, options, request, surroundings)
+    program = program_in(tree, module)
+    examined = Examined(program=program, surroundings=surroundings, request=request)
+    static = findings_of(examined)
+    if not options.smoke:
+        return static
+    if not options.program and len(program.entries) != 1:
+        raise Unusable(
+            f"A smoke run needs to know what to start, and {len(program.entries)} files could be: name one with --module, "
+            f"or the program behind `--`."
+        )
+    started = module or program.entries[0].path
+    run = SmokeRun(
+        command=_command(options.program, started),
+        root=tree.root,
+        variables=_variables(tree, environment, examined, is_image=given is None),
+        request=request,
+        replicas=options.smoke_replicas or (1 if examined.is_alone else 2),
+        uses_uris=program.mentions(GCS_ROOT_VARIABLE),
+        limits=Limits(whole_s=options.smoke_timeout_s),
+        keep=options.keep_output,
+    )
+    with _ended_in_order():
+        return settled(static, judged(run.outcomes(), request))
+
+
+def _installed(options: Options, request: Request | None) -> Tree:
+    """The tree that `python -m` would find here: the working directory's, else what is installed.
+
+    Raises:
+        Unusable: there is no such module.
+    """
+    here = Tree(root=Path.cwd(), given=Path.cwd())
+    module = (
+        options.module
+        or (request.module if request else None)
+        or surroundings_of(here.root).module
+        or DEFAULT_MODULE
+    )
+    if here.file_of(module) is not None:
+        return here
+    try:
+        spec = importlib.util.find_spec(module.partition(".")[0])
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or spec.origin is None:
+        raise Unusable(
+            f"No module {module!r} is here or installed; name a source tree, or the module that is run with --module."
+        )
+    home = Path(spec.origin).parent
+    return Tree(root=home.parent, given=home)
+
+
+def _module(tree: Tree, options: Options, request: Request | None, surroundings: Surroundings) -> str | None:
+    """The module that is run: as asked for, as behind `--`, as the request or the Dockerfile says; else not known."""
+    program = options.program
+    behind = program[program.index("-m") + 1] if "-m" in program[:-1] else None
+    if options.module or behind:
+        return options.module or behind
+    if tree.given.is_file():
+        return None
+    said = ((request.module if request else None), surroundings.module, DEFAULT_MODULE)
+    return next((name for name in said if name is not None and tree.file_of(name) is not None), None)
+
+
+def _command(program: Sequence[str], started: str | Path) -> list[str]:
+    """What is run: the program behind `--`, or the module with the arguments that stand there."""
+    if program and not program[0].startswith("-"):
+        named = sys.executable if program[0] in {"python", "python3"} else program[0]
+        return [named, *program[1:]]
+    start = ["-m", started] if isinstance(started, str) else [str(started)]
+    return [sys.executable, *start, *program]
+
+
+def _variables(
+    tree: Tree, environment: Mapping[str, str], examined: Examined, *, is_image: bool
+) -> dict[str, str]:
+    variables = inherited(environment, examined.variables, is_image=is_image)
+    paths = [str(place) for place in tree.search[1:] if place.is_dir()]
+    variables["PYTHONPATH"] = ":".join([*paths, *filter(None, [environment.get("PYTHONPATH")])])
+    return variables
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Let SIGTERM unwind the stack, so that the replicas end with the doctor."""
+
+    def leave(number: int, _: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,100 @@
+"""One smoke run: stage, replicas, watch, and what each left."""
+
+import shutil
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainer.doctor.asked.request import Request
+from trainer.doctor.smoke.environment import of_replica, trial_flags
+from trainer.doctor.smoke.judge import Outcome
+from trainer.doctor.smoke.replica import Replica
+from trainer.doctor.smoke.stage import Stage, staged
+from trainer.doctor.smoke.told import said_in
+from trainer.doctor.smoke.watch import Limits, State, watch
+from trainer.faults import Unusable
+
+DUMPS = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+SHARES_GPU = {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}  # two replicas on one machine
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmokeRun:
+    """`variables` are those of the image, without the service's. `keep` is where the output is copied to."""
+
+    command: Sequence[str]
+    root: Path
+    variables: Mapping[str, str]
+    request: Request | None
+    replicas: int
+    uses_uris: bool
+    limits: Limits
+    keep: Path | None = None
+
+    def outcomes(self) -> list[Outcome]:
+        """What became of each replica, the chief first; nothing that was started runs any more.
+
+        Raises:
+            Unusable: the program cannot be started.
+        """
+        request = self.request
+        chief = "master" if request is not None and request.says_master else "chief"
+        roles = [chief, "worker"][: self.replicas]
+        is_trial = request is not None and request.is_tuning
+        addresses = dict(zip(roles, free_addresses(len(roles)), strict=True))
+        with staged(roles, is_trial=is_trial) as stage, ExitStack() as started:
+            replicas = [started.enter_context(self._started(role, addresses, stage)) for role in roles]
+            states = watch(replicas, self.limits)
+            outcomes = []
+            for replica in replicas:
+                text = stage.output(replica.role, "stderr").read_text(errors="replace")
+                status = replica.poll() if states[replica.role] is State.ENDED else None
+                outcomes.append(
+                    Outcome(
+                        name=replica.name,
+                        state=states[replica.role],
+                        status=status,
+                        seconds=replica.seconds,
+                        said=said_in(text, self.root),
+                        files=stage.model_files(replica.role),
+                        reported=stage.reported(replica.role),
+                    )
+                )
+            self._keep(stage, roles)
+        return outcomes
+
+    def _started(self, role: str, addresses: Mapping[str, str], stage: Stage) -> Replica:
+        own = of_replica(role, addresses, stage.of(role), request=self.request, uses_uris=self.uses_uris)
+        try:
+            return Replica(
+                role,
+                [*self.command, *trial_flags(self.request)],
+                cwd=self.root,
+                variables={**SHARES_GPU, **self.variables, **DUMPS, **own},
+                out=stage.output(role, "stdout"),
+                err=stage.output(role, "stderr"),
+            )
+        except OSError as error:
+            raise Unusable(
+                f"{self.command[0]!r} cannot be started: {error}. What stands behind `--` is the program with its "
+                f"arguments, or arguments alone."
+            ) from error
+
+    def _keep(self, stage: Stage, roles: Sequence[str]) -> None:
+        if self.keep is None:
+            return
+        self.keep.mkdir(parents=True, exist_ok=True)
+        for role in roles:
+            for stream in ("stdout", "stderr"):
+                shutil.copyfile(stage.output(role, stream), self.keep / f"{role}-0.{stream}")
+
+
+def free_addresses(count: int) -> list[str]:
+    """Addresses of this machine that were free a moment ago."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    addresses = [f"127.0.0.1:{listener.getsockname()[1]}" for listener in sockets]
+    for listener in sockets:
+        listener.close()
+    return addresses

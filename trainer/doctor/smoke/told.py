@@ -1,0 +1,71 @@
+"""What a replica's standard error says of its end: the error, and the line of the program it came from."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainer.doctor.finding import Place
+
+RAISED = re.compile(r'^\s*File "(.+?)", line (\d+), in ', re.MULTILINE)
+DUMPED = re.compile(r'^\s*File "(.+?)", line (\d+) in (.+)$', re.MULTILINE)
+THREAD = re.compile(r"^(?:Current thread|Thread) 0x.*?:$", re.MULTILINE)
+ERROR = re.compile(r"^(?:[\w.]+(?:Error|Exception|Interrupt|Exit)\b.*|.*\berror: .*)$", re.MULTILINE)
+NODE = re.compile(r"\{\{.*?\}\} ?")
+MAX_CHARACTERS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """`error` is one line, empty where none was written; `place` is in the program's own files, `code` its text."""
+
+    error: str
+    place: Place | None
+    code: str = ""
+
+
+def said_in(text: str, root: Path) -> Said:
+    """Of the last traceback, or of the stacks that an aborted process wrote."""
+    errors = ERROR.findall(text)
+    lines = [line for line in text.splitlines() if line.strip()]
+    error = errors[-1] if errors else (lines[-1] if lines else "")
+    place = _dumped(text, root) or _raised(text, root)
+    return Said(error=_short(error.strip()), place=place, code="" if place is None else _code(place))
+
+
+def _short(error: str) -> str:
+    """Without the graph nodes that TensorFlow names, and not endless."""
+    kept = NODE.sub("", error)
+    return kept if len(kept) <= MAX_CHARACTERS else kept[:MAX_CHARACTERS] + "…"
+
+
+def _code(place: Place) -> str:
+    lines = Path(place.path).read_text(errors="replace").splitlines()
+    number = (place.line or 0) - 1
+    return lines[number].partition("  #")[0].strip() if 0 <= number < len(lines) else ""
+
+
+def _raised(text: str, root: Path) -> Place | None:
+    """The innermost line of the program itself in the last traceback."""
+    last = text.rpartition("Traceback (most recent call last)")[2]
+    own = [place for path, line in RAISED.findall(last) if (place := _own(path, line, root)) is not None]
+    return own[-1] if own else None
+
+
+def _dumped(text: str, root: Path) -> Place | None:
+    """The innermost line of the program itself in the main thread: the one whose stack begins at a module."""
+    for stack in THREAD.split(text)[1:]:
+        frames = DUMPED.findall(stack)
+        if any(function.strip() == "<module>" for _, _, function in frames):
+            own = [place for path, line, _ in frames if (place := _own(path, line, root)) is not None]
+            if own:
+                return own[0]
+    return None
+
+
+def _own(path: str, line: str, root: Path) -> Place | None:
+    file = Path(path)
+    file = file if file.is_absolute() else root / file
+    if not file.is_relative_to(root) or "site-packages" in file.parts or not file.is_file():
+        return None
+    here = Path.cwd()
+    return Place(path=str(file.relative_to(here) if file.is_relative_to(here) else file), line=int(line))

@@ -1,0 +1,78 @@
+"""What a source tree's Dockerfile and requirements say of the machine that the program will run on."""
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PREBUILT = re.compile(r"/(?:training|prediction)/tf2?-(?:cpu|gpu|tpu)\.(\d+)-(\d+)|/tf2-(?:cpu|gpu)\.(\d+)-(\d+)|tensorflow/tensorflow:(\d+)\.(\d+)")  # fmt: skip
+PINNED = re.compile(r"^tensorflow(?:-cpu|\[[\w,-]+\])?\s*(?:==|~=)\s*(\d+)\.(\d+)", re.MULTILINE)
+INSTRUCTION = re.compile(r"^\s*(ENV|ENTRYPOINT|CMD|FROM)\s+(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
+KERAS_3_SINCE = (2, 16)  # https://keras.io/getting_started: TensorFlow 2.16 is the first that brings Keras 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """`variables` are set for every process of the image; `tensorflow` is major and minor, None where not said."""
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    tensorflow: tuple[int, int] | None = None
+    module: str | None = None
+    dockerfile: str = ""
+
+    @property
+    def has_keras_2(self) -> bool:
+        return self.tensorflow is not None and self.tensorflow < KERAS_3_SINCE
+
+
+def surroundings_of(root: Path) -> Surroundings:
+    """What the Dockerfile and the requirements at the root of a tree say; nothing is guessed beyond."""
+    dockerfile = _text(root / "Dockerfile").replace("\\\n", " ")
+    variables: dict[str, str] = {}
+    module = None
+    version = None
+    for kind, rest in INSTRUCTION.findall(dockerfile):
+        match kind.upper():
+            case "ENV":
+                variables |= _variables(rest)
+            case "FROM":  # a new stage begins with the variables of its own base alone
+                variables, module, version = {}, None, tensorflow_of(rest)
+            case "ENTRYPOINT" | "CMD":
+                module = _module(rest) or module
+    requirements = "\n".join(_text(path) for path in sorted(root.glob("requirements*.txt")))
+    if (pinned := PINNED.search(requirements)) is not None:
+        version = (int(pinned[1]), int(pinned[2]))
+    return Surroundings(variables=variables, tensorflow=version, module=module, dockerfile=dockerfile)
+
+
+def tensorflow_of(image: str) -> tuple[int, int] | None:
+    """The TensorFlow version that an image's own name states."""
+    if (found := PREBUILT.search(image)) is None:
+        return None
+    major, minor = (number for number in found.groups() if number is not None)
+    return int(major), int(minor)
+
+
+def _variables(rest: str) -> dict[str, str]:
+    try:
+        parts = shlex.split(rest)
+    except ValueError:
+        return {}
+    if parts and "=" not in parts[0]:
+        return {parts[0]: " ".join(parts[1:])}
+    return {name: value for part in parts for name, equals, value in [part.partition("=")] if equals}
+
+
+def _module(rest: str) -> str | None:
+    """The module of `["python", "-m", "trainer.task"]`."""
+    try:
+        parts = json.loads(rest) if rest.startswith("[") else shlex.split(rest)
+    except ValueError:
+        return None
+    return str(parts[parts.index("-m") + 1]) if "-m" in parts[:-1] else None
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace") if path.is_file() else ""

@@ -41,6 +41,12 @@ trialJobSpec:
       replicaCount: 1
       containerSpec: {imageUri: us-central1-docker.pkg.dev/my-project/other/image:v1}
 """
+NAMELESS = b"""
+workerPoolSpecs:
+  - machineSpec: {machineType: n1-standard-4}
+    replicaCount: 1
+    containerSpec: {imageUri: us-central1-docker.pkg.dev/my-project/other/image:v1}
+"""
 DROP = "requests/cassava.yaml"
 
 
@@ -86,7 +92,7 @@ def test_each_role_of_a_drop_is_a_pool_of_the_job() -> None:
     assert pools(sent)[3]["containerSpec"]["env"] == [{"name": "TF_CPP_MIN_LOG_LEVEL", "value": "0"}]
 
 
-@pytest.mark.parametrize("content", [ROLES, DOUBTFUL, TUNING])
+@pytest.mark.parametrize("content", [ROLES, DOUBTFUL, TUNING, NAMELESS])
 def test_whoever_takes_a_run_over_submits_the_same_job(content: bytes) -> None:
     world = World()
     watched = Watched(world.jobs)
@@ -116,7 +122,23 @@ def test_a_run_that_found_no_room_is_the_same_job_when_it_finds_some() -> None:
     assert first == second
 
 
-@pytest.mark.parametrize("content", [ROLES, TUNING])
+def test_a_file_without_a_name_is_called_as_it_was_dropped_whoever_submits_it() -> None:
+    world = World()
+    watched = Watched(world.jobs)
+    arrival = world.drop(NAMELESS, "requests/vision/Big Flowers.yaml")
+    with pytest.raises(Killed):
+        world.launch(arrival, Boundary(die_at=4), jobs=watched)
+    assert world.record(arrival.run_id).model_name == "big-flowers"
+    world.clock.advance(LEASE)
+    world.sweep()
+    (job,) = world.jobs.all()
+    assert job.labels["trainmaster_model"] == "big-flowers"
+    assert job.output_uri == f"gs://models/big-flowers/{arrival.run_id}"
+    world.launch(arrival)
+    assert len(world.jobs.all()) == 1
+
+
+@pytest.mark.parametrize("content", [ROLES, TUNING, NAMELESS])
 def test_a_run_that_the_version_before_reserved_is_submitted_where_its_record_says(content: bytes) -> None:
     """That version kept no warnings; its records are otherwise the same."""
     world = World()

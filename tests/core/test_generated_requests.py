@@ -42,6 +42,15 @@ HINTS: dict[str, st.SearchStrategy[Any]] = {
     "prefix_uri": st.sampled_from(["gs://models", "gs://models/team/"]),
     "service_account": st.just("trainer@project-1.iam.gserviceaccount.com"),
     "encryption_key": st.just("projects/project-1/locations/us-central1/keyRings/r/cryptoKeys/k"),
+    "parameters": st.sampled_from(
+        [
+            {"learning_rate": {"type": "double", "min": 1e-4, "max": 0.1, "scale": "log"}},
+            {
+                "epochs": {"type": "integer", "min": 1, "max": 9},
+                "momentum": {"type": "discrete", "values": [0.5, 0.9]},
+            },
+        ]
+    ),
     "server": st.sampled_from(["10.0.0.2", "192.168.7.7"]),
 }
 

@@ -134,6 +134,21 @@ from tests.core.roles import L4, MACHINE, ONE, OTHER, PACKAGE, TUNING, cluster, 
             "$.tuning.parameters.learning_rate",
             "take --learning_rate out of $.cluster.chief.args",
         ),
+        (
+            {"tuning": {**TUNING, "stop_study": {"max_end_time": "2026-02-30T00:00:00Z"}}},
+            "$.tuning.stop_study.max_end_time",
+            "the month has no such day",
+        ),
+        (
+            {"tuning": {**TUNING, "stop_study": {"min_end_time": "2026-13-01T00:00:00Z"}}},
+            "$.tuning.stop_study.min_end_time",
+            "a time in UTC",
+        ),
+        (
+            {"tuning": {**TUNING, "stop_study": {"max_runtime_s": 315576000001}}},
+            "$.tuning.stop_study.max_runtime_s",
+            "too large",
+        ),
     ],
 )
 def test_each_fault_names_its_place_and_its_repair(changes: Mapping[str, Any], path: str, words: str) -> None:

@@ -1,6 +1,8 @@
 """A config.yaml of AI Platform Training, dropped as it is, trains and ends on record."""
 
+import io
 import json
+import tarfile
 from typing import Any
 
 import jsonschema
@@ -11,6 +13,8 @@ from google.cloud.aiplatform_v1 import JobState
 from .project import ROOT, Project, image_uri
 
 pytestmark = pytest.mark.slow
+
+TINY = ROOT / "tests" / "e2e" / "images" / "tiny" / "tiny.py"
 
 
 def config(project: Project, **training_input: Any) -> str:
@@ -81,6 +85,64 @@ def test_a_legacy_config_with_hyperparameters_becomes_a_study(project: Project) 
     assert record["best_trial"]["parameters"] == {"rate": 0.5}
     assert record["model"]["uri"] == f"{record['output_uri']}/{record['best_trial']['id']}/model/"
     assert not record.get("problems")
+
+
+def test_a_legacy_config_of_packages_trains_them_in_todays_prebuilt_container(project: Project) -> None:
+    name = "packages/line_trainer-0.1.tar.gz"
+    project.storage.bucket(f"{project.id}-data").blob(name).upload_from_string(source_distribution())
+    written = {
+        "scaleTier": "BASIC",
+        "runtimeVersion": "2.11",
+        "pythonVersion": "3.7",
+        "packageUris": [f"gs://{project.id}-data/{name}"],
+        "pythonModule": "line_trainer.task",
+        "args": ["--epochs=30"],
+        "jobDir": "gs://elsewhere/jobs",
+    }
+    text = yaml.safe_dump({"jobId": "Line_20200101", "trainingInput": written})
+    _, record = settled(project, "requests/legacy/package.yaml", text)
+    assert record["state"] == "succeeded", record
+    assert record["model"]["uri"] == f"gs://{project.models}/line_20200101/{record['run_id']}/model/"
+    (job,) = project.jobs(record["run_id"])
+    package = job.job_spec.worker_pool_specs[0].python_package_spec
+    assert package.executor_image_uri == "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17.py310:latest"
+    told = [problem.partition(":")[0] for problem in record["problems"]]
+    assert told == [
+        "$.jobId",
+        "$.trainingInput.jobDir",
+        "$.trainingInput.jobDir",
+        "$.trainingInput.runtimeVersion",
+        "$.trainingInput.scaleTier",
+    ]
+
+
+def test_a_program_that_reads_master_is_given_the_environment_it_knew(project: Project) -> None:
+    text = config(project, useChiefInTfConfig=False, workerType="n1-standard-4", workerCount=1)
+    _, record = settled(project, "requests/legacy/master.yaml", text)
+    assert record["state"] == "succeeded", record
+    job_id = record["job"]["name"].rpartition("/")[2]
+    begun = f'jsonPayload.event="train_started" AND resource.labels.job_id="{job_id}"'
+
+    def replicas() -> set[str]:
+        return {entry.payload["replica"] for entry in project.logging.list_entries(filter_=begun)}
+
+    project.eventually(lambda: "master-0" in replicas(), "the primary replica is called master")
+    assert replicas() <= {"master-0", "worker-0"}
+
+
+def source_distribution() -> bytes:
+    """The tiny trainer as `python setup.py sdist` packs it."""
+    setup = (
+        "from setuptools import setup\nsetup(name='line_trainer', version='0.1', packages=['line_trainer'])\n"
+    )
+    files = {"setup.py": setup, "line_trainer/__init__.py": "", "line_trainer/task.py": TINY.read_text()}
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(f"line_trainer-0.1/{name}")
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return packed.getvalue()
 
 
 def test_a_legacy_config_that_has_no_equal_today_is_rejected_whole(project: Project) -> None:

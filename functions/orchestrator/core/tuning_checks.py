@@ -5,6 +5,8 @@ same report. Limits are the service's: https://cloud.google.com/vertex-ai/docs/r
 """
 
 import math
+import re
+from calendar import monthrange
 from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator.core.faults import Fault, PathPart, json_path, listed, nearest, shown
@@ -16,13 +18,14 @@ DISCRETE_APART = 1e-10
 NUMBERS = ("double", "integer")
 LISTS = ("categorical", "discrete")
 LOG_SCALES = ("log", "reverse_log")
+_DATE = re.compile(r"(?P<year>[0-9]{4})-(?P<month>0[1-9]|1[0-2])-(?P<day>[0-9]{2})T")
 
 
 def tuning_faults(document: object) -> list[Fault]:
     """Every fault of the tuning, sorted by path; none where there is no tuning."""
     tuning = _mapping(_mapping(document).get("tuning"))
     flags = _flags_given(document)
-    faults = [*_counts(tuning), *_metrics(tuning)]
+    faults = [*_counts(tuning), *_metrics(tuning), *_moments(tuning)]
     for path, name, parameter in parameters_in(tuning):
         faults += _parameter(path, parameter)
         if name in flags:
@@ -93,6 +96,15 @@ def _metrics(tuning: Mapping[str, object]) -> Iterator[Fault]:
         if isinstance(name, str) and name in ids[:number]:
             path = json_path((*HERE, "metrics", number, "id"))
             yield Fault(path=path, problem="the metric stands here twice", found=shown(name))
+
+
+def _moments(tuning: Mapping[str, object]) -> Iterator[Fault]:
+    for key in ("min_end_time", "max_end_time"):
+        moment = _mapping(tuning.get("stop_study")).get(key)
+        date = _DATE.match(moment) if isinstance(moment, str) else None
+        if date and not 0 < int(date["day"]) <= monthrange(int(date["year"]) or 1, int(date["month"]))[1]:
+            path = json_path((*HERE, "stop_study", key))
+            yield Fault(path=path, problem="the month has no such day", found=shown(moment))
 
 
 def _parameter(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:

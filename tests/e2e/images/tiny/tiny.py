@@ -19,6 +19,7 @@ from pathlib import Path
 
 SLOPE, INTERCEPT, NOISE = 3.0, -1.0, 0.01
 EXAMPLES = 200
+PRIMARY = ("chief-0", "master-0")  # the second as AI Platform Training named it
 
 
 def main() -> None:
@@ -31,7 +32,7 @@ def main() -> None:
     slope, intercept, loss = fit(points(), arguments, replica=replica)
     if arguments.fail:
         sys.exit(arguments.fail)
-    if replica == "chief-0":
+    if replica in PRIMARY:
         metrics = {"loss": loss, "accuracy": 1.0 - min(1.0, loss)}
         export(
             {"slope": slope, "intercept": intercept}, metrics, arguments.epochs, time.monotonic() - started
@@ -76,7 +77,7 @@ def fit(
             "INFO", f"epoch {epoch}", event="epoch_finished", replica=replica, epoch=epoch, epochs=epochs,
             metrics={"loss": loss},
         )  # fmt: skip
-        if replica == "chief-0":
+        if replica in PRIMARY:
             report(arguments.tag, loss, step=epoch)
     return slope, intercept, loss
 

@@ -148,6 +148,27 @@ def test_a_deprecated_strategy_is_taken_with_a_warning() -> None:
 
 
 @pytest.mark.parametrize(
+    ("scheduling", "submitted", "warned"),
+    [
+        ({"strategy": "SPOT", "maxWaitDuration": "60s"}, {"strategy": "SPOT"}, "maxWaitDuration"),
+        ({"maxWaitDuration": "0s"}, {}, "maxWaitDuration"),
+        (
+            {"restartJobOnWorkerRestart": True, "disableRetries": True},
+            {"disableRetries": True},
+            "restartJobOnWorkerRestart",
+        ),
+    ],
+)
+def test_what_the_service_passes_over_is_passed_over_with_a_warning(
+    scheduling: dict[str, Any], submitted: dict[str, Any], warned: str
+) -> None:
+    document = plain(scheduling=scheduling)
+    (warning,) = (each for each in sound(document).warnings if "passed over" in each.problem)
+    assert warning.path == f"$.scheduling.{warned}"
+    assert meant(document)["jobSpec"].get("scheduling", {}) == submitted
+
+
+@pytest.mark.parametrize(
     ("written", "name", "expected"),
     [
         ({"labels": {"model_name": "by-label"}}, "by-file", "by-label"),

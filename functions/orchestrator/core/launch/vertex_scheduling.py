@@ -33,7 +33,22 @@ class SchedulingTranslation(Translation):
         for theirs, ours in _FLAGS.items():
             self._put(scheduling, _HERE, ours, written.get(theirs), written.at(theirs))
         self._strategy(scheduling, written)
+        self._without_effect(scheduling, written)
         self._faults += written.unknown()
+
+    def _without_effect(self, scheduling: dict[str, Any], written: Fields) -> None:
+        """What the service itself does not look at would be a contradiction in our own way."""
+        if "max_wait_s" in scheduling and "flex_start" not in scheduling:
+            del scheduling["max_wait_s"]
+            problem = "Vertex AI waits with the strategy FLEX_START alone: this is passed over"
+            found = shown(written.get("maxWaitDuration"))
+            self._warn(written.at("maxWaitDuration"), problem, found=found, repair="leave it out")
+        restart, retries = _FLAGS.values()
+        if scheduling.get(restart) is True and scheduling.get(retries) is True:
+            del scheduling[restart]
+            path = written.at("restartJobOnWorkerRestart")
+            problem = "without retries nothing is started again: this is passed over"
+            self._warn(path, problem, found=shown(True), repair="leave out one of the two")
 
     def _strategy(self, scheduling: dict[str, Any], written: Fields) -> None:
         path = written.at("strategy")

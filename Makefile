@@ -45,6 +45,7 @@ bench: $(STAMP) ## every benchmark; each prints both sides of its ratio
 	$(PY) bench/tuning_search.py
 	$(PY) bench/tuning_cost.py
 	$(PY) bench/data_events.py
+	$(PY) bench/recovery.py
 
 lock: $(STAMP) ## resolve all dependencies anew and export what is deployed
 	$(PY) deploy/lock.py

@@ -8,6 +8,7 @@ job's log, by the time that the JobService read it.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -25,6 +26,7 @@ from typing import Any, TypeVar
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a file, from anywhere
 
+from google.api_core.exceptions import BadRequest  # noqa: E402
 from google.auth.credentials import AnonymousCredentials  # noqa: E402  # needs the line above
 from google.cloud import aiplatform_v1  # noqa: E402
 
@@ -103,7 +105,8 @@ class Job:
         raise RuntimeError("the worker does not run")
 
     def cancel(self) -> None:
-        self._client.cancel_custom_job(name=self._name)
+        with contextlib.suppress(BadRequest):  # it has ended already
+            self._client.cancel_custom_job(name=self._name)
         while not self._client.get_custom_job(name=self._name).end_time:
             time.sleep(0.05)
         self._client.transport.close()
@@ -145,6 +148,7 @@ def run(rounds: int, limit_s: float) -> bool:
         command = [sys.executable, "examples/demo_dataset.py", "--data_dir", str(folder / "data"),
                    "--dataset=horses_or_humans", "--examples=24"]  # fmt: skip
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        (folder / "buckets" / "models").mkdir(parents=True)
         entries: list[dict[str, Any]] = []
         jobs = Jobs(
             dir=folder / "jobs", buckets_dir=folder / "buckets", images={IMAGE: ROOT}, write_log=entries.extend,

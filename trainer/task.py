@@ -2,8 +2,9 @@
 
     python -m trainer.task --dataset=cassava --epochs=2
 
-Exit status: 0 the run is done, 1 it failed and may be started again, 2 it was asked for something
-that cannot be; every fault is on standard error.
+Exit status: 0 the run is done, 1 it failed, 2 it was asked for something that cannot be (every fault
+is on standard error), 134 a peer was lost or did not come, 143 it was ended by SIGTERM behind a
+checkpoint. After the last two, starting all replicas again continues the run; docs/survival.md.
 """
 
 import os
@@ -19,6 +20,12 @@ from trainer.cluster import Cluster, cluster_from
 from trainer.faults import Unusable
 from trainer.flags import Flags, flags_from
 from trainer.outputs import Outputs, outputs_from
+from trainer.peers import PEER_LOST, end_with, is_loss_of_peer
+from trainer.preemption import end_at_once, on_sigterm
+
+LEFT_WITHIN_S = (
+    1.0  # a peer that left as agreed looks lost; the thread that knows better ends this process with 143
+)
 
 if TYPE_CHECKING:
     from trainer.training import Trained, Training
@@ -77,6 +84,8 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
     import tensorflow as tf
 
     from trainer.dataset import progress_is_quiet, ready_dataset
+    from trainer.gathering import gather
+    from trainer.peers import Peers
     from trainer.settings import settings_from
     from trainer.strategy import all_replicas_agree, limit_threads, processors_for, strategy_for
     from trainer.training import Training
@@ -104,7 +113,9 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
     weights = starting_weights(flags.weights, workload.pretrained, environment)
     processors = processors_for(cluster)
     limit_threads(processors)
+    gather(cluster, within_s=flags.peers_within_s)
     strategy = strategy_for(cluster, mirrored=workload.mirrored)
+    peers = Peers(cluster)
     tf.keras.utils.set_random_seed(settings.seed)
     if flags.mixed_precision:
         kind = "float16" if tf.config.list_physical_devices("GPU") else "bfloat16"
@@ -120,6 +131,7 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
         dataset=dataset,
         cluster=cluster,
         strategy=strategy,
+        peers=peers,
         weights=weights,
         trial=trial,
         checkpoints=outputs.checkpoints.path,
@@ -133,7 +145,6 @@ def _export(training: "Training", trained: "Trained", outputs: Outputs, started:
     from trainer.export import export_directory, save_model
     from trainer.manifest import MANIFEST_NAME, manifest_of, remove_manifest, write_manifest
     from trainer.reporting import report
-    from trainer.strategy import all_replicas_agree
     from trainer.training import weights_sha256
 
     cluster, dataset = training.cluster, training.dataset
@@ -166,7 +177,7 @@ def _export(training: "Training", trained: "Trained", outputs: Outputs, started:
         seconds=round(time.monotonic() - started, 1),
         weights_sha256=weights_sha256(trained.model),
     )
-    all_replicas_agree(training.strategy, claim=True)  # nobody leaves while another still needs the cluster
+    training.peers.part()
     if cluster.is_chief:
         remove_backups(training.checkpoints)
 
@@ -213,15 +224,16 @@ def _description(training: "Training", trained: "Trained", seconds: float) -> di
 
 def run() -> None:
     """Run with this process's own flags and environment, and end with the status."""
+    on_sigterm(end_at_once)
     try:
         status = main(sys.argv[1:], os.environ)
-    except Exception:
+    except Exception as error:
         traceback.print_exc()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        # A lost cluster cannot be left in order: TensorFlow's own shutdown would wait for the peers that are gone.
-        os._exit(1)
-    sys.exit(status)
+        status = PEER_LOST if is_loss_of_peer(error) else 1
+        if status == PEER_LOST:
+            time.sleep(LEFT_WITHIN_S)
+    # A lost cluster cannot be left in order: TensorFlow's own shutdown would wait for the peers that are gone.
+    end_with(status)
 
 
 if __name__ == "__main__":

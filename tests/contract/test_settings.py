@@ -63,9 +63,10 @@ def policy(tmp_path: Path) -> Callable[[str], Wiring]:
 
 
 def test_the_shipped_policy_is_filled_with_the_deployments_names() -> None:
-    rules = Wiring(settings_from(WHOLE)).services().standards()
-    assert rules.policy.regions == ("us-central1",)
-    assert rules.policy.output_prefixes == ("gs://models",)
+    policy = Wiring(settings_from(WHOLE)).services().standards().policy
+    assert policy is not None
+    assert policy.regions == ("us-central1",)
+    assert policy.output_prefixes == ("gs://models",)
 
 
 def test_a_faulty_policy_is_reported_whole_and_events_come_again(policy: Callable[[str], Wiring]) -> None:

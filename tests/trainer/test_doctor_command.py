@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from trainer.doctor.finding import Subject
+
 ROOT = Path(__file__).resolve().parents[2]
 TREES = Path("tests/trainer/trees")
 
@@ -60,6 +62,24 @@ def test_several_trees_are_examined_in_one_go() -> None:
     assert found == {f"tests/trainer/trees/{name}/faulty.py" for name in ("master", "keras_3")}
 
 
+STARTS = [
+    ["python", "-m", "pkg.go"],
+    ["python", "pkg/go.py"],
+    ["python3", "/app/pkg/go.py", "--config=a.py"],
+    ["python", "-m", "trainer.launch", "--framework", "torch", "--", "python", "-m", "pkg.go"],
+]
+
+
+@pytest.mark.parametrize("words", STARTS)
+def test_the_program_that_the_image_starts_is_the_one_examined(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "go.py").write_text("import os\nos.environ['AIP_MODEL_DIR']\n")
+    (tmp_path / "train.py").write_text("print('of another program')\n")
+    assert doctor(str(tmp_path)).returncode == 1
+    (tmp_path / "Dockerfile").write_text(f"FROM python\nENTRYPOINT {json.dumps(words)}\n")
+    assert doctor(str(tmp_path)).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -108,3 +128,19 @@ def test_the_source_is_read_and_never_run(tmp_path: Path) -> None:
     assert doctor(str(tmp_path)).returncode == 1
     assert not mark.exists()
     assert {path.name for path in tmp_path.iterdir()} == {"train.py", "other.py"}
+
+
+def test_the_document_shows_what_the_command_prints() -> None:
+    document = (ROOT / "docs" / "doctor.md").read_text()
+    block = document.split("```\n$ python -m trainer.doctor ", 1)[1].split("\n```", 1)[0]
+    arguments, _, printed = block.partition("\n")
+    done = doctor(*arguments.split())
+    assert done.stdout.rstrip("\n") == printed
+
+
+def test_the_document_names_every_option_and_subject() -> None:
+    document = (ROOT / "docs" / "doctor.md").read_text()
+    shown = doctor("--help").stdout
+    options = {word.strip("[],") for word in shown.split() if word.strip("[],").startswith("--")} - {"--help"}
+    assert {option for option in options if option not in document and option != "--"} == set()
+    assert {subject for subject in Subject if f"| {subject} |" not in document} == set()

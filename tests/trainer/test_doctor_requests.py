@@ -200,7 +200,8 @@ def test_a_dockerfile_tells_variables_version_and_module_of_its_last_stage(tmp_p
     (tmp_path / "Dockerfile").write_text(DOCKERFILE)
     found = surroundings_of(tmp_path)
     assert found.variables == {"TF_USE_LEGACY_KERAS": "1", "NAME": "two words", "OLD": "style of it"}
-    assert (found.tensorflow, found.module, found.has_keras_2) == ((2, 17), "trainer.train", False)
+    assert (found.tensorflow, found.has_keras_2) == ((2, 17), False)
+    assert found.command == ("python", "-m", "trainer.train")
     (tmp_path / "requirements.txt").write_text("numpy\ntensorflow==2.15.1\n")
     assert surroundings_of(tmp_path).has_keras_2
 

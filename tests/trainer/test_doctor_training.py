@@ -10,48 +10,44 @@ from tests.trainer.test_doctor_smoke import ROOT, doctor, said
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 TREES = Path(__file__).parent / "trees"
-TINY = ("--weights=random", "--image_size=32", "--batch_size=4", "--steps_per_epoch=2", "--epochs=1")
+TINY = ("--image_size=32", "--batch_size=4", "--steps_per_epoch=2", "--epochs=1")
 
 
-def test_the_trainer_itself_passes_with_a_smoke_run(data_dir: Path) -> None:
-    findings = doctor(Path("trainer"), "--", f"--data_dir={data_dir}", *TINY, status=0)
+WORKLOAD = "--workload=horses_or_humans"
+
+
+def test_the_trainer_itself_passes_with_a_smoke_run(horses_dir: Path) -> None:
+    findings = doctor(Path("trainer"), "--", WORKLOAD, f"--data_dir={horses_dir}", *TINY, status=0)
     assert said(findings, "error") == []
     assert said(findings, "unknown") == []
     assert "Only the chief left files in AIP_MODEL_DIR" in said(findings, "ok")
     assert any(text.startswith("The program ran to its end: both replicas") for text in said(findings, "ok"))
 
 
-@pytest.mark.parametrize(("metric", "status"), [("accuracy", 0), ("top_5_accuracy", 1)])
-def test_a_trial_of_the_trainer_is_held_against_its_study(
-    metric: str, status: int, horses_dir: Path, tmp_path: Path
-) -> None:
+def test_a_trial_of_the_trainer_is_held_against_its_study(horses_dir: Path, tmp_path: Path) -> None:
+    """One replica, for the request has one; its study asks for a metric that is reported and one that is not."""
+    metrics = [{"id": "accuracy", "goal": "maximize"}, {"id": "top_5_accuracy", "goal": "maximize"}]
+    parameters = {
+        "num_units": {"type": "discrete", "values": [4, 8]},
+        "momentum": {"type": "double", "min": 0.5, "max": 0.9},
+    }
     request = {
         "model_name": "horses",
         "image": "r/p/i",
-        "args": ["--workload=horses_or_humans"],
+        "args": [WORKLOAD],
         "cluster": {"chief": {"machine": "n1-standard-4"}},
-        "tuning": {
-            "metrics": [{"id": metric, "goal": "maximize"}],
-            "parameters": {
-                "num_units": {"type": "discrete", "values": [4, 8]},
-                "momentum": {"type": "double", "min": 0.5, "max": 0.9},
-            },
-            "max_trials": 2,
-        },
+        "tuning": {"metrics": metrics, "parameters": parameters, "max_trials": 2},
     }
     path = tmp_path / "request.json"
     path.write_text(json.dumps(request))
-    arguments = ("--workload=horses_or_humans", f"--data_dir={horses_dir}", *TINY)
-    findings = doctor(Path("trainer"), "--request", str(path), "--", *arguments, status=status)
-    if status:
-        assert any(
-            f"reported 'accuracy'; the study asks for {metric!r}" in text for text in said(findings, "error")
-        )
-    else:
-        assert "chief-0 reported the study's metric 'accuracy'" in said(findings, "ok")
+    arguments = (WORKLOAD, f"--data_dir={horses_dir}", *TINY)
+    findings = doctor(Path("trainer"), "--request", str(path), "--", *arguments, status=1)
+    assert "chief-0 reported the study's metric 'accuracy'" in said(findings, "ok")
+    (missed,) = [text for text in said(findings, "error") if text.startswith("chief-0")]
+    assert missed.startswith("chief-0 reported 'accuracy'; the study asks for 'top_5_accuracy'.")
 
 
-def test_keras_3_really_fails_to_fit_on_two_replicas_and_keras_2_does_not() -> None:
+def test_keras_3_really_fails_to_fit_on_two_replicas() -> None:
     faulty = doctor(TREES / "keras_3" / "faulty.py", "--smoke", status=1)
     ends = [
         found
@@ -62,8 +58,6 @@ def test_keras_3_really_fails_to_fit_on_two_replicas_and_keras_2_does_not() -> N
     assert all(found["subject"] == "keras" and "PerReplica" in found["found"] for found in ends)
     source = (TREES / "keras_3" / "faulty.py").read_text().splitlines()
     assert source[ends[0]["line"] - 1].startswith("model.fit(")
-    mended = doctor(TREES / "keras_3" / "mended.py", "--smoke", status=0)
-    assert {found["level"] for found in mended} == {"ok"}
 
 
 def test_a_chief_that_saves_alone_really_waits_for_the_others() -> None:
@@ -79,8 +73,6 @@ def test_a_chief_that_saves_alone_really_waits_for_the_others() -> None:
 def test_replicas_that_all_save_to_one_directory_are_seen_to() -> None:
     faulty = doctor(TREES / "one_directory" / "faulty.py", "--smoke", status=1)
     assert any(text.startswith("worker-0 wrote into AIP_MODEL_DIR") for text in said(faulty, "error"))
-    mended = doctor(TREES / "one_directory" / "mended.py", "--smoke", status=0)
-    assert "Only the chief left files in AIP_MODEL_DIR" in said(mended, "ok")
 
 
 def test_an_operation_before_the_strategy_really_ends_both_replicas() -> None:

@@ -1,6 +1,7 @@
 """`python -m trainer.doctor`: from the command line to an exit status."""
 
 import importlib.util
+import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from trainer.doctor.smoke.judge import judged, settled
 from trainer.doctor.smoke.run import SmokeRun
 from trainer.doctor.smoke.watch import Limits
 from trainer.doctor.source.tree import Tree, program_in, tree_at
+from trainer.doctor.started import is_program, modules_in
 from trainer.doctor.surroundings import Surroundings, surroundings_of, tensorflow_of
 from trainer.faults import Unusable
 
@@ -37,8 +39,16 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         for fault in unusable.faults:
             print(fault, file=sys.stderr)  # noqa: T201 - a command
         return 2
-    print(as_json_lines(findings) if options.as_json else as_text(findings))  # noqa: T201 - a command
+    _print(as_json_lines(findings) if options.as_json else as_text(findings))
     return exit_status(findings)
+
+
+def _print(text: str) -> None:
+    """Whoever reads may stop, as `head` does; that is no error, and the status stays."""
+    try:
+        print(text, flush=True)  # noqa: T201 - a command
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _findings(options: Options, environment: Mapping[str, str]) -> list[Finding]:
@@ -95,12 +105,8 @@ def _installed(options: Options, request: Request | None) -> Tree:
         Unusable: there is no such module.
     """
     here = Tree(root=Path.cwd(), given=Path.cwd())
-    module = (
-        options.module
-        or (request.module if request else None)
-        or surroundings_of(here.root).module
-        or DEFAULT_MODULE
-    )
+    named = _named(here, options, request, surroundings_of(here.root))
+    module = named[0] if named else DEFAULT_MODULE
     if here.file_of(module) is not None:
         return here
     try:
@@ -117,19 +123,28 @@ def _installed(options: Options, request: Request | None) -> Tree:
 
 def _module(tree: Tree, options: Options, request: Request | None, surroundings: Surroundings) -> str | None:
     """The module that is run: as asked for, as behind `--`, as the request or the Dockerfile says; else not known."""
-    program = options.program
-    behind = program[program.index("-m") + 1] if "-m" in program[:-1] else None
-    if options.module or behind:
-        return options.module or behind
+    if options.module is not None:
+        return options.module
+    named = _named(tree, options, request, surroundings)
+    usual = [] if tree.given.is_file() else [DEFAULT_MODULE]
+    return next((name for name in [*named, *usual] if tree.file_of(name) is not None), None)
+
+
+def _named(tree: Tree, options: Options, request: Request | None, surroundings: Surroundings) -> list[str]:
+    """The modules that the user, the program behind `--`, the request and the image name, in this order."""
+    if options.module is not None:
+        return [options.module]
+    if is_program(options.program) and (behind := modules_in(options.program)):
+        return behind
     if tree.given.is_file():
-        return None
-    said = ((request.module if request else None), surroundings.module, DEFAULT_MODULE)
-    return next((name for name in said if name is not None and tree.file_of(name) is not None), None)
+        return []
+    asked = [] if request is None else [*filter(None, [request.module]), *modules_in(request.command)]
+    return [*asked, *modules_in(surroundings.command)]
 
 
 def _command(program: Sequence[str], started: str | Path) -> list[str]:
     """What is run: the program behind `--`, or the module with the arguments that stand there."""
-    if program and not program[0].startswith("-"):
+    if is_program(program):
         named = sys.executable if program[0] in {"python", "python3"} else program[0]
         return [named, *program[1:]]
     start = ["-m", started] if isinstance(started, str) else [str(started)]

@@ -15,11 +15,14 @@ KERAS_3_SINCE = (2, 16)  # https://keras.io/getting_started: TensorFlow 2.16 is 
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """`variables` are set for every process of the image; `tensorflow` is major and minor, None where not said."""
+    """`variables` are set for every process of the image; `tensorflow` is major and minor, None where not said.
+
+    `command` is the image's ENTRYPOINT and CMD.
+    """
 
     variables: Mapping[str, str] = field(default_factory=dict)
     tensorflow: tuple[int, int] | None = None
-    module: str | None = None
+    command: tuple[str, ...] = ()
     dockerfile: str = ""
 
     @property
@@ -31,20 +34,20 @@ def surroundings_of(root: Path) -> Surroundings:
     """What the Dockerfile and the requirements at the root of a tree say; nothing is guessed beyond."""
     dockerfile = _text(root / "Dockerfile").replace("\\\n", " ")
     variables: dict[str, str] = {}
-    module = None
+    command: tuple[str, ...] = ()
     version = None
     for kind, rest in INSTRUCTION.findall(dockerfile):
         match kind.upper():
             case "ENV":
                 variables |= _variables(rest)
             case "FROM":  # a new stage begins with the variables of its own base alone
-                variables, module, version = {}, None, tensorflow_of(rest)
+                variables, command, version = {}, (), tensorflow_of(rest)
             case "ENTRYPOINT" | "CMD":
-                module = _module(rest) or module
+                command += _words(rest)
     requirements = "\n".join(_text(path) for path in sorted(root.glob("requirements*.txt")))
     if (pinned := PINNED.search(requirements)) is not None:
         version = (int(pinned[1]), int(pinned[2]))
-    return Surroundings(variables=variables, tensorflow=version, module=module, dockerfile=dockerfile)
+    return Surroundings(variables=variables, tensorflow=version, command=command, dockerfile=dockerfile)
 
 
 def tensorflow_of(image: str) -> tuple[int, int] | None:
@@ -65,13 +68,13 @@ def _variables(rest: str) -> dict[str, str]:
     return {name: value for part in parts for name, equals, value in [part.partition("=")] if equals}
 
 
-def _module(rest: str) -> str | None:
-    """The module of `["python", "-m", "trainer.task"]`."""
+def _words(rest: str) -> tuple[str, ...]:
+    """The words of `["python", "-m", "trainer.task"]`, or of the same written for a shell."""
     try:
-        parts = json.loads(rest) if rest.startswith("[") else shlex.split(rest)
+        found = json.loads(rest) if rest.startswith("[") else shlex.split(rest)
     except ValueError:
-        return None
-    return str(parts[parts.index("-m") + 1]) if "-m" in parts[:-1] else None
+        return ()
+    return tuple(map(str, found))
 
 
 def _text(path: Path) -> str:

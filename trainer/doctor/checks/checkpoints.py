@@ -12,7 +12,7 @@ from trainer.doctor.finding import Finding, Level, Place, Subject, fine
 from trainer.doctor.source.constants import texts_of
 from trainer.doctor.source.module import keyword, last_name
 
-KEPT_AND_READ = {"BackupAndRestore", "CheckpointManager"}
+KEPT_AND_READ = ("BackupAndRestore", "CheckpointManager")
 READERS = {
     "load_weights",
     "load_model",
@@ -20,9 +20,15 @@ READERS = {
     "latest_checkpoint",
     "load_checkpoint",
     "load_state_dict",
-    "read",
 }
-WRITERS = {"ModelCheckpoint", "save_weights", "Checkpoint"}
+FRAMEWORKS = {
+    "tensorflow",
+    "keras",
+    "tf_keras",
+    "torch",
+}  # what others fit, scikit-learn's say, cannot be continued
+STEPS = {"backward", "minimize", "apply_gradients", "train_on_batch", "make_train_function"}
+WRITERS = ("ModelCheckpoint", "save_weights", "Checkpoint")
 LOCAL = ("/tmp", "/var", "./", "/root", "/home", "/app")  # noqa: S108 - places that do not outlive a machine
 COST = "After a restart, by maintenance or on a spot machine, the run begins anew; all time before it is paid twice."
 REPAIR = "Keep checkpoints below AIP_CHECKPOINT_DIR and read them at the start; tf.keras.callbacks.BackupAndRestore does both."
@@ -37,7 +43,7 @@ def check(examined: Examined) -> Check:
         yield _where(examined, kept[0])
     elif READERS & named.keys():
         yield fine(Subject.CHECKPOINTS, "The program reads earlier weights")
-    else:
+    elif examined.program.is_whole:
         written = next((named[name] for name in WRITERS if name in named), None)
         module, call = written or training
         yield Finding(
@@ -54,9 +60,14 @@ def check(examined: Examined) -> Check:
 def _training(examined: Examined) -> Call | None:
     """Where the program trains, if it is seen to."""
     for module, call in examined.program.calls():
-        if module.dotted(call.func) == "tensorflow.GradientTape" or last_name(call.func) == "backward":
+        if module.dotted(call.func) == "tensorflow.GradientTape" or last_name(call.func) in STEPS:
             return module, call
-    return next(examined.on_models("fit"), None)
+    named = {
+        name.partition(".")[0]
+        for module in examined.program.modules.values()
+        for name in module.names.values()
+    }
+    return next(examined.on_models("fit"), None) if FRAMEWORKS & named else None
 
 
 def _where(examined: Examined, kept: Call) -> Finding:

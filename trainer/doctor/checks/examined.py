@@ -85,3 +85,10 @@ class Examined:
 
 
 Check = Iterator[Finding]
+
+
+def beyond(program: Program) -> str:
+    """Why what the source lacks may be there all the same."""
+    if program.unread:
+        return f"{program.unread[0]} is imported, and not in the tree"
+    return f"{program.unparsed[0][0]} cannot be read"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from trainer.doctor.checks.examined import Check, Examined
+from trainer.doctor.checks.examined import Check, Examined, beyond
 from trainer.doctor.finding import Finding, Level, Place, Subject, fine, untold
 from trainer.doctor.source.constants import texts_of
 from trainer.doctor.source.module import Module, keyword, last_name, words
@@ -32,6 +32,9 @@ def check(examined: Examined) -> Check:
     if request is None or not request.is_tuning:
         return
     reports = list(_reports(examined))
+    if not reports and not examined.program.is_whole:
+        yield untold(Subject.METRIC, f"whether a metric is reported: {beyond(examined.program)}")
+        return
     if not reports:
         yield Finding(
             level=Level.ERROR,

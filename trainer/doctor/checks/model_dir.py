@@ -2,7 +2,7 @@
 
 import ast
 
-from trainer.doctor.checks.examined import Check, Examined
+from trainer.doctor.checks.examined import Check, Examined, beyond
 from trainer.doctor.checks.saving import saves_in
 from trainer.doctor.finding import Finding, Level, Place, Subject, fine, untold
 from trainer.doctor.source.module import last_name
@@ -25,6 +25,8 @@ def check(examined: Examined) -> Check:
         yield fine(Subject.MODEL_DIR, f"{VARIABLE} is handed to the program")
     elif program.strings & JOB_DIR:
         yield _by_job_dir(examined)
+    elif not program.is_whole:
+        yield untold(Subject.MODEL_DIR, f"whether {VARIABLE} is read: {beyond(program)}")
     elif program.mentions("AIP_") or any(last_name(call.func) in STARTERS for _, call in program.calls()):
         yield untold(
             Subject.MODEL_DIR, f"whether {VARIABLE} is read: the program composes names or starts others"

@@ -99,7 +99,7 @@ def _told(parameter: Parameter, line: CommandLine, examined: Examined, request: 
         "subject": Subject.PARAMETERS,
         "place": Place(path=request.path),
     }  # Any: two kinds
-    if not line.exists or line.is_open or _takes_both_spellings(examined):
+    if not line.exists or line.is_open or _takes_both_spellings(examined) or not examined.program.is_whole:
         if parameter.name in examined.program.strings and line.exists:
             return None  # declared by a table that the parser is built from
         return untold(found=f"whether the program takes --{parameter.name}", **here)

@@ -25,11 +25,21 @@ class Function:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Program:
-    """What an entry point can reach. `entries` are run as `__main__`; `unparsed` are files with syntax errors."""
+    """What an entry point can reach. `entries` are run as `__main__`; `unparsed` are files with syntax errors.
+
+    `unread` are imported modules that are not in the tree and may do anything on the program's behalf: what
+    is nowhere in the source may be in them.
+    """
 
     entries: tuple[Module, ...]
     modules: Mapping[str, Module]
     unparsed: tuple[tuple[str, SyntaxError], ...] = ()
+    unread: tuple[str, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether what the source lacks is lacking."""
+        return not self.unread and not self.unparsed
 
     @cached_property
     def functions(self) -> Mapping[str, Function]:

@@ -1,8 +1,9 @@
 """From a directory or file to the program in it."""
 
 import ast
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trainer.doctor.source.module import Module, last_name
@@ -12,23 +13,35 @@ from trainer.faults import Unusable, nearest
 USUAL_ENTRIES = ("trainer.task", "trainer.train", "trainer.__main__", "task", "train", "main", "__main__")
 """Where AI Platform Training's guides and common use put the program, the likeliest first."""
 
+KNOWN = sys.stdlib_module_names | {
+    "absl", "apache_beam", "click", "cloudml_hypertune", "cv2", "datasets", "fire", "fsspec", "gcsfs", "google", "grpc",
+    "h5py", "horovod", "hypertune", "jax", "joblib", "jsonschema", "keras", "keras_cv", "keras_tuner", "lightgbm",
+    "lightning", "matplotlib", "mxnet", "numpy", "optax", "flax", "pandas", "PIL", "psutil", "pyarrow", "pydantic",
+    "pytorch_lightning", "pyspark", "requests", "rich", "scipy", "seaborn", "six", "skimage", "sklearn", "tensorboard",
+    "tensorflow", "tensorflow_addons", "tensorflow_datasets", "tensorflow_hub", "tensorflow_io", "tensorflow_text",
+    "tensorflow_transform", "tf_keras", "torch", "torchaudio", "torchvision", "tqdm", "transformers", "typer",
+    "typing_extensions", "xgboost", "yaml",
+}  # fmt: skip
+"""Packages that save no model to AIP_MODEL_DIR and report no metric of their own accord."""
+
 LEFT_OUT = {"build", "dist", "node_modules", "site-packages", "tests", "test", "__pycache__"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tree:
-    """`root` is where modules are looked for; `given` is what the user named: a directory or a file."""
+    """`root` is where modules are looked for; `given` is what the user named: a directory or a file.
+
+    `beside` is the directory of a program that is run as a script: Python looks there first.
+    """
 
     root: Path
     given: Path
+    beside: Path | None = None
 
     @property
     def search(self) -> tuple[Path, ...]:
-        """The script's own directory is on the path too, as Python puts it there."""
-        places = [self.root, self.root / "src"]
-        if self.given.is_file():
-            places.insert(0, self.given.parent)
-        return tuple(dict.fromkeys(places))
+        scripts = [] if self.beside is None else [self.beside]
+        return tuple(dict.fromkeys([*scripts, self.root, self.root / "src"]))
 
     def file_of(self, name: str) -> Path | None:
         """The file of a module, by its dotted name."""
@@ -90,7 +103,10 @@ def program_in(tree: Tree, module: str | None) -> Program:
             f"There is no module {module!r} in {tree.root}; the tree has {', '.join(known[:12])}."
             f"{nearest(module, known)} Name the one that is run with --module."
         )
-    return _Reader(tree).program(_entries(tree, module))
+    entries = _entries(tree, module)
+    if len(entries) == 1 and not (entries[0].parent / "__init__.py").is_file():
+        tree = replace(tree, beside=entries[0].parent)
+    return _Reader(tree).program([(module or tree.name_of(path), path) for path in entries])
 
 
 def _entries(tree: Tree, module: str | None) -> list[Path]:
@@ -113,36 +129,36 @@ class _Reader:
     tree: Tree
     modules: dict[str, Module] = field(default_factory=dict)
     unparsed: list[tuple[str, SyntaxError]] = field(default_factory=list)
+    unread: set[str] = field(default_factory=set)
 
-    def program(self, entries: Sequence[Path]) -> Program:
+    def program(self, entries: Sequence[tuple[str, Path]]) -> Program:
+        """`entries` and what is imported are names with files; a file goes by the name it is first met under."""
         waiting = [*entries]
         read: dict[Path, Module | None] = {}
         while waiting:
-            path = waiting.pop()
+            name, path = waiting.pop()
             if path not in read:
-                read[path] = self._read(path)
+                read[path] = self._read(name, path)
                 if (module := read[path]) is not None:
-                    self.modules[module.name] = module
+                    self.modules[name] = module
                     waiting += self._imported(module)
         return Program(
-            entries=tuple(module for path in entries if (module := read[path]) is not None),
+            entries=tuple(module for _, path in entries if (module := read[path]) is not None),
             modules=self.modules,
             unparsed=tuple(self.unparsed),
+            unread=tuple(sorted(self.unread)),
         )
 
-    def _read(self, path: Path) -> Module | None:
+    def _read(self, name: str, path: Path) -> Module | None:
         shown = _shown(path)
         try:
             parsed = ast.parse(path.read_bytes(), filename=shown)
         except SyntaxError as error:
             self.unparsed.append((shown, error))
             return None
-        is_package = path.name == "__init__.py"
-        return Module(
-            name=self.tree.name_of(path), path=path, shown=shown, tree=parsed, is_package=is_package
-        )
+        return Module(name=name, path=path, shown=shown, tree=parsed, is_package=path.name == "__init__.py")
 
-    def _imported(self, module: Module) -> list[Path]:
+    def _imported(self, module: Module) -> list[tuple[str, Path]]:
         names = {module.name.rpartition(".")[0]}
         for node in ast.walk(module.tree):
             if isinstance(node, ast.Import):
@@ -152,14 +168,20 @@ class _Reader:
                 names |= {origin, *(f"{origin}.{alias.name}" for alias in node.names)}
             elif isinstance(node, ast.Call) and last_name(node.func) in {"import_module", "__import__"}:
                 # Which one is known at run time only: any module beside this one may be meant.
-                names |= {self.tree.name_of(path) for path in module.path.parent.glob("*.py")}
-        return [
-            path
-            for name in sorted(names)
-            if name
-            for part in _with_packages(name)
-            if (path := self.tree.file_of(part))
-        ]
+                names |= {
+                    f"{module.package}.{path.stem}".lstrip(".") for path in module.path.parent.glob("*.py")
+                }
+        self.unread |= {name for name in names if name and not self._is_known(name)}
+        parts = sorted({part for name in names if name for part in _with_packages(name)})
+        return [(part, path) for part in parts if (path := self.tree.file_of(part)) is not None]
+
+    def _is_known(self, name: str) -> bool:
+        """Whether it is read here, or is a library that leaves a program's own duties to the program."""
+        first = name.partition(".")[0]
+        return first in KNOWN or self.tree.file_of(first) is not None or self._is_folder(first)
+
+    def _is_folder(self, name: str) -> bool:
+        return any((place / name).is_dir() for place in self.tree.search)
 
 
 def _with_packages(name: str) -> list[str]:

@@ -45,7 +45,9 @@ def parsed_arguments() -> argparse.Namespace:
     parser.add_argument("--tag", default="loss")
     parser.add_argument("--fail", default="")
     parser.add_argument("--wait-for", default="")
-    parser.add_argument("--job-dir", default="", help="what AI Platform Training gave every program; not read")
+    parser.add_argument(
+        "--job-dir", default="", help="what AI Platform Training gave every program; not read"
+    )
     return parser.parse_args()
 
 

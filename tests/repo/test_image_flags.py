@@ -8,7 +8,17 @@ from trainer import workloads
 from trainer.flags import FLAGS
 
 ROOT = Path(__file__).resolve().parents[2]
-SAME_FOR_ALL_TRIALS = {"data_dir", "download", "job_dir", "reported_metrics"}
+SAME_FOR_ALL_TRIALS = {
+    "checkpoint_every_s",
+    "checkpoint_steps",
+    "data_dir",
+    "download",
+    "job_dir",
+    "peers_within_s",
+    "reported_metrics",
+    "strategy",
+}
+"""What does not shape a model: where things are, how a run survives, and how its replicas work together."""
 
 
 def test_the_policy_lists_every_flag_of_the_trainer_that_a_trial_may_vary() -> None:

@@ -2,12 +2,14 @@
 
 import random
 import socket
+import threading
 from collections.abc import Iterable
 
 # Below the range from which the kernel picks ports for outgoing connections (32768 and up on Linux),
 # so that no client takes one between our looking and the replica's listening.
 _RANGE = range(20_000, 32_000)
 _taken: set[int] = set()
+_taking = threading.Lock()  # jobs are prepared in threads, several at once
 
 
 def free_ports(count: int) -> list[int]:
@@ -17,12 +19,13 @@ def free_ports(count: int) -> list[int]:
         RuntimeError: the range is used up.
     """
     found: list[int] = []
-    for port in random.sample(_RANGE, len(_RANGE)):
-        if len(found) == count:
-            break
-        if port not in _taken and _is_free(port):
-            _taken.add(port)
-            found.append(port)
+    with _taking:
+        for port in random.sample(_RANGE, len(_RANGE)):
+            if len(found) == count:
+                break
+            if port not in _taken and _is_free(port):
+                _taken.add(port)
+                found.append(port)
     if len(found) < count:
         give_back(found)
         raise RuntimeError(f"no {count} free ports between {_RANGE.start} and {_RANGE.stop}")
@@ -31,7 +34,8 @@ def free_ports(count: int) -> list[int]:
 
 def give_back(ports: Iterable[int]) -> None:
     """Let these ports be handed out again."""
-    _taken.difference_update(ports)
+    with _taking:
+        _taken.difference_update(ports)
 
 
 def _is_free(port: int) -> bool:

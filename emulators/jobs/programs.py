@@ -79,11 +79,16 @@ def _program(pool_spec: Message, pool: int, images: Mapping[str, Path]) -> Progr
     task = pool_spec.python_package_spec if is_package else pool_spec.container_spec
     uri = task.executor_image_uri if is_package else task.image_uri
     image, stands_for = _image(uri, images)
-    argv = _package_argv(task) if is_package else image.argv(command=list(task.command), args=list(task.args))
+    if is_package:
+        argv = _package_argv(task)
+    elif stands_for and not task.command:  # a prebuilt container's own program is not here
+        argv = []
+    else:
+        argv = image.argv(command=list(task.command), args=list(task.args))
     if not argv:
         raise ProgramError(
-            f"Worker pool {pool} has nothing to run: the image {uri!r} names no program, so its "
-            "containerSpec needs a command."
+            f"Worker pool {pool} has nothing to run: what stands for the image {uri!r} has no program of its own, "
+            "so its containerSpec needs a command."
         )
     env = tuple((variable.name, variable.value) for variable in task.env)
     return Program(

@@ -239,8 +239,9 @@ def test_a_prebuilt_container_runs_a_command_and_without_one_has_nothing_to_run(
         job = stack.submit(container("-c", "print('here')", image=PREBUILT, command=["python"]))
         assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
         assert stack.texts(job.name, "workerpool0-0") == ["here"]
-        idle = stack.submit(container(image=PREBUILT))
-        assert "Worker pool 0 has nothing to run" in stack.ended(idle.name).error.message
+        for words in ((), ("--flag",)):
+            idle = stack.submit(container(*words, image=PREBUILT))
+            assert "Worker pool 0 has nothing to run" in stack.ended(idle.name).error.message
 
 
 def test_packages_are_objects_of_a_bucket(start: Callable[..., Any]) -> None:

@@ -9,8 +9,8 @@ import socket
 import time
 
 from trainer.cluster import Cluster
+from trainer.ending import PEER_LOST, end_with
 from trainer.events import report
-from trainer.peers import PEER_LOST, end_with
 
 KNOCK_EVERY_S = 0.25
 OPENS_WITHIN_S = 2.0

@@ -6,26 +6,33 @@ frozen members measured). What it does not end is a replica that is in no collec
 then; the watch here does.
 """
 
-import os
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from trainer.cluster import Cluster
+from trainer.ending import PEER_LOST, end_with, on_sigterm
 from trainer.events import report
+from trainer.gathering import gather
 
-PEER_LOST = 134  # SIGABRT's: Vertex AI takes it as perhaps transient and restarts the job
+__all__ = ["PEER_LOST", "Board", "Peers", "end_with", "is_loss_of_peer", "peers_within"]
+
 ASKED_EVERY_S = 5.0
 ANSWERS_WITHIN_S = 10.0
 ATTEMPTS = 2  # in a row without an answer; with the above a frozen peer is lost after 25 s at most
 PARTED_WITHIN_S = 10.0
 
 
-def end_with(status: int) -> None:
-    """End this process at once. Interpreter and TensorFlow would wait for peers that may be gone."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
+@contextmanager
+def peers_within(seconds: float, cluster: Cluster) -> Iterator[None]:
+    """The block, which builds the strategy, begins when all that train are there.
+
+    Ends this process with PEER_LOST where they do not come within `seconds`.
+    """
+    gather(cluster, within_s=seconds)
+    yield
 
 
 def is_loss_of_peer(error: BaseException) -> bool:
@@ -100,8 +107,10 @@ class Peers:
     def part(self) -> None:
         """Return when no member needs this one any more: nobody leaves while another still reads from it.
 
-        All must call this behind their last collective operation, and end soon afterwards.
+        All must call this behind their last collective operation, and end soon afterwards. From here on SIGTERM
+        changes nothing: the run is done, and would be repeated where its chief ended with another status than 0.
         """
+        on_sigterm(lambda: None)
         self._parted.set()
         if self.board is None:
             return

@@ -19,53 +19,22 @@ The chief has its checkpoint in the bucket before any of the others ends. Checkp
 are agreed upon in the same way, by the chief, and nobody ends.
 """
 
-import os
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from trainer.cluster import Cluster
+from trainer.ending import PREEMPTED, end_at_once, end_with, on_sigterm
 from trainer.events import report
-from trainer.peers import Peers, end_with
+from trainer.peers import Peers
 
-PREEMPTED = 143  # 128 + SIGTERM, what a shell says of a process that SIGTERM ended
+__all__ = ["Agreement", "Preemption", "agreement_from", "end_at_once", "on_sigterm"]
+
 READ_WITHIN_S = 5.0  # until every replica has read a note
 PUBLISHED_WITHIN_S = 60.0
 DAY_S = 86400.0
-
-
-def on_sigterm(react: Callable[[], None]) -> None:
-    """Call `react` for every SIGTERM of this process from now on, in a thread, until this is called again.
-
-    Python runs signal handlers between two steps of its main thread, which may wait in TensorFlow for
-    minutes. The number of the signal arrives in a pipe at once. For the main thread alone.
-    """
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-
-    def wait() -> None:
-        while os.read(reading, 1):
-            react()
-        os.close(reading)
-
-    threading.Thread(target=wait, name="sigterm", daemon=True).start()
-    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    signal.signal(signal.SIGTERM, _noted)
-    if before != -1:
-        os.close(before)  # its thread ends
-
-
-def _noted(signal_number: int, frame: object) -> None:
-    """With a handler, the pipe is written to instead of the process being ended."""
-
-
-def end_at_once() -> None:
-    """The reaction of a replica that has nothing to save."""
-    report("preempted", "SIGTERM: there is nothing to save", severity="NOTICE", saved=False)
-    end_with(PREEMPTED)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,6 +35,7 @@ __all__ = ["Agreement", "Preemption", "agreement_from", "end_at_once", "on_sigte
 READ_WITHIN_S = 5.0  # until every replica has read a note
 PUBLISHED_WITHIN_S = 60.0
 DAY_S = 86400.0
+READ_AGAIN_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +142,8 @@ class Preemption:
             while True:
                 number = self._number
                 text = board.wait_for(f"agreement/{number}", DAY_S)
-                if text is None:
+                if text is None:  # nobody wrote, or the chief is frozen and the call returns at once
+                    time.sleep(READ_AGAIN_S)
                     continue
                 with self._changed:
                     self._agreement = agreement_from(text)

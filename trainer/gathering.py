@@ -8,9 +8,10 @@ So the waiting is done here, before, by listening at this replica's own address 
 import socket
 import time
 
-from trainer.cluster import Cluster
+from trainer.cluster import Cluster, Role
+from trainer.ending import PEER_LOST, end_with
 from trainer.events import report
-from trainer.peers import PEER_LOST, end_with
+from trainer.faults import Unusable
 
 KNOCK_EVERY_S = 0.25
 OPENS_WITHIN_S = 2.0
@@ -21,9 +22,17 @@ def gather(cluster: Cluster, *, within_s: float) -> None:
 
     Must come before the strategy is built, and frees the address for it. TensorFlow's own waiting,
     which is short then, is bounded in the same way.
+
+    Raises:
+        Unusable: the cluster has no chief: nobody would write checkpoints or export.
     """
     if not cluster.is_multi_worker:
         return
+    if Role.CHIEF not in cluster.members:
+        raise Unusable(
+            f"{cluster.source} names {len(cluster.trainers)} workers and no chief: one replica must be it, to write "
+            f"checkpoints and the export. Name the first worker `chief`."
+        )
     deadline = time.monotonic() + within_s
     own = cluster.members[cluster.role][cluster.index]
     with _listener(own) as listener:
@@ -91,6 +100,6 @@ def _bound_registration(cluster: Cluster, within_s: float) -> None:
         coordinated_jobs=[
             config.CoordinatedJob(name=str(role), num_tasks=len(addresses))
             for role, addresses in cluster.members.items()
-            if role in {"chief", "worker"}
+            if role in {Role.CHIEF, Role.WORKER}
         ],
     )

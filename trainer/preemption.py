@@ -19,53 +19,23 @@ The chief has its checkpoint in the bucket before any of the others ends. Checkp
 are agreed upon in the same way, by the chief, and nobody ends.
 """
 
-import os
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from trainer.cluster import Cluster
+from trainer.ending import PREEMPTED, end_at_once, end_with, on_sigterm
 from trainer.events import report
-from trainer.peers import Peers, end_with
+from trainer.peers import Peers
 
-PREEMPTED = 143  # 128 + SIGTERM, what a shell says of a process that SIGTERM ended
-READ_WITHIN_S = 5.0  # until every replica has read a note
+__all__ = ["Agreement", "Preemption", "agreement_from", "end_at_once", "on_sigterm"]
+
+READ_WITHIN_S = 5.0  # notes about the end
 PUBLISHED_WITHIN_S = 60.0
 DAY_S = 86400.0
-
-
-def on_sigterm(react: Callable[[], None]) -> None:
-    """Call `react` for every SIGTERM of this process from now on, in a thread, until this is called again.
-
-    Python runs signal handlers between two steps of its main thread, which may wait in TensorFlow for
-    minutes. The number of the signal arrives in a pipe at once. For the main thread alone.
-    """
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-
-    def wait() -> None:
-        while os.read(reading, 1):
-            react()
-        os.close(reading)
-
-    threading.Thread(target=wait, name="sigterm", daemon=True).start()
-    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    signal.signal(signal.SIGTERM, _noted)
-    if before != -1:
-        os.close(before)  # its thread ends
-
-
-def _noted(signal_number: int, frame: object) -> None:
-    """With a handler, the pipe is written to instead of the process being ended."""
-
-
-def end_at_once() -> None:
-    """The reaction of a replica that has nothing to save."""
-    report("preempted", "SIGTERM: there is nothing to save", severity="NOTICE", saved=False)
-    end_with(PREEMPTED)
+READ_AGAIN_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,11 +114,16 @@ class Preemption:
             self._leave()
 
     def _propose(self, agreement: Agreement) -> bool:
-        """Whether `agreement` became the next one, and every replica that still answers has read it."""
+        """Whether `agreement` became the next one, and every replica has read it.
+
+        With a step to come there is no limit to that: a replica that passed the step unknowing would wait for
+        the others, and they for it. The watch of the peers notices one that will never read.
+        """
         import tensorflow as tf
 
         with self._changed:
             number = self._number
+            within_s = DAY_S if agreement.step > self._saved else READ_WITHIN_S
             if self._agreement is not None:
                 return False
             if self._peers.board is None:
@@ -158,7 +133,7 @@ class Preemption:
             if not self._peers.board.put(f"agreement/{number}", agreement.text):
                 return False
             for replica in self._peers.replicas:
-                self._peers.board.wait_for(f"agreement/{number}/read/{replica}", READ_WITHIN_S)
+                self._peers.board.wait_for(f"agreement/{number}/read/{replica}", within_s)
         except tf.errors.OpError:
             pass  # the chief is gone; what follows finds out
         return True
@@ -172,7 +147,8 @@ class Preemption:
             while True:
                 number = self._number
                 text = board.wait_for(f"agreement/{number}", DAY_S)
-                if text is None:
+                if text is None:  # nobody wrote, or the chief is frozen and the call returns at once
+                    time.sleep(READ_AGAIN_S)
                     continue
                 with self._changed:
                     self._agreement = agreement_from(text)

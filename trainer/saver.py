@@ -32,9 +32,9 @@ def chosen(checkpoints: Path, cluster: Cluster, board: Board | None) -> Checkpoi
     if cluster.is_chief:
         board.put("continues", str(found.number if found else 0))
         return found
-    choice = None
-    while choice is None:  # the chief reads the whole checkpoint first; its loss is another's to notice
-        choice = board.wait_for("continues", DAY_S)
+    # The chief reads the whole checkpoint first. Its loss ends this process from another thread.
+    while (choice := board.wait_for("continues", DAY_S)) is None:
+        time.sleep(POLL_S)
     number = int(choice)
     if not number:
         return None

@@ -20,12 +20,8 @@ from trainer.cluster import Cluster, cluster_from
 from trainer.faults import Unusable
 from trainer.flags import Flags, flags_from
 from trainer.outputs import Outputs, outputs_from
-from trainer.peers import PEER_LOST, end_with, is_loss_of_peer
+from trainer.peers import PEER_LOST, end_with, is_loss_of_peer, peers_within
 from trainer.preemption import end_at_once, on_sigterm
-
-LEFT_WITHIN_S = (
-    1.0  # a peer that left as agreed looks lost; the thread that knows better ends this process with 143
-)
 
 if TYPE_CHECKING:
     from trainer.training import Trained, Training
@@ -84,7 +80,6 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
     import tensorflow as tf
 
     from trainer.dataset import progress_is_quiet, ready_dataset
-    from trainer.gathering import gather
     from trainer.peers import Peers
     from trainer.settings import settings_from
     from trainer.strategy import all_replicas_agree, limit_threads, processors_for, strategy_for
@@ -113,8 +108,8 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
     weights = starting_weights(flags.weights, workload.pretrained, environment)
     processors = processors_for(cluster)
     limit_threads(processors)
-    gather(cluster, within_s=flags.peers_within_s)
-    strategy = strategy_for(cluster, mirrored=workload.mirrored)
+    with peers_within(flags.peers_within_s, cluster):
+        strategy = strategy_for(cluster, mirrored=workload.mirrored)
     peers = Peers(cluster)
     tf.keras.utils.set_random_seed(settings.seed)
     if flags.mixed_precision:
@@ -230,8 +225,6 @@ def run() -> None:
     except Exception as error:
         traceback.print_exc()
         status = PEER_LOST if is_loss_of_peer(error) else 1
-        if status == PEER_LOST:
-            time.sleep(LEFT_WITHIN_S)
     # A lost cluster cannot be left in order: TensorFlow's own shutdown would wait for the peers that are gone.
     end_with(status)
 

@@ -93,6 +93,7 @@ def test_the_program_that_the_image_starts_is_the_one_examined(words: list[str],
         (("trainer", "--request", "README"), "--request 'README' cannot be read"),
         (("trainer", "functions", "--smoke"), "A smoke run starts one program; found 2 trees."),
         (("trainer", "--", "./nothing"), "'./nothing' cannot be started"),
+        (("trainer", "--smoke_timeout_s=0"), "expected a number of seconds above 0; found '0'"),
         (("trainer", "--strict"), "unrecognized arguments: --strict"),
     ],
 )

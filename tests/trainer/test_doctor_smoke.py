@@ -73,6 +73,14 @@ def test_nothing_is_started_unless_asked_for(tmp_path: Path) -> None:
     assert mark.exists()
 
 
+def test_a_script_is_meant_as_seen_from_where_the_doctor_is_called(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    program = written(tmp_path / "sub", GOOD)
+    relative = os.path.relpath(program, ROOT)
+    findings = doctor(program, "--", "python", relative, status=0)
+    assert any(text.startswith("The program ran to its end") for text in said(findings, "ok"))
+
+
 def test_each_replica_has_the_variables_of_the_service_and_none_of_the_shells(tmp_path: Path) -> None:
     program = written(
         tmp_path, f"{READ}print(json.dumps(dict(os.environ)))\nif task == 'chief':\n    save()\n"

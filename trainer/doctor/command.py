@@ -85,7 +85,7 @@ def _of_one(
         )
     started = module or program.entries[0].path
     run = SmokeRun(
-        command=_command(options.program, started),
+        command=_command(options.program, started, tree.root),
         root=tree.root,
         variables=_variables(tree, environment, examined, is_image=given is None),
         request=request,
@@ -142,13 +142,17 @@ def _named(tree: Tree, options: Options, request: Request | None, surroundings: 
     return [*asked, *modules_in(surroundings.command)]
 
 
-def _command(program: Sequence[str], started: str | Path) -> list[str]:
-    """What is run: the program behind `--`, or the module with the arguments that stand there."""
-    if is_program(program):
-        named = sys.executable if program[0] in {"python", "python3"} else program[0]
-        return [named, *program[1:]]
-    start = ["-m", started] if isinstance(started, str) else [str(started)]
-    return [sys.executable, *start, *program]
+def _command(program: Sequence[str], started: str | Path, root: Path) -> list[str]:
+    """What is run in `root`: the program behind `--`, or the module with the arguments that stand there."""
+    if not is_program(program):
+        start = ["-m", started] if isinstance(started, str) else [str(started)]
+        return [sys.executable, *start, *program]
+    # A file is meant as seen from where the doctor was called, unless the root has one of that name.
+    words = [
+        str(Path(word).absolute()) if Path(word).is_file() and not (root / word).exists() else word
+        for word in program
+    ]
+    return [sys.executable if words[0] in {"python", "python3"} else words[0], *words[1:]]
 
 
 def _variables(

@@ -1,6 +1,7 @@
 """The command line of the doctor."""
 
 import argparse
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--smoke_timeout_s",
-        type=float,
+        type=_seconds,
         default=DEFAULT_TIMEOUT_S,
         metavar="N",
         help="seconds that the smoke run may take (default: %(default)g)",
@@ -86,3 +87,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--keep_output", type=Path, metavar="DIR", help="copy what the replicas wrote to DIR")
     parser.add_argument("--json", action="store_true", help="one JSON object per finding")
     return parser
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0; found {text!r}")
+    return seconds

@@ -48,6 +48,8 @@ class NumberAxis:
 
     def _log_position(self, value: float) -> float:
         span = math.log(self.high) - math.log(self.low)  # the quotient may be too large for a float
+        if not span:  # ends so near that their logarithms are the same float
+            return 0.5
         return (math.log(value) - math.log(self.low)) / span
 
     def ticks(self) -> tuple[Tick, ...]:

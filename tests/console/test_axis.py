@@ -1,5 +1,6 @@
 """A value has one place on its axis, and labels never touch."""
 
+import math
 from itertools import pairwise
 
 import pytest
@@ -38,6 +39,11 @@ def test_every_value_between_the_ends_lies_between_them(
     position = axis.position(low + share * (high - low))
     assert position is not None
     assert -1e-9 <= position <= 1 + 1e-9
+
+
+def test_ends_that_are_next_to_each_other_have_no_width_to_lie_in() -> None:
+    axis = NumberAxis(title="x", low=1e6, high=math.nextafter(1e6, math.inf), scale=Scale.LOG)
+    assert [axis.position(value) for value in (axis.low, axis.high)] == [0.5, 1.0]
 
 
 @given(low=st.floats(-1e6, 1e6), high=st.floats(-1e6, 1e6), scale=st.sampled_from(Scale))

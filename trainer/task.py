@@ -3,7 +3,7 @@
     python -m trainer.task --dataset=cassava --epochs=2
 
 Exit status: 0 the run is done, 1 it failed and may be started again, 2 it was asked for something
-that cannot be; every fault is on standard error.
+that cannot be, 134 a replica was lost that this one needs; every fault is on standard error.
 """
 
 import os
@@ -11,17 +11,24 @@ import platform
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from trainer.cluster import Cluster, cluster_from
+from trainer.cluster import Cluster, Role, cluster_from
 from trainer.faults import Unusable
 from trainer.flags import Flags, flags_from
+from trainer.liveness import LOST_STATUS, PeerLost
 from trainer.outputs import Outputs, outputs_from
+from trainer.strategy_choice import contradictions, uses_parameter_servers
 
 if TYPE_CHECKING:
+    from trainer.dataset import Dataset
+    from trainer.settings import Settings
     from trainer.training import Trained, Training
+    from trainer.workloads import Workload
+
+Part = Callable[[Flags, Cluster, Outputs, Mapping[str, str]], None]
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -29,7 +36,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     try:
         flags, cluster, outputs = _told(arguments, environment)
         print(cluster.description(), file=sys.stderr, flush=True)  # noqa: T201 - the job's log
-        train_and_export(flags, cluster, outputs, environment)
+        _part_of(cluster, flags)(flags, cluster, outputs, environment)
     except Unusable as unusable:
         for fault in unusable.faults:
             print(fault, file=sys.stderr)  # noqa: T201 - the job's log
@@ -46,16 +53,67 @@ def _told(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Fla
         faults += unusable.faults
     try:
         cluster = cluster_from(environment)
-        if not cluster.trains:
-            faults.append(
-                f"{cluster.description()} This trainer trains synchronously and has work for a chief and workers only: "
-                f"leave worker pools 2 and 3 out of the request."
-            )
     except Unusable as unusable:
         faults += unusable.faults
+    if not faults:
+        has_directory = bool(environment.get("AIP_CHECKPOINT_DIR") or flags.job_dir)
+        faults += contradictions(flags.strategy, cluster, has_checkpoint_directory=has_directory)
     if faults:
         raise Unusable(*faults)
     return flags, cluster, outputs_from(environment, flags.job_dir)
+
+
+def _part_of(cluster: Cluster, flags: Flags) -> Part:
+    """What a replica of this role does in a run with these flags."""
+    if cluster.role is Role.EVALUATOR:
+        return evaluate
+    if not cluster.is_chief and uses_parameter_servers(flags.strategy, cluster):
+        return serve
+    return train_and_export
+
+
+def serve(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> None:
+    """A worker or parameter server of an asynchronous training. Does not return: the process ends in it."""
+    from trainer.liveness import PEERS_WITHIN_S
+    from trainer.parameter_server import server
+    from trainer.strategy import processors_for
+
+    if cluster.trains:  # its steps read the data, at the path that the chief names
+        _ready(flags, cluster, environment)
+    server.serve(
+        cluster,
+        model=outputs.model.path,
+        processors=processors_for(cluster),
+        peers_within_s=PEERS_WITHIN_S,
+    )
+
+
+def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> None:
+    """An evaluator's whole run.
+
+    Raises:
+        Unusable: there is nothing to evaluate on, or the checkpoints are of another model.
+        PeerLost: the chief is gone for good.
+    """
+    from trainer.evaluator.evaluator import Evaluator
+    from trainer.evaluator.setting import data_and_model
+    from trainer.evaluator.waiting import ChiefWatch
+    from trainer.liveness import PEERS_WITHIN_S
+    from trainer.strategy import limit_threads, processors_for
+
+    workload, settings, dataset = _ready(flags, cluster, environment)
+    processors = processors_for(cluster)
+    limit_threads(processors)
+    data, model = data_and_model(workload, settings, dataset, processors=processors)
+    Evaluator(
+        cluster=cluster,
+        model=model,
+        data=data,
+        checkpoints=outputs.checkpoints.path,
+        logs=outputs.logs.path,
+        export=outputs.model.path,
+        still_due=ChiefWatch(cluster, peers_within_s=PEERS_WITHIN_S).check,
+    ).run()
 
 
 def train_and_export(
@@ -69,19 +127,21 @@ def train_and_export(
     """
     started = time.monotonic()
     training = _prepared(flags, cluster, outputs, environment)
-    trained = training.run()
+    if uses_parameter_servers(flags.strategy, cluster):
+        from trainer.parameter_server import coordinator
+
+        trained = coordinator.train(training)
+    else:
+        trained = training.run()
     _export(training, trained, outputs, started)
 
 
-def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> "Training":
-    import tensorflow as tf
-
+def _ready(
+    flags: Flags, cluster: Cluster, environment: Mapping[str, str]
+) -> "tuple[Workload, Settings, Dataset]":
+    """What is trained or evaluated, and its data set, which lies ready on this machine."""
     from trainer.dataset import progress_is_quiet, ready_dataset
     from trainer.settings import settings_from
-    from trainer.strategy import all_replicas_agree, limit_threads, processors_for, strategy_for
-    from trainer.training import Training
-    from trainer.trial import trial_from
-    from trainer.weights import RANDOM, StartingWeights, starting_weights
     from trainer.workloads import workload_named
 
     workload = workload_named(flags.workload)
@@ -96,6 +156,18 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
         prepares=cluster.is_chief,
         environment=environment,
     )
+    return workload, settings, dataset
+
+
+def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> "Training":
+    import tensorflow as tf
+
+    from trainer.strategy import all_replicas_agree, limit_threads, processors_for, strategy_for
+    from trainer.training import Training
+    from trainer.trial import trial_from
+    from trainer.weights import RANDOM, StartingWeights, starting_weights
+
+    workload, settings, dataset = _ready(flags, cluster, environment)
     if (trial := trial_from(environment)) is not None and dataset.evaluation_split is None:
         raise Unusable(
             f"Trial {trial.trial_id} has nothing to report: {dataset.name} is not evaluated, and a study compares "
@@ -104,7 +176,13 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
     weights = starting_weights(flags.weights, workload.pretrained, environment)
     processors = processors_for(cluster)
     limit_threads(processors)
-    strategy = strategy_for(cluster, mirrored=workload.mirrored)
+    if uses_parameter_servers(flags.strategy, cluster):
+        from trainer.liveness import PEERS_WITHIN_S
+        from trainer.parameter_server.peers import await_peers, guard
+
+        await_peers(cluster, within_s=PEERS_WITHIN_S)
+        guard(cluster)
+    strategy = strategy_for(cluster, asked=flags.strategy, mirrored=workload.mirrored)
     tf.keras.utils.set_random_seed(settings.seed)
     if flags.mixed_precision:
         kind = "float16" if tf.config.list_physical_devices("GPU") else "bfloat16"
@@ -130,6 +208,7 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
 
 def _export(training: "Training", trained: "Trained", outputs: Outputs, started: float) -> None:
     from trainer.checkpoints import remove_backups
+    from trainer.evaluator.evaluator import await_evaluators
     from trainer.export import export_directory, save_model
     from trainer.manifest import MANIFEST_NAME, manifest_of, remove_manifest, write_manifest
     from trainer.reporting import report
@@ -168,6 +247,7 @@ def _export(training: "Training", trained: "Trained", outputs: Outputs, started:
     )
     all_replicas_agree(training.strategy, claim=True)  # nobody leaves while another still needs the cluster
     if cluster.is_chief:
+        await_evaluators(training.logs, epochs=training.settings.epochs)
         remove_backups(training.checkpoints)
 
 
@@ -215,6 +295,9 @@ def run() -> None:
     """Run with this process's own flags and environment, and end with the status."""
     try:
         status = main(sys.argv[1:], os.environ)
+    except PeerLost as lost:
+        print(lost, file=sys.stderr, flush=True)  # noqa: T201 - the job's log
+        os._exit(LOST_STATUS)
     except Exception:
         traceback.print_exc()
         sys.stdout.flush()

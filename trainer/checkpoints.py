@@ -1,45 +1,184 @@
-"""Backups after every epoch, so that a restarted run continues instead of beginning anew."""
+"""Checkpoints in the run's bucket: what is whole, what is newest, and how one is put there.
 
+    chief/ckpt-7.data-00000-of-00001   TensorFlow's two files, read with
+    chief/ckpt-7.index                 tf.train.Checkpoint(model=model).restore("…/chief/ckpt-7")
+    chief/ckpt-7.json                  where the training stood, and size and hash of the two: written behind them
+    chief/checkpoint                   what tf.train.latest_checkpoint reads: written last
+
+A bucket mounted with Cloud Storage FUSE has no locks and no atomic rename, and a killed process may
+leave the beginning of a file (https://cloud.google.com/storage/docs/cloud-storage-fuse/overview).
+So nothing here trusts a name: a checkpoint counts when its description is whole and the files are
+what it says. Two are kept, so that there is always one to fall back to. Nothing here needs TensorFlow.
+"""
+
+import hashlib
+import json
+import re
 import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-import tensorflow as tf
-
-from trainer.cluster import Cluster
-
-CHIEFS_FOLDER = "chief"  # where BackupAndRestore keeps and looks for backups, below its directory
-EPOCH_VARIABLE = "ckpt_saved_epoch/.ATTRIBUTES/VARIABLE_VALUE"
-
-
-def next_epoch(checkpoints: Path) -> int:
-    """The epoch, counted from 0, at which training goes on: 0 without a backup."""
-    latest = tf.train.latest_checkpoint(str(checkpoints / CHIEFS_FOLDER))
-    if latest is None:
-        return 0
-    return int(tf.train.load_checkpoint(latest).get_tensor(EPOCH_VARIABLE)) + 1
+CHIEFS_FOLDER = "chief"
+STATE_FILE = "checkpoint"  # TensorFlow's name for it
+KEPT = 2
+COPIED_BYTES = 8 << 20
+DESCRIPTION = re.compile(r"ckpt-(\d+)\.json")
 
 
-@contextmanager
-def backup_directory(checkpoints: Path, cluster: Cluster) -> Iterator[Path]:
-    """The directory to give to BackupAndRestore on this replica.
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """A whole checkpoint. `path` is what tf.train.Checkpoint.restore takes.
 
-    All replicas write a backup, for reading variables is a joint act, but only the chief's is kept.
-    BackupAndRestore would have the others write theirs below the shared directory too, for a
-    moment, through the bucket. Here they write to a directory of their own, which is removed
-    at the end, and in which the chief's backups appear under the name they are read by.
+    Attributes:
+        epoch: finished epochs.
+        step: steps done within the next epoch.
+        global_batch_size: examples of one step; with `step` it says which examples were seen.
+        metrics: of the last finished epoch, its evaluation too; None: the epoch is trained but not yet evaluated.
     """
-    checkpoints.mkdir(parents=True, exist_ok=True)
-    if cluster.is_chief:
-        yield checkpoints
-        return
-    with tempfile.TemporaryDirectory(prefix=f"trainer-{cluster.replica}-backup-") as scratch:
-        (Path(scratch) / CHIEFS_FOLDER).symlink_to(checkpoints / CHIEFS_FOLDER)
-        yield Path(scratch)
+
+    path: str
+    epoch: int
+    step: int
+    global_batch_size: int = 1
+    metrics: Mapping[str, float] | None = None
+
+    @property
+    def number(self) -> int:
+        """Counts the run's checkpoints; the newest has the highest."""
+        return int(self.path.rpartition("-")[2])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Damaged:
+    """A checkpoint that cannot be used, and why."""
+
+    path: str
+    why: str
+
+
+def latest(checkpoints: Path) -> Checkpoint | None:
+    """The newest whole checkpoint below AIP_CHECKPOINT_DIR; None where there is none.
+
+    Safe to call while another process writes there. Files are hashed once and again only when they change.
+    """
+    return next((found for found in newest_first(checkpoints) if isinstance(found, Checkpoint)), None)
+
+
+def newest_first(checkpoints: Path) -> Iterator[Checkpoint | Damaged]:
+    """Every checkpoint that has a description, whole or not."""
+    folder = checkpoints / CHIEFS_FOLDER
+    for number in sorted(_numbers(folder), reverse=True):
+        prefix = folder / f"ckpt-{number}"
+        try:
+            yield _read(prefix)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            yield Damaged(path=str(prefix), why=str(error) or type(error).__name__)
+
+
+def numbered(checkpoints: Path, number: int) -> Checkpoint:
+    """The checkpoint of that number.
+
+    Raises:
+        OSError: it is not there, or not yet: mounted buckets show other machines' files with a delay.
+        ValueError: it is not whole.
+    """
+    try:
+        return _read(checkpoints / CHIEFS_FOLDER / f"ckpt-{number}")
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"its description lacks {error}") from error
+
+
+def publish(written: Path, checkpoints: Path, *, epoch: int, step: int, global_batch_size: int) -> Checkpoint:
+    """Put the files that tf.train.Checkpoint.write left at the prefix `written` into the bucket, as the newest.
+
+    For the chief alone. Killed at any point, it leaves what was newest before as the newest.
+    """
+    folder = checkpoints / CHIEFS_FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    number = max(_numbers(folder), default=0) + 1
+    prefix = folder / f"ckpt-{number}"
+    files = [
+        _copied(source, prefix.with_name(prefix.name + source.name.removeprefix(written.name)))
+        for source in sorted(written.parent.glob(f"{written.name}.*"))
+    ]
+    description = {
+        "epoch": epoch,
+        "step": step,
+        "global_batch_size": global_batch_size,
+        "metrics": None,
+        "files": files,
+    }
+    _write_whole(prefix.with_name(f"{prefix.name}.json"), json.dumps(description, indent=2) + "\n")
+    _write_whole(folder / STATE_FILE, f'model_checkpoint_path: "{prefix.name}"\n')
+    return _read(prefix)
+
+
+def record_metrics(checkpoint: Checkpoint, metrics: Mapping[str, float]) -> None:
+    """Note that the epoch of `checkpoint` is evaluated, so that a restart does not evaluate it again."""
+    path = Path(f"{checkpoint.path}.json")
+    _write_whole(path, json.dumps(json.loads(path.read_text()) | {"metrics": dict(metrics)}, indent=2) + "\n")
+
+
+def remove_older(checkpoints: Path) -> None:
+    """Remove all but the newest KEPT: first what makes each count, then the rest."""
+    folder = checkpoints / CHIEFS_FOLDER
+    for number in sorted(_numbers(folder))[:-KEPT]:
+        (folder / f"ckpt-{number}.json").unlink(missing_ok=True)
+        for path in folder.glob(f"ckpt-{number}.*"):
+            path.unlink(missing_ok=True)
 
 
 def remove_backups(checkpoints: Path) -> None:
     """Remove what a restart would continue from: the run is done and exported."""
     shutil.rmtree(checkpoints / CHIEFS_FOLDER, ignore_errors=True)
+
+
+def _numbers(folder: Path) -> set[int]:
+    """Of all descriptions, damaged ones too: no number is given twice."""
+    if not folder.is_dir():
+        return set()
+    return {int(match[1]) for path in folder.iterdir() if (match := DESCRIPTION.fullmatch(path.name))}
+
+
+def _read(prefix: Path) -> Checkpoint:
+    document: dict[str, Any] = json.loads(prefix.with_name(f"{prefix.name}.json").read_text())
+    for entry in document["files"]:
+        path = prefix.with_name(entry["name"])
+        found = path.stat()
+        if found.st_size != entry["size"]:
+            raise ValueError(f"{path.name} has {found.st_size} bytes, expected {entry['size']}")
+        if _sha256(path, found.st_size, found.st_mtime_ns) != entry["sha256"]:
+            raise ValueError(f"{path.name} is not what was written: its hash differs")
+    return Checkpoint(
+        path=str(prefix),
+        epoch=int(document["epoch"]),
+        step=int(document["step"]),
+        global_batch_size=int(document["global_batch_size"]),
+        metrics=document["metrics"],
+    )
+
+
+def _copied(source: Path, target: Path) -> dict[str, object]:
+    """Copy in one pass from beginning to end, as buckets want it; what was copied."""
+    digest, size = hashlib.sha256(), 0
+    with source.open("rb") as reading, target.open("wb") as writing:
+        while chunk := reading.read(COPIED_BYTES):
+            digest.update(chunk)
+            size += writing.write(chunk)
+    return {"name": target.name, "size": size, "sha256": digest.hexdigest()}
+
+
+@lru_cache(maxsize=16)
+def _sha256(path: Path, size: int, mtime_ns: int) -> str:  # noqa: ARG001 - size and time tell a changed file
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Whoever reads `path` finds the old text or the new one. Where renaming copies, the copy appears whole."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text)
+    partial.replace(path)

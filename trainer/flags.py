@@ -45,6 +45,9 @@ class Flags:
     seed: int
     job_dir: str | None
     reported_metrics: tuple[str, ...] | None
+    checkpoint_every_s: float
+    checkpoint_steps: int | None
+    peers_within_s: float
     hyperparameters: Mapping[str, Value]
 
 
@@ -110,6 +113,20 @@ FLAGS: dict[str, Flag] = {
         reads=read.words,
         help="what a tuning trial reports of each evaluation, by commas: `loss` and metrics of the workload "
         "(default: accuracy)",
+    ),
+    "checkpoint_every_s": Flag(
+        reads=read.positive,
+        default=600.0,
+        help="seconds between checkpoints within an epoch; after an epoch there is always one",
+    ),
+    "checkpoint_steps": Flag(
+        reads=read.count,
+        help="a checkpoint after every so many steps of the run (default: by the clock only)",
+    ),
+    "peers_within_s": Flag(
+        reads=read.positive,
+        default=1800.0,
+        help="seconds that a replica waits for all others to start; then it ends with status 134",
     ),
 }
 

@@ -25,16 +25,6 @@ LOST_AFTER_S = 40.0
 which nobody may still wait, and a replica that is restarted on its machine comes back sooner."""
 
 
-PEERS_WITHIN_S = (
-    1800.0  # how long to wait for replicas that have not started yet: Vertex AI starts them in any order
-)
-LOST_STATUS = 134  # SIGABRT's: Vertex AI takes it as perhaps transient and starts the job again
-
-
-class PeerLost(Exception):
-    """A replica that this one cannot do without is gone, or never came; starting the job again may help."""
-
-
 class Answer(StrEnum):
     """ABSENT: nobody listens there now. SILENT: nothing came back, as of a frozen process or a lost machine."""
 

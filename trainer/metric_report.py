@@ -5,14 +5,13 @@ from typing import Any
 
 import tensorflow as tf
 
+from trainer.loop import EVALUATED
 from trainer.metric_file import MetricFile
 from trainer.reporting import numbers
 
-EVALUATED = "val_"  # what Keras calls the metrics of the evaluation
-
 
 class MetricReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has no types
-    """Must come behind the callback that keeps a backup: what was reported is then never trained again."""
+    """A checkpoint is written before each evaluation: what was reported is never trained again."""
 
     def __init__(self, file: MetricFile, *, names: Sequence[str], steps_per_epoch: int) -> None:
         super().__init__()

@@ -33,12 +33,13 @@ class Pipeline:
     seed: int
     threads: int
 
-    def training(self, *, first_epoch: int, epochs: int, steps_per_epoch: int) -> Any:
-        """Batches of epochs `first_epoch` to `epochs` - 1 (from 0), `steps_per_epoch` each, all full.
+    def training(self, *, first_epoch: int, first_step: int, epochs: int, steps_per_epoch: int) -> Any:
+        """Batches from step `first_step` of epoch `first_epoch` to epoch `epochs` - 1 (all from 0), all full.
 
-        An epoch's order depends on the seed and the epoch alone: a run that continues from a
-        checkpoint sees what it would have seen. An epoch draws from all examples anew; those that
-        fill no last batch are left out of that epoch only.
+        An epoch has `steps_per_epoch`. Its order depends on the seed and the epoch alone: a run that
+        continues from a checkpoint sees what it would have seen, and what it has seen is skipped before
+        it is decoded. An epoch draws from all examples anew; those that fill no last batch are left out
+        of that epoch only.
         """
         taken = self.batch_size * self.replicas * steps_per_epoch
         source = self._source(self.dataset.train_split, self.dataset.train_examples)
@@ -49,6 +50,8 @@ class Pipeline:
             return order.repeat().take(taken)
 
         examples = tf.data.Dataset.range(first_epoch, epochs).flat_map(epoch_examples)
+        if first_step:
+            examples = examples.skip(self.batch_size * self.replicas * first_step)
         # Endless by declaration: shapes stay static, and no step asks all replicas whether one has run out.
         batches = self._decoded(examples.repeat()).batch(self.batch_size * self.replicas, drop_remainder=True)
         return batches.prefetch(tf.data.AUTOTUNE).with_options(self._options())
@@ -62,15 +65,27 @@ class Pipeline:
         if self.dataset.evaluation_split is None:
             return None
         count = self.dataset.evaluation_examples
-        global_batch_size = evaluation_batch_size(count, self.batch_size, self.replicas)
-        if global_batch_size is None:
+        source = self._source(self.dataset.evaluation_split, count)
+        batches = self._decoded(source).batch(self._evaluation_batch_size())
+        return batches.prefetch(tf.data.AUTOTUNE).with_options(self._options())
+
+    @property
+    def evaluation_steps(self) -> int:
+        """Batches of `evaluation`; 0 without an evaluation split."""
+        if self.dataset.evaluation_split is None:
+            return 0
+        return -(-self.dataset.evaluation_examples // self._evaluation_batch_size())
+
+    def _evaluation_batch_size(self) -> int:
+        """Of all replicas together."""
+        count = self.dataset.evaluation_examples
+        size = evaluation_batch_size(count, self.batch_size, self.replicas)
+        if size is None:
             raise Unusable(
                 f"--evaluation_split={self.dataset.evaluation_split}: {count} examples are too few for "
                 f"{self.replicas} replicas. Name a larger split, or `none`."
             )
-        source = self._source(self.dataset.evaluation_split, count)
-        batches = self._decoded(source).batch(global_batch_size)
-        return batches.prefetch(tf.data.AUTOTUNE).with_options(self._options())
+        return size
 
     def _source(self, split: str, count: int) -> Any:
         """Encoded images and labels; with `cache` decoded ones, decoded once and kept."""

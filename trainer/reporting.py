@@ -1,34 +1,17 @@
-"""Progress as lines of JSON on standard output: the log agent makes each the jsonPayload of one entry.
+"""Progress of a training as events, from Keras' callbacks."""
 
-The events and their fields are written down in docs/contracts.md, "What a trainer leaves behind".
-"""
-
-import json
 import math
-import sys
 import time
 from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
+from trainer.events import finite, report
+
+__all__ = ["ProgressReport", "finite", "numbers", "report"]
+
 MIN_INTERVAL_S = 0.5
-
-
-def report(event: str, message: str, *, severity: str = "INFO", **fields: object) -> None:
-    """Write one event, at once and in one piece, so that lines of several threads stay whole."""
-    line = json.dumps({"severity": severity, "message": message, "event": event} | finite(fields))
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
-def finite(value: Any) -> Any:  # Any: JSON in, JSON out
-    """`value` with numbers that JSON lacks (NaN, infinities) as null."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {key: finite(item) for key, item in value.items()}
-    return value
 
 
 def numbers(logs: Mapping[str, Any]) -> dict[str, float]:
@@ -64,9 +47,12 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
         self._reported_at = time.monotonic()
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any]) -> None:
+        is_first = not self._step
+        if is_first:  # not always the epoch's first: a restarted run may continue in its middle
+            self._reported_step = batch
         self._step = batch + 1
         now = time.monotonic()
-        at_an_end = self._step in {1, self._steps_per_epoch}
+        at_an_end = is_first or self._step == self._steps_per_epoch
         if not at_an_end and now - self._reported_at < MIN_INTERVAL_S:
             return
         # Between the ends of epochs Keras hands over the sum of the replicas' means.

@@ -25,6 +25,8 @@ class Settings:
     cache: bool
     seed: int
     reported_metrics: tuple[str, ...]
+    checkpoint_every_s: float
+    checkpoint_steps: int | None
 
 
 def settings_from(flags: Flags, workload: Workload) -> Settings:
@@ -40,6 +42,8 @@ def settings_from(flags: Flags, workload: Workload) -> Settings:
         cache=flags.cache,
         seed=flags.seed,
         reported_metrics=flags.reported_metrics or DEFAULT_REPORTED,
+        checkpoint_every_s=flags.checkpoint_every_s,
+        checkpoint_steps=flags.checkpoint_steps,
     )
 
 

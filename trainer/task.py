@@ -2,8 +2,9 @@
 
     python -m trainer.task --dataset=cassava --epochs=2
 
-Exit status: 0 the run is done, 1 it failed and may be started again, 2 it was asked for something
-that cannot be, 134 a replica was lost that this one needs; every fault is on standard error.
+Exit status: 0 the run is done, 1 it failed, 2 it was asked for something that cannot be (every fault
+is on standard error), 134 a peer was lost or did not come, 143 it was ended by SIGTERM behind a
+checkpoint. After the last two, starting all replicas again continues the run; docs/survival.md.
 """
 
 import os
@@ -18,15 +19,13 @@ from typing import TYPE_CHECKING, Any
 from trainer.cluster import Cluster, Role, cluster_from
 from trainer.faults import Unusable
 from trainer.flags import Flags, flags_from
-from trainer.liveness import LOST_STATUS, PeerLost
 from trainer.outputs import Outputs, outputs_from
+from trainer.peers import PEER_LOST, end_with, is_loss_of_peer, peers_within
+from trainer.preemption import end_at_once, on_sigterm
 from trainer.strategy_choice import contradictions, uses_parameter_servers
 
 if TYPE_CHECKING:
-    from trainer.dataset import Dataset
-    from trainer.settings import Settings
     from trainer.training import Trained, Training
-    from trainer.workloads import Workload
 
 Part = Callable[[Flags, Cluster, Outputs, Mapping[str, str]], None]
 
@@ -73,18 +72,18 @@ def _part_of(cluster: Cluster, flags: Flags) -> Part:
 
 
 def serve(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> None:
-    """A worker or parameter server of an asynchronous training. Does not return: the process ends in it."""
-    from trainer.liveness import PEERS_WITHIN_S
+    """A worker or parameter server of a training that a chief coordinates. Does not return: the process ends in it."""
     from trainer.parameter_server import server
     from trainer.strategy import processors_for
+    from trainer.subject import ready_subject
 
     if cluster.trains:  # its steps read the data, at the path that the chief names
-        _ready(flags, cluster, environment)
+        ready_subject(flags, cluster, environment)
     server.serve(
         cluster,
         model=outputs.model.path,
         processors=processors_for(cluster),
-        peers_within_s=PEERS_WITHIN_S,
+        peers_within_s=flags.peers_within_s,
     )
 
 
@@ -93,18 +92,16 @@ def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapp
 
     Raises:
         Unusable: there is nothing to evaluate on, or the checkpoints are of another model.
-        PeerLost: the chief is gone for good.
     """
     from trainer.evaluator.evaluator import Evaluator
     from trainer.evaluator.setting import data_and_model
     from trainer.evaluator.waiting import ChiefWatch
-    from trainer.liveness import PEERS_WITHIN_S
     from trainer.strategy import limit_threads, processors_for
+    from trainer.subject import ready_subject
 
-    workload, settings, dataset = _ready(flags, cluster, environment)
     processors = processors_for(cluster)
     limit_threads(processors)
-    data, model = data_and_model(workload, settings, dataset, processors=processors)
+    data, model = data_and_model(ready_subject(flags, cluster, environment), processors=processors)
     Evaluator(
         cluster=cluster,
         model=model,
@@ -112,7 +109,7 @@ def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapp
         checkpoints=outputs.checkpoints.path,
         logs=outputs.logs.path,
         export=outputs.model.path,
-        still_due=ChiefWatch(cluster, peers_within_s=PEERS_WITHIN_S).check,
+        still_due=ChiefWatch(cluster, peers_within_s=flags.peers_within_s).check,
     ).run()
 
 
@@ -136,38 +133,18 @@ def train_and_export(
     _export(training, trained, outputs, started)
 
 
-def _ready(
-    flags: Flags, cluster: Cluster, environment: Mapping[str, str]
-) -> "tuple[Workload, Settings, Dataset]":
-    """What is trained or evaluated, and its data set, which lies ready on this machine."""
-    from trainer.dataset import progress_is_quiet, ready_dataset
-    from trainer.settings import settings_from
-    from trainer.workloads import workload_named
-
-    workload = workload_named(flags.workload)
-    settings = settings_from(flags, workload)
-    progress_is_quiet()
-    dataset = ready_dataset(
-        settings.dataset,
-        data_dir=flags.data_dir,
-        train_split=flags.train_split,
-        evaluation_split=flags.evaluation_split,
-        download=flags.download,
-        prepares=cluster.is_chief,
-        environment=environment,
-    )
-    return workload, settings, dataset
-
-
 def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> "Training":
     import tensorflow as tf
 
-    from trainer.strategy import all_replicas_agree, limit_threads, processors_for, strategy_for
+    from trainer.peers import Peers
+    from trainer.strategy import all_replicas_agree, limit_threads, processors_for
+    from trainer.subject import ready_subject
     from trainer.training import Training
     from trainer.trial import trial_from
     from trainer.weights import RANDOM, StartingWeights, starting_weights
 
-    workload, settings, dataset = _ready(flags, cluster, environment)
+    subject = ready_subject(flags, cluster, environment)
+    workload, settings, dataset = subject.workload, subject.settings, subject.dataset
     if (trial := trial_from(environment)) is not None and dataset.evaluation_split is None:
         raise Unusable(
             f"Trial {trial.trial_id} has nothing to report: {dataset.name} is not evaluated, and a study compares "
@@ -176,13 +153,7 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
     weights = starting_weights(flags.weights, workload.pretrained, environment)
     processors = processors_for(cluster)
     limit_threads(processors)
-    if uses_parameter_servers(flags.strategy, cluster):
-        from trainer.liveness import PEERS_WITHIN_S
-        from trainer.parameter_server.peers import await_peers, guard
-
-        await_peers(cluster, within_s=PEERS_WITHIN_S)
-        guard(cluster)
-    strategy = strategy_for(cluster, asked=flags.strategy, mirrored=workload.mirrored)
+    strategy = _strategy(flags, cluster, mirrored=workload.mirrored)
     tf.keras.utils.set_random_seed(settings.seed)
     if flags.mixed_precision:
         kind = "float16" if tf.config.list_physical_devices("GPU") else "bfloat16"
@@ -198,6 +169,8 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
         dataset=dataset,
         cluster=cluster,
         strategy=strategy,
+        # Those that a coordinator hands steps to are no peers of its: no collective operation joins them.
+        peers=Peers(Cluster() if uses_parameter_servers(flags.strategy, cluster) else cluster),
         weights=weights,
         trial=trial,
         checkpoints=outputs.checkpoints.path,
@@ -206,20 +179,38 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
     )
 
 
+def _strategy(flags: Flags, cluster: Cluster, *, mirrored: bool) -> Any:
+    """The run's strategy, once all that it needs have come."""
+    from trainer.strategy import strategy_for
+
+    if uses_parameter_servers(flags.strategy, cluster):
+        from trainer.parameter_server.peers import await_peers, guard
+
+        await_peers(cluster, within_s=flags.peers_within_s)
+        guard(cluster)
+        return strategy_for(cluster, asked=flags.strategy, mirrored=mirrored)
+    with peers_within(flags.peers_within_s, cluster):
+        return strategy_for(cluster, asked=flags.strategy, mirrored=mirrored)
+
+
 def _export(training: "Training", trained: "Trained", outputs: Outputs, started: float) -> None:
     from trainer.checkpoints import remove_backups
     from trainer.evaluator.evaluator import await_evaluators
     from trainer.export import export_directory, save_model
     from trainer.manifest import MANIFEST_NAME, manifest_of, remove_manifest, write_manifest
     from trainer.reporting import report
-    from trainer.strategy import all_replicas_agree
+    from trainer.strategy import io_device
     from trainer.training import weights_sha256
 
     cluster, dataset = training.cluster, training.dataset
     with export_directory(outputs.model.path, cluster) as directory:
         remove_manifest(directory)
         save_model(
-            trained.model, directory, image_size=training.settings.image_size, class_names=dataset.class_names
+            trained.model,
+            directory,
+            image_size=training.settings.image_size,
+            class_names=dataset.class_names,
+            io_device=io_device(training.strategy),
         )
         if cluster.is_chief:
             manifest = manifest_of(
@@ -245,9 +236,9 @@ def _export(training: "Training", trained: "Trained", outputs: Outputs, started:
         seconds=round(time.monotonic() - started, 1),
         weights_sha256=weights_sha256(trained.model),
     )
-    all_replicas_agree(training.strategy, claim=True)  # nobody leaves while another still needs the cluster
+    await_evaluators(training.logs, epochs=training.settings.epochs)
+    training.peers.part()
     if cluster.is_chief:
-        await_evaluators(training.logs, epochs=training.settings.epochs)
         remove_backups(training.checkpoints)
 
 
@@ -293,18 +284,14 @@ def _description(training: "Training", trained: "Trained", seconds: float) -> di
 
 def run() -> None:
     """Run with this process's own flags and environment, and end with the status."""
+    on_sigterm(end_at_once)
     try:
         status = main(sys.argv[1:], os.environ)
-    except PeerLost as lost:
-        print(lost, file=sys.stderr, flush=True)  # noqa: T201 - the job's log
-        os._exit(LOST_STATUS)
-    except Exception:
+    except Exception as error:
         traceback.print_exc()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        # A lost cluster cannot be left in order: TensorFlow's own shutdown would wait for the peers that are gone.
-        os._exit(1)
-    sys.exit(status)
+        status = PEER_LOST if is_loss_of_peer(error) else 1
+    # A lost cluster cannot be left in order: TensorFlow's own shutdown would wait for the peers that are gone.
+    end_with(status)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,24 @@
 """One training run on one replica: from settings to a trained model and its last metrics."""
 
 import hashlib
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from trainer.checkpoints import backup_directory, next_epoch
 from trainer.cluster import Cluster
 from trainer.dataset import Dataset
+from trainer.events import report
+from trainer.loop import Cadence, Loop, Place, place_after
 from trainer.metric_file import MetricFile
-from trainer.metric_report import EVALUATED, MetricReport
+from trainer.metric_report import MetricReport
+from trainer.peers import Peers
 from trainer.pipeline import Pipeline
-from trainer.reporting import ProgressReport, numbers, report
+from trainer.preemption import Preemption
+from trainer.reporting import ProgressReport
+from trainer.saver import Saver, chosen
 from trainer.settings import Settings, batch_norm_momentum, steps_per_epoch
 from trainer.strategy import name_of
 from trainer.trial import Trial
@@ -23,7 +28,7 @@ from trainer.workloads import ModelSpec, Workload
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """`metrics` are the last epoch's; `initial_epoch` is above 0 when a backup was continued."""
+    """`metrics` are the last epoch's; `initial_epoch` counts the epochs that were finished before this start."""
 
     model: Any  # tf.keras.Model
     metrics: dict[str, float]
@@ -44,6 +49,7 @@ class Training:
     dataset: Dataset
     cluster: Cluster
     strategy: Any  # tf.distribute.Strategy
+    peers: Peers
     weights: StartingWeights
     trial: Trial | None
     checkpoints: Path
@@ -51,57 +57,81 @@ class Training:
     processors: int
 
     def run(self) -> Trained:
-        """Train all epochs, or those a backup leaves, with a backup and an evaluation after each.
+        """Train all epochs, or what a checkpoint leaves of them, with a checkpoint and an evaluation after each.
 
-        Every replica must call this with the same settings.
+        Every replica must call this with the same settings. Does not return where SIGTERM ends it.
 
         Raises:
-            Unusable: the model cannot be built for this data, or a trial's metric file cannot be written.
+            Unusable: the model cannot be built for this data, the checkpoint is of another model, or a trial's
+                metric file cannot be written.
             tf.errors.OpError: another replica is gone; the run can be started again and continues.
         """
-        settings = self.settings
-        global_batch_size = settings.batch_size * self.strategy.num_replicas_in_sync
+        settings, replicas = self.settings, self.strategy.num_replicas_in_sync
+        global_batch_size = settings.batch_size * replicas
         steps = steps_per_epoch(self.dataset.train_examples, global_batch_size, settings.steps_per_epoch)
-        initial_epoch = next_epoch(self.checkpoints)
-        pipeline = Pipeline(
-            dataset=self.dataset,
-            image_size=settings.image_size,
-            batch_size=settings.batch_size,
-            replicas=self.strategy.num_replicas_in_sync,
-            cache=settings.cache,
-            seed=settings.seed,
-            threads=max(2, self.processors),
-        )
+        checkpoint = chosen(self.checkpoints, self.cluster, self.peers.board)
+        place = place_after(checkpoint, steps_per_epoch=steps, global_batch_size=global_batch_size)
+        initial_epoch = checkpoint.epoch if checkpoint else 0
+        known = dict(checkpoint.metrics or {}) if checkpoint else {}
         model = self._model(settings.epochs * steps)
-        metric_report = self._metric_report(initial_epoch, steps)
-        self._report_start(initial_epoch, steps, global_batch_size)
-        with backup_directory(self.checkpoints, self.cluster) as backups:
-            history = model.fit(
-                pipeline.training(
-                    first_epoch=min(initial_epoch, settings.epochs - 1),
-                    epochs=settings.epochs,
-                    steps_per_epoch=steps,
-                ),
-                validation_data=pipeline.evaluation(),
-                epochs=settings.epochs,
-                steps_per_epoch=steps,
-                callbacks=[*self._callbacks(steps, global_batch_size, backups), *metric_report],
-                verbose=0,
+        metric_report = self.metric_report(initial_epoch, steps)
+        for reporting in metric_report if known else ():
+            reporting.report(known, epochs=initial_epoch)
+        self.report_start(initial_epoch, place.step % steps, steps, global_batch_size)
+        with tempfile.TemporaryDirectory(prefix=f"trainer-{self.cluster.replica}-checkpoint-") as scratch:
+            saver = Saver(
+                model,
+                checkpoints=self.checkpoints,
+                cluster=self.cluster,
+                scratch=Path(scratch),
+                global_batch_size=global_batch_size,
             )
-        metrics = numbers({name: values[-1] for name, values in history.history.items()})
-        if (
-            not metrics and (evaluation := pipeline.evaluation()) is not None
-        ):  # only the export was left to do
-            found = model.evaluate(evaluation, verbose=0, return_dict=True)
-            metrics = {EVALUATED + name: value for name, value in numbers(found).items()}
-            for reporting in metric_report:
-                reporting.report(metrics, epochs=settings.epochs)
+            if checkpoint is not None:
+                saver.restore(checkpoint)
+            callbacks = [*self._callbacks(steps, global_batch_size), *metric_report]
+            loop = self._loop(model, saver, place, steps, callbacks)
+            metrics = loop.run(place, known)
         return Trained(
             model=model,
             metrics=metrics,
             initial_epoch=initial_epoch,
             steps_per_epoch=steps,
             global_batch_size=global_batch_size,
+        )
+
+    def _loop(self, model: Any, saver: Saver, place: Place, steps: int, callbacks: list[Any]) -> Loop:
+        settings, replicas = self.settings, self.strategy.num_replicas_in_sync
+        pipeline = Pipeline(
+            dataset=self.dataset,
+            image_size=settings.image_size,
+            batch_size=settings.batch_size,
+            replicas=replicas,
+            cache=settings.cache,
+            seed=settings.seed,
+            threads=max(2, self.processors),
+        )
+        training = pipeline.training(
+            first_epoch=min(place.epoch, settings.epochs - 1),
+            first_step=place.step,
+            epochs=settings.epochs,
+            steps_per_epoch=steps,
+        )
+        distributed = self.strategy.experimental_distribute_dataset
+        evaluation = pipeline.evaluation()
+        return Loop(
+            model=model,
+            training=distributed(training),
+            evaluation=None if evaluation is None else distributed(evaluation),
+            evaluation_steps=pipeline.evaluation_steps,
+            epochs=settings.epochs,
+            steps_per_epoch=steps,
+            callbacks=tf.keras.callbacks.CallbackList(
+                callbacks, model=model, epochs=settings.epochs, steps=steps
+            ),
+            saver=saver,
+            preemption=Preemption(self.cluster, self.peers, done=place.epoch * steps + place.step),
+            cadence=Cadence(every_s=settings.checkpoint_every_s, every_steps=settings.checkpoint_steps),
+            is_chief=self.cluster.is_chief,
         )
 
     def _model(self, total_steps: int) -> Any:
@@ -121,7 +151,7 @@ class Training:
                 layer.momentum = momentum
         return model
 
-    def _callbacks(self, steps: int, global_batch_size: int, backups: Path) -> list[Any]:
+    def _callbacks(self, steps: int, global_batch_size: int) -> list[Any]:
         callbacks = [
             ProgressReport(
                 replica=self.cluster.replica,
@@ -129,14 +159,13 @@ class Training:
                 epochs=self.settings.epochs,
                 steps_per_epoch=steps,
                 global_batch_size=global_batch_size,
-            ),
-            tf.keras.callbacks.BackupAndRestore(str(backups), delete_checkpoint=False),
+            )
         ]
         if self.cluster.is_chief:  # one writer; the graph is left out, it is large and nobody reads it
             callbacks.append(tf.keras.callbacks.TensorBoard(str(self.logs), write_graph=False))
         return callbacks
 
-    def _metric_report(self, initial_epoch: int, steps: int) -> list[MetricReport]:
+    def metric_report(self, initial_epoch: int, steps: int) -> list[MetricReport]:
         """The callback that reports a trial's metrics, on its chief only."""
         if self.trial is None or not self.cluster.is_chief:
             return []
@@ -160,10 +189,12 @@ class Training:
         )
         return [MetricReport(file, names=names, steps_per_epoch=steps)]
 
-    def _report_start(self, initial_epoch: int, steps: int, global_batch_size: int) -> None:
+    def report_start(self, initial_epoch: int, step: int, steps: int, global_batch_size: int) -> None:
         strategy, replicas = name_of(self.strategy), self.strategy.num_replicas_in_sync
         because = f" ({self.weights.because})" if self.weights.because else ""
-        begins = "begins" if not initial_epoch else f"continues after epoch {initial_epoch}"
+        begins = "begins"
+        if initial_epoch or step:
+            begins = f"continues after epoch {initial_epoch}" + (f" and {step} steps" if step else "")
         report(
             "train_started",
             f"{self.cluster.replica} {begins}: {self.settings.epochs} epochs of {steps} steps, {strategy} over "
@@ -177,6 +208,7 @@ class Training:
             weights=self.weights.label,
             dataset=f"{self.dataset.name}:{self.dataset.version}",
             initial_epoch=initial_epoch,
+            initial_step=step,
         )
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import tensorflow as tf
 
+from trainer.checkpoints import Checkpoint, latest
 from trainer.cluster import Cluster
-from trainer.evaluator.checkpoint import Checkpoint, latest
 from trainer.evaluator.evaluations import FILE_NAME, Evaluation, Evaluations, read_evaluations
+from trainer.events import finite, report
 from trainer.faults import Unusable
 from trainer.manifest import MANIFEST_NAME
-from trainer.reporting import finite, numbers, report
+from trainer.reporting import numbers
 
 POLL_S = 0.5
 CHIEF_WAITS_S = 60.0
@@ -21,9 +22,10 @@ CHIEF_WAITS_S = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
-    """Evaluates `model` on `data` at each of the chief's checkpoints; `still_due` raises once waiting is useless.
+    """Evaluates `model` on `data` at each of the chief's checkpoints.
 
     `export` is the directory that the chief exports to, `logs` the one of all TensorBoard logs.
+    `still_due` is called while nothing is new, and ends the process once waiting is useless.
     """
 
     cluster: Cluster
@@ -41,7 +43,6 @@ class Evaluator:
 
         Raises:
             Unusable: the checkpoints are of another model.
-            PeerLost: the chief is gone for good.
         """
         directory = self.logs / self.cluster.replica
         evaluations = Evaluations(directory)
@@ -103,9 +104,10 @@ class Evaluator:
 
 
 def await_evaluators(logs: Path, *, epochs: int, within_s: float = CHIEF_WAITS_S) -> None:
-    """On the chief, after its export: wait until those who evaluate have done the last epoch's checkpoint.
+    """After the export: wait until those who evaluate have done the last epoch's checkpoint.
 
     Vertex AI ends every other replica when the chief is done, and the chief removes its checkpoints.
+    All that train together must call this: TensorFlow counts who leaves earlier as lost.
     One that has ended, or takes longer than `within_s` seconds, is not waited for.
     """
     deadline = time.monotonic() + within_s

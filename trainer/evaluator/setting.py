@@ -4,23 +4,20 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.dataset import Dataset
 from trainer.faults import Unusable
 from trainer.model import built_model
 from trainer.pipeline import Pipeline
-from trainer.settings import Settings
+from trainer.subject import Subject
 from trainer.weights import RANDOM
-from trainer.workloads import Workload
 
 
-def data_and_model(
-    workload: Workload, settings: Settings, dataset: Dataset, *, processors: int
-) -> tuple[Any, Any]:
+def data_and_model(subject: Subject, *, processors: int) -> tuple[Any, Any]:
     """The evaluation split, every example once, and the model that checkpoints are read into.
 
     Raises:
         Unusable: the data set has no evaluation split, or the model cannot be built for it.
     """
+    settings, dataset = subject.settings, subject.dataset
     data = Pipeline(
         dataset=dataset,
         image_size=settings.image_size,
@@ -36,7 +33,5 @@ def data_and_model(
             f"--evaluation_split, or leave worker pool 3 out of the request."
         )
     strategy = tf.distribute.get_strategy()
-    model = built_model(
-        workload, settings, dataset, weights=RANDOM, strategy=strategy, total_steps=settings.epochs
-    )
+    model = built_model(subject, weights=RANDOM, strategy=strategy, total_steps=settings.epochs)
     return data, model

@@ -14,7 +14,7 @@ class WorkerPipeline(Pipeline):
 
     workers: int
 
-    def for_worker(self, *, first_epoch: int) -> Any:
+    def for_worker(self, *, first_pass: int) -> Any:
         """Endless batches for the worker that calls this, in a function that the coordinator has it run.
 
         All workers compute the same order of examples, another one in each pass, and each takes
@@ -28,7 +28,7 @@ class WorkerPipeline(Pipeline):
             return source.shuffle(buffer, seed=self.seed + number, reshuffle_each_iteration=False)
 
         worker = tf.cast(tf.distribute.coordinator.experimental_get_current_worker_index(), tf.int64)
-        order = tf.data.Dataset.counter(first_epoch).flat_map(one_pass).shard(self.workers, worker)
+        order = tf.data.Dataset.counter(first_pass).flat_map(one_pass).shard(self.workers, worker)
         batches = self._decoded(order).batch(self.batch_size, drop_remainder=True)
         return batches.prefetch(tf.data.AUTOTUNE).with_options(self._options())
 

@@ -1,26 +1,33 @@
-"""Progress of steps that run elsewhere: Keras announces them when they are handed out, not when they are done."""
+"""Progress of steps that run elsewhere: they are handed out long before they are done."""
 
 import queue
 import threading
-from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from trainer.reporting import ProgressReport
 
-HANDED_OUT_WITHIN_S = 30.0  # how long an epoch's end waits for the reports of steps that are done
+AHEAD_PER_WORKER = 4  # steps handed out and not done: enough that no worker waits, few enough to be done soon
 
 
 class RemoteProgressReport(ProgressReport):
     """Reports as ProgressReport does, each step when its worker is done with it.
 
-    Keras hands over a promise of a step's logs as soon as the step is queued. Waiting for it there
-    would leave all workers but one idle, so a thread waits.
+    What it is given at a step's end is a promise of the step's logs. Waiting for it there would
+    leave all workers but one idle, so a thread waits. No more than `ahead` steps are under way: when
+    a checkpoint is asked for, they are soon done.
     """
 
     def __init__(
-        self, *, replica: str, replicas: int, epochs: int, steps_per_epoch: int, global_batch_size: int
+        self,
+        *,
+        replica: str,
+        replicas: int,
+        epochs: int,
+        steps_per_epoch: int,
+        global_batch_size: int,
+        ahead: int,
     ) -> None:
         super().__init__(
             replica=replica,
@@ -29,17 +36,21 @@ class RemoteProgressReport(ProgressReport):
             steps_per_epoch=steps_per_epoch,
             global_batch_size=global_batch_size,
         )
+        self._under_way = threading.Semaphore(ahead)
         self._promised: queue.SimpleQueue[tuple[int, Any] | threading.Event] = queue.SimpleQueue()
         threading.Thread(target=self._report_all, name="progress", daemon=True).start()
+
+    def on_train_batch_begin(self, batch: int, logs: object = None) -> None:  # noqa: ARG002 - Keras' signature
+        self._under_way.acquire()
 
     def on_train_batch_end(self, batch: int, logs: Any) -> None:
         self._promised.put((batch, logs))
 
-    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any]) -> None:
+    def drain(self) -> None:
+        """Return when every step that was handed out is reported; they must be done, or given up."""
         drained = threading.Event()
         self._promised.put(drained)
-        drained.wait(HANDED_OUT_WITHIN_S)
-        super().on_epoch_end(epoch, logs)
+        drained.wait()
 
     def _report_all(self) -> None:
         while True:
@@ -48,7 +59,8 @@ class RemoteProgressReport(ProgressReport):
                     drained.set()
                 case (batch, promise):
                     try:
-                        logs = promise.fetch() if hasattr(promise, "fetch") else promise
+                        super().on_train_batch_end(batch, promise.fetch())
                     except (tf.errors.OpError, RuntimeError):
-                        continue  # the step was given up; the training itself says why
-                    super().on_train_batch_end(batch, logs)
+                        pass  # the step was given up; whoever joins the steps is told why
+                    finally:
+                        self._under_way.release()

@@ -1,7 +1,5 @@
 """The part of workers and parameter servers: they serve the chief until they are ended, or it is gone for good."""
 
-import os
-import sys
 import time
 from enum import StrEnum
 from pathlib import Path
@@ -9,9 +7,10 @@ from pathlib import Path
 import tensorflow as tf
 
 from trainer.cluster import Cluster, Role
-from trainer.liveness import EVERY_S, LOST_STATUS, Answer, Attendance, answers_of
+from trainer.events import report
+from trainer.liveness import EVERY_S, Answer, Attendance, answers_of
 from trainer.manifest import MANIFEST_NAME
-from trainer.reporting import report
+from trainer.peers import PEER_LOST, end_with
 from trainer.strategy import resolver
 
 
@@ -20,7 +19,7 @@ class End(StrEnum):
 
     DONE = "the chief has exported the model and is gone"
     LOST = "the chief is gone"
-    NEVER_CAME = "the chief has not come"
+    NEVER_CAME = "the chief has not come within --peers_within_s"
 
 
 def ending(
@@ -35,7 +34,7 @@ def ending(
 
 
 def serve(cluster: Cluster, *, model: Path, processors: int, peers_within_s: float) -> None:
-    """Serve the chief's requests, and end this process with 0 after its export, else with LOST_STATUS.
+    """Serve the chief's requests, and end this process with 0 after its export, else with PEER_LOST.
 
     `model` is the directory that the chief exports to. A restarted chief takes back servers that
     run, and a running chief takes back a restarted worker. TensorFlow's servers cannot be stopped:
@@ -64,8 +63,26 @@ def serve(cluster: Cluster, *, model: Path, processors: int, peers_within_s: flo
             peers_within_s=peers_within_s,
         )
         time.sleep(EVERY_S)
-    print(f"{cluster.replica} ends: {end}.", file=sys.stderr, flush=True)  # noqa: T201 - the job's log
-    os._exit(0 if end is End.DONE else LOST_STATUS)
+    _end(cluster, end)
+
+
+def _end(cluster: Cluster, end: End) -> None:
+    match end:
+        case End.DONE:
+            report("serving_finished", f"{cluster.replica} is done: {end}", replica=cluster.replica)
+        case End.LOST:
+            report(
+                "peer_lost",
+                f"{cluster.replica} ends: {end}",
+                severity="ERROR",
+                replica=cluster.replica,
+                peer="chief-0",
+            )
+        case End.NEVER_CAME:
+            report(
+                "peers_missing", f"{cluster.replica} ends: {end}", severity="ERROR", replica=cluster.replica
+            )
+    end_with(0 if end is End.DONE else PEER_LOST)
 
 
 def _stamp(model: Path) -> int | None:

@@ -1,0 +1,133 @@
+"""The checkpoints of a run as files: which one counts, whatever a killed process left behind."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trainer.checkpoints import (
+    CHIEFS_FOLDER,
+    Checkpoint,
+    Damaged,
+    latest,
+    newest_first,
+    numbered,
+    publish,
+    record_metrics,
+    remove_backups,
+    remove_older,
+)
+
+
+def put(
+    checkpoints: Path, scratch: Path, *, epoch: int, step: int = 0, content: bytes = b"weights"
+) -> Checkpoint:
+    """One checkpoint in the bucket, of two files as TensorFlow writes them."""
+    scratch.mkdir(exist_ok=True)
+    (scratch / "own.data-00000-of-00001").write_bytes(content * 1000)
+    (scratch / "own.index").write_bytes(b"names")
+    return publish(scratch / "own", checkpoints, epoch=epoch, step=step, global_batch_size=8)
+
+
+@pytest.fixture
+def checkpoints(tmp_path: Path) -> Path:
+    return tmp_path / "checkpoints"
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    return tmp_path / "scratch"
+
+
+def folder_of(checkpoints: Path) -> Path:
+    return checkpoints / CHIEFS_FOLDER
+
+
+def test_without_a_checkpoint_there_is_none(checkpoints: Path) -> None:
+    assert latest(checkpoints) is None
+    folder_of(checkpoints).mkdir(parents=True)
+    assert latest(checkpoints) is None
+
+
+def test_the_newest_says_where_the_training_stood(checkpoints: Path, scratch: Path) -> None:
+    put(checkpoints, scratch, epoch=1)
+    put(checkpoints, scratch, epoch=1, step=5)
+    found = latest(checkpoints)
+    assert found == Checkpoint(
+        path=str(folder_of(checkpoints) / "ckpt-2"), epoch=1, step=5, global_batch_size=8, metrics=None
+    )
+    assert found.number == 2
+    assert (folder_of(checkpoints) / "checkpoint").read_text() == 'model_checkpoint_path: "ckpt-2"\n'
+
+
+def test_metrics_are_added_to_a_checkpoint_that_stays_whole(checkpoints: Path, scratch: Path) -> None:
+    record_metrics(put(checkpoints, scratch, epoch=3), {"loss": 0.5, "val_loss": 0.25})
+    found = latest(checkpoints)
+    assert found is not None
+    assert found.metrics == {"loss": 0.5, "val_loss": 0.25}
+    assert found.epoch == 3
+
+
+@pytest.mark.parametrize("name", ["ckpt-2.json", "ckpt-2.index", "ckpt-2.data-00000-of-00001"])
+@pytest.mark.parametrize("kept_bytes", [0, 3])
+def test_a_half_written_checkpoint_gives_way_to_the_one_before(
+    checkpoints: Path, scratch: Path, name: str, kept_bytes: int
+) -> None:
+    put(checkpoints, scratch, epoch=1)
+    put(checkpoints, scratch, epoch=2)
+    path = folder_of(checkpoints) / name
+    path.write_bytes(path.read_bytes()[:kept_bytes])
+    found = list(newest_first(checkpoints))
+    assert isinstance(found[0], Damaged)
+    assert found[0].path.endswith("ckpt-2")
+    assert found[0].why
+    assert (latest(checkpoints) or pytest.fail("none left")).epoch == 1
+
+
+def test_a_changed_byte_is_found_though_the_size_is_right(checkpoints: Path, scratch: Path) -> None:
+    put(checkpoints, scratch, epoch=1)
+    put(checkpoints, scratch, epoch=2)
+    assert (latest(checkpoints) or pytest.fail("none left")).epoch == 2
+    path = folder_of(checkpoints) / "ckpt-2.data-00000-of-00001"
+    content = bytearray(path.read_bytes())
+    content[77] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="hash differs"):
+        numbered(checkpoints, 2)
+    assert (latest(checkpoints) or pytest.fail("none left")).epoch == 1
+
+
+def test_files_without_a_description_do_not_count(checkpoints: Path, scratch: Path) -> None:
+    put(checkpoints, scratch, epoch=1)
+    put(checkpoints, scratch, epoch=2)
+    (folder_of(checkpoints) / "ckpt-2.json").unlink()
+    assert (latest(checkpoints) or pytest.fail("none left")).epoch == 1
+    with pytest.raises(FileNotFoundError):
+        numbered(checkpoints, 2)
+
+
+def test_a_damaged_checkpoint_keeps_its_number(checkpoints: Path, scratch: Path) -> None:
+    put(checkpoints, scratch, epoch=1)
+    (folder_of(checkpoints) / "ckpt-1.json").write_text("{")
+    assert put(checkpoints, scratch, epoch=1).number == 2
+
+
+def test_a_description_without_a_member_is_damaged(checkpoints: Path, scratch: Path) -> None:
+    put(checkpoints, scratch, epoch=1)
+    path = folder_of(checkpoints) / "ckpt-1.json"
+    path.write_text(
+        json.dumps({key: value for key, value in json.loads(path.read_text()).items() if key != "step"})
+    )
+    assert latest(checkpoints) is None
+    with pytest.raises(ValueError, match="step"):
+        numbered(checkpoints, 1)
+
+
+def test_two_are_kept_and_the_last_can_be_removed(checkpoints: Path, scratch: Path) -> None:
+    for epoch in range(1, 5):
+        put(checkpoints, scratch, epoch=epoch)
+        remove_older(checkpoints)
+    names = {path.name.partition(".")[0] for path in folder_of(checkpoints).iterdir()}
+    assert names == {"ckpt-3", "ckpt-4", "checkpoint"}
+    remove_backups(checkpoints)
+    assert list(checkpoints.iterdir()) == []

@@ -1,0 +1,118 @@
+"""The epochs of one run: steps, checkpoint, evaluation, from any point at which an earlier start ended.
+
+Keras' `fit` is not used: it cannot begin behind an epoch's last step with the evaluation left to do, nor
+may a callback end a step's work for all replicas at once. The functions that it calls are the same.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.checkpoints import Checkpoint
+from trainer.preemption import Preemption
+from trainer.reporting import numbers
+from trainer.saver import Saver
+
+EVALUATED = "val_"  # what Keras calls the metrics of the evaluation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a run begins or continues, counted from 0. `step` = steps per epoch: only the evaluation is left of it."""
+
+    epoch: int = 0
+    step: int = 0
+
+
+def place_after(checkpoint: Checkpoint | None, *, steps_per_epoch: int, global_batch_size: int) -> Place:
+    """Where the run goes on. With another number of replicas, behind the examples that were seen, not the steps."""
+    if checkpoint is None:
+        return Place()
+    if checkpoint.step:
+        step = checkpoint.step * checkpoint.global_batch_size // global_batch_size
+        return Place(epoch=checkpoint.epoch, step=min(step, steps_per_epoch - 1))
+    if checkpoint.metrics is None and checkpoint.epoch:
+        return Place(epoch=checkpoint.epoch - 1, step=steps_per_epoch)
+    return Place(epoch=checkpoint.epoch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cadence:
+    """When checkpoints are written within an epoch; at its end there is always one."""
+
+    every_s: float
+    every_steps: int | None
+
+    def is_due(self, done: int) -> bool:
+        """Whether every replica saves after `done` steps of the run by count."""
+        return self.every_steps is not None and done % self.every_steps == 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loop:
+    """What training needs beside the place to begin at; the data sets are distributed ones."""
+
+    model: Any  # tf.keras.Model
+    training: Any
+    evaluation: Any | None
+    evaluation_steps: int
+    epochs: int
+    steps_per_epoch: int
+    callbacks: Any  # tf.keras.callbacks.CallbackList
+    saver: Saver
+    preemption: Preemption
+    cadence: Cadence
+    is_chief: bool
+
+    def run(self, place: Place, metrics: Mapping[str, float]) -> dict[str, float]:
+        """The last epoch's metrics; `metrics` are those of the epoch before `place`.
+
+        Raises:
+            tf.errors.OpError: another replica is gone.
+        """
+        if place.epoch >= self.epochs:
+            return dict(metrics)
+        with self.model.distribute_strategy.scope():
+            return self._epochs_from(place)
+
+    def _epochs_from(self, place: Place) -> dict[str, float]:
+        model, reached = self.model, dict[str, float]()
+        step_function, batches = model.make_train_function(), iter(self.training)
+        self.callbacks.on_train_begin()
+        for epoch in range(place.epoch, self.epochs):
+            first = place.step if epoch == place.epoch else 0
+            if not first:
+                model.reset_metrics()
+            self.callbacks.on_epoch_begin(epoch)
+            for step in range(first, self.steps_per_epoch):
+                self.callbacks.on_train_batch_begin(step)
+                logs = step_function(batches)
+                self.callbacks.on_train_batch_end(step, logs)
+                self._save_when_due(epoch, step + 1)
+            reached = numbers(model.get_metrics_result())
+            reached |= self._evaluated()
+            self.callbacks.on_epoch_end(epoch, dict(reached))
+            self.saver.note_evaluated(reached)
+        self.callbacks.on_train_end(dict(reached))
+        return reached
+
+    def _evaluated(self) -> dict[str, float]:
+        if self.evaluation is None:
+            return {}
+        found = self.model.evaluate(
+            self.evaluation,
+            steps=self.evaluation_steps,
+            callbacks=self.callbacks,
+            verbose=0,
+            return_dict=True,
+        )
+        return {EVALUATED + name: value for name, value in numbers(found).items()}
+
+    def _save_when_due(self, epoch: int, step: int) -> None:
+        done = epoch * self.steps_per_epoch + step
+        if step == self.steps_per_epoch:
+            self.saver.save(self.preemption, done=done, epoch=epoch + 1, step=0)
+            return
+        is_late = self.is_chief and self.saver.age_s >= self.cadence.every_s
+        if self.preemption.is_agreed(done, wanted=is_late) or self.cadence.is_due(done):
+            self.saver.save(self.preemption, done=done, epoch=epoch, step=step)

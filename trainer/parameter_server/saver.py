@@ -1,0 +1,57 @@
+"""Checkpoints of variables that lie on parameter servers, between two steps and written by the chief."""
+
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from trainer.cluster import Cluster
+from trainer.parameter_server.progress import RemoteProgressReport
+from trainer.preemption import Preemption
+from trainer.saver import Saver
+from trainer.strategy import CHIEF_DEVICE
+
+
+class CoordinatorSaver(Saver):
+    """Saves when every step that was handed out is done, so that a checkpoint is of a known step."""
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        checkpoints: Path,
+        cluster: Cluster,
+        scratch: Path,
+        global_batch_size: int,
+        coordinator: Any,
+        progress: RemoteProgressReport,
+    ) -> None:
+        super().__init__(
+            model,
+            checkpoints=checkpoints,
+            cluster=cluster,
+            scratch=scratch,
+            global_batch_size=global_batch_size,
+        )
+        self._state = ThroughChief(self._state)
+        self._coordinator = coordinator
+        self._progress = progress
+
+    def save(self, preemption: Preemption, *, done: int, epoch: int, step: int) -> None:
+        self._coordinator.join()
+        self._progress.drain()
+        super().save(preemption, done=done, epoch=epoch, step=step)
+
+
+class ThroughChief:
+    """A tf.train.Checkpoint whose files are read and written by the chief alone."""
+
+    def __init__(self, state: Any) -> None:
+        self._state = state
+        self._options = tf.train.CheckpointOptions(experimental_io_device=CHIEF_DEVICE)
+
+    def write(self, path: str) -> Any:
+        return self._state.write(path, options=self._options)
+
+    def restore(self, path: str) -> Any:
+        return self._state.restore(path, options=self._options)

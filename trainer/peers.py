@@ -1,0 +1,194 @@
+"""The other replicas of a synchronous cluster: waiting for them, noticing their loss, leaving together.
+
+TensorFlow's coordination service, which MultiWorkerMirroredStrategy starts, ends every collective
+operation seconds after a member stopped its heartbeats (10 s by default; TensorFlow 2.21, killed and
+frozen members measured). What it does not end is a replica that is in no collective operation just
+then, or that waits for members that never came. Here both are bounded.
+"""
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from trainer.cluster import Cluster
+from trainer.events import report
+
+PEER_LOST = 134  # SIGABRT's: Vertex AI takes it as perhaps transient and restarts the job
+ASKED_EVERY_S = 5.0
+ANSWERS_WITHIN_S = 10.0
+ATTEMPTS = 2  # in a row without an answer; with the above a frozen peer is lost after 25 s at most
+PARTED_WITHIN_S = 10.0
+
+
+def end_with(status: int) -> None:
+    """End this process at once. Interpreter and TensorFlow would wait for peers that may be gone."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+@contextmanager
+def peers_within(seconds: float, cluster: Cluster) -> Iterator[None]:
+    """End this process with PEER_LOST where the block takes longer: it waits for all peers to come.
+
+    A thread ends it, for TensorFlow's own waiting cannot be interrupted.
+    """
+    if not cluster.is_multi_worker:
+        yield
+        return
+
+    def give_up() -> None:
+        report(
+            "peers_missing",
+            f"{cluster.replica} waited {seconds:g} s (--peers_within_s) for all of {', '.join(cluster.trainers)} and "
+            f"gives up. Did each replica start, and does the network let them reach each other?",
+            severity="ERROR",
+            replica=cluster.replica,
+            waited_s=seconds,
+        )
+        end_with(PEER_LOST)
+
+    timer = threading.Timer(seconds, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def is_loss_of_peer(error: BaseException) -> bool:
+    """Whether TensorFlow raised `error` because a member of the cluster is gone, frozen or another one."""
+    errors = getattr(sys.modules.get("tensorflow"), "errors", None)
+    if errors is None:
+        return False
+    kinds = errors.UnavailableError, errors.AbortedError, errors.DeadlineExceededError, errors.CancelledError
+    if isinstance(error, errors.InternalError | errors.FailedPreconditionError):
+        return "ollective" in str(error)
+    return isinstance(error, kinds)
+
+
+class Board:
+    """Short notes that all replicas see: the key-value store of TensorFlow's coordination service.
+
+    It lives in the chief's process. MultiWorkerMirroredStrategy starts it, and
+    tf.distribute.experimental.PreemptionCheckpointHandler uses the same calls.
+    """
+
+    def put(self, name: str, text: str) -> bool:
+        """Whether `text` is now the note of that name; a note is written once.
+
+        Raises:
+            tf.errors.OpError: the chief is gone.
+        """
+        import tensorflow as tf
+
+        try:
+            _context().set_config_key_value(f"trainmaster/{name}", text)
+        except tf.errors.AlreadyExistsError:
+            return False
+        return True
+
+    def wait_for(self, name: str, timeout_s: float) -> str | None:
+        """The note of that name as soon as it is there; None: not within `timeout_s`.
+
+        Raises:
+            tf.errors.OpError: the chief is gone.
+        """
+        import tensorflow as tf
+
+        try:
+            found = _context().get_config_key_value(f"trainmaster/{name}", int(timeout_s * 1000))
+        except (tf.errors.DeadlineExceededError, tf.errors.NotFoundError):
+            return None
+        return str(found)
+
+
+class Peers:
+    """Those that this replica trains with; alone, nothing here does anything."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Must come after the strategy is built: all members are there then."""
+        self.board = Board() if cluster.is_multi_worker else None
+        self._cluster = cluster
+        self._parted = threading.Event()
+        if self.board is not None:
+            threading.Thread(target=self._watch, name="peer-watch", daemon=True).start()
+
+    @property
+    def replicas(self) -> tuple[str, ...]:
+        """The names of all that train, this one included, chief first."""
+        members = self._cluster.members.items()
+        return tuple(
+            f"{role}-{index}"
+            for role, addresses in members
+            for index in range(len(addresses))
+            if role in {"chief", "worker"}
+        )
+
+    def part(self) -> None:
+        """Return when no member needs this one any more: nobody leaves while another still reads from it.
+
+        All must call this behind their last collective operation, and end soon afterwards.
+        """
+        self._parted.set()
+        if self.board is None:
+            return
+        import tensorflow as tf
+
+        others = [replica for replica in self.replicas if replica != self._cluster.replica]
+        try:
+            self.board.put(f"done/{self._cluster.replica}", "")
+            for replica in others:
+                self.board.wait_for(f"done/{replica}", PARTED_WITHIN_S)
+        except tf.errors.OpError:
+            return  # only the chief's leaving can do that, and it has seen that all are done
+
+    def _watch(self) -> None:
+        """The chief asks the workers, a worker asks the chief; who loses one ends, which the others notice."""
+        asked = [name for name in self.replicas if name.startswith("chief") is not self._cluster.is_chief]
+        while not self._parted.wait(ASKED_EVERY_S):
+            for replica in asked:
+                why = _silence(replica, self._parted)
+                if why is not None and not self._parted.is_set():
+                    self._lost(replica, why)
+
+    def _lost(self, replica: str, why: str) -> None:
+        report(
+            "peer_lost",
+            f"{self._cluster.replica} has lost {replica} ({why}) and ends, to be started again with it",
+            severity="ERROR",
+            replica=self._cluster.replica,
+            peer=replica,
+        )
+        end_with(PEER_LOST)
+
+
+def _silence(replica: str, parted: threading.Event) -> str | None:
+    """Why `replica` counts as lost; None: it answers."""
+    import tensorflow as tf
+
+    role, _, index = replica.rpartition("-")
+    why = None
+    for _ in range(ATTEMPTS):
+        try:
+            _context().check_collective_ops_peer_health(
+                f"/job:{role}/replica:0/task:{index}", timeout_in_ms=int(ANSWERS_WITHIN_S * 1000)
+            )
+        except tf.errors.FailedPreconditionError:
+            return "another process has taken its place"
+        except tf.errors.OpError as error:
+            why = str(error).splitlines()[0]
+            parted.wait(1.0)
+        else:
+            return None
+    return why
+
+
+def _context() -> Any:  # TensorFlow has no types
+    from tensorflow.python.eager import context
+
+    return context.context()

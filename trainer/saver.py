@@ -1,0 +1,157 @@
+"""Checkpoints of a model in training: restored at the start by all replicas, saved by all together."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from trainer import checkpoints as files
+from trainer.checkpoints import Checkpoint, Damaged, newest_first, numbered, publish
+from trainer.cluster import Cluster
+from trainer.events import report
+from trainer.faults import Unusable
+from trainer.peers import Board
+from trainer.preemption import Preemption
+
+APPEARS_WITHIN_S = 90.0  # Cloud Storage FUSE keeps what it knows of a folder for 60 s by default
+POLL_S = 1.0
+DAY_S = 86400.0
+
+
+def chosen(checkpoints: Path, cluster: Cluster, board: Board | None) -> Checkpoint | None:
+    """The checkpoint that every replica continues from: the newest whole one that the chief sees.
+
+    Raises:
+        Unusable: this replica does not see the chief's checkpoint; its directory is another one.
+    """
+    found = _newest_whole(checkpoints, cluster) if cluster.is_chief else None
+    if board is None:
+        return found
+    if cluster.is_chief:
+        board.put("continues", str(found.number if found else 0))
+        return found
+    choice = None
+    while choice is None:  # the chief reads the whole checkpoint first; its loss is another's to notice
+        choice = board.wait_for("continues", DAY_S)
+    number = int(choice)
+    if not number:
+        return None
+    deadline = time.monotonic() + APPEARS_WITHIN_S
+    while True:
+        try:
+            return numbered(checkpoints, number)
+        except (OSError, ValueError) as error:
+            if time.monotonic() > deadline:
+                raise Unusable(
+                    f"{cluster.replica} cannot read the chief's checkpoint {number} in {str(checkpoints)!r} ({error}): "
+                    f"all replicas must see one directory. Set AIP_CHECKPOINT_DIR to a place in a bucket."
+                ) from error
+            time.sleep(POLL_S)
+
+
+def _newest_whole(checkpoints: Path, cluster: Cluster) -> Checkpoint | None:
+    for found in newest_first(checkpoints):
+        if isinstance(found, Checkpoint):
+            return found
+        _report_damaged(found, cluster)
+    return None
+
+
+def _report_damaged(damaged: Damaged, cluster: Cluster) -> None:
+    report(
+        "checkpoint_damaged",
+        f"The checkpoint {damaged.path} is not whole and is passed over: {damaged.why}",
+        severity="WARNING",
+        replica=cluster.replica,
+        path=damaged.path,
+    )
+
+
+class Saver:
+    """Saves one model. Every replica has one, and all save at the same steps."""
+
+    def __init__(
+        self, model: Any, *, checkpoints: Path, cluster: Cluster, scratch: Path, global_batch_size: int
+    ) -> None:
+        """`scratch` is a folder of this replica's own: TensorFlow renames while it writes, which buckets cannot."""
+        # The metrics too: an epoch that is continued in its middle ends with the averages of all its steps.
+        self._state = tf.train.Checkpoint(model=model, metrics=list(model.metrics))
+        self._checkpoints = checkpoints
+        self._cluster = cluster
+        self._written = scratch / "own"
+        self._global_batch_size = global_batch_size
+        self._newest: Checkpoint | None = None
+        self._saved_at = time.monotonic()
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the last checkpoint, or since the start."""
+        return time.monotonic() - self._saved_at
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Weights, optimizer and metrics of `checkpoint`.
+
+        Raises:
+            Unusable: it is of another model.
+        """
+        try:
+            self._state.restore(checkpoint.path).assert_existing_objects_matched()
+        except (AssertionError, ValueError, tf.errors.NotFoundError, tf.errors.InvalidArgumentError) as error:
+            raise Unusable(
+                f"The checkpoint {checkpoint.path} is of another model than these flags describe "
+                f"({str(error).splitlines()[0]}). Give the run the flags it began with, or another AIP_CHECKPOINT_DIR."
+            ) from error
+        self._newest = checkpoint
+
+    def save(self, preemption: Preemption, *, done: int, epoch: int, step: int) -> None:
+        """Save what `done` steps made; all replicas must call this at the same step.
+
+        A bucket that refuses the chief's files for the moment costs a checkpoint, not the run.
+        """
+        began = time.monotonic()
+        with preemption.saving(done):
+            self._state.write(str(self._written))  # reads variables of all replicas: a joint act
+            if self._cluster.is_chief:
+                try:
+                    self._newest = publish(
+                        self._written,
+                        self._checkpoints,
+                        epoch=epoch,
+                        step=step,
+                        global_batch_size=self._global_batch_size,
+                    )
+                    files.remove_older(self._checkpoints)
+                except (OSError, ValueError) as error:
+                    self._report_unsaved(error)
+                else:
+                    self._report_saved(self._newest, time.monotonic() - began)
+            self._saved_at = time.monotonic()
+
+    def note_evaluated(self, metrics: Mapping[str, float]) -> None:
+        """Keep the metrics of the epoch that was saved last, on the chief."""
+        if self._cluster.is_chief and self._newest is not None and not self._newest.step:
+            try:
+                files.record_metrics(self._newest, metrics)
+            except OSError as error:
+                self._report_unsaved(error)
+
+    def _report_saved(self, checkpoint: Checkpoint, seconds: float) -> None:
+        report(
+            "checkpoint_saved",
+            f"checkpoint {checkpoint.number}: {checkpoint.epoch} epochs and {checkpoint.step} steps",
+            replica=self._cluster.replica,
+            path=checkpoint.path,
+            epoch=checkpoint.epoch,
+            step=checkpoint.step,
+            seconds=round(seconds, 2),
+        )
+
+    def _report_unsaved(self, error: Exception) -> None:
+        report(
+            "checkpoint_failed",
+            f"No checkpoint could be written to {self._checkpoints}: {error}",
+            severity="WARNING",
+            replica=self._cluster.replica,
+        )

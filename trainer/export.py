@@ -29,12 +29,7 @@ def export_directory(model_dir: Path, cluster: Cluster) -> Iterator[Path]:
 
 
 def save_model(
-    model: Any,
-    directory: Path,
-    *,
-    image_size: tuple[int, int],
-    class_names: Sequence[str],
-    io_device: str | None = None,
+    model: Any, directory: Path, *, image_size: tuple[int, int], class_names: Sequence[str]
 ) -> None:
     """Write `model` as a SavedModel with one signature, `serving_default`. Every replica must call this.
 
@@ -43,7 +38,7 @@ def save_model(
     whose name ends in `_bytes` as base64.)
 
     Only the variables and this one function are saved. Saving the Keras model itself would trace
-    every layer again, four times. `io_device` writes all files; None: whoever holds a variable writes it.
+    every layer again, four times.
     """
     names = tf.constant(list(class_names))
 
@@ -63,9 +58,4 @@ def save_model(
     module.serve = tf.function(serve, input_signature=[tf.TensorSpec([None], tf.string, name="image_bytes")])
     module.model_variables = model.variables
     module.class_names = names
-    tf.saved_model.save(
-        module,
-        str(directory),
-        signatures={"serving_default": module.serve},
-        options=tf.saved_model.SaveOptions(experimental_io_device=io_device),
-    )
+    tf.saved_model.save(module, str(directory), signatures={"serving_default": module.serve})

@@ -15,9 +15,6 @@ GRADIENT_PACK_BYTES = 8 << 20
 MIN_SHARD_BYTES = (
     256 << 10
 )  # of a variable on one parameter server: TensorFlow's own advice for MinSizePartitioner
-# Reads and writes files where variables lie on other machines. Left to itself, TensorFlow would have each parameter
-# server write what it holds on its own machine.
-CHIEF_DEVICE = "/job:chief/replica:0/task:0/device:CPU:0"
 TPU_VARIABLES = ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS")  # tensorflow/python/tpu/client/client.py
 
 
@@ -118,11 +115,6 @@ def name_of(strategy: Any) -> str:
         "TPUStrategyV2": "TPUStrategy",
         "_DefaultDistributionStrategy": "default",
     }.get(name, name)
-
-
-def io_device(strategy: Any) -> str | None:
-    """The device that reads and writes files; None: any does, all variables are here."""
-    return CHIEF_DEVICE if isinstance(strategy, tf.distribute.ParameterServerStrategy) else None
 
 
 def all_replicas_agree(strategy: Any, claim: bool) -> bool:

@@ -199,18 +199,13 @@ def _export(training: "Training", trained: "Trained", outputs: Outputs, started:
     from trainer.export import export_directory, save_model
     from trainer.manifest import MANIFEST_NAME, manifest_of, remove_manifest, write_manifest
     from trainer.reporting import report
-    from trainer.strategy import io_device
     from trainer.training import weights_sha256
 
     cluster, dataset = training.cluster, training.dataset
     with export_directory(outputs.model.path, cluster) as directory:
         remove_manifest(directory)
         save_model(
-            trained.model,
-            directory,
-            image_size=training.settings.image_size,
-            class_names=dataset.class_names,
-            io_device=io_device(training.strategy),
+            trained.model, directory, image_size=training.settings.image_size, class_names=dataset.class_names
         )
         if cluster.is_chief:
             manifest = manifest_of(

@@ -10,15 +10,16 @@ from trainer.cluster import Role
 from trainer.loop import Cadence, Loop, Place, place_after
 from trainer.model import built_model
 from trainer.parameter_server.input import WorkerPipeline
-from trainer.parameter_server.peers import end_for_loss
+from trainer.parameter_server.peers import end_for_loss, guard
 from trainer.parameter_server.progress import AHEAD_PER_WORKER, RemoteProgressReport
-from trainer.parameter_server.saver import CoordinatorSaver
+from trainer.parameter_server.saver import CoordinatorSaver, copied
 from trainer.peers import is_loss_of_peer
 from trainer.preemption import Preemption
 from trainer.saver import chosen
 from trainer.settings import steps_per_epoch
 from trainer.subject import Subject
 from trainer.training import Trained, Training
+from trainer.weights import RANDOM
 
 EVALUATION_SHARDS_PER_WORKER = 2  # more even out workers of different speed, and read the split more often
 
@@ -52,11 +53,9 @@ def _trained(training: Training) -> Trained:
     place = place_after(checkpoint, steps_per_epoch=steps, global_batch_size=batch_size)
     initial_epoch = checkpoint.epoch if checkpoint else 0
     known = dict(checkpoint.metrics or {}) if checkpoint else {}
+    subject = Subject(workload=training.workload, settings=settings, dataset=training.dataset)
     model = built_model(
-        Subject(workload=training.workload, settings=settings, dataset=training.dataset),
-        weights=training.weights,
-        strategy=training.strategy,
-        total_steps=settings.epochs * steps,
+        subject, weights=training.weights, strategy=training.strategy, total_steps=settings.epochs * steps
     )
     coordinator = tf.distribute.coordinator.ClusterCoordinator(training.strategy)
     # What `fit` and `compile` would set: steps are handed out, and an evaluation in shards that are each evaluated once.
@@ -74,6 +73,7 @@ def _trained(training: Training) -> Trained:
         global_batch_size=batch_size,
         ahead=AHEAD_PER_WORKER * workers,
     )
+    guard(cluster, idle_s=progress.idle_s)
     callbacks = [
         progress,
         tf.keras.callbacks.TensorBoard(str(training.logs), write_graph=False),
@@ -91,9 +91,18 @@ def _trained(training: Training) -> Trained:
         )
         if checkpoint is not None:
             saver.restore(checkpoint)
-        metrics = _loop(training, model, saver, place=place, steps=steps, callbacks=callbacks).run(place, known)
+        metrics = _loop(training, model, saver, place=place, steps=steps, callbacks=callbacks).run(
+            place, known
+        )
+        local = built_model(
+            subject,
+            weights=RANDOM,
+            strategy=tf.distribute.get_strategy(),
+            total_steps=settings.epochs * steps,
+        )
+        exported = copied(model, local, Path(scratch))
     return Trained(
-        model=model,
+        model=exported,
         metrics=metrics,
         initial_epoch=initial_epoch,
         steps_per_epoch=steps,
@@ -116,13 +125,16 @@ def _loop(
         workers=len(cluster.members[Role.WORKER]),
     )
     distributed = training.strategy.distribute_datasets_from_function
-    creator = tf.keras.utils.experimental.DatasetCreator
+    # TFDS's functions are wrapped in a way that AutoGraph warns of.
+    batches = tf.autograph.experimental.do_not_convert(lambda _: pipeline.for_worker(first_pass=place.epoch))
+    shards = tf.autograph.experimental.do_not_convert(lambda _: pipeline.in_shards())
+    evaluation = tf.keras.utils.experimental.DatasetCreator(shards)
     return Loop(
         model=model,
         training=model._cluster_coordinator.create_per_worker_dataset(  # noqa: SLF001 - set above
-            lambda: distributed(lambda _: pipeline.for_worker(first_pass=place.epoch))
+            lambda: distributed(batches)
         ),
-        evaluation=creator(lambda _: pipeline.in_shards()) if training.dataset.evaluation_split else None,
+        evaluation=evaluation if training.dataset.evaluation_split else None,
         evaluation_steps=model._pss_evaluation_shards,  # noqa: SLF001 - set above
         epochs=settings.epochs,
         steps_per_epoch=steps,

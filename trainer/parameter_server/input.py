@@ -45,7 +45,13 @@ class WorkerPipeline(Pipeline):
         # Counted before it is cut, the marked place makes a negative number of examples, which Keras may take for
         # endless; behind a filter nothing is counted.
         shard = source.shard(hint, hint).filter(lambda *_: True)
-        batches = self._decoded(shard).batch(self.batch_size)
+        # Keras' exact evaluation gives labels to the metrics as they come. In one dimension, binary accuracy would take
+        # a batch for one example; Keras' other evaluations add the second.
+        batches = (
+            self._decoded(shard)
+            .batch(self.batch_size)
+            .map(lambda image, label: (image, label[:, tf.newaxis]))
+        )
         options = self._options()
         options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.HINT
         return batches.prefetch(tf.data.AUTOTUNE).with_options(options)

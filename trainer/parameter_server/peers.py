@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 
 from trainer.cluster import Cluster, Role
 from trainer.events import report
@@ -28,23 +29,31 @@ def await_peers(cluster: Cluster, *, within_s: float) -> None:
         end_with(PEER_LOST)
 
 
-def guard(cluster: Cluster) -> None:
-    """From now on this process ends with PEER_LOST once `loss` finds one, whatever it is waiting for."""
-    threading.Thread(target=_watch, args=(cluster,), name="peers", daemon=True).start()
+def guard(cluster: Cluster, *, idle_s: Callable[[], float] = lambda: 0.0) -> None:
+    """From now on this process ends with PEER_LOST once `loss` finds one, whatever it is waiting for.
+
+    `idle_s` says for how many seconds no step has been done.
+    """
+    threading.Thread(target=_watch, args=(cluster, idle_s), name="peers", daemon=True).start()
 
 
-def loss(servers: Attendance, workers: Attendance, now: float) -> tuple[str, str] | None:
+def loss(
+    servers: Attendance, workers: Attendance, now: float, *, idle_s: float = 0.0
+) -> tuple[str, str] | None:
     """An address and what became of it that makes it useless to go on, or None.
 
-    A worker may go and come back. A silent one may not: TensorFlow waits for the step that it has.
+    A worker may go and come back, or stay away while others do its steps. A silent one may not:
+    TensorFlow waits for the step that it has. Nor may one that is away while nothing is done:
+    TensorFlow takes workers back only when all are there.
     """
     for address in servers.gone(now, after_s=ABSENT_AFTER_S):
         if servers.last[address] is Answer.ABSENT:
             return address, "it is not running, and the variables that it held are gone"
     for address in (*servers.gone(now), *workers.silent(now)):
         return address, f"it has not answered for {LOST_AFTER_S:g} s"
-    if len(gone := workers.gone(now)) == len(workers.addresses):
-        return gone[0], f"no worker has answered for {LOST_AFTER_S:g} s"
+    gone = workers.gone(now)
+    if gone and (idle_s >= LOST_AFTER_S or len(gone) == len(workers.addresses)):
+        return gone[0], f"it has been away for {LOST_AFTER_S:g} s, and no step was done meanwhile"
     return None
 
 
@@ -60,7 +69,7 @@ def end_for_loss(cluster: Cluster, peer: str, why: str) -> None:
     end_with(PEER_LOST)
 
 
-def _watch(cluster: Cluster) -> None:
+def _watch(cluster: Cluster, idle_s: Callable[[], float]) -> None:
     servers = Attendance(addresses=cluster.members[Role.PARAMETER_SERVER])
     workers = Attendance(addresses=cluster.members[Role.WORKER])
     names = _names(cluster)
@@ -68,7 +77,7 @@ def _watch(cluster: Cluster) -> None:
         answers, now = answers_of(names), time.monotonic()
         for attendance in (servers, workers):
             attendance.note({address: answers[address] for address in attendance.addresses}, now)
-        if (found := loss(servers, workers, now)) is not None:
+        if (found := loss(servers, workers, now, idle_s=idle_s())) is not None:
             address, why = found
             end_for_loss(cluster, names[address], why)
         time.sleep(EVERY_S)

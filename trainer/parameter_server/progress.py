@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from typing import Any
 
 import tensorflow as tf
@@ -36,6 +37,7 @@ class RemoteProgressReport(ProgressReport):
             steps_per_epoch=steps_per_epoch,
             global_batch_size=global_batch_size,
         )
+        self._done_at = time.monotonic()
         self._under_way = threading.Semaphore(ahead)
         self._promised: queue.SimpleQueue[tuple[int, Any] | threading.Event] = queue.SimpleQueue()
         threading.Thread(target=self._report_all, name="progress", daemon=True).start()
@@ -45,6 +47,10 @@ class RemoteProgressReport(ProgressReport):
 
     def on_train_batch_end(self, batch: int, logs: Any) -> None:
         self._promised.put((batch, logs))
+
+    def idle_s(self) -> float:
+        """Seconds since a step was done, or since the beginning."""
+        return time.monotonic() - self._done_at
 
     def drain(self) -> None:
         """Return when every step that was handed out is reported; they must be done, or given up."""
@@ -60,6 +66,7 @@ class RemoteProgressReport(ProgressReport):
                 case (batch, promise):
                     try:
                         super().on_train_batch_end(batch, promise.fetch())
+                        self._done_at = time.monotonic()
                     except (tf.errors.OpError, RuntimeError):
                         pass  # the step was given up; whoever joins the steps is told why
                     finally:

@@ -9,7 +9,11 @@ from trainer.cluster import Cluster
 from trainer.parameter_server.progress import RemoteProgressReport
 from trainer.preemption import Preemption
 from trainer.saver import Saver
-from trainer.strategy import CHIEF_DEVICE
+
+
+CHIEF_DEVICE = "/job:chief/replica:0/task:0/device:CPU:0"
+"""Where files are read and written. Left to itself, TensorFlow would have each parameter server write what it holds
+on its own machine."""
 
 
 class CoordinatorSaver(Saver):
@@ -55,3 +59,14 @@ class ThroughChief:
 
     def restore(self, path: str) -> Any:
         return self._state.restore(path, options=self._options)
+
+
+def copied(model: Any, local: Any, scratch: Path) -> Any:
+    """`local`, a model of the same kind whose variables are the chief's own, with the values of `model`.
+
+    A large variable lies in parts on several parameter servers, which an export cannot hold; read
+    from a checkpoint it is one again.
+    """
+    path = ThroughChief(tf.train.Checkpoint(model=model)).write(str(scratch / "trained"))
+    tf.train.Checkpoint(model=local).read(path).assert_existing_objects_matched()
+    return local

@@ -54,7 +54,7 @@ def test_what_is_asked_for_is_built(asked: Strategy) -> None:
 
 def test_the_default_has_no_name_and_unknown_names_are_told_with_the_known() -> None:
     for text in ("default", "horovod", ""):
-        with pytest.raises(ValueError, match="one of auto, multi_worker_mirrored, .*tpu"):
+        with pytest.raises(ValueError, match=r"one of auto, multi_worker_mirrored, .*tpu"):
             read_strategy(text)
 
 

@@ -10,7 +10,6 @@ from trainer.parameter_server.progress import RemoteProgressReport
 from trainer.preemption import Preemption
 from trainer.saver import Saver
 
-
 CHIEF_DEVICE = "/job:chief/replica:0/task:0/device:CPU:0"
 """Where files are read and written. Left to itself, TensorFlow would have each parameter server write what it holds
 on its own machine."""

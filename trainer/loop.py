@@ -8,44 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.checkpoints import Checkpoint
+from trainer.place import Cadence, Place, place_after
 from trainer.preemption import Preemption
 from trainer.reporting import numbers
 from trainer.saver import Saver
 
+__all__ = ["EVALUATED", "Cadence", "Loop", "Place", "place_after"]
+
 EVALUATED = "val_"  # what Keras calls the metrics of the evaluation
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where a run begins or continues, counted from 0. `step` = steps per epoch: only the evaluation is left of it."""
-
-    epoch: int = 0
-    step: int = 0
-
-
-def place_after(checkpoint: Checkpoint | None, *, steps_per_epoch: int, global_batch_size: int) -> Place:
-    """Where the run goes on. With another number of replicas, behind the examples that were seen, not the steps."""
-    if checkpoint is None:
-        return Place()
-    if checkpoint.step:
-        step = checkpoint.step * checkpoint.global_batch_size // global_batch_size
-        return Place(epoch=checkpoint.epoch, step=min(step, steps_per_epoch - 1))
-    if checkpoint.metrics is None and checkpoint.epoch:
-        return Place(epoch=checkpoint.epoch - 1, step=steps_per_epoch)
-    return Place(epoch=checkpoint.epoch)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cadence:
-    """When checkpoints are written within an epoch; at its end there is always one."""
-
-    every_s: float
-    every_steps: int | None
-
-    def is_due(self, done: int) -> bool:
-        """Whether every replica saves after `done` steps of the run by count."""
-        return self.every_steps is not None and done % self.every_steps == 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,63 +1,39 @@
-"""The other replicas of a synchronous cluster: waiting for them, noticing their loss, leaving together.
+"""The other replicas of a synchronous cluster: notes between them, noticing their loss, leaving together.
 
 TensorFlow's coordination service, which MultiWorkerMirroredStrategy starts, ends every collective
 operation seconds after a member stopped its heartbeats (10 s by default; TensorFlow 2.21, killed and
 frozen members measured). What it does not end is a replica that is in no collective operation just
-then, or that waits for members that never came. Here both are bounded.
+then; the watch here does.
 """
 
-import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from trainer.cluster import Cluster
+from trainer.cluster import Cluster, Role
+from trainer.ending import PEER_LOST, end_with, on_sigterm
 from trainer.events import report
+from trainer.gathering import gather
 
-PEER_LOST = 134  # SIGABRT's: Vertex AI takes it as perhaps transient and restarts the job
+__all__ = ["PEER_LOST", "Board", "Peers", "end_with", "is_loss_of_peer", "peers_within"]
+
 ASKED_EVERY_S = 5.0
 ANSWERS_WITHIN_S = 10.0
 ATTEMPTS = 2  # in a row without an answer; with the above a frozen peer is lost after 25 s at most
-PARTED_WITHIN_S = 10.0
-
-
-def end_with(status: int) -> None:
-    """End this process at once. Interpreter and TensorFlow would wait for peers that may be gone."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
+DAY_S = 86400.0
 
 
 @contextmanager
 def peers_within(seconds: float, cluster: Cluster) -> Iterator[None]:
-    """End this process with PEER_LOST where the block takes longer: it waits for all peers to come.
+    """The block, which builds the strategy, begins when all that train are there.
 
-    A thread ends it, for TensorFlow's own waiting cannot be interrupted.
+    Ends this process with PEER_LOST where they do not come within `seconds`.
     """
-    if not cluster.is_multi_worker:
-        yield
-        return
-
-    def give_up() -> None:
-        report(
-            "peers_missing",
-            f"{cluster.replica} waited {seconds:g} s (--peers_within_s) for all of {', '.join(cluster.trainers)} and "
-            f"gives up. Did each replica start, and does the network let them reach each other?",
-            severity="ERROR",
-            replica=cluster.replica,
-            waited_s=seconds,
-        )
-        end_with(PEER_LOST)
-
-    timer = threading.Timer(seconds, give_up)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    gather(cluster, within_s=seconds)
+    yield
 
 
 def is_loss_of_peer(error: BaseException) -> bool:
@@ -121,31 +97,41 @@ class Peers:
     @property
     def replicas(self) -> tuple[str, ...]:
         """The names of all that train, this one included, chief first."""
-        members = self._cluster.members.items()
+        members = self._cluster.members
         return tuple(
             f"{role}-{index}"
-            for role, addresses in members
-            for index in range(len(addresses))
-            if role in {"chief", "worker"}
+            for role in (Role.CHIEF, Role.WORKER)
+            for index in range(len(members.get(role, ())))
         )
 
     def part(self) -> None:
         """Return when no member needs this one any more: nobody leaves while another still reads from it.
 
-        All must call this behind their last collective operation, and end soon afterwards.
+        All must call this behind their last collective operation, and end soon afterwards. From here on SIGTERM
+        changes nothing: the run is done, and would be repeated where its chief ended with another status than 0.
+
+        Raises:
+            tf.errors.OpError: the chief is lost.
         """
-        self._parted.set()
-        if self.board is None:
-            return
+        on_sigterm(lambda: None)
+        try:
+            if self.board is not None:
+                self.board.put(f"done/{self._cluster.replica}", "")
+                self._await_done(self.board)
+        finally:
+            self._parted.set()
+
+    def _await_done(self, board: Board) -> None:
+        """Wait for all, however long the chief's export takes; the watch goes on meanwhile."""
         import tensorflow as tf
 
-        others = [replica for replica in self.replicas if replica != self._cluster.replica]
+        chief, *workers = self.replicas
+        _await(board, f"done/{chief}")
         try:
-            self.board.put(f"done/{self._cluster.replica}", "")
-            for replica in others:
-                self.board.wait_for(f"done/{replica}", PARTED_WITHIN_S)
+            for replica in workers:
+                _await(board, f"done/{replica}")
         except tf.errors.OpError:
-            return  # only the chief's leaving can do that, and it has seen that all are done
+            return  # the chief has left, who saw that all are done
 
     def _watch(self) -> None:
         """The chief asks the workers, a worker asks the chief; who loses one ends, which the others notice."""
@@ -165,6 +151,11 @@ class Peers:
             peer=replica,
         )
         end_with(PEER_LOST)
+
+
+def _await(board: Board, name: str) -> None:
+    while board.wait_for(name, DAY_S) is None:
+        time.sleep(ASKED_EVERY_S)  # the chief is frozen, and the call returns at once
 
 
 def _silence(replica: str, parted: threading.Event) -> str | None:

@@ -19,53 +19,23 @@ The chief has its checkpoint in the bucket before any of the others ends. Checkp
 are agreed upon in the same way, by the chief, and nobody ends.
 """
 
-import os
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from trainer.cluster import Cluster
+from trainer.ending import PREEMPTED, end_at_once, end_with, on_sigterm
 from trainer.events import report
-from trainer.peers import Peers, end_with
+from trainer.peers import Peers
 
-PREEMPTED = 143  # 128 + SIGTERM, what a shell says of a process that SIGTERM ended
+__all__ = ["Agreement", "Preemption", "agreement_from", "end_at_once", "on_sigterm"]
+
 READ_WITHIN_S = 5.0  # until every replica has read a note
 PUBLISHED_WITHIN_S = 60.0
 DAY_S = 86400.0
-
-
-def on_sigterm(react: Callable[[], None]) -> None:
-    """Call `react` for every SIGTERM of this process from now on, in a thread, until this is called again.
-
-    Python runs signal handlers between two steps of its main thread, which may wait in TensorFlow for
-    minutes. The number of the signal arrives in a pipe at once. For the main thread alone.
-    """
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-
-    def wait() -> None:
-        while os.read(reading, 1):
-            react()
-        os.close(reading)
-
-    threading.Thread(target=wait, name="sigterm", daemon=True).start()
-    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    signal.signal(signal.SIGTERM, _noted)
-    if before != -1:
-        os.close(before)  # its thread ends
-
-
-def _noted(signal_number: int, frame: object) -> None:
-    """With a handler, the pipe is written to instead of the process being ended."""
-
-
-def end_at_once() -> None:
-    """The reaction of a replica that has nothing to save."""
-    report("preempted", "SIGTERM: there is nothing to save", severity="NOTICE", saved=False)
-    end_with(PREEMPTED)
+READ_AGAIN_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +67,7 @@ class Preemption:
         self._asked_at: float | None = None
         self._agreement: Agreement | None = None
         self._number = 1  # of the agreement that comes next
+        self._leaving = threading.Lock()
         if peers.board is not None:
             threading.Thread(target=self._read_notes, name="agreements", daemon=True).start()
         on_sigterm(self._asked)
@@ -171,7 +142,8 @@ class Preemption:
             while True:
                 number = self._number
                 text = board.wait_for(f"agreement/{number}", DAY_S)
-                if text is None:
+                if text is None:  # nobody wrote, or the chief is frozen and the call returns at once
+                    time.sleep(READ_AGAIN_S)
                     continue
                 with self._changed:
                     self._agreement = agreement_from(text)
@@ -195,9 +167,10 @@ class Preemption:
         self._changed.notify_all()
 
     def _leave(self) -> None:
-        """End this process; the chief is the last."""
+        """End this process; the chief is the last. Of several threads that come here, one does it."""
         import tensorflow as tf
 
+        self._leaving.acquire()  # never released: the others wait here for the end
         own = self._cluster.replica
         after_s = None if self._asked_at is None else round(time.monotonic() - self._asked_at, 2)
         report(

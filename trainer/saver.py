@@ -32,9 +32,9 @@ def chosen(checkpoints: Path, cluster: Cluster, board: Board | None) -> Checkpoi
     if cluster.is_chief:
         board.put("continues", str(found.number if found else 0))
         return found
-    choice = None
-    while choice is None:  # the chief reads the whole checkpoint first; its loss is another's to notice
-        choice = board.wait_for("continues", DAY_S)
+    # The chief reads the whole checkpoint first. Its loss ends this process from another thread.
+    while (choice := board.wait_for("continues", DAY_S)) is None:
+        time.sleep(POLL_S)
     number = int(choice)
     if not number:
         return None
@@ -97,7 +97,7 @@ class Saver:
             Unusable: it is of another model.
         """
         try:
-            self._state.restore(checkpoint.path).assert_existing_objects_matched()
+            self._state.read(checkpoint.path).assert_existing_objects_matched()
         except (AssertionError, ValueError, tf.errors.NotFoundError, tf.errors.InvalidArgumentError) as error:
             raise Unusable(
                 f"The checkpoint {checkpoint.path} is of another model than these flags describe "

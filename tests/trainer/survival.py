@@ -1,0 +1,138 @@
+"""Clusters of a small model that tests kill, freeze and start again."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.trainer.conftest import ROOT, Replica, free_ports
+
+ENDS_WITHIN_S = 150
+
+# Convolution, batch normalization where asked, Adam: what a checkpoint must hold, in as little as that.
+SMALL = """
+from trainer.hyperparameters import OneOf
+from trainer.workloads import Workload
+
+
+def build(spec):
+    import tensorflow as tf
+
+    layers = tf.keras.layers
+    model = tf.keras.Sequential([layers.Input((*spec.image_size, 3)), layers.Conv2D(8, 3, strides=2)])
+    if spec.hyperparameters["norm"] == "batch":
+        model.add(layers.BatchNormalization())
+    for layer in (layers.ReLU(), layers.GlobalAveragePooling2D(), layers.Dense(spec.classes, activation="softmax")):
+        model.add(layer)
+    adam = tf.keras.optimizers.legacy.Adam(spec.learning_rate)
+    model.compile(adam, "sparse_categorical_crossentropy", ["accuracy"])
+    return model
+
+
+WORKLOAD = Workload(
+    build=build, dataset="cassava", image_size=(16, 16), batch_size=4, epochs=3, learning_rate=0.01,
+    hyperparameters={"norm": OneOf(default="batch", choices=("batch", "none"), help="of the convolution")},
+)
+"""
+
+
+@dataclass(kw_only=True)
+class Small:
+    """Starts replicas of a tree that has the workload `small`; `run_dir` is the run's place in its bucket."""
+
+    root: Path
+    data_dir: Path
+    arguments: tuple[str, ...] = ()
+    started: list[Replica] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        tree = self.root / "tree"
+        shutil.copytree(ROOT / "trainer", tree / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
+        (tree / "trainer" / "workloads" / "small.py").write_text(SMALL)
+        (self.root / "buckets" / "models").mkdir(parents=True)
+
+    def run_dir(self, run: str) -> Path:
+        return self.root / "buckets" / "models" / run
+
+    def start(self, run: str, *arguments: str, tf_config: dict[str, Any] | None = None) -> Replica:
+        number = len(self.started)
+        out, err, scratch = (self.root / f"{run}-{number}.{end}" for end in ("out", "err", "tmp"))
+        scratch.mkdir()
+        places = {
+            f"AIP_{name}_DIR": f"gs://models/{run}/{folder}/"
+            for name, folder in (
+                ("MODEL", "model"),
+                ("CHECKPOINT", "checkpoints"),
+                ("TENSORBOARD_LOG", "logs"),
+            )
+        }
+        variables = {"TRAINMASTER_GCS_ROOT": str(self.root / "buckets"), "TMPDIR": str(scratch)}
+        cluster = {"TF_CONFIG": json.dumps(tf_config)} if tf_config else {}
+        common = ["--workload=small", f"--data_dir={self.data_dir}", "--weights=random", *self.arguments]
+        with out.open("wb") as stdout, err.open("wb") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "trainer.task", *common, *arguments],
+                cwd=self.root / "tree",
+                env=os.environ | places | variables | cluster,
+                stdout=stdout,
+                stderr=stderr,
+            )
+        replica = Replica(process=process, out=out, err=err, scratch=scratch)
+        self.started.append(replica)
+        return replica
+
+    def cluster(
+        self, run: str, *arguments: str, configs: list[dict[str, Any]] | None = None
+    ) -> list[Replica]:
+        """A chief and a worker."""
+        return [self.start(run, *arguments, tf_config=config) for config in configs or two_replicas()]
+
+    def reap(self) -> None:
+        for replica in self.started:
+            replica.process.kill()
+            replica.process.wait()
+
+
+def two_replicas() -> list[dict[str, Any]]:
+    """TF_CONFIG of a chief and of a worker, on free ports."""
+    chief, worker = (f"127.0.0.1:{port}" for port in free_ports(2))
+    cluster = {"chief": [chief], "worker": [worker]}
+    return [{"cluster": cluster, "task": {"type": role, "index": 0}} for role in ("chief", "worker")]
+
+
+def statuses(replicas: list[Replica], within_s: float = ENDS_WITHIN_S) -> list[int]:
+    """The exit statuses of all, which must come within so many seconds."""
+    deadline = time.monotonic() + within_s
+    return [replica.process.wait(max(0.1, deadline - time.monotonic())) for replica in replicas]
+
+
+def weights_of(replicas: list[Replica]) -> str:
+    """The hash of the final weights, which all replicas that finished must agree on."""
+    (found,) = {replica.events("train_finished")[0]["weights_sha256"] for replica in replicas}
+    return str(found)
+
+
+def has_reached(epoch: int, step: int) -> Callable[[Replica], bool]:
+    """Whether a replica has reported that step of that epoch, both from 1."""
+    return lambda replica: any(
+        (line["epoch"], line["step"]) >= (epoch, step) for line in replica.events("train_progress")
+    )
+
+
+def has_saved(epoch: int, step: int) -> Callable[[Replica], bool]:
+    return lambda replica: any(
+        (line["epoch"], line["step"]) >= (epoch, step) for line in replica.events("checkpoint_saved")
+    )
+
+
+def said_in(replicas: list[Replica]) -> str:
+    """Why they failed, for a test that did."""
+    return "\n".join(
+        replica.out.read_text()[-1500:] + replica.err.read_text()[-1500:] for replica in replicas
+    )

@@ -1,0 +1,58 @@
+"""How a replica ends before its time: its exit statuses, and SIGTERM."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from trainer.events import report
+
+PEER_LOST = 134  # SIGABRT's: Vertex AI takes it as perhaps transient and restarts the job
+PREEMPTED = 143  # 128 + SIGTERM, what a shell says of a process that SIGTERM ended
+AGREED_WITHIN_S = 1.0
+
+
+def end_with(status: int) -> None:
+    """End this process at once. Interpreter and TensorFlow would wait for peers that may be gone.
+
+    A peer that left as all agreed looks lost: with PEER_LOST there is a moment's wait for the thread of
+    this process that carries the agreement out, and ends it with PREEMPTED.
+    """
+    if status == PEER_LOST:
+        time.sleep(AGREED_WITHIN_S)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def on_sigterm(react: Callable[[], None]) -> None:
+    """Call `react` for every SIGTERM of this process from now on, in a thread, until this is called again.
+
+    Python runs signal handlers between two steps of its main thread, which may wait in TensorFlow for
+    minutes. The number of the signal arrives in a pipe at once. For the main thread alone.
+    """
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+
+    def wait() -> None:
+        while os.read(reading, 1):
+            react()
+        os.close(reading)
+
+    threading.Thread(target=wait, name="sigterm", daemon=True).start()
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    signal.signal(signal.SIGTERM, _noted)
+    if before != -1:
+        os.close(before)  # its thread ends
+
+
+def _noted(signal_number: int, frame: object) -> None:
+    """With a handler, the pipe is written to instead of the process being ended."""
+
+
+def end_at_once() -> None:
+    """The reaction of a replica that has nothing to save."""
+    report("preempted", "SIGTERM: there is nothing to save", severity="NOTICE", saved=False)
+    end_with(PREEMPTED)

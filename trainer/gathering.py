@@ -1,0 +1,105 @@
+"""The start of a synchronous cluster: its members come in any order, some minutes late, some never.
+
+While TensorFlow waits for members, in the constructor of MultiWorkerMirroredStrategy, no Python runs:
+a replica could neither give up nor react to SIGTERM (TensorFlow 2.21; it holds the interpreter's lock).
+So the waiting is done here, before, by listening at this replica's own address and knocking at the others'.
+"""
+
+import socket
+import time
+
+from trainer.cluster import Cluster, Role
+from trainer.ending import PEER_LOST, end_with
+from trainer.events import report
+from trainer.faults import Unusable
+
+KNOCK_EVERY_S = 0.25
+OPENS_WITHIN_S = 2.0
+
+
+def gather(cluster: Cluster, *, within_s: float) -> None:
+    """Return when all that train are there at the same time; end this process with PEER_LOST after `within_s`.
+
+    Must come before the strategy is built, and frees the address for it. TensorFlow's own waiting,
+    which is short then, is bounded in the same way.
+
+    Raises:
+        Unusable: the cluster has no chief: nobody would write checkpoints or export.
+    """
+    if not cluster.is_multi_worker:
+        return
+    if Role.CHIEF not in cluster.members:
+        raise Unusable(
+            f"{cluster.source} names {len(cluster.trainers)} workers and no chief: one replica must be it, to write "
+            f"checkpoints and the export. Name the first worker `chief`."
+        )
+    deadline = time.monotonic() + within_s
+    own = cluster.members[cluster.role][cluster.index]
+    with _listener(own) as listener:
+        while missing := [address for address in cluster.trainers if address != own and not _opens(address)]:
+            if time.monotonic() > deadline:
+                _give_up(cluster, missing, within_s)
+            _answer(listener, KNOCK_EVERY_S)
+    _bound_registration(cluster, within_s)
+
+
+def _listener(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    try:
+        return socket.create_server((host, int(port)))
+    except (
+        OSError
+    ):  # the cluster's name for this machine is not one of its own: all interfaces, as TensorFlow does
+        return socket.create_server(("", int(port)))
+
+
+def _answer(listener: socket.socket, seconds: float) -> None:
+    """Take what knocks for so long, so that the queue never fills."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        listener.settimeout(left)
+        try:
+            listener.accept()[0].close()
+        except TimeoutError:
+            return
+
+
+def _opens(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=OPENS_WITHIN_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def _give_up(cluster: Cluster, missing: list[str], within_s: float) -> None:
+    report(
+        "peers_missing",
+        f"{cluster.replica} gives up after {within_s:g} s (--peers_within_s): nobody answers at {', '.join(missing)}. "
+        f"Did these replicas start, and does the network let this one reach them?",
+        severity="ERROR",
+        replica=cluster.replica,
+        missing=missing,
+    )
+    end_with(PEER_LOST)
+
+
+def _bound_registration(cluster: Cluster, within_s: float) -> None:
+    """Configure the coordination service as MultiWorkerMirroredStrategy would, but for how long it waits.
+
+    The strategy leaves a service alone that is configured already.
+    """
+    from tensorflow.compiler.xla.tsl.protobuf import coordination_config_pb2 as config
+    from tensorflow.python.eager import context
+
+    context.context().configure_coordination_service(
+        service_type="standalone",
+        service_leader="/job:chief/replica:0/task:0",
+        cluster_register_timeout_in_ms=int(within_s * 1000),
+        coordinated_jobs=[
+            config.CoordinatedJob(name=str(role), num_tasks=len(addresses))
+            for role, addresses in cluster.members.items()
+            if role in {Role.CHIEF, Role.WORKER}
+        ],
+    )

@@ -231,6 +231,7 @@ def _export(training: "Training", trained: "Trained", outputs: Outputs, started:
         seconds=round(time.monotonic() - started, 1),
         weights_sha256=weights_sha256(trained.model),
     )
+    on_sigterm(lambda: None)  # the run is done: ended otherwise than with 0, its chief would repeat it
     await_evaluators(training.logs, epochs=training.settings.epochs)
     training.peers.part()
     if cluster.is_chief:

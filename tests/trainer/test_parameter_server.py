@@ -146,9 +146,8 @@ def test_a_worker_may_go_and_come_back_and_who_loses_more_ends_to_be_started_aga
     spec["cluster"]["chief"] = [chief_that_leaves]
     spec["cluster"]["worker"].append("127.0.0.1:0")  # a port of its own: nobody asks it anything
     spec["task"]["index"] = 1
-    forsaken = own_runner.start(
-        *("--workload=horses_or_humans",), environment={"TF_CONFIG": json.dumps(spec)}
-    )
+    elsewhere = {"TF_CONFIG": json.dumps(spec), "AIP_MODEL_DIR": "gs://models/another/model/"}
+    forsaken = own_runner.start("--workload=horses_or_humans", environment=elsewhere)
 
     replicas = roles.start_all()
     chief = replicas["chief-0"]

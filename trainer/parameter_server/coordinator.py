@@ -7,13 +7,14 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.cluster import Role
-from trainer.loop import Cadence, Loop, Place, place_after
+from trainer.loop import Loop
 from trainer.model import built_model
 from trainer.parameter_server.input import WorkerPipeline
 from trainer.parameter_server.peers import end_for_loss, guard
 from trainer.parameter_server.progress import AHEAD_PER_WORKER, RemoteProgressReport
 from trainer.parameter_server.saver import CoordinatorSaver, copied
 from trainer.peers import is_loss_of_peer
+from trainer.place import Cadence, Place, place_after
 from trainer.preemption import Preemption
 from trainer.saver import chosen
 from trainer.settings import steps_per_epoch
@@ -38,16 +39,14 @@ def train(training: Training) -> Trained:
     except tf.errors.OpError as error:
         # A parameter server that was replaced within seconds has no variables: whatever asks for one fails.
         if is_loss_of_peer(error) or f"/job:{Role.PARAMETER_SERVER}" in str(error):
-            end_for_loss(training.cluster, "a parameter server", str(error).splitlines()[0])
+            end_for_loss(training.cluster, "a parameter server", type(error).__name__)
         raise
 
 
 def _trained(training: Training) -> Trained:
     settings, cluster = training.settings, training.cluster
     workers = len(cluster.members[Role.WORKER])
-    batch_size = (
-        settings.batch_size * training.strategy.num_replicas_in_sync
-    )  # of one worker, whatever its GPUs
+    batch_size = settings.batch_size * training.strategy.num_replicas_in_sync  # of one worker with its GPUs
     steps = steps_per_epoch(training.dataset.train_examples, batch_size, settings.steps_per_epoch)
     checkpoint = chosen(training.checkpoints, cluster, None)
     place = place_after(checkpoint, steps_per_epoch=steps, global_batch_size=batch_size)

@@ -56,8 +56,8 @@ class ThroughChief:
     def write(self, path: str) -> Any:
         return self._state.write(path, options=self._options)
 
-    def restore(self, path: str) -> Any:
-        return self._state.restore(path, options=self._options)
+    def read(self, path: str) -> Any:
+        return self._state.read(path, options=self._options)
 
 
 def copied(model: Any, local: Any, scratch: Path) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 from trainer import read
 from trainer.faults import Unusable, nearest
 from trainer.hyperparameters import Value
+from trainer.strategy_choice import CHOICES, Strategy, read_strategy
 from trainer.workloads import LOSS, names, names_with, workload_named
 
 
@@ -33,6 +34,7 @@ class Flags:
     download: bool
     epochs: int | None
     steps_per_epoch: int | None
+    strategy: Strategy
     batch_size: int | None
     image_size: tuple[int, int] | None
     learning_rate: float | None
@@ -80,6 +82,11 @@ FLAGS: dict[str, Flag] = {
     "epochs": Flag(reads=read.count, help="passes over the training split (default: the workload's)"),
     "steps_per_epoch": Flag(
         reads=read.count, help="end an epoch after this many steps (default: all examples)"
+    ),
+    "strategy": Flag(
+        reads=read_strategy,
+        default=Strategy.AUTO,
+        help="how replicas and devices share the work: " + ", ".join(CHOICES),
     ),
     "batch_size": Flag(reads=read.count, help="examples per replica and step (default: the workload's)"),
     "image_size": Flag(reads=read.image_size, help="pixels: SIDE or HEIGHTxWIDTH (default: the workload's)"),

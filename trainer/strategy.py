@@ -5,11 +5,17 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.cluster import Cluster
+from trainer.cluster import Cluster, Role
+from trainer.faults import Unusable
+from trainer.strategy_choice import Machine, Strategy, chosen
 
 # Gradients travel in packs of about this size. In one pack they would be copied whole several times
 # at once: 400 MiB more memory and twice the system time with ResNet50 (bench/trainer_throughput.py).
 GRADIENT_PACK_BYTES = 8 << 20
+MIN_SHARD_BYTES = (
+    256 << 10
+)  # of a variable on one parameter server: TensorFlow's own advice for MinSizePartitioner
+TPU_VARIABLES = ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS")  # tensorflow/python/tpu/client/client.py
 
 
 def processors_for(cluster: Cluster) -> int:
@@ -27,26 +33,77 @@ def limit_threads(processors: int) -> None:
     tf.config.threading.set_inter_op_parallelism_threads(max(2, processors))
 
 
-def strategy_for(cluster: Cluster, *, mirrored: bool) -> Any:
-    """MultiWorkerMirrored for several replicas, Mirrored for several local GPUs or where asked, else TensorFlow's default.
+def strategy_for(cluster: Cluster, *, asked: Strategy = Strategy.AUTO, mirrored: bool) -> Any:
+    """The strategy that was asked for, or that the cluster, this machine's devices and the workload call for.
 
     Must come before any operation or data set: collective operations are configured at start-up.
     With several replicas it returns when all of them have come.
+
+    Raises:
+        Unusable: a TPU was asked for and there is none.
     """
-    if cluster.is_multi_worker:
-        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-            tf.train.ClusterSpec({str(role): list(addresses) for role, addresses in cluster.members.items()}),
-            task_type=str(cluster.role),
-            task_id=cluster.index,
-            rpc_layer="grpc",
+    strategy = chosen(asked, cluster, machine(), mirrored=mirrored)
+    match strategy:
+        case Strategy.PARAMETER_SERVER:
+            return _parameter_server(cluster)
+        case Strategy.MULTI_WORKER_MIRRORED:
+            packed = tf.distribute.experimental.CommunicationOptions(bytes_per_pack=GRADIENT_PACK_BYTES)
+            return tf.distribute.MultiWorkerMirroredStrategy(
+                cluster_resolver=resolver(cluster), communication_options=packed
+            )
+        case Strategy.MIRRORED:
+            return tf.distribute.MirroredStrategy()
+        case Strategy.ONE_DEVICE:
+            return tf.distribute.OneDeviceStrategy(
+                "/gpu:0" if tf.config.list_physical_devices("GPU") else "/cpu:0"
+            )
+        case Strategy.TPU:
+            return _tpu()
+        case Strategy.DEFAULT | Strategy.AUTO:
+            return tf.distribute.get_strategy()
+
+
+def machine() -> Machine:
+    """This machine's devices. A TPU is one that TensorFlow lists, or whose address the environment gives."""
+    has_tpu = bool(tf.config.list_physical_devices("TPU")) or any(
+        os.environ.get(name) for name in TPU_VARIABLES
+    )
+    return Machine(gpus=len(tf.config.list_physical_devices("GPU")), has_tpu=has_tpu)
+
+
+def resolver(cluster: Cluster) -> Any:
+    """The cluster in TensorFlow's words, and which of its tasks this process is."""
+    return tf.distribute.cluster_resolver.SimpleClusterResolver(
+        tf.train.ClusterSpec({str(role): list(addresses) for role, addresses in cluster.members.items()}),
+        task_type=str(cluster.role),
+        task_id=cluster.index,
+        rpc_layer="grpc",
+    )
+
+
+def _parameter_server(cluster: Cluster) -> Any:
+    """On the chief, which coordinates; large variables are spread over all parameter servers."""
+    partitioner = tf.distribute.experimental.partitioners.MinSizePartitioner(
+        min_shard_bytes=MIN_SHARD_BYTES, max_shards=len(cluster.members[Role.PARAMETER_SERVER])
+    )
+    return tf.distribute.ParameterServerStrategy(resolver(cluster), variable_partitioner=partitioner)
+
+
+def _tpu() -> Any:
+    """The TPU system that the environment names, else the one of this machine, initialized."""
+    try:
+        found = tf.distribute.cluster_resolver.TPUClusterResolver(
+            tpu=next((os.environ[name] for name in TPU_VARIABLES if os.environ.get(name)), "local")
         )
-        packed = tf.distribute.experimental.CommunicationOptions(bytes_per_pack=GRADIENT_PACK_BYTES)
-        return tf.distribute.MultiWorkerMirroredStrategy(
-            cluster_resolver=resolver, communication_options=packed
-        )
-    if mirrored or len(tf.config.list_physical_devices("GPU")) > 1:
-        return tf.distribute.MirroredStrategy()
-    return tf.distribute.get_strategy()
+        tf.config.experimental_connect_to_cluster(found)
+        tf.tpu.experimental.initialize_tpu_system(found)
+    except (ValueError, RuntimeError, tf.errors.OpError) as error:
+        raise Unusable(
+            f"--strategy=tpu: no TPU can be used here ({type(error).__name__}: {str(error).splitlines()[0]}). "
+            f"Ask for a machine type with TPUs, ct5lp-hightpu-4t for example, and an image whose TensorFlow supports "
+            f"them, or use --strategy=auto."
+        ) from error
+    return tf.distribute.TPUStrategy(found)
 
 
 def name_of(strategy: Any) -> str:
@@ -54,6 +111,8 @@ def name_of(strategy: Any) -> str:
     name = type(strategy).__name__
     return {
         "CollectiveAllReduceStrategy": "MultiWorkerMirroredStrategy",
+        "ParameterServerStrategyV2": "ParameterServerStrategy",
+        "TPUStrategyV2": "TPUStrategy",
         "_DefaultDistributionStrategy": "default",
     }.get(name, name)
 

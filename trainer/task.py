@@ -12,19 +12,22 @@ import platform
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from trainer.cluster import Cluster, cluster_from
+from trainer.cluster import Cluster, Role, cluster_from
 from trainer.faults import Unusable
 from trainer.flags import Flags, flags_from
 from trainer.outputs import Outputs, outputs_from
 from trainer.peers import PEER_LOST, end_with, is_loss_of_peer, peers_within
 from trainer.preemption import end_at_once, on_sigterm
+from trainer.strategy_choice import contradictions, uses_parameter_servers
 
 if TYPE_CHECKING:
     from trainer.training import Trained, Training
+
+Part = Callable[[Flags, Cluster, Outputs, Mapping[str, str]], None]
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -32,7 +35,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     try:
         flags, cluster, outputs = _told(arguments, environment)
         print(cluster.description(), file=sys.stderr, flush=True)  # noqa: T201 - the job's log
-        train_and_export(flags, cluster, outputs, environment)
+        _part_of(cluster, flags)(flags, cluster, outputs, environment)
     except Unusable as unusable:
         for fault in unusable.faults:
             print(fault, file=sys.stderr)  # noqa: T201 - the job's log
@@ -49,16 +52,65 @@ def _told(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Fla
         faults += unusable.faults
     try:
         cluster = cluster_from(environment)
-        if not cluster.trains:
-            faults.append(
-                f"{cluster.description()} This trainer trains synchronously and has work for a chief and workers only: "
-                f"leave worker pools 2 and 3 out of the request."
-            )
     except Unusable as unusable:
         faults += unusable.faults
+    if not faults:
+        has_directory = bool(environment.get("AIP_CHECKPOINT_DIR") or flags.job_dir)
+        faults += contradictions(flags.strategy, cluster, has_checkpoint_directory=has_directory)
     if faults:
         raise Unusable(*faults)
     return flags, cluster, outputs_from(environment, flags.job_dir)
+
+
+def _part_of(cluster: Cluster, flags: Flags) -> Part:
+    """What a replica of this role does in a run with these flags."""
+    if cluster.role is Role.EVALUATOR:
+        return evaluate
+    if not cluster.is_chief and uses_parameter_servers(flags.strategy, cluster):
+        return serve
+    return train_and_export
+
+
+def serve(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> None:
+    """A worker or parameter server of a training that a chief coordinates. Does not return: the process ends in it."""
+    from trainer.parameter_server import server
+    from trainer.strategy import processors_for
+    from trainer.subject import ready_subject
+
+    if cluster.trains:  # its steps read the data, at the path that the chief names
+        ready_subject(flags, cluster, environment)
+    server.serve(
+        cluster,
+        model=outputs.model.path,
+        processors=processors_for(cluster),
+        peers_within_s=flags.peers_within_s,
+    )
+
+
+def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> None:
+    """An evaluator's whole run.
+
+    Raises:
+        Unusable: there is nothing to evaluate on, or the checkpoints are of another model.
+    """
+    from trainer.evaluator.evaluator import Evaluator
+    from trainer.evaluator.setting import data_and_model
+    from trainer.evaluator.waiting import ChiefWatch
+    from trainer.strategy import limit_threads, processors_for
+    from trainer.subject import ready_subject
+
+    processors = processors_for(cluster)
+    limit_threads(processors)
+    data, model = data_and_model(ready_subject(flags, cluster, environment), processors=processors)
+    Evaluator(
+        cluster=cluster,
+        model=model,
+        data=data,
+        checkpoints=outputs.checkpoints.path,
+        logs=outputs.logs.path,
+        export=outputs.model.path,
+        still_due=ChiefWatch(cluster, peers_within_s=flags.peers_within_s).check,
+    ).run()
 
 
 def train_and_export(
@@ -72,34 +124,27 @@ def train_and_export(
     """
     started = time.monotonic()
     training = _prepared(flags, cluster, outputs, environment)
-    trained = training.run()
+    if uses_parameter_servers(flags.strategy, cluster):
+        from trainer.parameter_server import coordinator
+
+        trained = coordinator.train(training)
+    else:
+        trained = training.run()
     _export(training, trained, outputs, started)
 
 
 def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> "Training":
     import tensorflow as tf
 
-    from trainer.dataset import progress_is_quiet, ready_dataset
     from trainer.peers import Peers
-    from trainer.settings import settings_from
-    from trainer.strategy import all_replicas_agree, limit_threads, processors_for, strategy_for
+    from trainer.strategy import all_replicas_agree, limit_threads, processors_for
+    from trainer.subject import ready_subject
     from trainer.training import Training
     from trainer.trial import trial_from
     from trainer.weights import RANDOM, StartingWeights, starting_weights
-    from trainer.workloads import workload_named
 
-    workload = workload_named(flags.workload)
-    settings = settings_from(flags, workload)
-    progress_is_quiet()
-    dataset = ready_dataset(
-        settings.dataset,
-        data_dir=flags.data_dir,
-        train_split=flags.train_split,
-        evaluation_split=flags.evaluation_split,
-        download=flags.download,
-        prepares=cluster.is_chief,
-        environment=environment,
-    )
+    subject = ready_subject(flags, cluster, environment)
+    workload, settings, dataset = subject.workload, subject.settings, subject.dataset
     if (trial := trial_from(environment)) is not None and dataset.evaluation_split is None:
         raise Unusable(
             f"Trial {trial.trial_id} has nothing to report: {dataset.name} is not evaluated, and a study compares "
@@ -108,9 +153,7 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
     weights = starting_weights(flags.weights, workload.pretrained, environment)
     processors = processors_for(cluster)
     limit_threads(processors)
-    with peers_within(flags.peers_within_s, cluster):
-        strategy = strategy_for(cluster, mirrored=workload.mirrored)
-    peers = Peers(cluster)
+    strategy = _strategy(flags, cluster, mirrored=workload.mirrored)
     tf.keras.utils.set_random_seed(settings.seed)
     if flags.mixed_precision:
         kind = "float16" if tf.config.list_physical_devices("GPU") else "bfloat16"
@@ -126,7 +169,8 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
         dataset=dataset,
         cluster=cluster,
         strategy=strategy,
-        peers=peers,
+        # Those that a coordinator hands steps to are no peers of its: no collective operation joins them.
+        peers=Peers(Cluster() if uses_parameter_servers(flags.strategy, cluster) else cluster),
         weights=weights,
         trial=trial,
         checkpoints=outputs.checkpoints.path,
@@ -135,8 +179,23 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
     )
 
 
+def _strategy(flags: Flags, cluster: Cluster, *, mirrored: bool) -> Any:
+    """The run's strategy, once all that it needs have come."""
+    from trainer.strategy import strategy_for
+
+    if uses_parameter_servers(flags.strategy, cluster):
+        from trainer.parameter_server.peers import await_peers, guard
+
+        await_peers(cluster, within_s=flags.peers_within_s)
+        guard(cluster)
+        return strategy_for(cluster, asked=flags.strategy, mirrored=mirrored)
+    with peers_within(flags.peers_within_s, cluster):
+        return strategy_for(cluster, asked=flags.strategy, mirrored=mirrored)
+
+
 def _export(training: "Training", trained: "Trained", outputs: Outputs, started: float) -> None:
     from trainer.checkpoints import remove_backups
+    from trainer.evaluator.evaluator import await_evaluators
     from trainer.export import export_directory, save_model
     from trainer.manifest import MANIFEST_NAME, manifest_of, remove_manifest, write_manifest
     from trainer.reporting import report
@@ -172,6 +231,8 @@ def _export(training: "Training", trained: "Trained", outputs: Outputs, started:
         seconds=round(time.monotonic() - started, 1),
         weights_sha256=weights_sha256(trained.model),
     )
+    on_sigterm(lambda: None)  # the run is done: ended otherwise than with 0, its chief would repeat it
+    await_evaluators(training.logs, epochs=training.settings.epochs)
     training.peers.part()
     if cluster.is_chief:
         remove_backups(training.checkpoints)

@@ -74,10 +74,10 @@ class Training:
         initial_epoch = checkpoint.epoch if checkpoint else 0
         known = dict(checkpoint.metrics or {}) if checkpoint else {}
         model = self._model(settings.epochs * steps)
-        metric_report = self._metric_report(initial_epoch, steps)
+        metric_report = self.metric_report(initial_epoch, steps)
         for reporting in metric_report if known else ():
             reporting.report(known, epochs=initial_epoch)
-        self._report_start(initial_epoch, place.step % steps, steps, global_batch_size)
+        self.report_start(initial_epoch, place.step % steps, steps, global_batch_size)
         with tempfile.TemporaryDirectory(prefix=f"trainer-{self.cluster.replica}-checkpoint-") as scratch:
             saver = Saver(
                 model,
@@ -165,7 +165,7 @@ class Training:
             callbacks.append(tf.keras.callbacks.TensorBoard(str(self.logs), write_graph=False))
         return callbacks
 
-    def _metric_report(self, initial_epoch: int, steps: int) -> list[MetricReport]:
+    def metric_report(self, initial_epoch: int, steps: int) -> list[MetricReport]:
         """The callback that reports a trial's metrics, on its chief only."""
         if self.trial is None or not self.cluster.is_chief:
             return []
@@ -189,7 +189,7 @@ class Training:
         )
         return [MetricReport(file, names=names, steps_per_epoch=steps)]
 
-    def _report_start(self, initial_epoch: int, step: int, steps: int, global_batch_size: int) -> None:
+    def report_start(self, initial_epoch: int, step: int, steps: int, global_batch_size: int) -> None:
         strategy, replicas = name_of(self.strategy), self.strategy.num_replicas_in_sync
         because = f" ({self.weights.because})" if self.weights.because else ""
         begins = "begins"

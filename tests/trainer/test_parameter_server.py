@@ -1,0 +1,173 @@
+"""Training with parameter servers: every role as a process of its own, and members that come and go."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.conftest import Runner, write_demo_dataset
+from tests.trainer.exports import SERVE, check_export, said
+from tests.trainer.roles import Roles, statuses
+from tests.trainer.test_liveness import SETTINGS_FRAME
+from trainer.liveness import LOST_AFTER_S, Answer, Attendance
+from trainer.parameter_server.peers import ABSENT_AFTER_S, loss
+
+LEARNS = ("--learning_rate=0.01", "--momentum=0.9", "--num_units=64")
+
+
+def attendance(*last: Answer) -> Attendance:
+    """Replicas that all answered at 0 s, and then, whenever they are asked, as said."""
+    addresses = tuple(f"host-{number}:1" for number in range(len(last)))
+    found = Attendance(addresses=addresses)
+    found.note(dict.fromkeys(addresses, Answer.ANSWERS), 0)
+    found.last = dict(zip(addresses, last, strict=True))
+    for address, answer in found.last.items():
+        if answer is Answer.ANSWERS:
+            found.answered_at[address] = 1e9
+    return found
+
+
+ANSWERS, ABSENT, SILENT = Answer.ANSWERS, Answer.ABSENT, Answer.SILENT
+
+
+@pytest.mark.parametrize(
+    ("servers", "workers", "after_s", "idle_s", "lost"),
+    [
+        ((ANSWERS,), (ANSWERS, ANSWERS), LOST_AFTER_S, 999, None),
+        ((ABSENT, ANSWERS), (ANSWERS,), ABSENT_AFTER_S - 1, 0, None),
+        ((ANSWERS, ABSENT), (ANSWERS,), ABSENT_AFTER_S, 0, "host-1:1"),
+        ((SILENT,), (ANSWERS,), LOST_AFTER_S - 1, 999, None),
+        ((SILENT,), (ANSWERS,), LOST_AFTER_S, 0, "host-0:1"),
+        ((ANSWERS,), (ANSWERS, SILENT), LOST_AFTER_S, 0, "host-1:1"),
+        ((ANSWERS,), (ABSENT, ANSWERS), LOST_AFTER_S, 0, None),
+        ((ANSWERS,), (ABSENT, ANSWERS), LOST_AFTER_S, LOST_AFTER_S, "host-0:1"),
+        ((ANSWERS,), (ABSENT, ABSENT), LOST_AFTER_S - 1, 999, None),
+        ((ANSWERS,), (ABSENT, ABSENT), LOST_AFTER_S, 0, "host-0:1"),
+    ],
+)
+def test_the_chief_goes_on_without_a_worker_but_not_without_its_variables_nor_for_ever(
+    servers: tuple[Answer, ...],
+    workers: tuple[Answer, ...],
+    after_s: float,
+    idle_s: float,
+    lost: str | None,
+) -> None:
+    found = loss(attendance(*servers), attendance(*workers), after_s, idle_s=idle_s)
+    assert (found and found[0]) == lost
+
+
+@pytest.fixture(scope="module")
+def figures_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """180 images to train on and 60 to evaluate: enough that a small model learns from them."""
+    path = tmp_path_factory.mktemp("figures")
+    write_demo_dataset(path, "--dataset=horses_or_humans", "--examples=240")
+    return path
+
+
+@pytest.fixture
+def own_runner(tmp_path: Path, figures_dir: Path) -> Iterator[Runner]:
+    runner = Runner(root=tmp_path, data_dir=figures_dir)
+    yield runner
+    for replica in runner.started:
+        replica.process.kill()
+        replica.process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_all_roles_train_one_model_that_learns_and_an_evaluator_says_the_same_of_it(
+    own_runner: Runner,
+) -> None:
+    roles = Roles(
+        runner=own_runner,
+        counts={"chief": 1, "worker": 2, "ps": 2, "evaluator": 1},
+        # A layer of 512 KiB and more lies in parts on both parameter servers.
+        arguments=(*LEARNS, "--num_units=512", "--steps_per_epoch=60", "--batch_size=3", "--epochs=6"),
+        speaks="CLUSTER_SPEC",
+    )
+    replicas = roles.start_all()
+    assert statuses(replicas) == dict.fromkeys(replicas, 0), replicas["chief-0"].err.read_text()[-3000:]
+    chief = replicas["chief-0"]
+    (started,) = chief.events("train_started")
+    assert (started["strategy"], started["global_batch_size"]) == ("ParameterServerStrategy", 3)
+    finished = [line["metrics"] for line in chief.events("epoch_finished")]
+    assert len(finished) == 6
+    assert finished[0]["loss"] > 0.6
+    assert finished[-1]["loss"] < 0.8 * finished[0]["loss"]
+    assert finished[-1]["val_loss"] < finished[0]["val_loss"]
+    # Every example was evaluated exactly once, by whichever worker: the evaluator, alone, comes to the same.
+    own = {line["epoch"]: line["metrics"] for line in replicas["evaluator-0"].events("evaluated")}
+    assert 6 in own
+    for epoch, metrics in own.items():
+        of_chief = finished[epoch - 1]
+        assert metrics["loss"] == pytest.approx(of_chief["val_loss"], rel=1e-3)
+        assert metrics["accuracy"] == pytest.approx(of_chief["val_accuracy"], abs=1e-6)
+    manifest = check_export(own_runner.run_dir / "model")
+    assert manifest["training"]["strategy"] == "ParameterServerStrategy"
+    assert manifest["metrics"]["val_accuracy"] == pytest.approx(finished[-1]["val_accuracy"])
+    answer = said(SERVE, own_runner.run_dir / "model")["answer"]
+    assert [sum(row) for row in answer["probabilities"]] == pytest.approx([1, 1, 1], abs=1e-5)
+    for name in ("worker-0", "worker-1", "ps-0", "ps-1"):
+        assert len(replicas[name].events("serving")) == 1
+        assert replicas[name].events("train_started") == []
+
+
+@pytest.fixture
+def chief_that_leaves() -> Iterator[str]:
+    """Something that answers as a chief's server does, once, and is gone."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer_once() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(SETTINGS_FRAME)
+                connection.recv(1024)
+            server.close()
+
+        thread = threading.Thread(target=answer_once, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(500)
+def test_a_worker_may_go_and_come_back_and_who_loses_more_ends_to_be_started_again(
+    own_runner: Runner, chief_that_leaves: str
+) -> None:
+    roles = Roles(
+        runner=own_runner,
+        counts={"chief": 1, "worker": 1, "ps": 1},
+        arguments=("--learning_rate=0.001", "--epochs=4", "--steps_per_epoch=40"),
+    )
+    spec = json.loads(roles.variables("worker", 0)["TF_CONFIG"])
+    spec["cluster"]["chief"] = [chief_that_leaves]
+    spec["cluster"]["worker"].append("127.0.0.1:0")  # a port of its own: nobody asks it anything
+    spec["task"]["index"] = 1
+    elsewhere = {"TF_CONFIG": json.dumps(spec), "AIP_MODEL_DIR": "gs://models/another/model/"}
+    forsaken = own_runner.start("--workload=horses_or_humans", environment=elsewhere)
+
+    replicas = roles.start_all()
+    chief = replicas["chief-0"]
+    chief.wait_until(lambda replica: replica.events("epoch_finished"))
+    replicas["worker-0"].process.kill()
+    epochs_without = len(chief.events("epoch_finished"))
+    again = roles.start("worker")
+    chief.wait_until(lambda replica: len(replica.events("epoch_finished")) > epochs_without)
+
+    replicas["ps-0"].process.kill()
+    assert chief.wait() == 134
+    (lost,) = chief.events("peer_lost")
+    assert lost["severity"] == "ERROR"
+    assert not (own_runner.run_dir / "model" / "export.json").exists()
+
+    # The chief and the parameter server are started again; the worker, still there, serves them.
+    resumed = {"ps-0": roles.start("ps"), "chief-0": roles.start("chief")}
+    assert statuses(resumed | {"worker-0": again}) == {"ps-0": 0, "chief-0": 0, "worker-0": 0}
+    (started,) = resumed["chief-0"].events("train_started")
+    assert started["initial_epoch"] >= 1
+    assert check_export(own_runner.run_dir / "model")["training"]["initial_epoch"] >= 1
+    assert forsaken.wait() == 134
+    assert forsaken.events("peer_lost")[0]["peer"] == "chief-0"

@@ -1,0 +1,157 @@
+"""Which strategy a run trains with, and what is told when it cannot."""
+
+import re
+
+import pytest
+
+from tests.trainer.conftest import Runner
+from tests.trainer.exports import check_export
+from tests.trainer.roles import TINY
+from trainer.cluster import Cluster, Role
+from trainer.strategy_choice import (
+    CHOICES,
+    Machine,
+    Strategy,
+    chosen,
+    contradictions,
+    read_strategy,
+    uses_parameter_servers,
+)
+from trainer.task import main
+
+CHIEF, WORKER, PS = Role.CHIEF, Role.WORKER, Role.PARAMETER_SERVER
+
+
+def cluster(*, role: Role = CHIEF, **counts: int) -> Cluster:
+    members = {Role(name): tuple(f"{name}-{i}:2222" for i in range(count)) for name, count in counts.items()}
+    return Cluster(role=role, members=members)
+
+
+@pytest.mark.parametrize(
+    ("found", "machine", "mirrored", "strategy"),
+    [
+        (cluster(), Machine(), False, Strategy.DEFAULT),
+        (cluster(), Machine(), True, Strategy.MIRRORED),
+        (cluster(), Machine(gpus=1), False, Strategy.DEFAULT),
+        (cluster(), Machine(gpus=2), False, Strategy.MIRRORED),
+        (cluster(), Machine(gpus=2, has_tpu=True), True, Strategy.TPU),
+        (cluster(chief=1), Machine(), False, Strategy.DEFAULT),
+        (cluster(chief=1, worker=1), Machine(gpus=2), True, Strategy.MULTI_WORKER_MIRRORED),
+        (cluster(chief=1, worker=2, ps=1), Machine(gpus=2), True, Strategy.PARAMETER_SERVER),
+    ],
+)
+def test_without_a_wish_cluster_and_machine_decide(
+    found: Cluster, machine: Machine, mirrored: bool, strategy: Strategy
+) -> None:
+    assert chosen(Strategy.AUTO, found, machine, mirrored=mirrored) is strategy
+
+
+@pytest.mark.parametrize("asked", [strategy for strategy in CHOICES if strategy is not Strategy.AUTO])
+def test_what_is_asked_for_is_built(asked: Strategy) -> None:
+    assert chosen(asked, cluster(), Machine(), mirrored=True) is asked
+    assert read_strategy(asked.replace("_", "-")) is asked
+
+
+def test_the_default_has_no_name_and_unknown_names_are_told_with_the_known() -> None:
+    for text in ("default", "horovod", ""):
+        with pytest.raises(ValueError, match=r"one of auto, multi_worker_mirrored, .*tpu"):
+            read_strategy(text)
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        (Strategy.AUTO, cluster()),
+        (Strategy.AUTO, cluster(chief=1, worker=2, ps=1)),
+        (Strategy.AUTO, cluster(chief=1, worker=2)),
+        (Strategy.PARAMETER_SERVER, cluster(chief=1, worker=1, ps=2)),
+        (Strategy.MULTI_WORKER_MIRRORED, cluster(chief=1)),
+        (Strategy.MIRRORED, cluster(chief=1)),
+        (Strategy.TPU, cluster()),
+    ],
+)
+def test_a_strategy_that_fits_is_no_fault(asked: Strategy, found: Cluster) -> None:
+    assert contradictions(asked, found, has_checkpoint_directory=False) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "found", "told"),
+    [
+        (
+            Strategy.PARAMETER_SERVER,
+            cluster(),
+            ["one parameter server.*pool 2", "one worker.*pool 1", "one chief"],
+        ),
+        (
+            Strategy.PARAMETER_SERVER,
+            cluster(chief=1, worker=2),
+            ["one parameter server.*or use.*multi_worker"],
+        ),
+        (Strategy.AUTO, cluster(chief=1, ps=2), ["one worker.*pool 1, or leave worker pool 2 out"]),
+        (Strategy.MULTI_WORKER_MIRRORED, cluster(chief=1, worker=1, ps=2), ["no parameter servers.*has 2"]),
+        (Strategy.MIRRORED, cluster(chief=1, worker=1), ["one machine.*has 2 that train.*multi_worker"]),
+        (
+            Strategy.ONE_DEVICE,
+            cluster(chief=1, worker=1, ps=1),
+            ["no parameter servers.*has 1", "one machine.*has 2"],
+        ),
+        (Strategy.AUTO, cluster(role=Role.EVALUATOR, chief=1, worker=1), ["AIP_CHECKPOINT_DIR.*--job_dir"]),
+    ],
+)
+def test_a_strategy_that_the_cluster_contradicts_is_told_whole(
+    asked: Strategy, found: Cluster, told: list[str]
+) -> None:
+    faults = contradictions(asked, found, has_checkpoint_directory=False)
+    assert len(faults) == len(told)
+    for fault, pattern in zip(faults, told, strict=True):
+        assert re.search(pattern, fault), fault
+
+
+def test_an_evaluator_with_a_checkpoint_directory_is_no_fault() -> None:
+    found = cluster(role=Role.EVALUATOR, chief=1)
+    assert contradictions(Strategy.AUTO, found, has_checkpoint_directory=True) == []
+
+
+def test_every_replica_knows_whether_parameter_servers_are_used() -> None:
+    found = cluster(chief=1, worker=1, ps=1)
+    assert uses_parameter_servers(Strategy.AUTO, found)
+    assert uses_parameter_servers(Strategy.PARAMETER_SERVER, found)
+    assert not uses_parameter_servers(Strategy.MIRRORED, found)
+    assert not uses_parameter_servers(Strategy.AUTO, cluster(chief=1, worker=1))
+
+
+def test_a_contradiction_ends_the_process_with_2_before_anything_is_loaded(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    spec = '{"cluster": {"workerpool0": ["a:1"], "workerpool2": ["b:1"]}, "task": {"type": "workerpool2", "index": 0}}'
+    assert main(["--strategy=one_device"], {"CLUSTER_SPEC": spec}) == 2
+    assert "uses no parameter servers, and the cluster has 1" in capsys.readouterr().err
+    assert main(["--strategy=fastest"], {}) == 2
+    assert "--strategy=fastest: expected one of auto" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_one_machine_trains_mirrored_or_on_one_device_or_says_that_it_has_no_tpu(
+    runner: Runner, horses_dir: object
+) -> None:
+    asked = {"mirrored": "MirroredStrategy", "one_device": "OneDeviceStrategy", "tpu": ""}
+    started = {
+        name: runner.start(
+            *TINY,
+            f"--data_dir={horses_dir}",
+            f"--strategy={name}",
+            "--epochs=1",
+            environment={
+                "AIP_MODEL_DIR": f"gs://models/{name}/model/",
+                "AIP_CHECKPOINT_DIR": f"gs://models/{name}/c/",
+            },
+        )
+        for name in asked
+    }
+    assert started.pop("tpu").wait() == 2
+    assert "--strategy=tpu: no TPU can be used here" in runner.started[-1].err.read_text()
+    for name, replica in started.items():
+        assert replica.wait() == 0, replica.err.read_text()[-3000:]
+        manifest = check_export(runner.root / "buckets" / "models" / name / "model")
+        assert manifest["training"]["strategy"] == asked[name]

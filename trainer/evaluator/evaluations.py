@@ -1,0 +1,59 @@
+"""evaluations.jsonl: what an evaluator found, one JSON object a line, rewritten whole each time.
+
+Buckets that are mounted as file systems can neither append nor lock; who reads the file sees all of it.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+FILE_NAME = "evaluations.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """`epoch` epochs were finished, and `step` steps of the next one; `iterations` counts steps since the beginning."""
+
+    epoch: int
+    step: int
+    iterations: int
+    metrics: Mapping[str, float | None]
+
+
+class Evaluations:
+    """The evaluations of one evaluator in its directory, those of an earlier process of its name included."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._path = directory / FILE_NAME
+        self._known = list(read_evaluations(self._path))
+        self._write()  # from now on the chief sees that somebody evaluates
+
+    def __contains__(self, place: tuple[int, int]) -> bool:
+        """Whether the checkpoint of this epoch and step has been evaluated."""
+        return any((known.epoch, known.step) == place for known in self._known)
+
+    def add(self, evaluation: Evaluation) -> None:
+        self._known.append(evaluation)
+        self._write()
+
+    def _write(self) -> None:
+        partial = self._path.with_name(f".{FILE_NAME}.partial")
+        partial.write_text(
+            "".join(json.dumps(asdict(known), allow_nan=False) + "\n" for known in self._known)
+        )
+        partial.replace(self._path)
+
+
+def read_evaluations(path: Path) -> Iterator[Evaluation]:
+    """The evaluations in a file, none where there is none; a line that is not whole is passed over."""
+    try:
+        lines = path.read_text().splitlines()
+    except FileNotFoundError:
+        return
+    for line in lines:
+        try:
+            yield Evaluation(**json.loads(line))
+        except (ValueError, TypeError):
+            continue

@@ -1,0 +1,118 @@
+"""What an evaluator does: wait for a checkpoint, evaluate it, write down what was found, until the export is there."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from trainer.checkpoints import Checkpoint, latest
+from trainer.cluster import Cluster
+from trainer.evaluator.evaluations import FILE_NAME, Evaluation, Evaluations, read_evaluations
+from trainer.events import finite, report
+from trainer.faults import Unusable
+from trainer.manifest import MANIFEST_NAME
+from trainer.reporting import numbers
+
+POLL_S = 0.5
+CHIEF_WAITS_S = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluator:
+    """Evaluates `model` on `data` at each of the chief's checkpoints.
+
+    `export` is the directory that the chief exports to, `logs` the one of all TensorBoard logs.
+    `still_due` is called while nothing is new, and ends the process once waiting is useless.
+    """
+
+    cluster: Cluster
+    model: Any  # tf.keras.Model
+    data: Any  # tf.data.Dataset
+    checkpoints: Path
+    logs: Path
+    export: Path
+    still_due: Callable[[], None]
+
+    def run(self) -> None:
+        """Evaluate each new checkpoint once, and return when the export is there and nothing new.
+
+        A checkpoint that is followed by another before it is read, or removed while it is, is left out.
+
+        Raises:
+            Unusable: the checkpoints are of another model.
+        """
+        directory = self.logs / self.cluster.replica
+        evaluations = Evaluations(directory)
+        writer = tf.summary.create_file_writer(str(directory))
+        while True:
+            # Asked first: the last checkpoint is older than the export, so the look that follows finds it.
+            is_exported = (self.export / MANIFEST_NAME).is_file()
+            found = latest(self.checkpoints)
+            is_new = found is not None and (found.epoch, found.step) not in evaluations
+            if found is not None and is_new and (evaluation := self._evaluated(found)) is not None:
+                evaluations.add(evaluation)
+                self._tell(evaluation, writer)
+            elif is_exported:
+                break
+            else:
+                self.still_due()
+                time.sleep(POLL_S)
+        writer.close()
+        report("evaluator_finished", f"{self.cluster.replica} is done", replica=self.cluster.replica)
+
+    def _evaluated(self, checkpoint: Checkpoint) -> Evaluation | None:
+        """None: the chief removed the checkpoint, or part of it, before it was read whole."""
+        try:
+            status = tf.train.Checkpoint(model=self.model).restore(checkpoint.path)
+            status.expect_partial().assert_nontrivial_match()
+        except (tf.errors.NotFoundError, tf.errors.DataLossError, tf.errors.OutOfRangeError):
+            return None
+        except (ValueError, AssertionError) as error:
+            raise Unusable(
+                f"{checkpoint.path} is no checkpoint of this model ({str(error).splitlines()[0]}). Give "
+                f"{self.cluster.replica} the chief's --workload, --dataset, --image_size and flags of the workload."
+            ) from error
+        found = self.model.evaluate(self.data, verbose=0, return_dict=True)
+        return Evaluation(
+            epoch=checkpoint.epoch,
+            step=checkpoint.step,
+            iterations=int(self.model.optimizer.iterations.numpy()),
+            metrics=finite(numbers(found)),
+        )
+
+    def _tell(self, evaluation: Evaluation, writer: Any) -> None:
+        with writer.as_default(step=evaluation.iterations):
+            for name, value in evaluation.metrics.items():
+                if value is not None:
+                    tf.summary.scalar(
+                        f"evaluation_{name}_vs_iterations", value
+                    )  # as Keras' SidecarEvaluator names it
+        writer.flush()
+        shown = " ".join(f"{name} {value}" for name, value in evaluation.metrics.items())
+        report(
+            "evaluated",
+            f"{self.cluster.replica} evaluated the checkpoint of epoch {evaluation.epoch}"
+            f"{f' and {evaluation.step} steps' if evaluation.step else ''}: {shown}",
+            replica=self.cluster.replica,
+            epoch=evaluation.epoch,
+            step=evaluation.step,
+            metrics=evaluation.metrics,
+        )
+
+
+def await_evaluators(logs: Path, *, epochs: int, within_s: float = CHIEF_WAITS_S) -> None:
+    """After the export: wait until those who evaluate have done the last epoch's checkpoint.
+
+    Vertex AI ends every other replica when the chief is done, and the chief removes its checkpoints.
+    All that train together must call this: TensorFlow counts who leaves earlier as lost.
+    One that has ended, or takes longer than `within_s` seconds, is not waited for.
+    """
+    deadline = time.monotonic() + within_s
+    files = list(logs.glob(f"evaluator-*/{FILE_NAME}"))
+    while time.monotonic() < deadline and not all(
+        any(found.epoch >= epochs for found in read_evaluations(path)) for path in files
+    ):
+        time.sleep(POLL_S)

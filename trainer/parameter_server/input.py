@@ -1,0 +1,57 @@
+"""What each worker reads: its own part of the order of examples, and shards of the evaluation split."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from trainer.pipeline import SHUFFLE_EXAMPLES, Pipeline
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerPipeline(Pipeline):
+    """Batches for one worker at a time: `batch_size` is a worker's, and `replicas` is 1."""
+
+    workers: int
+
+    def for_worker(self, *, first_pass: int) -> Any:
+        """Endless batches for the worker that calls this, in a function that the coordinator has it run.
+
+        All workers compute the same order of examples, another one in each pass, and each takes
+        every n-th of them: while they keep pace, an epoch trains every example about once. A
+        worker that is away takes its part along for so long; the next pass deals the parts anew.
+        """
+        source = self._source(self.dataset.train_split, self.dataset.train_examples)
+        buffer = min(self.dataset.train_examples, SHUFFLE_EXAMPLES)
+
+        def one_pass(number: Any) -> Any:
+            return source.shuffle(buffer, seed=self.seed + number, reshuffle_each_iteration=False)
+
+        worker = tf.cast(tf.distribute.coordinator.experimental_get_current_worker_index(), tf.int64)
+        order = tf.data.Dataset.counter(first_pass).flat_map(one_pass).shard(self.workers, worker)
+        batches = self._decoded(order).batch(self.batch_size, drop_remainder=True)
+        return batches.prefetch(tf.data.AUTOTUNE).with_options(self._options())
+
+    def in_shards(self) -> Any | None:
+        """The evaluation split for Keras' exact evaluation, which hands out shards of it, each evaluated once.
+
+        The place marked with SHARD_HINT is where TensorFlow cuts: before decoding, so that every
+        image is decoded by one worker only.
+        """
+        if self.dataset.evaluation_split is None:
+            return None
+        hint = tf.data.experimental.SHARD_HINT
+        source = self._source(self.dataset.evaluation_split, self.dataset.evaluation_examples)
+        # Counted before it is cut, the marked place makes a negative number of examples, which Keras may take for
+        # endless; behind a filter nothing is counted.
+        shard = source.shard(hint, hint).filter(lambda *_: True)
+        # Keras' exact evaluation gives labels to the metrics as they come. In one dimension, binary accuracy would take
+        # a batch for one example; Keras' other evaluations add the second.
+        batches = (
+            self._decoded(shard)
+            .batch(self.batch_size)
+            .map(lambda image, label: (image, label[:, tf.newaxis]))
+        )
+        options = self._options()
+        options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.HINT
+        return batches.prefetch(tf.data.AUTOTUNE).with_options(options)

@@ -1,0 +1,92 @@
+"""When the chief has lost what it cannot do without. It is asked in a thread: calls of TensorFlow wait without limit."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from trainer.cluster import Cluster, Role
+from trainer.events import report
+from trainer.liveness import EVERY_S, LOST_AFTER_S, Answer, Attendance, answers_of, await_all
+from trainer.peers import PEER_LOST, end_with
+
+ABSENT_AFTER_S = 10.0
+"""A parameter server that nobody is behind any more is lost sooner than a silent one: its variables are gone for good."""
+
+
+def await_peers(cluster: Cluster, *, within_s: float) -> None:
+    """Return when every parameter server and every worker has answered once, or end with PEER_LOST."""
+    names = _names(cluster)
+    if missing := await_all(tuple(names), within_s=within_s):
+        report(
+            "peers_missing",
+            f"{cluster.replica} waited {within_s:g} s (--peers_within_s) for "
+            f"{', '.join(f'{names[address]} at {address}' for address in missing)} and gives up. Did each replica start, "
+            f"and does the network let them reach each other?",
+            severity="ERROR",
+            replica=cluster.replica,
+            waited_s=within_s,
+        )
+        end_with(PEER_LOST)
+
+
+def guard(cluster: Cluster, *, idle_s: Callable[[], float] = lambda: 0.0) -> None:
+    """From now on this process ends with PEER_LOST once `loss` finds one, whatever it is waiting for.
+
+    `idle_s` says for how many seconds no step has been done.
+    """
+    threading.Thread(target=_watch, args=(cluster, idle_s), name="peers", daemon=True).start()
+
+
+def loss(
+    servers: Attendance, workers: Attendance, now: float, *, idle_s: float = 0.0
+) -> tuple[str, str] | None:
+    """An address and what became of it that makes it useless to go on, or None.
+
+    A worker may go and come back, or stay away while others do its steps. A silent one may not:
+    TensorFlow waits for the step that it has. Nor may one that is away while nothing is done:
+    TensorFlow takes workers back only when all are there.
+    """
+    for address in servers.gone(now, after_s=ABSENT_AFTER_S):
+        if servers.last[address] is Answer.ABSENT:
+            return address, "it is not running, and the variables that it held are gone"
+    for address in (*servers.gone(now), *workers.silent(now)):
+        return address, f"it has not answered for {LOST_AFTER_S:g} s"
+    gone = workers.gone(now)
+    if gone and (idle_s >= LOST_AFTER_S or len(gone) == len(workers.addresses)):
+        return gone[0], f"it has been away for {LOST_AFTER_S:g} s, and no step was done meanwhile"
+    return None
+
+
+def end_for_loss(cluster: Cluster, peer: str, why: str) -> None:
+    """Say that this replica has lost `peer`, and end with PEER_LOST."""
+    report(
+        "peer_lost",
+        f"{cluster.replica} has lost {peer} ({why}) and ends, to be started again with it",
+        severity="ERROR",
+        replica=cluster.replica,
+        peer=peer,
+    )
+    end_with(PEER_LOST)
+
+
+def _watch(cluster: Cluster, idle_s: Callable[[], float]) -> None:
+    servers = Attendance(addresses=cluster.members[Role.PARAMETER_SERVER])
+    workers = Attendance(addresses=cluster.members[Role.WORKER])
+    names = _names(cluster)
+    while True:
+        answers, now = answers_of(names), time.monotonic()
+        for attendance in (servers, workers):
+            attendance.note({address: answers[address] for address in attendance.addresses}, now)
+        if (found := loss(servers, workers, now, idle_s=idle_s())) is not None:
+            address, why = found
+            end_for_loss(cluster, names[address], why)
+        time.sleep(EVERY_S)
+
+
+def _names(cluster: Cluster) -> dict[str, str]:
+    """Replicas by address."""
+    return {
+        address: f"{role}-{index}"
+        for role in (Role.PARAMETER_SERVER, Role.WORKER)
+        for index, address in enumerate(cluster.members[role])
+    }

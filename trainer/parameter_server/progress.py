@@ -1,0 +1,73 @@
+"""Progress of steps that run elsewhere: they are handed out long before they are done."""
+
+import queue
+import threading
+import time
+from typing import Any
+
+import tensorflow as tf
+
+from trainer.reporting import ProgressReport
+
+AHEAD_PER_WORKER = 4  # steps handed out and not done: enough that no worker waits, few enough to be done soon
+
+
+class RemoteProgressReport(ProgressReport):
+    """Reports as ProgressReport does, each step when its worker is done with it.
+
+    What it is given at a step's end is a promise of the step's logs. Waiting for it there would
+    leave all workers but one idle, so a thread waits. No more than `ahead` steps are under way: when
+    a checkpoint is asked for, they are soon done.
+    """
+
+    def __init__(
+        self,
+        *,
+        replica: str,
+        replicas: int,
+        epochs: int,
+        steps_per_epoch: int,
+        global_batch_size: int,
+        ahead: int,
+    ) -> None:
+        super().__init__(
+            replica=replica,
+            replicas=replicas,
+            epochs=epochs,
+            steps_per_epoch=steps_per_epoch,
+            global_batch_size=global_batch_size,
+        )
+        self._done_at = time.monotonic()
+        self._under_way = threading.Semaphore(ahead)
+        self._promised: queue.SimpleQueue[tuple[int, Any] | threading.Event] = queue.SimpleQueue()
+        threading.Thread(target=self._report_all, name="progress", daemon=True).start()
+
+    def on_train_batch_begin(self, batch: int, logs: object = None) -> None:  # noqa: ARG002 - Keras' signature
+        self._under_way.acquire()
+
+    def on_train_batch_end(self, batch: int, logs: Any) -> None:
+        self._promised.put((batch, logs))
+
+    def idle_s(self) -> float:
+        """Seconds since a step was done, or since the beginning."""
+        return time.monotonic() - self._done_at
+
+    def drain(self) -> None:
+        """Return when every step that was handed out is reported; they must be done, or given up."""
+        drained = threading.Event()
+        self._promised.put(drained)
+        drained.wait()
+
+    def _report_all(self) -> None:
+        while True:
+            match self._promised.get():
+                case threading.Event() as drained:
+                    drained.set()
+                case (batch, promise):
+                    try:
+                        super().on_train_batch_end(batch, promise.fetch())
+                        self._done_at = time.monotonic()
+                    except (tf.errors.OpError, RuntimeError):
+                        pass  # the step was given up; whoever joins the steps is told why
+                    finally:
+                        self._under_way.release()

@@ -12,9 +12,8 @@ from orchestrator.core.programs import Running, roles_in, running
 from orchestrator.core.raw import mapping_at
 
 PARAMETER_SERVER = "parameter_server"
-ONE_DEVICE = "one_device"
-WITHOUT_SERVERS = ("multi_worker_mirrored", "mirrored", ONE_DEVICE, "tpu")
-OF_ONE_MACHINE = ("mirrored", ONE_DEVICE, "tpu")
+WITHOUT_SERVERS = ("multi_worker_mirrored", "mirrored", "one_device", "tpu")
+OF_ONE_MACHINE = ("mirrored", "one_device", "tpu")
 _FLAG = "--strategy"
 
 
@@ -73,10 +72,5 @@ def _contradiction(runs: Running, strategy: str, roles: set[str], *, reduces: bo
         return (
             "this strategy trains on one machine: every worker would train a model of its own",
             f"write {_FLAG}=multi_worker_mirrored, or leave workers out of the cluster",
-        )
-    if strategy == ONE_DEVICE and runs.role == "evaluators":
-        return (
-            "this strategy is for a replica that trains by itself, and an evaluator watches another's checkpoints",
-            f"leave {_FLAG} out of the evaluators' args; auto knows an evaluator",
         )
     return "", ""

@@ -8,7 +8,16 @@ from trainer import workloads
 from trainer.flags import FLAGS
 
 ROOT = Path(__file__).resolve().parents[2]
-SAME_FOR_ALL_TRIALS = {"data_dir", "download", "job_dir", "reported_metrics"}
+SAME_FOR_ALL_TRIALS = {
+    "data_dir",
+    "download",
+    "job_dir",
+    "reported_metrics",
+    "strategy",
+    "checkpoint_every_s",
+    "checkpoint_steps",
+    "peers_within_s",
+}
 
 
 def test_the_policy_lists_every_flag_of_the_trainer_that_a_trial_may_vary() -> None:

@@ -6,7 +6,7 @@ other leaves out: TF_CONFIG the task's internal id, CLUSTER_SPEC the evaluators.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainer.cluster_variable import ROLE_OF_TASK_TYPE, ClusterVariable, Role, read_cluster_variable
@@ -88,6 +88,14 @@ class Cluster:
         container = pool.get("container_spec") if isinstance(pool, dict) else None
         image = container.get("image_uri") if isinstance(container, dict) else None
         return isinstance(image, str) and REDUCTION_SERVER in image
+
+    def without_reduction_servers(self) -> "Cluster":
+        """The cluster as TensorFlow's strategies may see it: the other servers alone would be taken for theirs."""
+        if not (self.trains and self.has_reduction_servers):
+            return self
+        members = {role: found for role, found in self.members.items() if role is not Role.PARAMETER_SERVER}
+        note = "Worker pool 2 holds reduction servers, which this program does not speak to"
+        return replace(self, members=members, notes=(*self.notes, note))
 
     @property
     def trainers_on_this_host(self) -> int:

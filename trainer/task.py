@@ -51,7 +51,7 @@ def _told(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Fla
     except Unusable as unusable:
         faults += unusable.faults
     try:
-        cluster = cluster_from(environment)
+        cluster = cluster_from(environment).without_reduction_servers()
     except Unusable as unusable:
         faults += unusable.faults
     if not faults:

@@ -176,7 +176,10 @@ def test_variables_that_contradict_each_other_are_told_whole(change: dict[str, A
 )
 def test_reduction_servers_are_told_from_parameter_servers_by_their_image(image: str, reduces: bool) -> None:
     job = {"workerPoolSpecs": [{}, {}, {"containerSpec": {"imageUri": image}}]}
-    assert cluster_from(vertex(0, 0, job)).has_reduction_servers is reduces
+    cluster = cluster_from(vertex(0, 0, job))
+    assert cluster.has_reduction_servers is reduces
+    assert (Role.PARAMETER_SERVER in cluster.without_reduction_servers().members) is not reduces
+    assert ("reduction servers" in cluster.without_reduction_servers().description()) is reduces
 
 
 ANYTHING = st.recursive(

@@ -49,15 +49,15 @@ def test_the_package_itself_chooses_keras_2_and_a_wrong_flag_is_told_before_tens
     [
         (
             '{"cluster": {"chief": ["a:1"]}, "task": {"type": "evaluator", "index": 0}}',
-            "AIP_CHECKPOINT_DIR does not say where",
+            "evaluator-0 evaluates the chief's checkpoints, and AIP_CHECKPOINT_DIR does not say where they are",
         ),
         (
             '{"cluster": {"chief": ["a:1"], "ps": ["p:1"]}, "task": {"type": "ps", "index": 0}}',
-            "add worker pool 1, or leave worker pool 2 out of the request",
+            "needs at least one worker",
         ),
     ],
 )
-def test_a_cluster_that_no_strategy_can_use_is_refused_in_plain_words(spec: str, told: str) -> None:
+def test_a_replica_that_cannot_do_its_part_says_so_in_plain_words(spec: str, told: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "trainer.task"],
         cwd=ROOT,

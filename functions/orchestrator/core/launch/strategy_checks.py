@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from orchestrator.core.faults import Fault, json_path, shown
 from orchestrator.core.policy import Policy
-from orchestrator.core.programs import Running, roles_in, running
+from orchestrator.core.programs import roles_in, running
 from orchestrator.core.raw import mapping_at
 
 PARAMETER_SERVER = "parameter_server"
@@ -30,7 +30,7 @@ def strategy_faults(policy: Policy, document: object, *, reduces: bool) -> Itera
         found = strategy_in(runs.args) if row is not None and row.runs_trainer else None
         if found is None:
             continue
-        problem, repair = _contradiction(runs, found[1], set(cluster), reduces=reduces)
+        problem, repair = _contradiction(found[1], set(cluster), reduces=reduces)
         if problem:
             path = json_path((*runs.args_at, found[0]))
             fault = Fault(path=path, problem=problem, found=shown(f"{_FLAG}={found[1]}"), repair=repair)
@@ -55,7 +55,7 @@ def strategy_in(args: Sequence[object]) -> tuple[int, str] | None:
     return found
 
 
-def _contradiction(runs: Running, strategy: str, roles: set[str], *, reduces: bool) -> tuple[str, str]:
+def _contradiction(strategy: str, roles: set[str], *, reduces: bool) -> tuple[str, str]:
     """What is wrong, and the repair; both empty where nothing is."""
     servers = "parameter_servers" in roles and not reduces
     if servers and strategy in WITHOUT_SERVERS:

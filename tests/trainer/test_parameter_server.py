@@ -1,6 +1,7 @@
 """Training with parameter servers: every role as a process of its own, and members that come and go."""
 
 import json
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from tests.trainer.conftest import Runner, write_demo_dataset
 from tests.trainer.exports import SERVE, check_export, said
 from tests.trainer.roles import Roles, statuses
 from tests.trainer.test_liveness import SETTINGS_FRAME
+from trainer.checkpoints import latest
 from trainer.liveness import LOST_AFTER_S, Answer, Attendance
 from trainer.parameter_server.peers import ABSENT_AFTER_S, loss
 
@@ -140,7 +142,7 @@ def test_a_worker_may_go_and_come_back_and_who_loses_more_ends_to_be_started_aga
     roles = Roles(
         runner=own_runner,
         counts={"chief": 1, "worker": 1, "ps": 1},
-        arguments=("--learning_rate=0.001", "--epochs=4", "--steps_per_epoch=40"),
+        arguments=("--learning_rate=0.001", "--epochs=1000", "--steps_per_epoch=40"),  # as long as it takes
     )
     spec = json.loads(roles.variables("worker", 0)["TF_CONFIG"])
     spec["cluster"]["chief"] = [chief_that_leaves]
@@ -157,17 +159,25 @@ def test_a_worker_may_go_and_come_back_and_who_loses_more_ends_to_be_started_aga
     again = roles.start("worker")
     chief.wait_until(lambda replica: len(replica.events("epoch_finished")) > epochs_without)
 
+    chief.process.send_signal(signal.SIGTERM)
+    assert chief.wait() == 143
+    saved = chief.events("checkpoint_saved")[-1]
+    chief = roles.start("chief")  # alone: those that serve are still there
+    chief.wait_until(lambda replica: replica.events("epoch_finished"))
+    (started,) = chief.events("train_started")
+    assert (started["initial_epoch"], started["initial_step"]) == (saved["epoch"], saved["step"])
+
     replicas["ps-0"].process.kill()
     assert chief.wait() == 134
     (lost,) = chief.events("peer_lost")
     assert lost["severity"] == "ERROR"
     assert not (own_runner.run_dir / "model" / "export.json").exists()
 
-    # The chief and the parameter server are started again; the worker, still there, serves them.
+    checkpoint = latest(own_runner.run_dir / "checkpoints")
+    assert checkpoint is not None
+    roles.arguments = ("--learning_rate=0.001", f"--epochs={checkpoint.epoch + 1}", "--steps_per_epoch=40")
     resumed = {"ps-0": roles.start("ps"), "chief-0": roles.start("chief")}
     assert statuses(resumed | {"worker-0": again}) == {"ps-0": 0, "chief-0": 0, "worker-0": 0}
-    (started,) = resumed["chief-0"].events("train_started")
-    assert started["initial_epoch"] >= 1
-    assert check_export(own_runner.run_dir / "model")["training"]["initial_epoch"] >= 1
+    assert check_export(own_runner.run_dir / "model")["training"]["initial_epoch"] == checkpoint.epoch
     assert forsaken.wait() == 134
     assert forsaken.events("peer_lost")[0]["peer"] == "chief-0"

@@ -93,7 +93,8 @@ class Cluster:
         """The cluster as TensorFlow's strategies may see it: the other servers alone would be taken for theirs."""
         if not (self.trains and self.has_reduction_servers):
             return self
-        members = {role: found for role, found in self.members.items() if role is not Role.PARAMETER_SERVER}
+        members = dict(self.members)
+        members.pop(Role.PARAMETER_SERVER, None)
         note = "Worker pool 2 holds reduction servers, which this program does not speak to"
         return replace(self, members=members, notes=(*self.notes, note))
 

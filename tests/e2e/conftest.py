@@ -1,10 +1,13 @@
-"""One stack for all tests that leave it whole."""
+"""One stack for all tests that leave it whole, and small data to train on."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from .project import Project, running_project
+from .project import ROOT, Project, running_project
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +16,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     arguments = ("--tick-s", "2", "--retry-min-s", "0.5", "--retry-max-s", "3")
     with running_project(state, *arguments, project="e2e-shared") as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def figures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A TFDS data directory with 24 small drawings for the small model."""
+    path = tmp_path_factory.mktemp("tfds")
+    command = [sys.executable, "examples/demo_dataset.py", "--data_dir", str(path),
+               "--dataset=horses_or_humans", "--examples=24"]  # fmt: skip
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return path

@@ -22,16 +22,6 @@ DEADLINE_S = 300
 
 
 @pytest.fixture(scope="module")
-def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """24 small drawings for the small model."""
-    path = tmp_path_factory.mktemp("tfds")
-    command = [sys.executable, "examples/demo_dataset.py", "--data_dir", str(path),
-               "--dataset=horses_or_humans", "--examples=24"]  # fmt: skip
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    return path
-
-
-@pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     state = tmp_path_factory.mktemp("survival") / "state"
     with running_project(
@@ -117,15 +107,15 @@ class Training:
         assert self.stack.eventually(lambda: not self.processes(), "no process is left")
 
 
-def test_a_run_whose_worker_is_killed_continues_and_succeeds(stack: Project, data_dir: Path) -> None:
-    training = Training(stack, "killed", data_dir)
+def test_a_run_whose_worker_is_killed_continues_and_succeeds(stack: Project, figures: Path) -> None:
+    training = Training(stack, "killed", figures)
     training.wait_for_epoch(2)
     training.processes("workerpool1-0")[0].send_signal(signal.SIGKILL)
     training.assert_survived()
 
 
-def test_a_run_whose_chief_is_preempted_continues_and_succeeds(stack: Project, data_dir: Path) -> None:
-    training = Training(stack, "preempted", data_dir)
+def test_a_run_whose_chief_is_preempted_continues_and_succeeds(stack: Project, figures: Path) -> None:
+    training = Training(stack, "preempted", figures)
     training.wait_for_epoch(2)
     command = [sys.executable, "-m", "emulators", "preempt", training.job_id, "--state", str(stack.state)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -4,7 +4,7 @@ PYTHON ?= python3
 PY     := .venv/bin/python
 STAMP  := .venv/.installed-from-lock
 
-.PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage bench lock clean
+.PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage convert bench lock clean
 
 help:          ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,6 +38,9 @@ format: $(STAMP) ## rewrite the sources as the formatter wants them
 
 stage: $(STAMP) ## the Cloud Functions source directory as it is deployed, in build/functions
 	$(PY) deploy/stage.py build/functions
+
+convert: $(STAMP) ## the Vertex AI form of a request in any dialect: make convert FILE=…
+	@cd functions && ../$(PY) -m orchestrator.convert $(abspath $(FILE))
 
 bench: $(STAMP) ## every benchmark; each prints both sides of its ratio
 	$(PY) bench/cold_start.py

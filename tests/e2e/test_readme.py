@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO_DEADLINE_S = 400
@@ -14,6 +15,7 @@ RUN_BY = {
     "make demo": "test_make_demo_ends_with_a_model_that_answers",
     "make demo-tuning": "test_make_demo_tuning_ends_with_the_best_trials_model_and_a_picture",
     "make demo-retrain": "test_make_demo_retrain_promotes_the_model_of_good_data_and_not_that_of_bad",
+    "make convert FILE=examples/ai_platform/config.yaml": "test_make_convert_prints_what_gcloud_takes",
     ".venv/bin/python -m emulators up --state .trainmaster": "tests/e2e/conftest.py starts it for every test here",
 }
 
@@ -38,6 +40,14 @@ def test_every_file_that_the_readme_links_to_exists() -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", (ROOT / "README.md").read_text())
     assert links
     assert not [link for link in links if not (ROOT / link).exists()]
+
+
+def test_make_convert_prints_what_gcloud_takes() -> None:
+    command = ["make", "convert", "FILE=examples/ai_platform/config.yaml"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    job = yaml.safe_load(done.stdout)
+    assert [pool["replicaCount"] for pool in job["jobSpec"]["workerPoolSpecs"]] == ["1", "2"]
 
 
 @pytest.mark.slow

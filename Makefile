@@ -4,6 +4,9 @@ PYTHON ?= python3
 PY     := .venv/bin/python
 STAMP  := .venv/.installed-from-lock
 
+# A file's tests stay together, for they share what they start; more workers than four only wait for each other.
+WORKERS := -n auto --maxprocesses 4 --dist loadfile
+
 .PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage convert bench lock clean
 
 help:          ## this list
@@ -21,10 +24,10 @@ demo-retrain: $(STAMP) ## watch new data train the next champion, on this machin
 	@$(PY) -m console demo-retrain
 
 test: check    ## lint, types, import rules and every test
-	$(PY) -m pytest
+	$(PY) -m pytest $(WORKERS)
 
 test-fast: $(STAMP) ## the tests that take seconds
-	$(PY) -m pytest -m "not slow"
+	$(PY) -m pytest -m "not slow" $(WORKERS)
 
 check: $(STAMP) ## lint, types, import rules
 	$(PY) -m ruff check

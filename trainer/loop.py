@@ -40,9 +40,9 @@ class Loop:
         Raises:
             tf.errors.OpError: another replica is gone.
         """
-        if place.epoch >= self.epochs:
-            return dict(metrics)
         with self.model.distribute_strategy.scope():
+            if place.epoch >= self.epochs:
+                return dict(metrics) or self._evaluated()
             return self._epochs_from(place)
 
     def _epochs_from(self, place: Place) -> dict[str, float]:

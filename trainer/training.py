@@ -74,10 +74,15 @@ class Training:
         initial_epoch = checkpoint.epoch if checkpoint else 0
         known = dict(checkpoint.metrics or {}) if checkpoint else {}
         model = self._model(settings.epochs * steps)
+<<<<<<< HEAD
         metric_report = self.metric_report(initial_epoch, steps)
         for reporting in metric_report if known else ():
             reporting.report(known, epochs=initial_epoch)
         self.report_start(initial_epoch, place.step % steps, steps, global_batch_size)
+=======
+        metric_report = self._metric_report(initial_epoch, steps)
+        self._report_start(initial_epoch, place.step % steps, steps, global_batch_size)
+>>>>>>> survival
         with tempfile.TemporaryDirectory(prefix=f"trainer-{self.cluster.replica}-checkpoint-") as scratch:
             saver = Saver(
                 model,
@@ -90,7 +95,12 @@ class Training:
                 saver.restore(checkpoint)
             callbacks = [*self._callbacks(steps, global_batch_size), *metric_report]
             loop = self._loop(model, saver, place, steps, callbacks)
+            is_left = place.epoch < settings.epochs
+            for reporting in metric_report if is_left and known else ():
+                reporting.report(known, epochs=initial_epoch)
             metrics = loop.run(place, known)
+            for reporting in () if is_left else metric_report:  # only the export is left to do
+                reporting.report(metrics, epochs=settings.epochs)
         return Trained(
             model=model,
             metrics=metrics,

@@ -74,15 +74,8 @@ class Training:
         initial_epoch = checkpoint.epoch if checkpoint else 0
         known = dict(checkpoint.metrics or {}) if checkpoint else {}
         model = self._model(settings.epochs * steps)
-<<<<<<< HEAD
         metric_report = self.metric_report(initial_epoch, steps)
-        for reporting in metric_report if known else ():
-            reporting.report(known, epochs=initial_epoch)
         self.report_start(initial_epoch, place.step % steps, steps, global_batch_size)
-=======
-        metric_report = self._metric_report(initial_epoch, steps)
-        self._report_start(initial_epoch, place.step % steps, steps, global_batch_size)
->>>>>>> survival
         with tempfile.TemporaryDirectory(prefix=f"trainer-{self.cluster.replica}-checkpoint-") as scratch:
             saver = Saver(
                 model,

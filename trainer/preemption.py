@@ -32,7 +32,7 @@ from trainer.peers import Peers
 
 __all__ = ["Agreement", "Preemption", "agreement_from", "end_at_once", "on_sigterm"]
 
-READ_WITHIN_S = 5.0  # until every replica has read a note
+READ_WITHIN_S = 5.0  # notes about the end
 PUBLISHED_WITHIN_S = 60.0
 DAY_S = 86400.0
 READ_AGAIN_S = 1.0
@@ -114,11 +114,16 @@ class Preemption:
             self._leave()
 
     def _propose(self, agreement: Agreement) -> bool:
-        """Whether `agreement` became the next one, and every replica that still answers has read it."""
+        """Whether `agreement` became the next one, and every replica has read it.
+
+        With a step to come there is no limit to that: a replica that passed the step unknowing would wait for
+        the others, and they for it. The watch of the peers notices one that will never read.
+        """
         import tensorflow as tf
 
         with self._changed:
             number = self._number
+            within_s = DAY_S if agreement.step > self._saved else READ_WITHIN_S
             if self._agreement is not None:
                 return False
             if self._peers.board is None:
@@ -128,7 +133,7 @@ class Preemption:
             if not self._peers.board.put(f"agreement/{number}", agreement.text):
                 return False
             for replica in self._peers.replicas:
-                self._peers.board.wait_for(f"agreement/{number}/read/{replica}", READ_WITHIN_S)
+                self._peers.board.wait_for(f"agreement/{number}/read/{replica}", within_s)
         except tf.errors.OpError:
             pass  # the chief is gone; what follows finds out
         return True

@@ -23,6 +23,7 @@ __all__ = ["PEER_LOST", "Board", "Peers", "end_with", "is_loss_of_peer", "peers_
 ASKED_EVERY_S = 5.0
 ANSWERS_WITHIN_S = 10.0
 ATTEMPTS = 2  # in a row without an answer; with the above a frozen peer is lost after 25 s at most
+READ_WITHIN_S = 20.0  # a worker that is lost at the very end keeps nobody longer
 DAY_S = 86400.0
 
 
@@ -130,6 +131,13 @@ class Peers:
         try:
             for replica in workers:
                 _await(board, f"done/{replica}")
+            # The notes lie in the chief's process: it leaves when all have read them.
+            if self._cluster.is_chief:
+                until = time.monotonic() + READ_WITHIN_S
+                for replica in workers:
+                    board.wait_for(f"read/{replica}", max(0.1, until - time.monotonic()))
+            else:
+                board.put(f"read/{self._cluster.replica}", "")
         except tf.errors.OpError:
             return  # the chief has left, who saw that all are done
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.conftest import Runner, write_demo_dataset
+from tests.trainer.conftest import Runner, free_ports, write_demo_dataset
 from tests.trainer.exports import SERVE, check_export, said
 from tests.trainer.roles import Roles, statuses
 from tests.trainer.test_liveness import SETTINGS_FRAME
@@ -146,7 +146,7 @@ def test_a_worker_may_go_and_come_back_and_who_loses_more_ends_to_be_started_aga
     )
     spec = json.loads(roles.variables("worker", 0)["TF_CONFIG"])
     spec["cluster"]["chief"] = [chief_that_leaves]
-    spec["cluster"]["worker"].append("127.0.0.1:0")  # a port of its own: nobody asks it anything
+    spec["cluster"]["worker"].append(f"127.0.0.1:{free_ports(1)[0]}")  # nobody asks it anything
     spec["task"]["index"] = 1
     elsewhere = {"TF_CONFIG": json.dumps(spec), "AIP_MODEL_DIR": "gs://models/another/model/"}
     forsaken = own_runner.start("--workload=horses_or_humans", environment=elsewhere)

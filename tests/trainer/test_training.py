@@ -118,8 +118,8 @@ def test_only_the_chief_leaves_anything_behind(finished: tuple[Runner, Replica, 
     assert len(chief.events("model_exported")) == 1
     assert worker.events("model_exported") == []
     # TensorFlow's own scratch files would go when the interpreter shuts down, which no replica waits for.
-    left = [path.name for path in worker.scratch.iterdir() if not path.name.startswith("__autograph")]
-    assert left == []
+    left = {path.name for path in worker.scratch.iterdir() if not path.name.startswith("__autograph")}
+    assert left <= {"__pycache__"}
     assert list((runner.run_dir / "checkpoints").iterdir()) == []
 
 

@@ -271,3 +271,39 @@ def test_faults_of_a_study_have_the_places_of_the_text() -> None:
         f"{params}[5].categoricalValues",
         f"{params}[5].discreteValues",
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "repair"),
+    [
+        ({"runtimeVersion": 2.1}, "runtimeVersion", "quote it: '2.1' or '2.10'"),
+        (
+            {"runtimeVersion": 1.15},
+            "runtimeVersion",
+            "runtimeVersion: '2.11' with pythonVersion: '3.7' is taken",
+        ),
+        ({"runtimeVersion": "2.11", "pythonVersion": 3.1}, "pythonVersion", "write one of these, in quotes"),
+        ({"runtimeVersion": "2.11", "pythonVersion": 2.7}, "pythonVersion", "runtimeVersion: '2.11' with"),
+    ],
+)
+def test_a_version_without_quotes_is_told_what_is_taken(
+    changes: dict[str, object], key: str, repair: str
+) -> None:
+    document = with_packages()
+    document["trainingInput"] |= changes
+    assert faults_of(document)[f"{HERE}.{key}"].repair.startswith(repair)
+
+
+def test_a_mended_mix_of_machines_keeps_its_accelerators() -> None:
+    document = custom(masterType="n1-standard-16", workerType="standard_p100", workerCount=2)
+    repair = faults_of(document)[f"{HERE}.workerType"].repair
+    assert repair == (
+        "write workerType: n1-standard-8 and workerConfig: "
+        "{acceleratorConfig: {type: NVIDIA_TESLA_P100, count: 1}}"
+    )
+
+
+def test_a_machine_that_is_gone_has_one_repair_with_its_accelerators() -> None:
+    gpus = {"acceleratorConfig": {"type": "NVIDIA_TESLA_K80", "count": 4}}
+    document = custom(masterType="complex_model_m_gpu", masterConfig={"imageUri": IMAGE, **gpus})
+    assert list(faults_of(document)) == [f"{HERE}.masterType"]

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import yaml
 
+from orchestrator.core.launch.strategy_checks import STRATEGIES
 from trainer import workloads
 from trainer.flags import FLAGS
+from trainer.strategy_choice import Strategy
 
 ROOT = Path(__file__).resolve().parents[2]
 SAME_FOR_ALL_TRIALS = {
@@ -26,3 +28,7 @@ def test_the_policy_lists_every_flag_of_the_trainer_that_a_trial_may_vary() -> N
     (row,) = [row for row in policy["image_flags"] if row["images"][0].endswith("/trainmaster/trainer")]
     own = {flag for name in workloads.names() for flag in workloads.workload_named(name).hyperparameters}
     assert set(row["flags"]) == FLAGS.keys() - SAME_FOR_ALL_TRIALS | own
+
+
+def test_a_request_may_name_every_strategy_of_the_trainer_and_no_other() -> None:
+    assert set(STRATEGIES) == {str(strategy) for strategy in Strategy if strategy is not Strategy.DEFAULT}

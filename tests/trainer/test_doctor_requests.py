@@ -236,3 +236,41 @@ def test_without_pyyaml_a_yaml_request_is_refused_with_the_way_out(tmp_path: Pat
     )
     assert done.returncode == 2
     assert "PyYAML, which reads YAML, is not installed here" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("trainingInput: 5", ["$.trainingInput"]),
+        ("workerPoolSpecs: [null]", ["$.workerPoolSpecs[0]"]),
+        ("{workerPoolSpecs: 7, studySpec: [1]}", ["$.workerPoolSpecs", "$.studySpec"]),
+        ("{model_name: m, args: 7, cluster: {chief: [1]}}", ["$.args", "$.cluster.chief"]),
+        ("{model_name: m, tuning: {metrics: [x]}}", ["$.tuning.metrics[0]"]),
+    ],
+)
+def test_parts_of_another_kind_than_is_read_there_are_refused_whole(
+    text: str, paths: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "request.yaml").write_text(text)
+    with pytest.raises(Unusable) as caught:
+        request_in(tmp_path / "request.yaml")
+    *faults, way_out = caught.value.faults
+    assert [fault.partition(": ")[2].partition(":")[0] for fault in faults] == paths
+    assert "orchestrator.convert" in way_out
+
+
+def test_names_that_the_user_chose_are_of_any_kind(tmp_path: Path) -> None:
+    (tmp_path / "request.yaml").write_text("{model_name: m, image: i, env: {args: x}, labels: {metrics: y}}")
+    assert request_in(tmp_path / "request.yaml").env == {"args": "x"}
+
+
+def test_a_module_that_is_not_in_the_tree_is_told(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "other.py").write_text("print(1)\n")
+    request = "{trainingInput: {pythonModule: trainer9.task, packageUris: [gs://b/p.tar.gz]}}"
+    (tmp_path / "request.yaml").write_text(request)
+    command = [sys.executable, "-m", "trainer.doctor", "--request", "request.yaml", "tree"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+    )
+    assert "'trainer9.task' runs: it is not in tree" in " ".join(done.stdout.split())

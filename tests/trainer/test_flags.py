@@ -1,9 +1,16 @@
 """The command line of the trainer."""
 
+from pathlib import Path
+
 import pytest
 
 from trainer.faults import Unusable
 from trainer.flags import FLAGS, Flags, flags_from
+
+
+def test_every_flag_is_in_the_trainers_page() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "trainer.md").read_text()
+    assert [name for name in FLAGS if f"| `--{name}` |" not in page] == []
 
 
 def test_without_flags_everything_is_left_to_the_workload() -> None:

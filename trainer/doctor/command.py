@@ -14,7 +14,7 @@ from trainer.doctor.asked.read import request_in
 from trainer.doctor.asked.request import Request
 from trainer.doctor.checks import findings_of
 from trainer.doctor.checks.examined import Examined
-from trainer.doctor.finding import Finding, exit_status
+from trainer.doctor.finding import Finding, Subject, exit_status, untold
 from trainer.doctor.options import Options, options_from
 from trainer.doctor.show import as_json_lines, as_text
 from trainer.doctor.smoke.environment import inherited
@@ -75,7 +75,7 @@ def _of_one(
     module = _module(tree, options, request, surroundings)
     program = program_in(tree, module)
     examined = Examined(program=program, surroundings=surroundings, request=request)
-    static = findings_of(examined)
+    static = [*_module_elsewhere(tree, given, options, request), *findings_of(examined)]
     if not options.smoke:
         return static
     if not options.program and len(program.entries) != 1:
@@ -96,6 +96,22 @@ def _of_one(
     )
     with _ended_in_order():
         return settled(static, judged(run.outcomes(), request))
+
+
+def _module_elsewhere(
+    tree: Tree, given: Path | None, options: Options, request: Request | None
+) -> Iterator[Finding]:
+    """That the request starts a module which is not what was examined."""
+    module = None if request is None else request.module
+    if module is None or options.module is not None or given is None or given.is_file():
+        return
+    if tree.file_of(module) is None:
+        yield untold(
+            Subject.SOURCE,
+            f"whether the request's module {module!r} runs: it is not in {given}, so all files there were examined",
+            repair="Name the tree that its package is built from, or correct the request's module; a package without "
+            "it ends every replica with exit status 1.",
+        )
 
 
 def _installed(options: Options, request: Request | None) -> Tree:

@@ -55,5 +55,10 @@ def parameter(name: object, kind: str, *, low: object, values: Sequence[object])
     return Parameter(name=str(name), kind=Kind(kind), sample=sample)
 
 
+def snake_case(name: str) -> str:
+    """`workerPoolSpecs` as `worker_pool_specs`."""
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
 def _camel(name: str) -> str:
     return re.sub(r"_(\w)", lambda found: found[1].upper(), name)

@@ -7,6 +7,7 @@ from typing import Any
 from trainer.doctor.asked import dialects
 from trainer.doctor.asked.document import Document, member
 from trainer.doctor.asked.request import Request
+from trainer.doctor.asked.shape import shape_faults
 from trainer.faults import Unusable
 
 
@@ -26,6 +27,11 @@ def request_in(path: Path) -> Request:
             f"--request {str(path)!r} holds {type(document).__name__}, a request is a mapping: "
             f"one of our own (`model_name`, `image` …), of gcloud (`workerPoolSpecs`, `studySpec` …) or of "
             f"AI Platform Training (`trainingInput`)."
+        )
+    if faults := list(shape_faults(document)):
+        raise Unusable(
+            *(f"--request {str(path)!r}: {fault}." for fault in faults),
+            "A file like this is refused: `python -m orchestrator.convert` names every fault of it.",
         )
     try:
         return _read(document, str(path))

@@ -17,4 +17,5 @@ def check(examined: Examined) -> Check:
     entries = examined.program.entries
     shown = ", ".join(entry.shown for entry in entries[:3]) + (" and others" if len(entries) > 3 else "")  # noqa: PLR2004 - a line holds three
     count = len(examined.program.modules)
-    yield fine(Subject.SOURCE, f"{count} {'file' if count == 1 else 'files'} examined, from {shown} on")
+    if count:
+        yield fine(Subject.SOURCE, f"{count} {'file' if count == 1 else 'files'} examined, from {shown} on")

@@ -6,13 +6,14 @@ policy knows to run it are checked: another program's `--strategy` may mean anyt
 
 from collections.abc import Iterator, Sequence
 
-from orchestrator.core.faults import Fault, json_path, shown
+from orchestrator.core.faults import Fault, json_path, listed, nearest, shown
 from orchestrator.core.policy import Policy
 from orchestrator.core.programs import roles_in, running
 from orchestrator.core.raw import mapping_at
 
 PARAMETER_SERVER = "parameter_server"
 WITHOUT_SERVERS = ("multi_worker_mirrored", "mirrored", "one_device", "tpu")
+STRATEGIES = ("auto", PARAMETER_SERVER, *WITHOUT_SERVERS)
 OF_ONE_MACHINE = ("mirrored", "one_device", "tpu")
 _FLAG = "--strategy"
 
@@ -30,12 +31,26 @@ def strategy_faults(policy: Policy, document: object, *, reduces: bool) -> Itera
         found = strategy_in(runs.args) if row is not None and row.runs_trainer else None
         if found is None:
             continue
+        if found[1] not in STRATEGIES:
+            path = json_path((*runs.args_at, found[0]))
+            told.setdefault(path, _unknown(path, found[1]))
+            continue
         problem, repair = _contradiction(found[1], set(cluster), reduces=reduces)
         if problem:
             path = json_path((*runs.args_at, found[0]))
             fault = Fault(path=path, problem=problem, found=shown(f"{_FLAG}={found[1]}"), repair=repair)
             told.setdefault(path, fault)
     yield from told.values()
+
+
+def _unknown(path: str, strategy: str) -> Fault:
+    return Fault(
+        path=path,
+        problem="the trainer has no such strategy, and every replica would end with status 2",
+        found=shown(f"{_FLAG}={strategy}"),
+        allowed=listed(STRATEGIES),
+        repair=nearest(strategy, STRATEGIES),
+    )
 
 
 def strategy_in(args: Sequence[object]) -> tuple[int, str] | None:
@@ -50,8 +65,8 @@ def strategy_in(args: Sequence[object]) -> tuple[int, str] | None:
         after = args[index + 1] if index + 1 < len(args) else None
         if equals:
             found = (index, value)
-        elif isinstance(after, str):
-            found = (index, after)
+        else:
+            found = (index, after if isinstance(after, str) and not after.startswith("--") else "")
     return found
 
 

@@ -42,8 +42,6 @@ def instead(machine: Machine, role: Role = MASTER) -> str:
     """What to write for a machine that is gone."""
     if machine.tpu_topology:
         own = f"{{machine: {machine.machine}, tpu_topology: {machine.tpu_topology}}}"
-        return (
-            f"the nearest is a TPU v5e host: write a request of our own with cluster: {{{role.ours}: {own}}}"
-        )
+        return f"the nearest is a TPU v5e host, which trains alone: write a request of our own with cluster: {{chief: {own}}}"
     custom = f"scaleTier: {CUSTOM}, " if role is MASTER else ""
     return f"write {custom}{role.type_key}: {machine.machine}{and_gpus(machine, role)}"

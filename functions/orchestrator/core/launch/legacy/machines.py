@@ -190,7 +190,8 @@ class MachineReading(Reading):
             self._warn(
                 source, f"{_UNVERIFIED}: it becomes {machine_said(row)}{note}", found=name, repair=repair
             )
-        if config.has("acceleratorConfig"):
+        # What to write instead of a machine that is gone says its accelerators too.
+        if config.has("acceleratorConfig") and not row.retired:
             self._wrong(
                 config.at("acceleratorConfig"),
                 f"{name} is a legacy machine, which takes no acceleratorConfig",
@@ -205,12 +206,13 @@ class MachineReading(Reading):
             # A machine that is gone has a fault already, and today's is Compute Engine's.
             if not (_is_there(master) and _is_there(name)) or (name in MACHINES) == (master in MACHINES):
                 continue
-            legacy, key = (name, role.type_key) if name in MACHINES else (master, MASTER.type_key)
+            legacy, mended = (name, role) if name in MACHINES else (master, MASTER)
+            machine = MACHINES[legacy]
             self._wrong(
                 spec.at(role.type_key),
                 f"masterType is {master!r}: all machines are legacy ones, or all are Compute Engine's",
                 found=name,
-                repair=f"write {key}: {MACHINES[legacy].machine}",
+                repair=f"write {mended.type_key}: {machine.machine}{and_gpus(machine, mended)}",
             )
 
     def _accelerator(self, fields: dict[str, Any], here: Path, config: Fields) -> None:

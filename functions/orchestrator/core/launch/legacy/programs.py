@@ -1,5 +1,6 @@
 """What the replicas run: images of the user's own, or Python packages in a prebuilt one."""
 
+from collections.abc import Collection
 from typing import Any
 
 from orchestrator.core.faults import json_path, listed
@@ -189,24 +190,28 @@ class ProgramReading(Reading):
                 repair="check the program with these versions, or build an image and name it in masterConfig.imageUri",
             )
         elif runtime is not None:
-            self._not_a_version(spec.at("runtimeVersion"), runtime, RUNTIMES)
+            self._not_a_version(spec.at("runtimeVersion"), runtime, RUNTIMES, RETIRED_RUNTIMES)
         if python in RETIRED_PYTHONS:
             allowed = listed(PYTHONS)
             path, problem = spec.at("pythonVersion"), "retired: no image has this Python any more"
             self._wrong(path, problem, found=python, allowed=allowed, repair=_PYTHON_REPAIR)
         elif python is not None and python not in PYTHONS:
-            self._not_a_version(spec.at("pythonVersion"), python, PYTHONS)
+            self._not_a_version(spec.at("pythonVersion"), python, PYTHONS, RETIRED_PYTHONS)
 
-    def _not_a_version(self, path: Path, found: object, allowed: tuple[str, ...]) -> None:
-        text = isinstance(found, str)
-        self._wrong(
-            path,
-            "no version that there was" if text else "a string is wanted here",
-            found=found,
-            allowed=listed(allowed),
-            # 2.10 in YAML is the number 2.1.
-            repair="" if text else f"quote it: '{found}'",
-        )
+    def _not_a_version(
+        self, path: Path, found: object, allowed: Collection[str], retired: Collection[str]
+    ) -> None:
+        """A version that never was, or one without quotes: in YAML 2.10 is the number 2.1, so both may be meant."""
+        if isinstance(found, str):
+            self._wrong(path, "no version that there was", found=found, allowed=listed(allowed))
+            return
+        meant = [f"'{text}'" for text in (str(found), f"{found}0") if text in allowed]
+        problem, repair = "a string is wanted here", f"quote it: {' or '.join(meant)}"
+        if not meant and str(found) in retired:
+            problem, repair = f"{problem}, and '{found}' is retired", _PYTHON_REPAIR
+        elif not meant:
+            repair = "write one of these, in quotes"
+        self._wrong(path, problem, found=found, allowed=listed(allowed), repair=repair)
 
 
 def _host(region: object) -> str:

@@ -112,7 +112,7 @@ def attributes_to_put_back(letter: Letter, event_id: str) -> dict[str, str]:
         return letter.own_attributes
     return {
         **letter.own_attributes,
-        REPLAYED_ID: letter.attributes.get(REPLAYED_ID) or event_id or f"dead-letter/{letter.id}",
+        REPLAYED_ID: letter.attributes.get(REPLAYED_ID) or event_id or f"dead-letter-{letter.id}",
         REPLAYED_PUBLISH_TIME: letter.published_at.isoformat(timespec="milliseconds"),
     }
 

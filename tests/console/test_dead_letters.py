@@ -84,6 +84,10 @@ def test_a_message_that_is_put_back_is_what_it_was_also_the_second_time() -> Non
         assert key_of_function(envelope_of(event.body)) == event_key(letter(forwarded({"kind": "a"})))
 
 
+def test_an_objects_event_is_put_back_as_the_notification_that_it_was() -> None:
+    assert attributes_to_put_back(letter(forwarded(OBJECT)), "1") == OBJECT
+
+
 def test_a_message_of_which_no_log_tells_is_known_by_its_letter_whenever_it_is_put_back() -> None:
     first = attributes_to_put_back(letter(forwarded({})), "")
     assert first == attributes_to_put_back(letter(forwarded({})), "")

@@ -3,6 +3,7 @@
 python -m console demo
 python -m console demo-tuning
 python -m console demo-retrain
+python -m console replay --list
 python -m console study projects/my-project/locations/us-central1/hyperparameterTuningJobs/123
 """
 
@@ -27,6 +28,10 @@ def main(arguments: list[str] | None = None) -> int:
             from console.demo.retrain import run
 
             return run(options.state)
+        case "replay":
+            from console.dead_letters.command import replay
+
+            return replay(options)
         case _:
             from console.study.command import write
 
@@ -46,7 +51,31 @@ def _parser() -> argparse.ArgumentParser:
     study.add_argument(
         "--out", type=Path, default=Path(), help="folder of study.html and study.png (default: %(default)s)"
     )
+    _replay(verbs)
     return parser
+
+
+def _replay(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser(
+        "replay", help="put events that kept failing back where they failed, and say what became of them"
+    )
+    parser.add_argument(
+        "id", nargs="*", metavar="ID", help="dead letters, as --list names them (default: all)"
+    )
+    parser.add_argument("--list", action="store_true", help="only show the dead letters and why each failed")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--state", type=Path, metavar="DIR", help="the running local stack on this folder")
+    where.add_argument(
+        "--project", metavar="ID", help="this project in Google Cloud (default: the environment's)"
+    )
+    parser.add_argument(
+        "--subscription", default="trainmaster-dead-letters", metavar="ID",
+        help="the subscription that keeps them (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--wait-s", type=float, default=30.0, metavar="S",
+        help="how long to wait for what becomes of them (default: %(default)g)",
+    )  # fmt: skip
 
 
 def _demo(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, said: str) -> None:

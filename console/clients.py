@@ -3,7 +3,8 @@
 The functions' own settings are not imported: the console is one more user of the same APIs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
     from google.cloud.logging import Client as LoggingClient
     from google.cloud.storage import Client as StorageClient
+    from google.pubsub_v1 import PublisherClient, SubscriberClient
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,14 +75,43 @@ def job_client(*, region: str, vertex_host: str | None) -> "JobServiceClient":
 
 
 def logging_client(target: Target) -> "LoggingClient":
+    return log_reader(project=target.project, logging_host=target.logging_host)
+
+
+def log_reader(*, project: str, logging_host: str | None) -> "LoggingClient":
     from google.auth.credentials import AnonymousCredentials
     from google.cloud import logging
 
-    if target.logging_host is None:
-        return logging.Client(project=target.project, _use_grpc=False)
+    if logging_host is None:
+        return logging.Client(project=project, _use_grpc=False)
     return logging.Client(
-        project=target.project,
+        project=project,
         credentials=AnonymousCredentials(),
         _use_grpc=False,
-        client_options={"api_endpoint": target.logging_host},
+        client_options={"api_endpoint": logging_host},
     )
+
+
+@contextmanager
+def pubsub_clients(pubsub_host: str | None) -> "Iterator[tuple[SubscriberClient, PublisherClient]]":
+    """Plain clients of every call, without the threads of the high-level ones; closed at the end.
+
+    Args:
+        pubsub_host: `host:port` of an emulator; None for Google Cloud.
+    """
+    from google.pubsub_v1 import PublisherClient, SubscriberClient
+
+    if pubsub_host is None:
+        with SubscriberClient() as subscriber, PublisherClient() as publisher:
+            yield subscriber, publisher
+        return
+    import grpc
+    from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
+    from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
+
+    unlimited = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+    with grpc.insecure_channel(pubsub_host, options=unlimited) as channel:
+        yield (
+            SubscriberClient(transport=SubscriberGrpcTransport(channel=channel)),
+            PublisherClient(transport=PublisherGrpcTransport(channel=channel)),
+        )

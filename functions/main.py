@@ -16,6 +16,7 @@ from cloudevents.http import CloudEvent
 from orchestrator import log
 from orchestrator.core.envelope import Envelope, pubsub_message, time_or
 from orchestrator.core.errors import TrainmasterError
+from orchestrator.core.event_key import event_key
 from orchestrator.core.launch.event import Ignored, message_in, upload_in
 from orchestrator.core.retrain.alert import alert_in
 from orchestrator.core.retrain.arrival import arrived_in
@@ -143,6 +144,7 @@ def _handle(entry_point: str, event: CloudEvent, flow: Callable[[Envelope], Iter
     """Return to acknowledge the event, raise to have it delivered again: the error's own `retryable` says which.
 
     An error that nobody named is raised too: it is a mistake in this program, and the event must not be lost.
+    The line of an error bears the event's key: should the event become a dead letter, it is found by that.
     """
     envelope = _envelope(event)
     try:
@@ -157,12 +159,23 @@ def _handle(entry_point: str, event: CloudEvent, flow: Callable[[Envelope], Iter
     except TrainmasterError as error:
         severity = "WARNING" if error.retryable else "ERROR"
         kind = type(error).__name__
-        log.line(severity, str(error), error=kind, entry_point=entry_point, event_id=envelope.id)
+        _failed(severity, str(error), kind, entry_point, envelope)
         if error.retryable:
             raise
-    except Exception:
-        log.line("CRITICAL", traceback.format_exc(), entry_point=entry_point, event_id=envelope.id)
+    except Exception as error:
+        _failed("CRITICAL", traceback.format_exc(), type(error).__name__, entry_point, envelope)
         raise
+
+
+def _failed(severity: str, message: str, error: str, entry_point: str, envelope: Envelope) -> None:
+    log.line(
+        severity,
+        message,
+        error=error,
+        entry_point=entry_point,
+        event_id=envelope.id,
+        event_key=event_key(envelope),
+    )
 
 
 def _envelope(event: CloudEvent) -> Envelope:

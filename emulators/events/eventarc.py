@@ -11,7 +11,7 @@ from google.api_core.exceptions import AlreadyExists
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
-from google.pubsub_v1 import ExpirationPolicy, RetryPolicy, Subscription
+from google.pubsub_v1 import DeadLetterPolicy, ExpirationPolicy, RetryPolicy, Subscription
 
 from emulators.events.backoff import Backoff
 from emulators.events.rest import call
@@ -25,10 +25,11 @@ _ACK_DEADLINES_S = range(10, 601)
 
 @dataclass(frozen=True, kw_only=True)
 class Transport:
-    """Where a function's events come from; both are full resource names."""
+    """Where a function's events come from, and where those go that kept failing; all are full resource names."""
 
     topic_name: str
     subscription_name: str
+    dead_letter_topic_name: str | None = None
 
 
 def transport_of(function: Function, *, project: str, region: str) -> Transport:
@@ -39,9 +40,11 @@ def transport_of(function: Function, *, project: str, region: str) -> Transport:
             topic = own
         case TopicTrigger(topic=topic):
             pass
+    dead = function.dead_letter
     return Transport(
         topic_name=f"projects/{project}/topics/{topic}",
         subscription_name=f"projects/{project}/subscriptions/{own}-sub",
+        dead_letter_topic_name=f"projects/{project}/topics/{dead.topic}" if dead else None,
     )
 
 
@@ -56,6 +59,12 @@ def subscription_of(function: Function, transport: Transport, backoff: Backoff) 
         retry_policy=RetryPolicy(
             minimum_backoff=_duration(backoff.min_s), maximum_backoff=_duration(backoff.max_s)
         ),
+        dead_letter_policy=DeadLetterPolicy(
+            dead_letter_topic=transport.dead_letter_topic_name,
+            max_delivery_attempts=function.dead_letter.max_attempts,
+        )
+        if function.dead_letter
+        else None,
     )
 
 
@@ -68,11 +77,11 @@ def ensure_topic(publisher: PublisherClient, topic_name: str) -> None:
 
 
 def ensure_subscription(subscriber: SubscriberClient, subscription: Subscription) -> None:
-    """Create the subscription, or give the one that exists this retry policy and deadline; its backlog stays."""
+    """Create the subscription, or give the one that exists these policies and this deadline; its backlog stays."""
     try:
         subscriber.create_subscription(request=subscription)
     except AlreadyExists:
-        mask = FieldMask(paths=["retry_policy", "ack_deadline_seconds"])
+        mask = FieldMask(paths=["retry_policy", "dead_letter_policy", "ack_deadline_seconds"])
         subscriber.update_subscription(subscription=subscription, update_mask=mask)
 
 

@@ -2,6 +2,9 @@
 
 from urllib.parse import quote
 
+from google.protobuf.duration_pb2 import Duration
+from google.pubsub_v1 import ExpirationPolicy, Subscription
+
 from emulators.events.backoff import Backoff
 from emulators.events.clients import Clients
 from emulators.events.eventarc import (
@@ -14,7 +17,7 @@ from emulators.events.eventarc import (
 )
 from emulators.events.rest import CallRefusedError, call
 from emulators.functions.function import BucketTrigger
-from emulators.stack.topology import Sink, Topology
+from emulators.stack.topology import KeptTopic, Sink, Topology
 
 _CONFLICT = 409
 
@@ -29,6 +32,8 @@ def provision(
     """
     for role in topology.topics:
         ensure_topic(clients.publisher, topology.topic_name(role))
+    for kept in topology.subscriptions:  # before any function: what is given up must find it
+        ensure_subscription(clients.subscriber, kept_subscription(kept))
     for bucket in topology.buckets.values():
         _ensure_bucket(storage_url, bucket, topology.project, topology.region)
     transports = {
@@ -45,6 +50,17 @@ def provision(
     for sink in topology.sinks:
         _ensure_sink(logging_url, sink, topology.project)
     return transports
+
+
+def kept_subscription(kept: KeptTopic) -> Subscription:
+    """As it is created; nothing expires it, and a message that was not acknowledged is there again at once."""
+    return Subscription(
+        name=kept.subscription_name,
+        topic=kept.topic_name,
+        ack_deadline_seconds=kept.ack_deadline_s,
+        message_retention_duration=Duration(seconds=kept.retention_h * 3600),
+        expiration_policy=ExpirationPolicy(),
+    )
 
 
 def _ensure_bucket(storage_url: str, bucket: str, project: str, region: str) -> None:

@@ -9,8 +9,11 @@ from typing import Any
 import yaml
 
 from emulators.events.schedule import BadScheduleError, Schedule
-from emulators.functions.function import BucketTrigger, Function, TopicTrigger, Trigger
+from emulators.functions.function import BucketTrigger, DeadLetter, Function, TopicTrigger, Trigger
 from emulators.stack.errors import BadTopologyError
+
+MAX_ATTEMPTS = range(5, 101)
+"""How often Pub/Sub may try before it gives a message up: the DeadLetterPolicy reference page."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +26,16 @@ class Sink:
 
 
 @dataclass(frozen=True, kw_only=True)
+class KeptTopic:
+    """A subscription that no function has: it keeps the topic's messages for whoever pulls them."""
+
+    subscription_name: str
+    topic_name: str
+    retention_h: int
+    ack_deadline_s: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Topology:
     """What a project holds. `buckets` and `topics` map the roles used in the file to names and ids."""
 
@@ -30,6 +43,7 @@ class Topology:
     region: str
     buckets: Mapping[str, str]
     topics: Mapping[str, str]
+    subscriptions: tuple[KeptTopic, ...]
     sinks: tuple[Sink, ...]
     functions: tuple[Function, ...]
     environment: Mapping[str, str]
@@ -80,6 +94,7 @@ class _Reader:
             region=self._region,
             buckets=self._buckets,
             topics=self._topics,
+            subscriptions=tuple(self._kept(name, each) for name, each in self._section("subscriptions")),
             sinks=tuple(self._sink(name, each) for name, each in self._section("sinks")),
             functions=tuple(self._function(name, each) for name, each in self._section("functions")),
             environment=self._names("environment"),
@@ -112,6 +127,15 @@ class _Reader:
             text = ""
         return Sink(name=name, topic_name=self._topic_name(f"$.sinks.{name}", said), filter=text)
 
+    def _kept(self, name: str, said: dict[str, Any]) -> KeptTopic:
+        where = f"$.subscriptions.{name}"
+        return KeptTopic(
+            subscription_name=f"projects/{self._project}/subscriptions/{name}",
+            topic_name=self._topic_name(where, said),
+            retention_h=self._count(where, said, "retention_h", 168),
+            ack_deadline_s=self._count(where, said, "ack_deadline_s", 10),
+        )
+
     def _function(self, name: str, said: dict[str, Any]) -> Function:
         where = f"$.functions.{name}"
         return Function(
@@ -122,7 +146,24 @@ class _Reader:
             memory_mib=self._count(where, said, "memory_mib", 256),
             concurrency=self._count(where, said, "concurrency", 1),
             retry=self._flag(where, said, "retry"),
+            dead_letter=self._dead_letter(where, said),
         )
+
+    def _dead_letter(self, where: str, said: dict[str, Any]) -> DeadLetter | None:
+        """None where none is said. Without `retry` nothing fails twice, so nothing could ever be given up."""
+        match said.get("dead_letter"):
+            case None:
+                return None
+            case {"topic": str(role), "max_attempts": int(attempts), **rest} if (
+                role in self._topics and attempts in MAX_ATTEMPTS and not rest and said.get("retry") is True
+            ):
+                return DeadLetter(topic=self._topics[role], max_attempts=attempts)
+            case found:
+                self.faults.append(
+                    f"{where}.dead_letter: expected {{topic: one of {sorted(self._topics)}, "
+                    f"max_attempts: {MAX_ATTEMPTS[0]} to {MAX_ATTEMPTS[-1]}}} beside retry: true, found {found!r}"
+                )
+                return None
 
     def _trigger(self, where: str, said: object) -> Trigger:
         match said:

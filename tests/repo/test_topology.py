@@ -24,6 +24,26 @@ def test_every_trigger_and_sink_names_a_bucket_or_topic_that_exists(topology: di
         assert feed["topic"] in topology["topics"]
 
 
+def test_every_function_that_is_retried_gives_up_within_the_day_that_its_events_are_kept(
+    topology: dict[str, Any],
+) -> None:
+    for function in topology["functions"].values():
+        assert ("dead_letter" in function) == function["retry"]
+        if not function["retry"]:
+            continue
+        attempts = function["dead_letter"]["max_attempts"]
+        # Eventarc's pauses: 10 s, doubled up to 600 s. https://cloud.google.com/eventarc/docs/retry-events
+        pauses_s = sum(min(10 * 2**failure, 600) for failure in range(attempts - 1))
+        assert pauses_s + attempts * function["timeout_s"] < 24 * 3600
+        assert 5 <= attempts <= 100
+
+
+def test_a_dead_letter_has_a_subscription_that_keeps_it(topology: dict[str, Any]) -> None:
+    kept = {subscription["topic"] for subscription in topology["subscriptions"].values()}
+    given_up = {each["dead_letter"]["topic"] for each in topology["functions"].values() if each["retry"]}
+    assert given_up <= kept
+
+
 def test_bucket_names_in_the_environment_are_the_buckets(topology: dict[str, Any]) -> None:
     for role, name in topology["buckets"].items():
         assert topology["environment"][f"TRAINMASTER_{role.upper()}_BUCKET"] == name

@@ -9,6 +9,13 @@ from datetime import datetime
 from orchestrator.core.codec import decoded_time
 from orchestrator.core.errors import EventMalformed
 
+REPLAYED_ID = "trainmaster_replayed_id"
+REPLAYED_PUBLISH_TIME = "trainmaster_replayed_publish_time"
+"""Attributes by which a message that was put back from the dead letters says what it was before.
+
+They give no power that publishing to the topic does not give already: `idempotency_key` names a run as well.
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Envelope:
@@ -36,6 +43,7 @@ class PubsubMessage:
 def pubsub_message(envelope: Envelope) -> PubsubMessage:
     """The message inside the event; its id and time fall back on the event's own.
 
+    One that was put back from the dead letters is the message that it was: same id, same time, same attributes.
     Source: https://cloud.google.com/eventarc/docs/cloudevents; both spellings of the keys occur.
 
     Raises:
@@ -51,11 +59,15 @@ def pubsub_message(envelope: Envelope) -> PubsubMessage:
         data = base64.b64decode(str(message.get("data") or ""), validate=True)
     except (binascii.Error, ValueError) as error:
         raise EventMalformed(f"the data of message {envelope.id!r} is no base64: {error}") from error
+    named = {str(key): str(value) for key, value in attributes.items()}
     published = message.get("publishTime") or message.get("publish_time")
+    published_at = time_or(published, envelope.time)
+    replayed_id = named.pop(REPLAYED_ID, "")
+    replayed_time = named.pop(REPLAYED_PUBLISH_TIME, "")
     return PubsubMessage(
-        message_id=str(message.get("messageId") or message.get("message_id") or envelope.id),
-        publish_time=time_or(published, envelope.time),
-        attributes={str(key): str(value) for key, value in attributes.items()},
+        message_id=replayed_id or str(message.get("messageId") or message.get("message_id") or envelope.id),
+        publish_time=time_or(replayed_time, published_at),
+        attributes=named,
         data=data,
     )
 

@@ -45,8 +45,11 @@ def test_every_fault_is_named_with_its_path(tmp_path: Path) -> None:
         "sinks": {"s": {"topic": "tocks", "filter_file": "missing.filter"}},
         "functions": {
             "f": {"entry_point": "f", "trigger": {"bucket": "outbox"}, "timeout_s": 0, "concurrency": True,
-                  "memory_mib": "many", "retry": "yes"},
+                  "memory_mib": "many", "retry": "yes", "dead_letter": {"topic": "ticks", "max_attempts": 5}},
+            "g": {"entry_point": "g", "trigger": {"topic": "ticks"}, "retry": True,
+                  "dead_letter": {"topic": "ticks", "max_attempts": 101}},
         },
+        "subscriptions": {"kept": {"topic": "tocks", "retention_h": 0}},
         "schedules": {"s": {"cron": "61 * * * *", "topic": "ticks", "data": "x"}},
         "environment": {"A": 1},
     }  # fmt: skip
@@ -56,6 +59,10 @@ def test_every_fault_is_named_with_its_path(tmp_path: Path) -> None:
     for expected in (
         "$.sinks.s.topic: expected one of ['ticks'], found 'tocks'",
         "$.sinks.s.filter_file:",
+        "$.subscriptions.kept.topic: expected one of ['ticks'], found 'tocks'",
+        "$.subscriptions.kept.retention_h: expected a whole number from 1, found 0",
+        "$.functions.f.dead_letter: expected {topic: one of ['ticks'], max_attempts: 5 to 100} beside retry: true",
+        "$.functions.g.dead_letter: expected",
         "$.functions.f.trigger: expected {bucket: one of ['inbox']} or {topic: one of ['ticks']}",
         "$.functions.f.timeout_s: expected a whole number from 1, found 0",
         "$.functions.f.concurrency: expected a whole number from 1, found True",

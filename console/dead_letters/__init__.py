@@ -1,0 +1,1 @@
+"""Events that kept failing: what they are, why they failed, and putting them back."""

@@ -1,0 +1,121 @@
+"""One dead letter: the event it was, and the message that puts it back. Pure.
+
+Pub/Sub forwards a message that kept failing as a new one, its bytes and attributes the same, with four attributes
+more: https://cloud.google.com/pubsub/docs/handling-failures#how_dead_letter_topics_work
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+KEY_CHARS = 32
+REPLAYED_ID = "trainmaster_replayed_id"
+REPLAYED_PUBLISH_TIME = "trainmaster_replayed_publish_time"
+"""What a function is told of a message that was put back: functions/orchestrator/core/envelope.py reads it."""
+
+_FORWARDED = "CloudPubSubDeadLetter"
+_RESERVED = "goog"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class NoSourceError(Exception):
+    """The message does not say where it failed: nobody's subscription gave it up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Letter:
+    """A message on the dead-letter topic. `id` is its id there; `ack_id` holds it for this process."""
+
+    id: str
+    ack_id: str
+    data: bytes
+    attributes: Mapping[str, str]
+    ordering_key: str
+    given_up_at: datetime
+
+    @property
+    def subscription_name(self) -> str:
+        """The full name of the subscription that gave the event up.
+
+        Raises:
+            NoSourceError: the message names none.
+        """
+        project = self.attributes.get(f"{_FORWARDED}SourceSubscriptionProject", "")
+        name = self.attributes.get(f"{_FORWARDED}SourceSubscription", "").rpartition("/")[2]
+        if not (project and name):
+            raise NoSourceError(
+                f"message {self.id} names no subscription that gave it up, so it was published here by somebody; "
+                "look at it with gcloud pubsub subscriptions pull"
+            )
+        return f"projects/{project}/subscriptions/{name}"
+
+    @property
+    def deliveries(self) -> str:
+        """How often the event was tried, about; Pub/Sub counts by best effort."""
+        return self.attributes.get(f"{_FORWARDED}SourceDeliveryCount", "?")
+
+    @property
+    def published_at(self) -> datetime:
+        """When the event was published first, also if it was put back before; else when it was given up."""
+        for name in (REPLAYED_PUBLISH_TIME, f"{_FORWARDED}SourceTopicPublishTime"):
+            try:
+                found = datetime.fromisoformat(self.attributes[name])
+            except (KeyError, ValueError):
+                continue
+            return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+        return self.given_up_at
+
+    @property
+    def object_uri(self) -> str:
+        """`gs://bucket/name#generation` for a bucket's event, empty for a message."""
+        found = [self.attributes.get(name) for name in ("bucketId", "objectId", "objectGeneration")]
+        if "eventType" not in self.attributes or not all(found):
+            return ""
+        bucket, name, generation = found
+        return f"gs://{bucket}/{name}#{generation}"
+
+    @property
+    def own_attributes(self) -> dict[str, str]:
+        """The attributes that the event had when it was published."""
+        return {
+            name: value
+            for name, value in self.attributes.items()
+            # The service adds names that begin with "goog" itself, and takes none.
+            if not name.startswith((_FORWARDED, _RESERVED))
+            and name not in (REPLAYED_ID, REPLAYED_PUBLISH_TIME)
+        }
+
+
+def event_key(letter: Letter) -> str:
+    """The key under which a function told why it failed: functions/orchestrator/core/event_key.py says how."""
+    if letter.object_uri:
+        found = [letter.attributes[name] for name in ("bucketId", "objectId", "objectGeneration")]
+        return _digest(["object", *found])
+    published_ms = (letter.published_at - _EPOCH) // timedelta(milliseconds=1)
+    return _digest(["message", published_ms, letter.data.hex(), sorted(letter.own_attributes.items())])
+
+
+def attributes_to_put_back(letter: Letter, event_id: str) -> dict[str, str]:
+    """The attributes of the message that is published again.
+
+    A message is told what it was, because its id may name a run: the run on record is met, not a second one.
+    An object's event needs no telling; its generation is its identity.
+
+    Args:
+        letter: the dead letter.
+        event_id: the message's id when it failed; empty where no log tells. The letter's own then stands
+            for it, so that a letter that is put back twice is at least one and the same.
+    """
+    if letter.object_uri:
+        return letter.own_attributes
+    return {
+        **letter.own_attributes,
+        REPLAYED_ID: letter.attributes.get(REPLAYED_ID) or event_id or f"dead-letter-{letter.id}",
+        REPLAYED_PUBLISH_TIME: letter.published_at.isoformat(timespec="milliseconds"),
+    }
+
+
+def _digest(parts: list[object]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:KEY_CHARS]

@@ -1,0 +1,87 @@
+"""What the functions' log says of events: why one failed, and what became of it when it was put back."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from google.cloud.logging import Client as LoggingClient
+
+SHOWN_CHARS = 400
+_PER_QUERY = 20
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e\u00a0-\ud7ff\ue000-\uffef]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """One line of a function about an event. `error` is the error's name, empty where the event is done.
+
+    `final` says that the event was acknowledged, by success or because no redelivery can help.
+    """
+
+    event_id: str
+    event_key: str
+    error: str
+    message: str
+    run_id: str
+    final: bool
+
+    @property
+    def text(self) -> str:
+        """One printable line, whatever the log holds: terminals obey what they print."""
+        told = _UNPRINTABLE.sub(" ", self.message.strip().rpartition("\n")[2])
+        told = told if not self.error or told.startswith(self.error) else f"{self.error}: {told}"
+        return told if len(told) <= SHOWN_CHARS else f"{told[:SHOWN_CHARS]}…"
+
+
+class Reasons:
+    """A reader of one project's functions' log."""
+
+    def __init__(self, client: "LoggingClient", project: str) -> None:
+        self._client = client
+        self._log_name = f"projects/{project}/logs/run.googleapis.com%2Fstdout"
+
+    def failures(self, event_keys: Sequence[str], since: datetime) -> dict[str, Said]:
+        """The latest failure of each event that the log knows, by key."""
+        told: dict[str, Said] = {}
+        for said in self._lines("event_key", event_keys, since):
+            if said.error:
+                told.setdefault(said.event_key, said)
+        return told
+
+    def outcomes(self, event_ids: Sequence[str], since: datetime) -> dict[str, Said]:
+        """The latest line about each delivered event that the log knows, by the event's id; final ones first."""
+        told: dict[str, Said] = {}
+        for said in self._lines("event_id", event_ids, since):
+            if said.event_id not in told or (said.final and not told[said.event_id].final):
+                told[said.event_id] = said
+        return told
+
+    def _lines(self, field: str, values: Sequence[str], since: datetime) -> Iterator[Said]:
+        """The latest first, for each part of the values."""
+        from google.cloud.logging import DESCENDING
+
+        for first in range(0, len(values), _PER_QUERY):
+            wanted = " OR ".join(f'"{value}"' for value in values[first : first + _PER_QUERY])
+            query = (
+                f'logName="{self._log_name}" AND timestamp>="{since.isoformat()}" '
+                f"AND jsonPayload.{field}=({wanted})"
+            )
+            for entry in self._client.list_entries(filter_=query, order_by=DESCENDING, page_size=1000):
+                yield _said(entry)
+
+
+def _said(entry: Any) -> Said:  # Any: the client's entry classes share no typed base
+    payload = entry.payload if isinstance(entry.payload, dict) else {}
+    error = str(payload.get("error", ""))
+    return Said(
+        event_id=str(payload.get("event_id", "")),
+        event_key=str(payload.get("event_key", "")),
+        error=error,
+        message=str(payload.get("message", "")),
+        run_id=str(payload.get("run_id", "")),
+        # functions/main.py: an error that no redelivery can mend is of severity ERROR, all others come again.
+        final=not error or entry.severity == "ERROR",
+    )

@@ -1,0 +1,255 @@
+"""`python -m console replay` on real servers: what it shows, what it puts back, and that it does so once."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.logging import Client as LoggingClient
+from google.cloud.logging import Resource
+
+from console.__main__ import main
+from console.dead_letters.letter import Letter, attributes_to_put_back, event_key
+from emulators import logging, pubsub
+from emulators.events.clients import Clients, clients_of
+from emulators.events.cloudevent import Message, from_message, from_notification
+from orchestrator.core.envelope import Envelope, pubsub_message
+from orchestrator.core.event_key import event_key as key_of_function
+
+PROJECT = "p1"
+DEAD = "trainmaster-dead-letters"
+DEAD_TOPIC = f"projects/{PROJECT}/topics/{DEAD}"
+SOURCE = "eventarc-us-central1-on-request-published-sub"
+PUBLISHED = datetime(2026, 3, 1, 11, 0, 0, 123456, tzinfo=UTC)
+OBJECT = {
+    "eventType": "OBJECT_FINALIZE",
+    "bucketId": "inbox",
+    "objectId": "rules/a\x1b[31m b.yaml",
+    "objectGeneration": "17",
+    "eventTime": "2026-03-01T11:00:00Z",
+}
+
+
+def forwarded(attributes: Mapping[str, str], published: datetime = PUBLISHED) -> dict[str, str]:
+    """The attributes of a message that Pub/Sub gave up."""
+    return {
+        **attributes,
+        "CloudPubSubDeadLetterSourceDeliveryCount": "50",
+        "CloudPubSubDeadLetterSourceSubscription": SOURCE,
+        "CloudPubSubDeadLetterSourceSubscriptionProject": PROJECT,
+        "CloudPubSubDeadLetterSourceTopicPublishTime": published.isoformat(),
+    }
+
+
+def letter(attributes: Mapping[str, str], data: bytes = b"x") -> Letter:
+    return Letter(
+        id="77", ack_id="a", data=data, attributes=attributes, ordering_key="", given_up_at=datetime.now(UTC)
+    )
+
+
+def envelope_of(body: bytes) -> Envelope:
+    now = datetime.now(UTC)
+    return Envelope(
+        id="1", type="t", source="s", subject="", time=now, received_at=now, data=json.loads(body)
+    )
+
+
+@pytest.mark.parametrize("attributes", [{}, {"kind": "ä", "idempotency_key": "k"}])
+def test_a_message_has_the_key_that_the_function_gave_it(attributes: dict[str, str]) -> None:
+    message = Message(data=b"\x00\xff", attributes=attributes, message_id="1", publish_time=PUBLISHED)
+    event = from_message(message, topic_name="t", subscription_name="s")
+    assert event_key(letter(forwarded(attributes), b"\x00\xff")) == key_of_function(envelope_of(event.body))
+
+
+def test_an_objects_event_has_the_key_that_the_function_gave_it() -> None:
+    body = b'{"bucket": "inbox", "name": "rules/a\\u001b[31m b.yaml", "generation": "17"}'
+    event = from_notification(Message(data=body, attributes=OBJECT, message_id="1", publish_time=PUBLISHED))
+    assert event_key(letter(forwarded(OBJECT), body)) == key_of_function(envelope_of(event.body))
+
+
+def test_a_message_that_is_put_back_is_what_it_was_also_the_second_time() -> None:
+    first = attributes_to_put_back(letter(forwarded({"kind": "a"})), "1")
+    later = PUBLISHED + timedelta(days=1)
+    second = attributes_to_put_back(letter(forwarded(first, later)), "999")
+    for attributes in (first, second):
+        again = Message(data=b"x", attributes=attributes, message_id="88", publish_time=later)
+        event = from_message(again, topic_name="t", subscription_name="s")
+        found = pubsub_message(envelope_of(event.body))
+        assert (found.message_id, dict(found.attributes)) == ("1", {"kind": "a"})
+        assert found.publish_time == PUBLISHED.replace(microsecond=123000)
+        assert key_of_function(envelope_of(event.body)) == event_key(letter(forwarded({"kind": "a"})))
+
+
+def test_an_objects_event_is_put_back_as_the_notification_that_it_was() -> None:
+    assert attributes_to_put_back(letter(forwarded(OBJECT)), "1") == OBJECT
+
+
+def test_a_message_of_which_no_log_tells_is_known_by_its_letter_whenever_it_is_put_back() -> None:
+    first = attributes_to_put_back(letter(forwarded({})), "")
+    assert first == attributes_to_put_back(letter(forwarded({})), "")
+    assert first["trainmaster_replayed_id"] == "dead-letter-77"
+    assert attributes_to_put_back(letter(forwarded(first)), "999") == first
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A project with a dead-letter topic and one topic that events came from."""
+
+    clients: Clients
+    logs: Any  # the library's classes carry no types
+
+    def bury(self, data: bytes, attributes: Mapping[str, str]) -> str:
+        return str(self.clients.publisher.publish(DEAD_TOPIC, data, **attributes).result(timeout=20))
+
+    def failed(self, key: str, message: str, event_id: str = "1", severity: str = "WARNING") -> None:
+        fields = {"error": "DocumentDamaged", "event_id": event_id, "event_key": key, "message": message}
+        resource = Resource(type="cloud_run_revision", labels={})
+        log = self.logs.logger("run.googleapis.com%2Fstdout")
+        log.log_struct(fields, severity=severity, resource=resource)
+
+    def put_back(self) -> list[Any]:
+        """What came to the source's topic, taken off."""
+        name = f"projects/{PROJECT}/subscriptions/{SOURCE}"
+        pulled = self.clients.subscriber.pull(subscription=name, max_messages=99, timeout=2).received_messages
+        if pulled:
+            self.clients.subscriber.acknowledge(subscription=name, ack_ids=[each.ack_id for each in pulled])
+        return [each.message for each in pulled]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    with (
+        pubsub.serve(tmp_path / "pubsub") as host,
+        logging.serve(tmp_path / "logging", host) as url,
+        clients_of(host) as clients,
+    ):
+        for topic, subscription in ((DEAD, DEAD), ("requests", SOURCE)):
+            topic_name = f"projects/{PROJECT}/topics/{topic}"
+            clients.publisher.create_topic(name=topic_name)
+            name = f"projects/{PROJECT}/subscriptions/{subscription}"
+            clients.subscriber.create_subscription(name=name, topic=topic_name)
+        variables = {
+            "GOOGLE_CLOUD_PROJECT": PROJECT,
+            "PUBSUB_EMULATOR_HOST": host,
+            "LOGGING_EMULATOR_HOST": url,
+        }
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        logs = LoggingClient(
+            project=PROJECT,
+            credentials=AnonymousCredentials(),
+            _use_grpc=False,
+            client_options={"api_endpoint": url},
+        )
+        yield Place(clients=clients, logs=logs)
+        logs.close()
+
+
+def test_the_list_says_what_failed_where_how_often_and_why_and_leaves_it_there(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    message_id = place.bury(b"order", forwarded({}))
+    object_id = place.bury(b"{}", forwarded(OBJECT))
+    key = event_key(letter(forwarded(OBJECT)))
+    place.failed(key, "Traceback:\nolder")
+    place.failed(key, "gs://ledger/rules/book.json cannot be read\x1b[2J")
+    for _ in range(2):  # looking takes nothing away
+        assert main(["replay", "--list"]) == 0
+        shown = capsys.readouterr().out
+        first, second = shown.split(f"{object_id}  ")
+        assert first.startswith(f"{message_id}  {SOURCE}\n")
+        assert "no log line tells" in first
+        assert "after 50 deliveries" in first
+        assert "gs://inbox/rules/a\\x1b[31m b.yaml#17" in second
+        assert "reason    DocumentDamaged: gs://ledger/rules/book.json cannot be read" in second
+        assert "\x1b" not in shown
+    assert place.put_back() == []
+
+
+def test_a_letter_is_put_back_once_as_what_it_was(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    attributes = forwarded({"idempotency_key": "k"})
+    letter_id = place.bury(b"order", attributes)
+    place.failed(event_key(letter(attributes, b"order")), "no", event_id="4711")
+    assert main(["replay", "--wait-s", "0"]) == 0
+    assert f"{letter_id}  put back; the function has told nothing of it yet" in capsys.readouterr().out
+    (message,) = place.put_back()
+    assert message.data == b"order"
+    assert dict(message.attributes) == {
+        "idempotency_key": "k",
+        "trainmaster_replayed_id": "4711",
+        "trainmaster_replayed_publish_time": "2026-03-01T11:00:00.123+00:00",
+    }
+    assert main(["replay", "--wait-s", "0"]) == 0
+    assert capsys.readouterr().out == "No dead letters.\n"
+    assert place.put_back() == []
+
+
+def test_only_the_letters_that_are_named_are_put_back(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted, other = (place.bury(data, forwarded({})) for data in (b"wanted", b"other"))
+    assert main(["replay", "--wait-s", "0", wanted, "12345"]) == 1
+    said = capsys.readouterr()
+    assert "12345 is no dead letter here now" in said.err
+    assert [message.data for message in place.put_back()] == [b"wanted"]
+    assert main(["replay", "--list"]) == 0
+    shown = capsys.readouterr().out
+    assert other in shown
+    assert wanted not in shown
+
+
+def test_a_letter_that_cannot_be_put_back_stays_and_the_others_go(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stray = place.bury(b"stray", {})
+    homeless = {**forwarded({}), "CloudPubSubDeadLetterSourceSubscription": "gone"}
+    lost = place.bury(b"lost", homeless)
+    place.bury(b"sound", forwarded({}))
+    assert main(["replay", "--wait-s", "0"]) == 1
+    shown = capsys.readouterr().out
+    assert f"{stray}  not put back, it stays: message {stray} names no subscription" in shown
+    assert f"{lost}  not put back, it stays: " in shown
+    assert [message.data for message in place.put_back()] == [b"sound"]
+    assert main(["replay", "--list"]) == 0
+    shown = capsys.readouterr().out
+    assert stray in shown
+    assert lost in shown
+
+
+def test_hundreds_of_letters_are_pulled_in_parts_and_all_are_put_back(place: Place) -> None:
+    futures = [
+        place.clients.publisher.publish(DEAD_TOPIC, b"%d" % number, **forwarded({})) for number in range(250)
+    ]
+    for future in futures:
+        future.result(timeout=20)
+    assert main(["replay", "--wait-s", "0"]) == 0
+    back: set[bytes] = set()
+    while arrived := place.put_back():
+        back |= {message.data for message in arrived}
+    assert back == {b"%d" % number for number in range(250)}
+
+
+def test_a_project_without_dead_letters_is_told_what_is_missing(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", "--subscription", "never-made"]) == 1
+    assert "deploy it, or name another with --subscription" in capsys.readouterr().err
+
+
+def test_a_folder_without_a_stack_is_told_how_to_start_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", "--state", str(tmp_path)]) == 1
+    assert f"python -m emulators up --state {tmp_path}" in capsys.readouterr().err
+
+
+def test_no_project_at_all_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
+    assert main(["replay"]) == 1
+    assert "--state DIR for a local stack, --project ID for the cloud" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """Blocking work with a fault around it: publishing, exporting, bringing an event."""
 
+import asyncio
 import contextlib
 import time
 from collections.abc import Callable
@@ -46,11 +47,26 @@ def _struck(faults: Faults, fault: Fault, call: Call, do: Callable[[], _Result],
             return lost
         case Kind.DUPLICATE:
             do()
-        case Kind.DELAY:
-            time.sleep(fault.seconds)
-        case Kind.REORDER:
-            with contextlib.suppress(TimeoutError):
-                faults.hold(fault).result(fault.seconds)
+        case Kind.DELAY | Kind.REORDER:
+            wait(faults, fault)
         case Kind.KILL | Kind.KILL_AFTER:
             raise AssertionError(f"{call.at} offers no process to kill")
     return do()
+
+
+def wait(faults: Faults, fault: Fault) -> None:
+    """`wait_out` for a thread."""
+    if fault.kind is Kind.DELAY:
+        time.sleep(fault.seconds)
+    if fault.kind is Kind.REORDER:
+        with contextlib.suppress(TimeoutError):
+            faults.hold(fault).result(fault.seconds)
+
+
+async def wait_out(faults: Faults, fault: Fault) -> None:
+    """Return when the time of a delay is over, or when a reordered call has been overtaken; other kinds wait for nothing."""
+    if fault.kind is Kind.DELAY:
+        await asyncio.sleep(fault.seconds)
+    if fault.kind is Kind.REORDER:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.wrap_future(faults.hold(fault)), fault.seconds)

@@ -5,8 +5,6 @@ GET    /emulator/v1/faults         what is in force, with each fault's account
 DELETE /emulator/v1/faults[/NAME]  all, or one
 """
 
-import asyncio
-import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from urllib.parse import unquote
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from emulators.faults.doing import wait_out
 from emulators.faults.fault import CODES, EVERY_KIND, BadFaultsError, Fault, Kind, plan_from
 from emulators.faults.harness import KILLS, Faults, Kill
 from emulators.faults.point import Call
@@ -81,11 +80,8 @@ class Faulty:
                     kill()
                 await exchange.cut()
                 return
-            case Kind.DELAY:
-                await asyncio.sleep(fault.seconds)
-            case Kind.REORDER:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(asyncio.wrap_future(self.faults.hold(fault)), fault.seconds)
+            case Kind.DELAY | Kind.REORDER:
+                await wait_out(self.faults, fault)
             case Kind.DUPLICATE:
                 await exchange.done_untold()
         await exchange.done()

@@ -85,7 +85,13 @@ def test_a_duplicate_is_carried_out_twice_and_the_second_answer_is_told(
 ) -> None:
     ask(
         url,
-        {"name": "twice", "at": "storage.objects.insert", "kind": "duplicate", "match": "inbox/a", "times": 1},
+        {
+            "name": "twice",
+            "at": "storage.objects.insert",
+            "kind": "duplicate",
+            "match": "inbox/a",
+            "times": 1,
+        },
     )
     with pytest.raises(PreconditionFailed):
         insert(bucket, "a")

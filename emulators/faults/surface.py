@@ -50,7 +50,8 @@ class Faulty:
         if not self.faults.concerns(at):
             await self.app(scope, receive, send)
             return
-        body = await _whole(receive)
+        if (body := await _whole(receive)) is None:
+            return
         kill = self.faults.killer_at(at, (scope.get("client") or ("", 0))[1])
         kinds = EVERY_KIND if kill else EVERY_KIND - KILLS
         call = Call(at=at, subjects=self.subjects(scope, body), kinds=kinds)
@@ -148,13 +149,14 @@ _REASONS = {
 }
 
 
-async def _whole(receive: Receive) -> bytes:
+async def _whole(receive: Receive) -> bytes | None:
+    """The body; None when the client went away before its end, and nobody waits for an answer."""
     body = bytearray()
     while (message := await receive())["type"] == "http.request":
         body += message.get("body", b"")
         if not message.get("more_body", False):
-            break
-    return bytes(body)
+            return bytes(body)
+    return None
 
 
 def _is_ours(path: str) -> bool:
@@ -167,7 +169,7 @@ async def _controlled(faults: Faults, scope: Scope, receive: Receive) -> Respons
         case "GET" if not name:
             return JSONResponse(faults.to_json())
         case "POST" if not name:
-            return _put(faults, await _whole(receive))
+            return _put(faults, await _whole(receive) or b"")
         case "DELETE":
             if not faults.remove(name or None) and name:
                 return google_error(

@@ -1,6 +1,9 @@
 """A plan is refused whole with its reasons, and decides alike whenever it is asked alike."""
 
+from pathlib import Path
+
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -117,6 +120,15 @@ def test_certain_and_impossible_faults_need_no_luck(seed: int, asked: int) -> No
     never = Fault(name="f", at="*", kind=Kind.DROP, probability=0)
     assert strikes(always, seed=seed, asked=asked, struck=0)
     assert not strikes(never, seed=seed, asked=asked, struck=0)
+
+
+def test_the_plan_in_the_documents_is_one() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "local-stack.md").read_text()
+    (block,) = (part.partition("```")[0] for part in text.split("```yaml\n")[1:] if part.startswith("seed:"))
+    (one,) = plan_from(yaml.safe_load(block)).faults
+    assert (one.name, one.kind, one.skip, one.times) == ("second-submit", Kind.ERROR_BEFORE, 1, 1)
+    kinds = text.partition("\n## Faults\n")[2].partition("\n## ")[0]
+    assert all(f"\n| `{kind.value}` |" in kinds for kind in Kind)
 
 
 def test_a_fault_put_again_begins_a_new_account_and_the_others_keep_theirs() -> None:

@@ -1,13 +1,14 @@
 """Faults strike Pub/Sub calls and messages on their way out; the official clients see them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import httpx
 import pytest
 from google.api_core.exceptions import ResourceExhausted, ServiceUnavailable
 from google.pubsub_v1 import PublisherClient, PubsubMessage, StreamingPullRequest
 
-from emulators import logging, pubsub
+from emulators import logging, pubsub, storage
 from emulators.events.clients import Clients, clients_of
 from emulators.faults import Faults, plan_from
 from tests.wire.logging.stack import connected, service_entry
@@ -165,3 +166,37 @@ def test_sinks_deliver_through_errors_and_lose_what_is_dropped(tmp_path: Path, h
         until(lambda: account(url, "lost")["struck"] == 1, "the entry is lost")
         stack.write(service_entry("three"))
         assert [one["textPayload"] for one in stack.received("ends", 1)] == ["three"]
+
+
+def test_notifications_come_twice_or_never(tmp_path: Path) -> None:
+    published: list[str] = []
+
+    def publish_to(_topic: str, messages: Sequence[tuple[bytes, Mapping[str, str]]]) -> None:
+        published.extend(attributes["objectId"] for _, attributes in messages)
+
+    with storage.serve(tmp_path / "storage", publish=publish_to) as url, httpx.Client(base_url=url) as http:
+        http.post("/storage/v1/b?project=p1", json={"name": "inbox"}).raise_for_status()
+        topic = {"topic": f"//pubsub.googleapis.com/{TOPIC}", "payload_format": "JSON_API_V1"}
+        http.post("/storage/v1/b/inbox/notificationConfigs", json=topic).raise_for_status()
+        ask(
+            url,
+            {"name": "lost", "at": "storage.notify", "kind": "drop", "match": "inbox/lost"},
+            {
+                "name": "untold",
+                "at": "storage.notify",
+                "kind": "error_after",
+                "match": "inbox/untold",
+                "times": 1,
+            },
+        )
+        for name in ("lost", "untold", "last"):
+            upload = f"/upload/storage/v1/b/inbox/o?uploadType=media&name={name}"
+            http.post(upload, content=b"x").raise_for_status()
+            until(lambda: _arrived(url, published, name), f"{name} in {published}")  # noqa: B023  # used at once
+    assert published == ["untold", "untold", "last"]
+
+
+def _arrived(url: str, published: list[str], name: str) -> bool:
+    if name == "lost":
+        return bool(account(url, "lost")["struck"] == 1)
+    return published.count(name) == (2 if name == "untold" else 1)

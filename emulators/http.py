@@ -12,8 +12,11 @@ from urllib.parse import urlsplit
 import uvicorn
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+
+_CONNECTION = "emulators.http.connection"
 
 _Running = TypeVar("_Running")
 
@@ -110,6 +113,7 @@ class Server:
                 app,
                 access_log=False,
                 log_config=None,
+                http=_Cuttable,
                 ws="none",
                 timeout_graceful_shutdown=3,
             )
@@ -136,6 +140,23 @@ class Server:
         if serving is not None:
             await serving
         self._socket.close()
+
+
+class _Cuttable(H11Protocol):
+    """A connection that an application can find in its scope's state, see `cut`."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, _CONNECTION: transport}
+
+
+def cut(scope: Scope) -> None:
+    """Close the connection that a request came on, as a broken network does; whoever asked gets no answer.
+
+    Raises:
+        KeyError: the application is not served by `Server`.
+    """
+    scope["state"][_CONNECTION].abort()
 
 
 class _Quiet(uvicorn.Server):

@@ -4,9 +4,10 @@ import asyncio
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from emulators.functions.connections import holder_of
 from emulators.functions.function import Function
 from emulators.functions.instance import Instance, StartFailedError
 from emulators.functions.log import FunctionLog, WriteLog
@@ -76,6 +77,12 @@ class FunctionsHost:
                 raise outcome
         if failed:
             raise StartFailedError("\n".join(str(each) for each in failed))
+
+    def killer_of(self, port: int) -> Callable[[], None] | None:
+        """What kills the function that a connection from this local port comes from; None when it is no function's."""
+        groups = {pid: each for each in self.instances.values() if (pid := each.pid) is not None}
+        holder = holder_of(port, frozenset(groups))
+        return None if holder is None else groups[holder].kill
 
     async def stop(self) -> None:
         """End every function. Safe to call twice."""

@@ -16,6 +16,9 @@ from google.pubsub_v1 import PublisherClient
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.types import PubsubMessage
 
+from emulators.faults import Call, Faults
+from emulators.faults.doing import done
+from emulators.faults.fault import SENDING_KINDS
 from emulators.logging.instants import format_instant, now_ns
 from emulators.logging.sinks import Sink
 from emulators.logging.store import Owed, Store
@@ -103,8 +106,9 @@ class _Route:
 class Outbox:
     """One delivering task per sink, so that a broken one holds up no other."""
 
-    def __init__(self, store: Store, publisher: TopicPublisher) -> None:
+    def __init__(self, store: Store, publisher: TopicPublisher, faults: Faults) -> None:
         self._store = store
+        self._faults = faults
         self._publisher = publisher
         self._routes: dict[str, _Route] = {}
         self.accounts: dict[str, Account] = {}
@@ -152,7 +156,7 @@ class Outbox:
     async def _publish(self, sink: Sink, account: Account, batch: Sequence[Owed]) -> bool:
         """Whether the batch is off our hands."""
         try:
-            await asyncio.to_thread(self._publisher.publish, sink.topic, batch)
+            await asyncio.to_thread(self._export, sink, batch)
         except InvalidArgument as fault:
             # Pub/Sub will never take it; the others of the batch must not wait for it for ever.
             if len(batch) > 1:
@@ -168,6 +172,10 @@ class Outbox:
             account.failures = 0
         self._store.settle(batch)
         return True
+
+    def _export(self, sink: Sink, batch: Sequence[Owed]) -> None:
+        call = Call(at="logging.export", subjects=(sink.full_name, sink.topic), kinds=SENDING_KINDS)
+        done(self._faults, call, lambda: self._publisher.publish(sink.topic, batch), lost=None)
 
     @staticmethod
     def _note(sink: Sink, account: Account, error: str) -> None:

@@ -8,9 +8,12 @@ from pathlib import Path
 
 from starlette.types import ASGIApp
 
+from emulators.faults import Faults
+from emulators.faults.surface import Faulty
 from emulators.http import LoopbackOnly, in_thread, serving
 from emulators.logging.app import create_app
 from emulators.logging.entry import EntryError
+from emulators.logging.faulting import named, subjects
 from emulators.logging.outbox import Outbox, TopicPublisher
 from emulators.logging.service import Service
 from emulators.logging.store import Store
@@ -25,19 +28,35 @@ class Logging:
     Serve `app` between `start` and `stop`, all in one event loop; `write` may be called from any thread.
     """
 
-    def __init__(self, *, dir: Path | str, publisher_target: str | None = None) -> None:  # noqa: A002  # the name every emulator of the stack uses
+    def __init__(
+        self,
+        *,
+        dir: Path | str,  # noqa: A002  # the name every emulator of the stack uses
+        publisher_target: str | None = None,
+        faults: Faults | None = None,
+    ) -> None:
         """Open the state.
 
         `publisher_target` is the `host:port` of Pub/Sub; without it PUBSUB_EMULATOR_HOST is asked when first needed.
+        `faults` are shared with other emulators; its own when None.
 
         Raises:
             StateInUseError: another emulator runs on this folder.
         """
         self._store = Store(Path(dir))
-        self._outbox = Outbox(self._store, TopicPublisher(publisher_target))
+        faults = faults or Faults()
+        self._outbox = Outbox(self._store, TopicPublisher(publisher_target), faults)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._service = Service(self._store, routed=self._wake, sinks_changed=self._follow)
-        self.app: ASGIApp = LoopbackOnly(create_app(self._service, self.stats))
+        self.app: ASGIApp = LoopbackOnly(
+            Faulty(
+                app=create_app(self._service, self.stats),
+                faults=faults,
+                service="logging",
+                named=named,
+                subjects=subjects,
+            )
+        )
 
     async def start(self) -> None:
         """Begin to deliver what sinks owe."""

@@ -8,11 +8,13 @@ import logging
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from emulators.faults import Faults
 from emulators.pubsub import names, wire
 from emulators.pubsub.backlog import Failed
 from emulators.pubsub.errors import InvalidAckIds, InvalidArgument, NotFound
+from emulators.pubsub.faulting import through_faults
 from emulators.pubsub.lease import Entry, Holder
 from emulators.pubsub.policy import dead_letter_attributes
 from emulators.pubsub.store import Recipient, Store
@@ -37,9 +39,10 @@ class Delivery:
 class Broker:
     """Topics and subscriptions by name, and what is published to them."""
 
-    def __init__(self, store: Store) -> None:
-        """Everything the store holds; what was unacknowledged is ready again."""
+    def __init__(self, store: Store, faults: Faults | None = None) -> None:
+        """Everything the store holds; what was unacknowledged is ready again. No faults when None."""
         self.store = store
+        self.faults = faults or Faults()
         self.topics: dict[str, wire.Message] = {
             name: wire.Topic.FromString(body) for name, body in store.topics().items()
         }
@@ -130,6 +133,39 @@ class Broker:
         per_key: float = math.inf,
     ) -> list[Delivery]:
         """What is ready, leased to the holder for `deadline_s` seconds; empty when nothing is."""
+        while True:
+            taken = self._take(
+                subscription,
+                holder,
+                deadline_s=deadline_s,
+                count=count,
+                max_bytes=max_bytes,
+                per_key=per_key,
+            )
+            if not taken or not self.faults.active:
+                return taken
+            kept = through_faults(
+                self.faults,
+                taken,
+                subscription=subscription.name,
+                topic=subscription.topic,
+                lose=lambda one: self.acknowledge(subscription, [one.ack_id]),
+                hold_back=lambda one, seconds: self.modify_deadline(subscription, [(one.ack_id, seconds)]),
+                copied=_copied,
+            )
+            if kept:
+                return kept
+
+    def _take(
+        self,
+        subscription: Subscription,
+        holder: Holder,
+        *,
+        deadline_s: float,
+        count: int,
+        max_bytes: float,
+        per_key: float,
+    ) -> list[Delivery]:
         self._refill(subscription)
         leases = subscription.backlog.take(
             time.monotonic(),
@@ -269,6 +305,12 @@ class Broker:
             oldest_us = int((time.time() - subscription.retention.total_seconds()) * 1e6)
             if self.store.drop_deliveries(subscription.id, before_us=oldest_us):
                 self.reload(subscription)
+
+
+def _copied(delivery: Delivery) -> Delivery:
+    """The same delivery under another id of the same lease: clients tell apart by the text, and we read numbers."""
+    head, dash, serial = delivery.ack_id.rpartition("-")
+    return replace(delivery, ack_id=f"{head}{dash}0{serial}")
 
 
 def _parse_ack_id(subscription: Subscription, ack_id: str) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """gRPC's side: which methods exist, and how a refusal travels."""
 
+import functools
 import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -9,9 +10,11 @@ import grpc
 from google.protobuf.empty_pb2 import Empty
 from google.rpc import error_details_pb2, status_pb2
 
+from emulators.faults import Faults
 from emulators.pubsub import iam, wire
 from emulators.pubsub.broker import Broker
 from emulators.pubsub.errors import InvalidAckIds, PubSubError
+from emulators.pubsub.faulting import opening, place_of, struck_call
 from emulators.pubsub.iam import IamPolicy
 from emulators.pubsub.publisher import Publisher
 from emulators.pubsub.streaming import serve_stream
@@ -38,11 +41,15 @@ def services(broker: Broker, publisher: Publisher, subscriber: Subscriber) -> li
         response_serializer=wire.StreamingPullResponse.SerializeToString,
     )
     return [
-        _service(_PUBLISHER, publisher, {"CreateTopic": wire.Topic}),
+        _service(_PUBLISHER, publisher, {"CreateTopic": wire.Topic}, faults=broker.faults),
         _service(
-            _SUBSCRIBER, subscriber, {"CreateSubscription": wire.Subscription}, {"StreamingPull": stream}
+            _SUBSCRIBER,
+            subscriber,
+            {"CreateSubscription": wire.Subscription},
+            {"StreamingPull": stream},
+            faults=broker.faults,
         ),
-        _service(_IAM, IamPolicy(broker), iam.REQUESTS),
+        _service(_IAM, IamPolicy(broker), iam.REQUESTS, faults=broker.faults),
     ]
 
 
@@ -51,6 +58,8 @@ def _service(
     servicer: object,
     requests: Mapping[str, wire.MessageClass],
     more: Mapping[str, Handler] | None = None,
+    *,
+    faults: Faults,
 ) -> Handler:
     """A handler for every public coroutine of the servicer, by its name."""
     handlers = dict(more or {})
@@ -58,7 +67,9 @@ def _service(
         if not method_name.startswith("_"):
             request = requests.get(method_name) or wire.request_class(method_name)
             handlers[method_name] = grpc.unary_unary_rpc_method_handler(
-                _unary(method), request_deserializer=request.FromString, response_serializer=_serialize
+                _unary(method, method_name, faults),
+                request_deserializer=request.FromString,
+                response_serializer=_serialize,
             )
     return grpc.method_handlers_generic_handler(name, handlers)
 
@@ -67,11 +78,19 @@ def _serialize(message: wire.Message) -> bytes:
     return bytes(message.SerializeToString())
 
 
-def _unary(method: Method) -> Callable[[wire.Message, Context], Awaitable[wire.Message]]:
+def _unary(
+    method: Method, method_name: str, faults: Faults
+) -> Callable[[wire.Message, Context], Awaitable[wire.Message]]:
+    at = place_of(method_name)
+
     async def handle(request: wire.Message, context: Context) -> wire.Message:
-        remaining_s = context.time_remaining()
+        given_s = context.time_remaining()
+        remaining_s = _DEFAULT_REMAINING_S if given_s is None else given_s
         try:
-            return await method(request, _DEFAULT_REMAINING_S if remaining_s is None else remaining_s)
+            if faults.active and faults.concerns(at):
+                do = functools.partial(method, request, remaining_s)
+                return await struck_call(faults, method_name, request, do, peer=context.peer())
+            return await method(request, remaining_s)
         except PubSubError as refusal:
             return await _refuse(context, refusal)
 
@@ -81,6 +100,8 @@ def _unary(method: Method) -> Callable[[wire.Message, Context], Awaitable[wire.M
 def _stream(broker: Broker) -> Callable[[AsyncIterator[wire.Message], Context], AsyncIterator[wire.Message]]:
     async def handle(requests: AsyncIterator[wire.Message], context: Context) -> AsyncIterator[wire.Message]:
         try:
+            if broker.faults.active:
+                await opening(broker.faults)
             async for response in serve_stream(broker, requests):
                 yield response
         except PubSubError as refusal:

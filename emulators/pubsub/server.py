@@ -9,6 +9,7 @@ from typing import Any
 
 import grpc
 
+from emulators.faults import Faults
 from emulators.http import in_thread
 from emulators.pubsub.admin import Admin
 from emulators.pubsub.broker import Broker
@@ -33,8 +34,15 @@ class PubSub:
     unacknowledged message whose call had returned; messages that were out are ready again at once.
     """
 
-    def __init__(self, *, dir: Path | str) -> None:  # noqa: A002  # the name every emulator of the stack uses
+    def __init__(
+        self,
+        *,
+        dir: Path | str,  # noqa: A002  # the name every emulator of the stack uses
+        faults: Faults | None = None,
+    ) -> None:
+        """`faults` are shared with other emulators; there are none when None, and nobody can ask for any."""
         self._folder = Path(dir)
+        self._faults = faults or Faults()
         self._server: Any = None  # grpcio ships no types
         self._store: Store | None = None
         self._broker: Broker | None = None
@@ -56,7 +64,7 @@ class PubSub:
             raise
 
     async def _listen(self, store: Store, port: int) -> int:
-        broker = self._broker = Broker(store)
+        broker = self._broker = Broker(store, self._faults)
         admin = Admin(broker, changed=self._follow)
         self._server = grpc.aio.server(
             options=[
@@ -118,12 +126,12 @@ class PubSub:
 
 
 @contextlib.contextmanager
-def serve(dir: Path | str, *, port: int = 0) -> Iterator[str]:  # noqa: A002  # as above
+def serve(dir: Path | str, *, port: int = 0, faults: Faults | None = None) -> Iterator[str]:  # noqa: A002  # as above
     """`host:port` of an emulator that runs in a thread of its own until the block ends."""
 
     @contextlib.asynccontextmanager
     async def running() -> AsyncIterator[str]:
-        emulator = PubSub(dir=dir)
+        emulator = PubSub(dir=dir, faults=faults)
         try:
             yield f"127.0.0.1:{await emulator.start(port)}"
         finally:

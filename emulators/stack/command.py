@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from emulators.events.backoff import Backoff
+from emulators.faults import Plan
 from emulators.stack.errors import StackRefusedError, StateError
 from emulators.stack.options import (
     DEFAULT_PROJECT,
@@ -18,6 +19,7 @@ from emulators.stack.options import (
     DEFAULT_STATE,
     DEFAULT_TOPOLOGY,
     Options,
+    faults_of,
     image_of,
 )
 from emulators.stack.preempt import CHIEF, preempt
@@ -101,6 +103,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         grace_s=arguments.grace_s,
         tick_s=arguments.tick_s,
         backoff=Backoff(min_s=arguments.retry_min_s, max_s=arguments.retry_max_s),
+        faults=faults_of(arguments.faults) if arguments.faults else Plan(),
     )
 
 
@@ -146,6 +149,8 @@ def _add_up_arguments(up: argparse.ArgumentParser) -> None:
         help="shortest pause before an event is delivered again; default 1 (the cloud: 10)")  # fmt: skip
     add("--retry-max-s", type=float, default=Backoff.max_s, metavar="S",
         help="longest such pause; default 60 (the cloud: 600)")  # fmt: skip
+    add("--faults", type=Path, metavar="FILE",
+        help="faults to strike the services with, JSON or YAML; docs/local-stack.md says how")  # fmt: skip
     add("--tick-s", type=float, metavar="S", help="tick every S seconds instead of as the schedules say")
 
 

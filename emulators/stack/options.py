@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from emulators.events.backoff import Backoff
+from emulators.faults import BadFaultsError, Plan, plan_from
 from emulators.stack.errors import BadOptionsError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,6 +31,7 @@ class Options:
     `images` are the source trees of images by URI, beside the repository's own trainer.
     `port_base` is the first of four ports that must be free; None keeps the last stack's where they are.
     `tick_s` replaces the schedules' cron by an interval in seconds.
+    `faults` strike from the moment on when everything has started.
     """
 
     state: Path = DEFAULT_STATE
@@ -44,6 +46,7 @@ class Options:
     grace_s: float = 5.0
     tick_s: float | None = None
     backoff: Backoff = field(default_factory=Backoff)
+    faults: Plan = field(default_factory=Plan)
 
     def check(self) -> None:
         """Raises `BadOptionsError` with every fault."""
@@ -67,6 +70,18 @@ def image_of(text: str) -> tuple[str, Path]:
     if not (uri and equals and directory):
         raise ValueError(f"expected URI=DIR, found {text!r}; like --image example/trainer=./trainer")
     return uri, Path(directory)
+
+
+def faults_of(path: Path) -> Plan:
+    """The plan of faults in a file, JSON or YAML. Raises `BadOptionsError`."""
+    import yaml  # so that `down` and `status` start at once
+
+    try:
+        return plan_from(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as fault:
+        raise BadOptionsError(f"--faults {str(path)!r}: it cannot be read: {fault}.") from fault
+    except BadFaultsError as fault:
+        raise BadOptionsError(f"--faults {str(path)!r}:\n{fault}") from fault
 
 
 def _image_faults(images: Mapping[str, Path]) -> list[str]:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp
 
+from emulators.faults import Faults
 from emulators.http import Server
 from emulators.logging import Logging
 from emulators.process import ProcessGuard
@@ -28,7 +29,7 @@ SERVICES = ("storage", "pubsub", "vertex", "logging")
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """The services, all answering. `external` names those that run elsewhere."""
+    """The services, all answering. `external` names those that run elsewhere; `faults` strike the others."""
 
     storage_url: str
     pubsub_host: str
@@ -38,11 +39,16 @@ class Services:
     publisher: Publisher
     logging: Logging
     external: frozenset[str]
+    faults: Faults
 
 
 @asynccontextmanager
 async def running_services(
-    options: Options, *, state: StateFolder, images: Mapping[str, Path], guard: ProcessGuard
+    options: Options,
+    *,
+    state: StateFolder,
+    images: Mapping[str, Path],
+    guard: ProcessGuard,
 ) -> AsyncIterator[Services]:
     """The services of a stack while the block runs.
 
@@ -51,13 +57,16 @@ async def running_services(
     Raises:
         ServiceError: a port is taken, or a server that the environment names does not answer.
     """
+    faults = Faults()
     async with AsyncExitStack() as running:
-        starting = _Starting(state=state, running=running, base=options.port_base, last=state.ports())
+        starting = _Starting(
+            state=state, running=running, base=options.port_base, last=state.ports(), faults=faults
+        )
         pubsub_host = _external("PUBSUB_EMULATOR_HOST") or await starting.pubsub()
         publisher = Publisher(pubsub_host)
         running.callback(publisher.close)
 
-        logging = Logging(dir=state.folder("logging"), publisher_target=pubsub_host)
+        logging = Logging(dir=state.folder("logging"), publisher_target=pubsub_host, faults=faults)
         running.push_async_callback(logging.stop)
         await logging.start()
         logging_url = await starting.bound(logging.app, "logging").start()
@@ -77,6 +86,7 @@ async def running_services(
             capacity=options.capacity,
             grace_s=options.grace_s,
             guard=guard,
+            faults=faults,
         )
         vertex_url = await starting.jobs(jobs)
         state.keep_ports(starting.ports)
@@ -89,6 +99,7 @@ async def running_services(
             publisher=publisher,
             logging=logging,
             external=frozenset(SERVICES) - starting.ports.keys(),
+            faults=faults,
         )
 
 
@@ -99,9 +110,16 @@ class _Starting:
     """
 
     def __init__(
-        self, *, state: StateFolder, running: AsyncExitStack, base: int | None, last: Mapping[str, int]
+        self,
+        *,
+        state: StateFolder,
+        running: AsyncExitStack,
+        base: int | None,
+        last: Mapping[str, int],
+        faults: Faults,
     ) -> None:
         self._state = state
+        self._faults = faults
         self._running = running
         self._base = base
         self._last = last
@@ -109,7 +127,7 @@ class _Starting:
 
     async def pubsub(self) -> str:
         for port in self._candidates("pubsub"):
-            pubsub = PubSub(dir=self._state.folder("pubsub"))
+            pubsub = PubSub(dir=self._state.folder("pubsub"), faults=self._faults)
             try:
                 self.ports["pubsub"] = await pubsub.start(port)
             except OSError:
@@ -119,7 +137,7 @@ class _Starting:
         raise self._port_taken("pubsub")
 
     async def storage(self, publisher: Publisher) -> str:
-        storage = Storage(dir=self._state.folder("storage"), publish=publisher)
+        storage = Storage(dir=self._state.folder("storage"), publish=publisher, faults=self._faults)
         self._running.push_async_callback(storage.stop)
         server = self.bound(storage, "storage")
         storage.url = server.url

@@ -12,8 +12,10 @@ from google.api_core.exceptions import GoogleAPICallError
 from emulators.events.clients import clients_of
 from emulators.events.cloudevent import CloudEvent
 from emulators.events.delivery import Delivery, Invoke
+from emulators.events.faulting import faulty
 from emulators.events.rest import CallRefusedError
 from emulators.events.schedule import Scheduler
+from emulators.faults import Faults
 from emulators.functions import FunctionsHost, Instance, StartFailedError
 from emulators.process import ProcessGuard
 from emulators.stack.errors import FunctionsError, ServiceError
@@ -93,12 +95,19 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
             await host.start()
         except StartFailedError as fault:
             raise FunctionsError(str(fault)) from fault
+        services.faults.killer_of = host.killer_of
         await _deliver_events(options, topology, services, host, running)
+        # From here on: what a stack needs in order to start is not what a fault is for.
+        services.faults.put(options.faults)
         yield Stack(topology=topology, services=services, host=host)
 
 
 async def _deliver_events(
-    options: Options, topology: Topology, services: Services, host: FunctionsHost, running: AsyncExitStack
+    options: Options,
+    topology: Topology,
+    services: Services,
+    host: FunctionsHost,
+    running: AsyncExitStack,
 ) -> None:
     clients = running.enter_context(clients_of(services.pubsub_host))
     try:
@@ -117,7 +126,7 @@ async def _deliver_events(
             function,
             transport=transports[function.name],
             subscriber=clients.subscriber,
-            invoke=_posting_to(host.instances[function.name]),
+            invoke=_posting_to(host.instances[function.name], services.faults),
         )
         for function in topology.functions
     ]
@@ -137,11 +146,11 @@ async def _stop_all(deliveries: Sequence[Delivery]) -> None:
     await asyncio.gather(*(delivery.stop() for delivery in deliveries))
 
 
-def _posting_to(instance: Instance) -> Invoke:
+def _posting_to(instance: Instance, faults: Faults) -> Invoke:
     def invoke(event: CloudEvent) -> int:
         return instance.post(event.headers, event.body)
 
-    return invoke
+    return faulty(instance.function.name, invoke, kill=instance.kill, faults=faults)
 
 
 def _images(options: Options, topology: Topology) -> dict[str, Path]:

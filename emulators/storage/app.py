@@ -10,12 +10,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from emulators.faults import Faults
+from emulators.faults.surface import Faulty
 from emulators.http import LoopbackOnly, google_error
 from emulators.storage.api.call import Call, Service
 from emulators.storage.api.routes import route_for
 from emulators.storage.arrivals import Arrivals
 from emulators.storage.delivery import Delivery, Publish
 from emulators.storage.errors import RefusedError
+from emulators.storage.faulting import named, notifying, subjects
 from emulators.storage.inotify import AVAILABLE
 from emulators.storage.store import Store
 from emulators.storage.uploads import Uploads
@@ -40,10 +43,12 @@ class Storage:
         dir: Path | str,  # noqa: A002  # reads best at the call
         publish: Publish | None = None,
         url: str = "http://127.0.0.1",
+        faults: Faults | None = None,
     ) -> None:
         """Open the directory, and make it if need be.
 
         Without `publish`, notifications are kept until a later start has one.
+        `faults` are shared with other emulators; its own when None.
 
         Raises:
             RuntimeError: another process has this directory open.
@@ -52,8 +57,11 @@ class Storage:
         self.store = Store(Path(dir))
         self.arrivals = Arrivals(self.store)
         self._service = Service(store=self.store, arrivals=self.arrivals, uploads=Uploads(self.store))
-        self._publish = publish
-        self._guarded: ASGIApp = LoopbackOnly(self._answer)
+        faults = faults or Faults()
+        self._publish = notifying(publish, faults) if publish else None
+        self._guarded: ASGIApp = LoopbackOnly(
+            Faulty(app=self._answer, faults=faults, service="storage", named=named, subjects=subjects)
+        )
         self._watch: Watch | None = None
         self._tasks: list[asyncio.Task[None]] = []
 

@@ -16,6 +16,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from emulators.faults import Faults
+from emulators.faults.surface import Faulty
 from emulators.http import LoopbackOnly, google_error
 from emulators.jobs.cluster import CHIEF
 from emulators.jobs.errors import ApiError, Status
@@ -23,6 +25,7 @@ from emulators.jobs.resource import InvalidJobError, Job, Message, read_mask
 from emulators.jobs.service import JobService, Parent
 from emulators.tuning.ledger import TuningJob
 from emulators.tuning.service import TuningService
+from emulators.vertex.faulting import named, subjects
 
 _VERSIONS = ("v1", "v1beta1", "ui")
 _OURS = "/emulator/v1"
@@ -132,8 +135,8 @@ class Happenings:
         return JSONResponse({})
 
 
-def application(service: JobService, tuning: TuningService, *, region: str) -> LoopbackOnly:
-    """The ASGI application of one JobService."""
+def application(service: JobService, tuning: TuningService, *, region: str, faults: Faults) -> LoopbackOnly:
+    """The ASGI application of one JobService, with the faults at every call of it."""
     surfaces = [
         Surface(service, service, kind=Job, resource=CustomJob.pb(CustomJob()), region=region),
         Surface(
@@ -148,12 +151,11 @@ def application(service: JobService, tuning: TuningService, *, region: str) -> L
         route for version in _VERSIONS for surface in surfaces for route in _routes(surface, f"/{version}")
     ]
     preempt = f"{_OURS}/projects/{{project}}/locations/{{location}}/customJobs/{{job}}:preempt"
-    return LoopbackOnly(
-        Starlette(
-            routes=[*routes, Route(preempt, Happenings(service).preempt, methods=["POST"])],
-            exception_handlers={ApiError: _refused, HTTPException: _not_routed, Exception: _broken},
-        )
+    calls = Starlette(
+        routes=[*routes, Route(preempt, Happenings(service).preempt, methods=["POST"])],
+        exception_handlers={ApiError: _refused, HTTPException: _not_routed, Exception: _broken},
     )
+    return LoopbackOnly(Faulty(app=calls, faults=faults, service="vertex", named=named, subjects=subjects))
 
 
 def _routes(surface: Surface, version: str) -> list[Route]:

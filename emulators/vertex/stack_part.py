@@ -10,7 +10,8 @@ from typing import Literal
 
 from starlette.types import Receive, Scope, Send
 
-from emulators.http import in_thread, serving
+from emulators.faults import Faults
+from emulators.http import LoopbackOnly, in_thread, serving
 from emulators.jobs import rootfs
 from emulators.jobs.capacity import Capacity
 from emulators.jobs.images import repository_of
@@ -44,6 +45,7 @@ class Jobs:
         grace_s: float = 30.0,
         guard: ProcessGuard | None = None,
         seed: int | None = None,
+        faults: Faults | None = None,
     ) -> None:
         """Nothing is opened or started yet.
 
@@ -59,6 +61,7 @@ class Jobs:
             grace_s: from SIGTERM to SIGKILL for a replica.
             seed: makes the suggestions of tuning jobs repeatable; by chance when None.
             guard: who watches over the replicas' processes; a guard of its own when None.
+            faults: shared with other emulators; its own when None.
         """
         self._dir = dir.resolve()
         self._buckets = buckets_dir.resolve()
@@ -70,6 +73,7 @@ class Jobs:
         self._grace_s = grace_s
         self._given_guard = guard
         self._seed = seed
+        self._faults = faults or Faults()
         self._running: _Running | None = None
 
     @property
@@ -114,7 +118,11 @@ class Jobs:
             jobs=service, store=store, directory=self._dir, write_log=self._write_log, seed=self._seed
         )
         self._running = _Running(
-            service=service, tuning=tuning, store=store, machine=machine, region=self._region
+            service=service,
+            tuning=tuning,
+            store=store,
+            machine=machine,
+            app=application(service, tuning, region=self._region, faults=self._faults),
         )
         service.resume()
         tuning.resume()
@@ -143,10 +151,10 @@ class Jobs:
 
 class _Running:
     def __init__(
-        self, *, service: JobService, tuning: TuningService, store: Store, machine: Machine, region: str
+        self, *, service: JobService, tuning: TuningService, store: Store, machine: Machine, app: LoopbackOnly
     ) -> None:
         self.service, self.tuning, self.store, self.machine = service, tuning, store, machine
-        self.app = application(service, tuning, region=region)
+        self.app = app
 
 
 @contextlib.contextmanager

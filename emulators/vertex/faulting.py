@@ -1,0 +1,46 @@
+"""How faults see JobService: `customJobs.create` and so on, jobs by name, new ones by display name and labels."""
+
+import json
+import re
+
+from starlette.types import Scope
+
+_PATH = re.compile(
+    r"/(?:v1|v1beta1|ui)/(?P<name>projects/[^/]+/locations/[^/]+"
+    r"(?:/(?P<collection>customJobs|hyperparameterTuningJobs)(?:/(?P<job>[^/:]+))?)?"
+    r"(?P<operations>/operations(?:/(?P<operation>[^/:]+))?)?)(?::(?P<verb>[a-z]+))?"
+)
+_METHODS = {
+    ("POST", False): "create",
+    ("GET", False): "list",
+    ("GET", True): "get",
+    ("DELETE", True): "delete",
+}
+
+
+def named(scope: Scope) -> str | None:
+    """The method, as in the discovery document behind `projects.locations.`; None for a path of the stack's own."""
+    found = _PATH.fullmatch(scope["path"])
+    if not found or not (found["collection"] or found["operations"]):
+        return None
+    collection = "operations" if found["operations"] else found["collection"]
+    one = found["operation"] if found["operations"] else found["job"]
+    method = found["verb"] or _METHODS.get((scope["method"], one is not None))
+    return f"{collection}.{method}" if method else None
+
+
+def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
+    """The resource's full name; with a new job also its display name and its labels as `KEY=VALUE`."""
+    found = _PATH.fullmatch(scope["path"])
+    names = [found["name"]] if found else []
+    try:
+        job = json.loads(body) if body else {}
+    except (ValueError, RecursionError):
+        job = {}
+    if isinstance(job, dict):
+        display_name, labels = job.get("displayName"), job.get("labels")
+        if isinstance(display_name, str):
+            names.insert(0, display_name)
+        if isinstance(labels, dict):
+            names += [f"{key}={value}" for key, value in labels.items()]
+    return tuple(names)

@@ -1,0 +1,29 @@
+"""How tests ask for faults: over HTTP, as anybody would."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+PATH = "/emulator/v1/faults"
+
+
+def ask(url: str, *faults: dict[str, object], seed: int = 0) -> None:
+    """Put these faults in force."""
+    answer = httpx.post(f"{url}{PATH}", json={"seed": seed, "faults": list(faults)}, timeout=10)
+    assert answer.status_code == 200, answer.text
+
+
+def account(url: str, name: str) -> dict[str, Any]:
+    """What became of one fault."""
+    shown = httpx.get(f"{url}{PATH}", timeout=10).json()
+    found: dict[str, Any] = next(each for each in shown["faults"] if each["name"] == name)
+    return found
+
+
+def until(condition: Callable[[], bool], what: str, *, deadline_s: float = 30) -> None:
+    end = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < end, f"not within {deadline_s} s: {what}"
+        time.sleep(0.02)

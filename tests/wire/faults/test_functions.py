@@ -1,0 +1,193 @@
+"""Faults strike events on their way to a function, and kill its process: in a request it makes, or while it works."""
+
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from emulators.events.cloudevent import CloudEvent
+from emulators.events.faulting import faulty
+from emulators.faults import Faults, plan_from
+from emulators.functions import Function, FunctionsHost, Instance, TopicTrigger
+from emulators.http import Server, in_thread
+from emulators.process import ProcessGuard
+from emulators.storage import Storage
+
+from .conftest import PATH, account, ask, until
+
+SOURCES = Path(__file__).parent / "sources"
+SOURCE = "//storage.googleapis.com/projects/_/buckets/inbox"
+
+
+def event(name: str = "requests/a b.yaml", event_id: str = "1") -> CloudEvent:
+    headers = {
+        "ce-id": event_id,
+        "ce-source": SOURCE,
+        "ce-specversion": "1.0",
+        "ce-subject": f"objects/{name.replace(' ', '%20')}",
+        "ce-type": "google.cloud.storage.object.v1.finalized",
+        "Content-Type": "application/json",
+    }
+    return CloudEvent(headers=headers, body=json.dumps({"name": name}).encode())
+
+
+class Told:
+    """A function that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.kills = 0
+        self.faults = Faults()
+        self.before_answer: Callable[[], object] = lambda: None
+
+    def invoke(self, given: CloudEvent) -> int:
+        self.ids.append(given.headers["ce-id"])
+        self.before_answer()
+        return 204
+
+    def kill(self) -> None:
+        self.kills += 1
+
+    def through(self, kind: str, **fields: object) -> Callable[[CloudEvent], int]:
+        fault = {"name": "f1", "at": "functions.on-*", "kind": kind, **fields}
+        self.faults.put(plan_from(fault))
+        return faulty("on-upload", self.invoke, kill=self.kill, faults=self.faults)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "told", "kills"),
+    [
+        ("error_before", 503, 0, 0),
+        ("error_after", 503, 1, 0),
+        ("drop", 200, 0, 0),
+        ("duplicate", 204, 2, 0),
+        ("delay", 204, 1, 0),
+        ("reorder", 204, 1, 0),
+        ("kill", 502, 1, 1),
+        ("kill_after", 502, 1, 1),
+    ],
+)
+def test_what_each_kind_does_to_an_event(kind: str, status: int, told: int, kills: int) -> None:
+    function = Told()
+    assert function.through(kind, seconds=0.01, match="inbox/requests/a b.yaml")(event()) == status
+    assert (len(function.ids), function.kills) == (told, kills)
+
+
+def test_an_event_of_another_object_is_left_alone() -> None:
+    function = Told()
+    assert function.through("drop", match="inbox/rules/*")(event()) == 204
+
+
+def test_a_duplicate_is_brought_while_the_first_is_still_worked_on() -> None:
+    function = Told()
+    both = threading.Barrier(2)
+    function.before_answer = lambda: both.wait(20)  # passes only when two are here at once
+    assert function.through("duplicate")(event()) == 204
+
+
+def test_a_reordered_event_arrives_behind_the_next() -> None:
+    function = Told()
+    invoke = function.through("reorder", seconds=60, times=1)
+    first = threading.Thread(target=invoke, args=(event(event_id="1"),))
+    first.start()
+    until(lambda: function.faults.account("f1").struck == 1, "the first is held back")
+    invoke(event(event_id="2"))
+    first.join(30)
+    assert function.ids == ["2", "1"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """A function in a real process, a storage server, and the faults of both."""
+
+    instance: Instance
+    url: str
+    invoke: Callable[[CloudEvent], int]
+
+    def objects(self) -> list[str]:
+        found = httpx.get(f"{self.url}/storage/v1/b/inbox/o").json().get("items", [])
+        return [one["name"] for one in found]
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    function = Function(
+        name="upload", entry_point="upload", trigger=TopicTrigger(topic="topic-1"), timeout_s=30, memory_mib=256,
+        concurrency=4, retry=True,
+    )  # fmt: skip
+    faults = Faults()
+
+    @asynccontextmanager
+    async def served() -> AsyncIterator[Running]:
+        storage = Storage(dir=tmp_path / "storage", faults=faults)
+        server = Server(storage)
+        guard = ProcessGuard()
+        host = FunctionsHost(
+            [function], source=SOURCES, shared={"STORAGE_EMULATOR_HOST": server.url}, state=tmp_path, project="p1",
+            region="us-central1", guard=guard, write_log=lambda _entries: None,
+        )  # fmt: skip
+        faults.killer_of = host.killer_of
+        try:
+            await storage.start()
+            await server.start()
+            await host.start()
+            instance = host.instances["upload"]
+
+            def post(given: CloudEvent) -> int:
+                return instance.post(given.headers, given.body)
+
+            invoke = faulty("upload", post, kill=instance.kill, faults=faults)
+            yield Running(instance=instance, url=server.url, invoke=invoke)
+        finally:
+            await host.stop()
+            await guard.stop(grace_s=1)
+            await server.stop()
+            await storage.stop()
+
+    with in_thread(served) as everything:
+        httpx.post(f"{everything.url}/storage/v1/b?project=p1", json={"name": "inbox"}).raise_for_status()
+        yield everything
+
+
+@pytest.mark.parametrize(("kind", "done"), [("kill", False), ("kill_after", True)])
+def test_the_process_that_makes_a_request_is_killed_before_or_after_it_is_done(
+    running: Running, kind: str, done: bool
+) -> None:
+    before = running.instance.pid
+    ask(running.url, {"name": "dead", "at": "storage.objects.insert", "kind": kind, "times": 1})
+    # The same request from here, of a process that is no function, is none of the fault's.
+    here = httpx.post(f"{running.url}/upload/storage/v1/b/inbox/o?uploadType=media&name=mine", content=b"x")
+    assert here.status_code == 200
+    assert running.invoke(event("a")) == 502
+    assert running.objects() == (["a", "mine"] if done else ["mine"])
+    assert running.invoke(event("a")) == 200  # by the process that was started in its place
+    assert running.instance.pid != before
+    assert running.objects() == ["a", "mine"]
+    assert account(running.url, "dead")["on"] == ["storage.objects.insert inbox/a"]
+
+
+def test_a_process_killed_while_it_works_gives_no_answer_and_comes_back(running: Running) -> None:
+    before = running.instance.pid
+    ask(
+        running.url,
+        {"name": "held", "at": "storage.objects.insert", "kind": "reorder", "seconds": 600, "times": 1},
+        {
+            "name": "dead",
+            "at": "functions.upload",
+            "kind": "kill",
+            "seconds": 1,
+            "match": "inbox/a",
+            "times": 1,
+        },
+    )
+    # Its request is held back for longer than the function's timeout, so only the kill can end its work.
+    assert running.invoke(event("a")) == 502
+    assert account(running.url, "dead")["on"] == ["functions.upload inbox/a"]
+    httpx.delete(f"{running.url}{PATH}").raise_for_status()
+    assert running.invoke(event("b")) == 200
+    assert running.instance.pid not in {None, before}

@@ -52,7 +52,7 @@ from orchestrator.flow.telling import tell_status, tell_steps, warned
 from orchestrator.ports import Held
 
 SUBMIT_NEEDS = timedelta(seconds=45)
-"""What must be left of the lease before a submission starts; longer than the adapter's time limit."""
+"""What must be left of the lease before a submission starts; longer than the adapter's limit for all of it."""
 WAIT_FIRST = timedelta(seconds=30)
 WAIT_MOST = timedelta(minutes=10)
 WAIT_IN_ALL = timedelta(days=7)
@@ -225,6 +225,8 @@ def _reject(services: Services, arrival: Arrival, refused: Refused) -> Happened:
 
 
 def _submit(services: Services, held: Held, spec: JobSpec) -> Happened:
+    # Importing the client and getting credentials have no limit of their own: they come before the look.
+    services.prepare_jobs()
     record = held.record
     left = (record.lease.expires_at if record.lease else services.clock.now()) - services.clock.now()
     if left < SUBMIT_NEEDS:

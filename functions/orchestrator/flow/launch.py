@@ -31,7 +31,7 @@ from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.request import Refused, Request, dialect_of, request_in, too_large
 from orchestrator.core.launch.spec import JobSpec
 from orchestrator.core.launch.submission import output_uri_of, submission_of
-from orchestrator.core.names import RUN_LABEL, model_name_from, output_prefix_uri, stem
+from orchestrator.core.names import RUN_LABEL, model_name_from, output_prefix_uri, same_job, stem
 from orchestrator.core.orders import ORDER_SCHEMA, FireOrder, Order, RollbackOrder, order_in
 from orchestrator.core.run import (
     Job,
@@ -47,6 +47,7 @@ from orchestrator.core.run import (
     taken_over,
     with_job,
 )
+from orchestrator.flow.second_job import cancel_second_jobs, look_for_second_job
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.telling import tell_status, tell_steps, warned
 from orchestrator.ports import Held
@@ -257,11 +258,19 @@ def _submitted(services: Services, held: Held, job: Job, what: str) -> Happened:
     try:
         held = services.ledger.replace(held, known)
     except RecordMoved:
-        # The job's end may be on record before its submission; then that record stands.
+        # The job's end may be on record before its submission; then that record stands. Or we were stopped
+        # and taken over, and this job is the second one.
         held = _present(services, held.record.run_id)
-        if held.record.job is None:
+        if held.record.job is None and not held.record.ended:
             raise
+        held = cancel_second_jobs(services, held, [job])
+    else:
+        if held.record.second_look_at is not None:
+            held = look_for_second_job(services, held)
     tell_status(services, held.record)
+    if held.record.job is None or not same_job(held.record.job.name, job.name):
+        problem = held.record.problems[-1] if held.record.problems else f"{job.name} is not the run's"
+        return Happened(message=problem, run_id=held.record.run_id, severity="WARNING")
     return Happened(message=f"{what}: {job.name}", run_id=held.record.run_id)
 
 

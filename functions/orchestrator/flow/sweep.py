@@ -9,6 +9,7 @@ from orchestrator.core.run import Problem, RunState, Told
 from orchestrator.core.settle.outcome import Outcome
 from orchestrator.core.settle.record import job_vanished
 from orchestrator.flow.launch import resume
+from orchestrator.flow.second_job import second_look_done
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.settle import settle_job
 from orchestrator.flow.telling import tell_end
@@ -51,6 +52,8 @@ def _look_at(services: Services, marker: Marker) -> Happened | None:
         return Happened(message=f"the end was told: {record.state}", run_id=record.run_id)
     if record.state in (RunState.RESERVED, RunState.WAITING):
         return resume(services, held)
+    if record.second_look_at is not None and record.second_look_at <= services.clock.now():
+        held = second_look_done(services, held)
     return _ask_job(services, held)
 
 

@@ -71,6 +71,7 @@ class Wiring:
             arrivals=StoredArrivals(self._objects, settings.ledger_bucket),
             champions=StoredChampions(self._objects, settings.ledger_bucket),
             prepare_jobs=self._jobs.prepare,
+            sweep_within=settings.sweep_within,
         )
 
     @cached_property

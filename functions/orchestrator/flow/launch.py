@@ -216,7 +216,11 @@ def _reject(services: Services, arrival: Arrival, refused: Refused) -> Happened:
     try:
         services.ledger.create(record)
     except RecordExists:
-        return resume(services, _present(services, arrival.run_id))
+        present = _present(services, arrival.run_id)
+        if present.record.state is not RunState.REJECTED:
+            # Another attempt found it sound, under another policy perhaps: a report beside it would mislead.
+            services.ledger.unreport(arrival.run_id)
+        return resume(services, present)
     tell_status(services, record)
     return Happened(
         message=f"the request was rejected with {len(refused.faults)} faults",

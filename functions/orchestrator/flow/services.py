@@ -27,7 +27,8 @@ from orchestrator.ports import (
 class Services:
     """The ports, the deployment, and this delivery's own `attempt`: random text made at the rim.
 
-    `prepare_jobs` does what a submission needs before it can be sent.
+    `prepare_jobs` does what a submission needs before it can be sent. No run is looked at by a sweep that is
+    older than `sweep_within`.
     `standards` and `export_schema` are read when first needed: a duplicate event needs neither.
     """
 
@@ -49,6 +50,7 @@ class Services:
     arrivals: Arrivals
     champions: Champions
     prepare_jobs: Callable[[], None] = field(default=lambda: None)
+    sweep_within: timedelta = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,11 @@
-"""What no event told: every marked run is looked at. The cost follows the number of active runs."""
+"""What no event told: every marked run is looked at. The cost follows the number of active runs.
+
+Oldest first. A sweep that has no time for all says how many are left, and the next one goes on behind them.
+"""
 
 import traceback
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 
 from orchestrator.core.errors import JobNotFound, LeaseHeld, TrainmasterError
 from orchestrator.core.run import Problem, RunState, Told
@@ -24,7 +27,18 @@ TOLD = Told(by="sweep")
 
 def sweep(services: Services) -> Iterator[Happened]:
     """Look at every marked run once. Whatever goes wrong with one is told and keeps no other waiting."""
-    for marker in services.ledger.active():
+    began = services.clock.now()
+    markers = sorted(services.ledger.active(), key=_age)
+    # A single run needs no place: it costs nothing to begin with it again.
+    stopped_at = services.ledger.swept_to() if len(markers) > 1 else None
+    markers = in_turn(markers, stopped_at)
+    for number, marker in enumerate(markers):
+        if number > 0 and services.clock.now() - began >= services.sweep_within:
+            services.ledger.keep_swept_to(markers[number - 1])
+            left = len(markers) - number
+            message = f"no time for {left} of {len(markers)} active runs: the next sweep goes on with them"
+            yield Happened(message=message, severity="WARNING")
+            return
         try:
             done = _look_at(services, marker)
         except LeaseHeld:
@@ -37,6 +51,20 @@ def sweep(services: Services) -> Iterator[Happened]:
         else:
             if done is not None:
                 yield done
+    if stopped_at is not None:
+        services.ledger.keep_swept_to(None)
+
+
+def in_turn(markers: Sequence[Marker], stopped_at: Marker | None) -> list[Marker]:
+    """`markers`, oldest first, beginning behind the one at which the last sweep stopped."""
+    if stopped_at is None:
+        return list(markers)
+    behind = [marker for marker in markers if _age(marker) > _age(stopped_at)]
+    return [*behind, *markers[: len(markers) - len(behind)]]
+
+
+def _age(marker: Marker) -> tuple[datetime, str]:
+    return marker.created_at, marker.run_id
 
 
 def _look_at(services: Services, marker: Marker) -> Happened | None:

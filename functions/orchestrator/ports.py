@@ -133,6 +133,14 @@ class Ledger(Protocol):
         """Every marked run."""
         ...
 
+    def swept_to(self) -> Marker | None:
+        """The last run that a sweep without time for all came to; None when the last one came to the end."""
+        ...
+
+    def keep_swept_to(self, marker: Marker | None) -> None:
+        """Keep it for the next sweep. Two sweeps at once may overwrite each other's: it is no more than a hint."""
+        ...
+
     def tell_status(self, status: DropStatus) -> None:
         """Write where the drop stands, unless something later is written there.
 
@@ -143,6 +151,10 @@ class Ledger(Protocol):
 
     def report(self, run_id: str, report: Mapping[str, object]) -> str:
         """Keep the rejection report and give its URI. Safe to repeat."""
+        ...
+
+    def unreport(self, run_id: str) -> None:
+        """Remove the rejection report. Safe to repeat."""
         ...
 
     def record_uri(self, run_id: str) -> str:

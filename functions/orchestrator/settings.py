@@ -41,6 +41,11 @@ class Settings:
     def lease(self) -> timedelta:
         return self.function_timeout + LEASE_MARGIN
 
+    @property
+    def sweep_within(self) -> timedelta:
+        """Half of the timeout: the last run's look may take long, and the rules' tick comes after the sweep."""
+        return self.function_timeout / 2
+
 
 def settings_from(environment: Mapping[str, str]) -> Settings:
     """The settings.

@@ -70,6 +70,8 @@ class Wiring:
             rule_statuses=StoredRuleStatuses(self._objects, settings.ledger_bucket),
             arrivals=StoredArrivals(self._objects, settings.ledger_bucket),
             champions=StoredChampions(self._objects, settings.ledger_bucket),
+            prepare_jobs=self._jobs.prepare,
+            sweep_within=settings.sweep_within,
         )
 
     @cached_property

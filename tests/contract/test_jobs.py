@@ -2,7 +2,12 @@
 
 import itertools
 import json
+import socket
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +18,7 @@ from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 from emulators import vertex as emulated
 from orchestrator.adapters import vertex as vertex_adapter
 from orchestrator.adapters.memory import ManualClock, MemoryJobs
+from orchestrator.adapters.total_limit import Deadline, LimitPassed, within
 from orchestrator.adapters.vertex import VertexJobs
 from orchestrator.core.errors import (
     JobNotFound,
@@ -28,6 +34,7 @@ from orchestrator.core.run import JobState
 from orchestrator.core.settle.outcome import END_OF
 from orchestrator.core.trial import Measured, TrialState
 from orchestrator.core.tuning import Goal, Metric, Parameter, ParameterType, Tuning
+from orchestrator.flow.launch import SUBMIT_NEEDS
 from orchestrator.ports import TrainingJobs
 from tests.contract.conftest import PROGRAM
 from tests.contract.proxy import Fault, Proxy
@@ -284,3 +291,70 @@ def test_a_failed_cancellation_is_a_failure_of_the_service(vertex: VertexJobs, j
     with pytest.raises(ServiceFailed, match="cancel"):
         vertex.cancel(job.name)
     assert len(jobs_proxy.happened) == 1
+
+
+@contextmanager
+def dripping(seconds: float) -> Iterator[tuple[str, list[bytes]]]:
+    """A server that reads a request and answers a byte at a time, each well within any timeout of one read."""
+    asked: list[bytes] = []
+    over = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            asked.append(connection.recv(65536))
+            for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 4000\r\n\r\n" + b" " * 4000:
+                connection.sendall(bytes([byte]))
+                if over.wait(seconds):
+                    return
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}", asked
+        finally:
+            over.set()
+            thread.join()
+
+
+def test_an_answer_that_drips_ends_within_the_submissions_whole_limit() -> None:
+    """The reads would take three minutes in all, and no single one would time out."""
+    with dripping(0.05) as (url, asked):
+        adapter = VertexJobs(project=PROJECT, region=REGION, endpoint=url, submit_within_s=0.5)
+        adapter.prepare()
+        with pytest.raises(SubmissionUnknown, match=r"within 0\.5 s"):
+            adapter.submit(submission())
+        assert asked[0].startswith(CREATE.encode())
+    joined("within-limit")
+    adapter._client.transport.close()
+
+
+def test_nothing_is_sent_once_the_limit_has_passed(vertex: VertexJobs, jobs_proxy: Proxy) -> None:
+    """A process that stood still while it connected wakes up and finds its time gone."""
+    asked = submission()
+    message = vertex_adapter.message_of(asked)
+    client = vertex._client
+
+    def create_late() -> object:
+        while time.monotonic() < deadline.at_s:
+            time.sleep(0.01)
+        return client.create_custom_job(parent=asked.parent, custom_job=message, timeout=5.0, retry=None)
+
+    deadline = Deadline.after(0.1)
+    with pytest.raises(LimitPassed):
+        within(deadline, create_late)
+    joined("within-limit")
+    assert jobs_proxy.passed == []
+
+
+def joined(name: str) -> None:
+    """Wait for every thread of this name."""
+    for thread in threading.enumerate():
+        if thread.name == name:
+            thread.join(30)
+            assert not thread.is_alive()
+
+
+def test_the_whole_limit_of_a_submission_fits_in_what_a_lease_must_have_left() -> None:
+    assert timedelta(seconds=vertex_adapter.TIMEOUT_S) < SUBMIT_NEEDS

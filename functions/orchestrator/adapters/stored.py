@@ -12,6 +12,7 @@ from orchestrator.core.codec import decoded, encoded
 from orchestrator.core.errors import GenerationMoved, ObjectGone, RecordDamaged, RecordExists, RecordMoved
 from orchestrator.core.names import (
     ACTIVE_PREFIX,
+    SWEPT_TO_OBJECT,
     marker_object,
     object_uri,
     record_object,
@@ -93,6 +94,20 @@ class StoredLedger:
         for listed in self._objects.listing(self._bucket, ACTIVE_PREFIX):
             yield Marker(run_id=run_id_of_marker(listed.name), created_at=listed.created_at)
 
+    def swept_to(self) -> Marker | None:
+        stored = self._read_or_none(SWEPT_TO_OBJECT)
+        try:
+            return None if stored is None else decoded(Marker, json.loads(stored[0]))
+        except ValueError:
+            return None  # a hint that cannot be read costs one sweep its place, no run its turn
+
+    def keep_swept_to(self, marker: Marker | None) -> None:
+        if marker is None:
+            self._objects.delete(self._bucket, SWEPT_TO_OBJECT)
+        else:
+            content = json_bytes(encoded(marker))
+            self._objects.write(self._bucket, SWEPT_TO_OBJECT, content, if_generation=None)
+
     def tell_status(self, status: DropStatus) -> None:
         name = status_object(status.dropped_name)
         document = json_bytes({"schema": "drop_status.v1", **_mapping(encoded(status))})
@@ -111,6 +126,9 @@ class StoredLedger:
         name = report_object(run_id)
         self._objects.write(self._bucket, name, json_bytes(report), if_generation=None)
         return object_uri(self._bucket, name)
+
+    def unreport(self, run_id: str) -> None:
+        self._objects.delete(self._bucket, report_object(run_id))
 
     def record_uri(self, run_id: str) -> str:
         return object_uri(self._bucket, record_object(run_id))

@@ -7,10 +7,11 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, assert_never
 
 from orchestrator.adapters.importing import IMPORTING
+from orchestrator.adapters.total_limit import Deadline, LimitPassed, limited, within
 from orchestrator.core.codec import decoded_time
 from orchestrator.core.errors import (
     JobNotFound,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 SERVICE = "Vertex AI"
 _State = TypeVar("_State", JobState, TrialState)
 TIMEOUT_S = 30.0
+"""Of one connection or one read of any call; of a submission's whole way, from its start to its answer."""
 DEFERRED = (429, 503)  # no quota or no capacity: nothing was created
 UNAUTHENTICATED = 401  # our own credentials failed: no fault of the request, and they may recover
 REQUEST_TIMEOUT = 408
@@ -47,10 +49,13 @@ class VertexJobs:
     The library is imported by the first call.
     """
 
-    def __init__(self, *, project: str, region: str, endpoint: str | None) -> None:
+    def __init__(
+        self, *, project: str, region: str, endpoint: str | None, submit_within_s: float = TIMEOUT_S
+    ) -> None:
         self._project = project
         self._region = region
         self._endpoint = endpoint
+        self._submit_within_s = submit_within_s
 
     @cached_property
     def _client(self) -> "JobServiceClient":
@@ -58,31 +63,51 @@ class VertexJobs:
             from google.auth.credentials import AnonymousCredentials
             from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 
-        return JobServiceClient(
+        client = JobServiceClient(
             transport="rest",
             credentials=AnonymousCredentials() if self._endpoint else None,
             client_options={
                 "api_endpoint": self._endpoint or f"https://{self._region}-aiplatform.googleapis.com"
             },
         )
+        limited(_session_of(client))
+        return client
+
+    def prepare(self) -> None:
+        """Import, connect nothing, and get credentials: what a submission needs and no lease has to wait for.
+
+        Raises:
+            ServiceFailed: there are no credentials now.
+        """
+        try:
+            session = _session_of(self._client)
+            if not session.credentials.valid:
+                with IMPORTING:
+                    from google.auth.transport.requests import Request
+
+                session.credentials.refresh(Request())
+        except Exception as error:  # translated or raised again, never swallowed
+            _translate(error, "get credentials")
 
     def submit(self, submission: Submission) -> Job:
         # No retry: the service has no request id, so a repeated call could create a second job.
-        once: dict[str, Any] = {"parent": submission.parent, "timeout": TIMEOUT_S, "retry": None}
+        once: dict[str, Any] = {"parent": submission.parent, "timeout": self._submit_within_s, "retry": None}
         try:
             message = message_of(submission)
         except Exception as error:  # protobuf has errors of its own beside ValueError; nothing was sent
             raise SubmissionRefused(0, f"it cannot be written as the service's message: {error}") from error
         try:
+            client = self._client
             match submission.kind:
                 case JobKind.CUSTOM:
-                    created = self._client.create_custom_job(custom_job=message, **once)
+                    create = partial(client.create_custom_job, custom_job=message, **once)
                 case JobKind.TUNING:
-                    created = self._client.create_hyperparameter_tuning_job(
-                        hyperparameter_tuning_job=message, **once
+                    create = partial(
+                        client.create_hyperparameter_tuning_job, hyperparameter_tuning_job=message, **once
                     )
                 case _:
                     assert_never(submission.kind)
+            created = within(Deadline.after(self._submit_within_s), create)
         except Exception as error:  # translated or raised again, never swallowed
             raise _submission_error(error) from error
         return _job(created)
@@ -149,6 +174,11 @@ class VertexJobs:
                 return self._client.list_hyperparameter_tuning_jobs(request=request, timeout=TIMEOUT_S)
             case _:
                 assert_never(kind)
+
+
+def _session_of(client: "JobServiceClient") -> Any:  # Any: google.auth ships no types
+    """The client's AuthorizedSession; a REST transport has no public name for it."""
+    return vars(client.transport)["_session"]
 
 
 def message_of(submission: Submission) -> "CustomJob | HyperparameterTuningJob":
@@ -237,7 +267,7 @@ def _submission_error(error: Exception) -> Exception:
         return _refusal(int(error.code or 0), _message(error))
     if isinstance(error, GoogleAuthError):
         return _refusal(UNAUTHENTICATED, f"{type(error).__name__}: {error}")
-    if _is_transport(error):
+    if isinstance(error, LimitPassed) or _is_transport(error):
         return SubmissionUnknown(f"{type(error).__name__}: {error}")
     return error
 

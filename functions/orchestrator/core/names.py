@@ -17,6 +17,7 @@ TIME_FORMAT = "%Y%m%dt%H%M%S"
 REQUESTS_PREFIX = "requests/"
 REQUEST_SUFFIXES = (".yaml", ".yml", ".json")
 ACTIVE_PREFIX = "active/"
+SWEPT_TO_OBJECT = "sweep/swept-to.json"
 
 RUN_LABEL = "trainmaster_run_id"
 MODEL_LABEL = "trainmaster_model"

@@ -231,6 +231,7 @@ class RunRecord:
     output_uri: str | None = None
     lease: Lease | None = None
     waiting: Waiting | None = None
+    second_look_at: datetime | None = None
     job: RecordedJob | None = None
     model: Model | None = None
     trials: tuple[RecordedTrial, ...] | None = None
@@ -263,6 +264,7 @@ def moved(
         updated_at=now,
         lease=None,
         waiting=record.waiting if state is RunState.WAITING else None,
+        second_look_at=None if state in ENDS else record.second_look_at,
         history=(*record.history, Step(state=state, at=entered_at)),
     )
 
@@ -275,10 +277,13 @@ def may_submit(record: RunRecord, now: datetime) -> bool:
 
 
 def taken_over(record: RunRecord, *, attempt: str, now: datetime, lease: timedelta) -> RunRecord:
-    """The record with the lease in the hands of `attempt`; its state stays."""
-    return replace(
-        record, attempt=attempt, updated_at=now, lease=Lease(attempt=attempt, expires_at=now + lease)
-    )
+    """The record with the lease in the hands of `attempt`; its state stays.
+
+    Whoever held the lease before may only be stopped, and still submit: after this lease somebody looks for it.
+    """
+    until = now + lease
+    held = Lease(attempt=attempt, expires_at=until)
+    return replace(record, attempt=attempt, updated_at=now, lease=held, second_look_at=until)
 
 
 def job_of_run(record: RunRecord, job: Job, run_label: str) -> bool:

@@ -31,7 +31,7 @@ from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.request import Refused, Request, dialect_of, request_in, too_large
 from orchestrator.core.launch.spec import JobSpec
 from orchestrator.core.launch.submission import output_uri_of, submission_of
-from orchestrator.core.names import RUN_LABEL, model_name_from, output_prefix_uri, stem
+from orchestrator.core.names import RUN_LABEL, model_name_from, output_prefix_uri, same_job, stem
 from orchestrator.core.orders import ORDER_SCHEMA, FireOrder, Order, RollbackOrder, order_in
 from orchestrator.core.run import (
     Job,
@@ -47,12 +47,13 @@ from orchestrator.core.run import (
     taken_over,
     with_job,
 )
+from orchestrator.flow.second_job import cancel_second_jobs, look_for_second_job
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.telling import tell_status, tell_steps, warned
 from orchestrator.ports import Held
 
 SUBMIT_NEEDS = timedelta(seconds=45)
-"""What must be left of the lease before a submission starts; longer than the adapter's time limit."""
+"""What must be left of the lease before a submission starts; longer than the adapter's limit for all of it."""
 WAIT_FIRST = timedelta(seconds=30)
 WAIT_MOST = timedelta(minutes=10)
 WAIT_IN_ALL = timedelta(days=7)
@@ -215,7 +216,11 @@ def _reject(services: Services, arrival: Arrival, refused: Refused) -> Happened:
     try:
         services.ledger.create(record)
     except RecordExists:
-        return resume(services, _present(services, arrival.run_id))
+        present = _present(services, arrival.run_id)
+        if present.record.state is not RunState.REJECTED:
+            # Another attempt found it sound, under another policy perhaps: a report beside it would mislead.
+            services.ledger.unreport(arrival.run_id)
+        return resume(services, present)
     tell_status(services, record)
     return Happened(
         message=f"the request was rejected with {len(refused.faults)} faults",
@@ -225,6 +230,8 @@ def _reject(services: Services, arrival: Arrival, refused: Refused) -> Happened:
 
 
 def _submit(services: Services, held: Held, spec: JobSpec) -> Happened:
+    # Importing the client and getting credentials have no limit of their own: they come before the look.
+    services.prepare_jobs()
     record = held.record
     left = (record.lease.expires_at if record.lease else services.clock.now()) - services.clock.now()
     if left < SUBMIT_NEEDS:
@@ -255,11 +262,19 @@ def _submitted(services: Services, held: Held, job: Job, what: str) -> Happened:
     try:
         held = services.ledger.replace(held, known)
     except RecordMoved:
-        # The job's end may be on record before its submission; then that record stands.
+        # The job's end may be on record before its submission; then that record stands. Or we were stopped
+        # and taken over, and this job is the second one.
         held = _present(services, held.record.run_id)
-        if held.record.job is None:
+        if held.record.job is None and not held.record.ended:
             raise
+        held = cancel_second_jobs(services, held, [job])
+    else:
+        if held.record.second_look_at is not None:
+            held = look_for_second_job(services, held)
     tell_status(services, held.record)
+    if held.record.job is None or not same_job(held.record.job.name, job.name):
+        problem = held.record.problems[-1] if held.record.problems else f"{job.name} is not the run's"
+        return Happened(message=problem, run_id=held.record.run_id, severity="WARNING")
     return Happened(message=f"{what}: {job.name}", run_id=held.record.run_id)
 
 

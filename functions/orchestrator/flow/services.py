@@ -1,7 +1,7 @@
 """What every flow is given: the ports, and the deployment's values."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -27,6 +27,8 @@ from orchestrator.ports import (
 class Services:
     """The ports, the deployment, and this delivery's own `attempt`: random text made at the rim.
 
+    `prepare_jobs` does what a submission needs before it can be sent. No run is looked at by a sweep that is
+    older than `sweep_within`.
     `standards` and `export_schema` are read when first needed: a duplicate event needs neither.
     """
 
@@ -47,6 +49,8 @@ class Services:
     rule_statuses: RuleStatuses
     arrivals: Arrivals
     champions: Champions
+    prepare_jobs: Callable[[], None] = field(default=lambda: None)
+    sweep_within: timedelta = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, kw_only=True)

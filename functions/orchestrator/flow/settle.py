@@ -15,6 +15,7 @@ from orchestrator.core.settle.outcome import (
 )
 from orchestrator.core.settle.record import seen_going_on, settled
 from orchestrator.core.tuning import Tuning
+from orchestrator.flow.second_job import cancel_second_jobs, look_for_second_job
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.telling import tell_end, tell_status, tell_steps
 from orchestrator.ports import Held
@@ -58,6 +59,7 @@ def settle_job(services: Services, held: Held, job: Job, told: Told) -> Happened
     """
     run_id = held.record.run_id
     if not job_of_run(held.record, job, RUN_LABEL):
+        cancel_second_jobs(services, held, [job])
         return Happened(
             message=f"{job.name} claims this run and is not its job", run_id=run_id, severity="WARNING"
         )
@@ -65,6 +67,8 @@ def settle_job(services: Services, held: Held, job: Job, told: Told) -> Happened
     for _ in range(RACES_MAX):
         if held.record.ended:
             return _already_ended(services, held.record)
+        if job.state in END_OF and held.record.second_look_at is not None:
+            held = look_for_second_job(services, held)
         if error_still_due(job, services.clock.now()):
             raise JobUnfinished(job.name, "without a reason")
         due = model_uri_due(job, tuning_of(held.record), held.record.output_uri or "")

@@ -1,14 +1,18 @@
-"""What no event told: every marked run is looked at. The cost follows the number of active runs."""
+"""What no event told: every marked run is looked at. The cost follows the number of active runs.
+
+Oldest first. A sweep that has no time for all says how many are left, and the next one goes on behind them.
+"""
 
 import traceback
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 
 from orchestrator.core.errors import JobNotFound, LeaseHeld, TrainmasterError
 from orchestrator.core.run import Problem, RunState, Told
 from orchestrator.core.settle.outcome import Outcome
 from orchestrator.core.settle.record import job_vanished
 from orchestrator.flow.launch import resume
+from orchestrator.flow.second_job import second_look_done
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.settle import settle_job
 from orchestrator.flow.telling import tell_end
@@ -23,7 +27,18 @@ TOLD = Told(by="sweep")
 
 def sweep(services: Services) -> Iterator[Happened]:
     """Look at every marked run once. Whatever goes wrong with one is told and keeps no other waiting."""
-    for marker in services.ledger.active():
+    began = services.clock.now()
+    markers = sorted(services.ledger.active(), key=_age)
+    # A single run needs no place: it costs nothing to begin with it again.
+    stopped_at = services.ledger.swept_to() if len(markers) > 1 else None
+    markers = in_turn(markers, stopped_at)
+    for number, marker in enumerate(markers):
+        if number > 0 and services.clock.now() - began >= services.sweep_within:
+            services.ledger.keep_swept_to(markers[number - 1])
+            left = len(markers) - number
+            message = f"no time for {left} of {len(markers)} active runs: the next sweep goes on with them"
+            yield Happened(message=message, severity="WARNING")
+            return
         try:
             done = _look_at(services, marker)
         except LeaseHeld:
@@ -36,6 +51,20 @@ def sweep(services: Services) -> Iterator[Happened]:
         else:
             if done is not None:
                 yield done
+    if stopped_at is not None:
+        services.ledger.keep_swept_to(None)
+
+
+def in_turn(markers: Sequence[Marker], stopped_at: Marker | None) -> list[Marker]:
+    """`markers`, oldest first, beginning behind the one at which the last sweep stopped."""
+    if stopped_at is None:
+        return list(markers)
+    behind = [marker for marker in markers if _age(marker) > _age(stopped_at)]
+    return [*behind, *markers[: len(markers) - len(behind)]]
+
+
+def _age(marker: Marker) -> tuple[datetime, str]:
+    return marker.created_at, marker.run_id
 
 
 def _look_at(services: Services, marker: Marker) -> Happened | None:
@@ -51,6 +80,8 @@ def _look_at(services: Services, marker: Marker) -> Happened | None:
         return Happened(message=f"the end was told: {record.state}", run_id=record.run_id)
     if record.state in (RunState.RESERVED, RunState.WAITING):
         return resume(services, held)
+    if record.second_look_at is not None and record.second_look_at <= services.clock.now():
+        held = second_look_done(services, held)
     return _ask_job(services, held)
 
 

@@ -1,0 +1,238 @@
+"""A function that was stopped between its lease and its submission wakes up: the second job does not stay."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TypeVar
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from orchestrator.core.codec import encoded
+from orchestrator.core.errors import ServiceFailed, SubmissionRefused
+from orchestrator.core.launch.event import Arrival
+from orchestrator.core.launch.submission import Submission
+from orchestrator.core.names import JobKind
+from orchestrator.core.run import Job, JobState, RunState
+from orchestrator.core.settle.outcome import END_OF
+from tests.contract.test_launch import Answering
+from tests.contract.world import LEASE, Boundary, Killed, World, schema
+
+Answer = TypeVar("Answer")
+RECORD = Draft202012Validator(schema("run_record.v1"))
+
+
+class Stopped(Boundary):
+    """The process stands still before the nth call of a name, while `meanwhile` happens, and then goes on."""
+
+    def __init__(self, at: str, meanwhile: Callable[[], object], *, dies_after: bool = False) -> None:
+        super().__init__()
+        self.at = at
+        self.meanwhile = meanwhile
+        self.dies_after = dies_after
+
+    def cross(self, name: str, call: Callable[[], Answer]) -> Answer:
+        if name != self.at or self.at in self.calls:
+            return super().cross(name, call)
+        self.meanwhile()
+        answer = super().cross(name, call)
+        if self.dies_after:
+            raise Killed("after it woke")
+        return answer
+
+
+def going(world: World) -> list[Job]:
+    return [job for job in world.jobs.all() if job.state not in END_OF]
+
+
+def takes_over(world: World, arrival: Arrival) -> Callable[[], object]:
+    def meanwhile() -> None:
+        world.clock.advance(LEASE)
+        world.launch(arrival)
+
+    return meanwhile
+
+
+def one_job_stays(world: World, arrival: Arrival) -> None:
+    record = world.record(arrival.run_id)
+    RECORD.validate(encoded(record))
+    assert record.job is not None
+    assert [job.name for job in going(world)] == [record.job.name]
+    (second,) = (job for job in world.jobs.all() if job.state in END_OF)
+    assert [second.name in problem for problem in record.problems] == [True]
+    assert record.problems[0].startswith("a second job was found")
+
+
+def test_the_one_that_wakes_cancels_its_own_job() -> None:
+    world = World()
+    arrival = world.drop()
+    happened = world.launch(arrival, Stopped("submit", takes_over(world, arrival)))
+    assert happened.severity == "WARNING"
+    assert len(world.jobs.all()) == 2
+    one_job_stays(world, arrival)
+    assert world.document("status/requests/cassava.yaml.json")["state"] == "submitted"
+
+
+def test_one_that_wakes_and_dies_is_found_by_the_sweeps_second_look_which_is_one() -> None:
+    world = World()
+    arrival = world.drop()
+    with pytest.raises(Killed):
+        world.launch(arrival, Stopped("submit", takes_over(world, arrival), dies_after=True))
+    assert len(going(world)) == 2
+    early = Boundary()
+    world.sweep(early)
+    assert "find jobs" not in early.calls
+    world.clock.advance(LEASE)
+    world.sweep()
+    one_job_stays(world, arrival)
+    later = Boundary()
+    world.sweep(later)
+    assert "find jobs" not in later.calls
+
+
+class Stopping(Answering):
+    """A JobService that the first process never reaches: what it was about to ask for is kept."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.asked: list[Submission] = []
+
+    def submit(self, submission: Submission) -> Job:
+        self.asked.append(submission)
+        raise Killed("it stands still before its submission")
+
+
+def stopped_before_submitting(world: World, arrival: Arrival) -> Callable[[], Job]:
+    """A process stands still with its lease; what is given back lets its submission go out, and no more."""
+    stopping = Stopping(world)
+    with pytest.raises(Killed):
+        world.launch(arrival, jobs=stopping)
+    return lambda: world.jobs.submit(stopping.asked[0])
+
+
+def test_one_that_wakes_before_the_others_record_is_found_by_the_other() -> None:
+    """It found no job on record and left everything as it was; the other lists the jobs after its own record."""
+    world = World()
+    arrival = world.drop()
+    wake = stopped_before_submitting(world, arrival)
+    world.clock.advance(LEASE)
+    world.launch(arrival, Stopped("submit", wake))
+    assert len(world.jobs.all()) == 2
+    one_job_stays(world, arrival)
+
+
+def test_one_that_wakes_late_is_found_when_its_job_shows_in_the_log() -> None:
+    world = World()
+    arrival = world.drop()
+    wake = stopped_before_submitting(world, arrival)
+    world.clock.advance(LEASE)
+    world.launch(arrival)
+    world.clock.advance(10 * LEASE)
+    world.sweep()
+    second = wake()
+    world.settle(world.hint(second, tells_end=False))
+    one_job_stays(world, arrival)
+    before = world.record(arrival.run_id)
+    world.settle(world.hint(second, tells_end=False))
+    assert world.record(arrival.run_id) == before
+
+
+def test_one_that_wakes_as_the_run_ends_is_found_before_the_end_is_on_record() -> None:
+    world = World()
+    arrival = world.drop()
+    wake = stopped_before_submitting(world, arrival)
+    world.clock.advance(LEASE)
+    world.launch(arrival)
+    wake()
+    job = world.train(world.record(arrival.run_id))
+    world.settle(world.hint(job))
+    record = world.record(arrival.run_id)
+    assert record.state is RunState.SUCCEEDED
+    assert going(world) == []
+    assert "a second job was found" in record.problems[0]
+    RECORD.validate(encoded(record))
+
+
+def test_one_that_wakes_after_its_run_ended_without_a_job_cancels_its_own() -> None:
+    world = World()
+    arrival = world.drop()
+
+    def refused() -> None:
+        world.clock.advance(LEASE)
+        world.launch(arrival, jobs=Answering(world, SubmissionRefused(400, "no such machine")))
+
+    world.launch(arrival, Stopped("submit", refused))
+    assert [job.state for job in world.jobs.all()] == [JobState.CANCELLED]
+    record = world.record(arrival.run_id)
+    assert record.state is RunState.FAILED
+    assert "a second job was found" in record.problems[0]
+
+
+def test_of_two_jobs_and_none_on_record_the_oldest_is_adopted() -> None:
+    world = World()
+    arrival = world.drop()
+    wake = stopped_before_submitting(world, arrival)
+    first = wake()
+    world.clock.advance(timedelta(seconds=1))
+    wake()
+    world.clock.advance(LEASE)
+    world.launch(arrival)
+    one_job_stays(world, arrival)
+    record = world.record(arrival.run_id)
+    assert record.job is not None
+    assert record.job.name == first.name
+
+
+def test_a_job_that_only_bears_the_label_is_left_alone() -> None:
+    world = World()
+    arrival = world.drop()
+    wake = stopped_before_submitting(world, arrival)
+    mine = wake()
+    stranger = world.jobs.submit(_elsewhere(arrival))
+    world.clock.advance(LEASE)
+    world.launch(arrival)
+    world.settle(world.hint(stranger, tells_end=False))
+    assert {job.name for job in going(world)} == {mine.name, stranger.name}
+
+
+def test_a_run_that_nobody_took_over_costs_no_listing_of_jobs() -> None:
+    world = World()
+    arrival = world.drop()
+    boundary = Boundary()
+    world.launch(arrival, boundary)
+    world.clock.advance(10 * LEASE)
+    world.sweep(boundary)
+    assert "find jobs" not in boundary.calls
+
+
+def test_a_cancellation_that_fails_is_tried_again_by_the_next_sweep() -> None:
+    world = World()
+    arrival = world.drop()
+    wake = stopped_before_submitting(world, arrival)
+    world.clock.advance(LEASE)
+    world.launch(arrival)
+    wake()
+    world.clock.advance(LEASE)
+    world.sweep(Failing())
+    assert len(going(world)) == 2
+    world.sweep()
+    one_job_stays(world, arrival)
+
+
+class Failing(Boundary):
+    def cross(self, name: str, call: Callable[[], Answer]) -> Answer:
+        if name == "cancel":
+            raise ServiceFailed("Vertex AI", "cancel", "it is not there")
+        return super().cross(name, call)
+
+
+def _elsewhere(arrival: Arrival) -> Submission:
+    return Submission(
+        run_id=arrival.run_id,
+        parent="projects/project-1/locations/us-central1",
+        kind=JobKind.CUSTOM,
+        body={
+            "displayName": arrival.run_id,
+            "labels": {"trainmaster_run_id": arrival.run_id},
+            "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": "gs://elsewhere"}},
+        },
+    )

@@ -1,0 +1,133 @@
+"""The sweep has a time of its own, and every active run has its turn."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TypeVar
+
+from orchestrator.core.run import RunState
+from tests.contract.simulation import MeteredObjects
+from tests.contract.world import LEDGER, Boundary, World
+
+Answer = TypeVar("Answer")
+
+
+class SlowReads(Boundary):
+    """Reading a job takes half a minute."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self.world = world
+
+    def cross(self, name: str, call: Callable[[], Answer]) -> Answer:
+        if name == "read job":
+            self.world.clock.advance(timedelta(seconds=30))
+        return super().cross(name, call)
+
+
+def launched(world: World, runs: int) -> list[str]:
+    """The runs, a second apart; their names fall while their ages rise."""
+    made = []
+    for number in range(runs):
+        arrival = world.drop(name=f"requests/{chr(ord('z') - number)}.yaml")
+        world.launch(arrival)
+        world.clock.advance(timedelta(seconds=1))
+        made.append(arrival.run_id)
+    return made
+
+
+def ended(world: World, runs: list[str]) -> list[bool]:
+    return [world.record(run_id).state is RunState.SUCCEEDED for run_id in runs]
+
+
+def test_a_sweep_without_time_for_all_takes_the_oldest_and_says_how_many_are_left() -> None:
+    world = World()
+    runs = launched(world, 6)
+    for run_id in runs:
+        world.train(world.record(run_id))
+    told = world.sweep(SlowReads(world))  # two minutes, of half a minute each
+    assert ended(world, runs) == [True, True, True, True, False, False]
+    assert told[-1].message == "no time for 2 of 6 active runs: the next sweep goes on with them"
+    assert told[-1].severity == "WARNING"
+    world.sweep(SlowReads(world))
+    assert all(ended(world, runs))
+    assert world.active() == []
+
+
+def test_runs_that_go_on_keep_no_other_from_its_turn() -> None:
+    world = World()
+    runs = launched(world, 7)
+    world.train(world.record(runs[-1]))
+    world.sweep(SlowReads(world))
+    assert ended(world, runs)[-1] is False
+    world.sweep(SlowReads(world))
+    assert ended(world, runs)[-1] is True
+
+
+def test_a_sweep_that_came_to_the_end_begins_with_the_oldest_again() -> None:
+    world = World()
+    runs = launched(world, 6)
+    world.sweep(SlowReads(world))
+    world.sweep()
+    assert world.ledger.swept_to() is None
+    world.train(world.record(runs[0]))
+    assert world.sweep()[0].run_id == runs[0]
+
+
+def test_a_place_that_cannot_be_read_costs_no_run_its_turn() -> None:
+    world = World()
+    runs = launched(world, 3)
+    world.objects.write(LEDGER, "sweep/swept-to.json", b"[", if_generation=None)
+    for run_id in runs:
+        world.train(world.record(run_id))
+    world.sweep()
+    assert all(ended(world, runs))
+
+
+def test_a_sweep_costs_the_same_operations_however_many_runs_have_ended() -> None:
+    def cost(finished: int) -> dict[tuple[str, str], int]:
+        world = World()
+        objects = MeteredObjects(world.clock)
+        world.objects = objects
+        launched(world, 3)
+        for number in range(finished):
+            objects.write(LEDGER, f"runs/finished-{number}.json", b"{}", if_generation=0)
+        objects.meter.operations.clear()
+        world.sweep()
+        return dict(objects.meter.operations)
+
+    assert cost(0) == cost(5000)
+    assert cost(0)["list", "active"] == 1
+
+
+def test_a_report_beside_a_run_that_another_attempt_accepted_is_removed() -> None:
+    """One attempt finds the file gone, and another has read it before."""
+    world = World()
+    arrival = world.drop()
+
+    class OverwrittenMeanwhile(Boundary):
+        def cross(self, name: str, call: Callable[[], Answer]) -> Answer:
+            if name == "write active":
+                world.launch(arrival)
+            return super().cross(name, call)
+
+    class GoneAtTheRead(OverwrittenMeanwhile):
+        def cross(self, name: str, call: Callable[[], Answer]) -> Answer:
+            if name == "read inbox":
+                content = world.objects.read("inbox", "requests/cassava.yaml").content
+                world.objects.delete("inbox", "requests/cassava.yaml")
+                try:
+                    return super().cross(name, call)
+                finally:
+                    restored(content)
+            return super().cross(name, call)
+
+    def restored(content: bytes) -> None:
+        # The same generation as before: the other attempt had read it already.
+        world.objects._generation = (arrival.source.generation or 0) - 1
+        world.objects.write("inbox", "requests/cassava.yaml", content, if_generation=None)
+        world.objects._generation += 100
+
+    world.launch(arrival, GoneAtTheRead())
+    assert world.record(arrival.run_id).state is RunState.SUBMITTED
+    names = [listed.name for listed in world.objects.listing(LEDGER, "rejected/")]
+    assert names == []

@@ -77,6 +77,19 @@ def is_run_id(text: str) -> bool:
     return _RUN_ID.fullmatch(text) is not None
 
 
+def is_object_name(text: str) -> bool:
+    """Whether an object may have this name: UTF-8 of 1 to 1,024 bytes, without line ends.
+
+    Source: https://cloud.google.com/storage/docs/objects#naming. It may hold `..` and control characters, which
+    mean nothing to the service: it knows no directories.
+    """
+    try:
+        size_bytes = len(text.encode())
+    except UnicodeEncodeError:
+        return False
+    return 1 <= size_bytes <= OBJECT_NAME_MAX_BYTES and not {"\r", "\n"} & set(text)
+
+
 def is_request_object(object_name: str) -> bool:
     """Whether the inbox takes an object of this name for a request."""
     return object_name.startswith(REQUESTS_PREFIX) and object_name.lower().endswith(REQUEST_SUFFIXES)

@@ -121,9 +121,15 @@ def run_id_of_marker(object_name: str) -> str:
 
 
 def status_object(dropped_name: str) -> str:
-    """`status/<the dropped object's whole name>.json`; a name too long for that ends in its hash instead."""
+    """`status/<the dropped object's whole name>.json`; where that is too long or odd, it ends in a hash instead.
+
+    Odd is what a listing, or a copy to a disk, would take for something else: control characters and others that
+    print nothing, and the components `.`, `..` and none.
+    """
     name = f"status/{dropped_name}.json"
-    if len(name.encode("utf-8", "surrogatepass")) <= OBJECT_NAME_MAX_BYTES:
+    if not dropped_name.isprintable() or {"", ".", ".."} & set(dropped_name.split("/")):
+        return f"status/odd-name-{_hash(dropped_name, KEY_HASH_CHARS)}.json"
+    if len(name.encode()) <= OBJECT_NAME_MAX_BYTES:
         return name
     return f"status/long-name-{_hash(dropped_name, KEY_HASH_CHARS)}.json"
 

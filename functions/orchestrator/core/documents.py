@@ -8,6 +8,7 @@ Values keep what the text says: dates stay strings.
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -98,8 +99,8 @@ def _json(text: str) -> Document:
     faults: list[Fault] = []
 
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        keys = [key for key, _ in pairs]
-        for key in sorted({key for key in keys if keys.count(key) > 1} if len(set(keys)) < len(keys) else ()):
+        times = Counter(key for key, _ in pairs)
+        for key in sorted(key for key, count in times.items() if count > 1):
             # Here only the key is known, not the objects around it.
             faults.append(
                 Fault(path="$", problem="a key stands twice in one object", found=shown(key), repair=KEEP_ONE)

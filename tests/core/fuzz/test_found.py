@@ -118,3 +118,18 @@ def test_the_paths_of_a_manifest_stay_in_one_line() -> None:
     file = {**seeds.MANIFESTS[0]["files"][0], "path": "a\n\x1b[31m"}
     (problem,) = problems(files=[file])
     assert problem.isprintable()
+
+
+def test_a_request_that_is_all_faults_has_a_report_that_can_be_read() -> None:
+    content = json.dumps({"model_name": "m", "args": [1] * 1000}).encode()
+    read = request_in(content, as_json=True, standards=STANDARDS)
+    assert isinstance(read, Refused)
+    assert len(read.faults) == 201
+    # The args, and the image and the cluster that are missing.
+    assert str(read.faults[-1]) == "$: 802 more faults are not listed; correct these first"
+
+
+@pytest.mark.timeout(30)
+def test_a_key_that_stands_often_is_found_in_one_look() -> None:
+    content = ("{" + ",".join(f'"k{number // 2}":1' for number in range(20_000)) + "}").encode()
+    assert len(document_in(content, as_json=True).faults) == 10_000

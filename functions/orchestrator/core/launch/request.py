@@ -17,6 +17,7 @@ from orchestrator.core.tuning_checks import tuning_faults
 from orchestrator.core.validation import schema_faults
 
 MAX_REQUEST_BYTES = 256 * 1024
+MAX_FAULTS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +76,18 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Refused:
-    """A faulty request: every fault, sorted by path."""
+    """A faulty request: every fault, sorted by path; of more than MAX_FAULTS the first, and how many there were.
+
+    A report is to be read, and a small file can hold a fault in every fourth byte.
+    """
 
     faults: tuple[Fault, ...]
+
+    def __post_init__(self) -> None:
+        more = len(self.faults) - MAX_FAULTS
+        if more > 0:
+            rest = Fault(path="$", problem=f"{more} more faults are not listed", repair="correct these first")
+            object.__setattr__(self, "faults", (*self.faults[:MAX_FAULTS], rest))
 
 
 def too_large(size_bytes: int) -> Refused | None:

@@ -9,6 +9,7 @@ from ipaddress import ip_address, ip_network
 from orchestrator.core.codec import decoded
 from orchestrator.core.faults import listed
 
+_DIGEST = re.compile(r"@sha256:[0-9a-f]{64}\Z")
 TPU = "TPU_"
 """How Vertex AI's names of accelerators that are TPUs begin."""
 
@@ -33,7 +34,10 @@ class Machines:
 
 @dataclass(frozen=True, kw_only=True)
 class EnvPolicy:
+    """Names that requests may not set, and names whose values are taken for secrets, in capitals."""
+
     refused: tuple[str, ...]
+    secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +78,7 @@ class Policy:
     nfs_servers: tuple[str, ...] = ()
     web_access: bool = False
     dashboard_access: bool = False
+    require_digest: tuple[str, ...] = ()
 
     def machines_of(self, machine_type: str) -> Machines | None:
         return next((row for row in self.machines if machine_type in row.types), None)
@@ -97,7 +102,7 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
     Raises:
         ValueError: the document is no policy, names something else in `${…}`, or an NFS network that is none.
     """
-    policy = decoded(Policy, document)
+    policy = decoded(Policy, _spelled_out(document))
 
     def filled(patterns: Sequence[str]) -> tuple[str, ...]:
         return tuple(_filled(pattern, names) for pattern in patterns)
@@ -108,6 +113,7 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
     return replace(
         policy,
         images=filled(policy.images),
+        require_digest=filled(policy.require_digest),
         regions=filled(policy.regions),
         service_accounts=filled(policy.service_accounts),
         networks=filled(policy.networks),
@@ -119,6 +125,14 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
         persistent_resources=filled(policy.persistent_resources),
         reserved_ip_ranges=filled(policy.reserved_ip_ranges),
     )
+
+
+def _spelled_out(document: object) -> object:
+    """The document with `require_digest: true` as the pattern of all images."""
+    required = document.get("require_digest") if isinstance(document, Mapping) else None
+    if not isinstance(document, Mapping) or not isinstance(required, bool):
+        return document
+    return {**document, "require_digest": ["**"] if required else []}
 
 
 def _filled(pattern: str, names: Mapping[str, str]) -> str:
@@ -171,6 +185,11 @@ def under(uri: str, prefixes: Sequence[str]) -> bool:
     """Whether the URI lies under one of the prefixes, by whole path components, and leads out of none by `..`."""
     inside = any(f"{uri.rstrip('/')}/".startswith(f"{prefix.rstrip('/')}/") for prefix in prefixes)
     return inside and not {".", ".."} & set(uri.split("/"))
+
+
+def has_digest(image: str) -> bool:
+    """Whether the image is named by what it holds, so that nobody can put another in its place."""
+    return _DIGEST.search(image) is not None
 
 
 def repository(image: str) -> str:

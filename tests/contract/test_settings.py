@@ -95,5 +95,6 @@ def test_text_from_outside_cannot_begin_a_log_line_of_its_own(capsys: pytest.Cap
     written = capsys.readouterr().out
     assert written.endswith("\n")
     assert len(written.splitlines()) == 1
-    assert json.loads(written) == {"severity": "INFO", "message": forged, "run_id": forged}
+    shown = r'x\n{"severity": "CRITICAL"}\r\u2028\x1b[31m'
+    assert json.loads(written) == {"severity": "INFO", "message": shown, "run_id": shown}
     assert "\x1b" not in written

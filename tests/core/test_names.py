@@ -3,13 +3,17 @@
 import re
 from datetime import UTC, datetime, timedelta, timezone
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.core.names import (
+    is_object_name,
     is_request_object,
     is_run_id,
     marker_object,
+    model_name_from,
+    output_uri,
     run_id_at,
     run_id_of_key,
     run_id_of_marker,
@@ -70,9 +74,55 @@ def test_stems_and_markers() -> None:
     assert run_id_of_marker(marker_object("run-1")) == "run-1"
 
 
+ODD = (
+    "requests/../runs/a.yaml",
+    "requests/./a.yaml",
+    "requests//a.yaml",
+    "requests/\x1b[31m\x00.yaml",
+    "requests/a\u202elmay.b.yaml",
+    "requests/a\u2028b.yaml",
+    "requests/\ufeffa.yaml",
+)
+LOOK_ALIKES = ("requests/a.yaml", "requests/\u0430.yaml", "requests/\uff41.yaml", "requests/a\u0301.yaml")
+
+
 @given(st.text(min_size=1, max_size=600))
-def test_a_status_object_has_a_legal_length(name: str) -> None:
-    assert len(status_object(name).encode("utf-8", "surrogatepass")) <= 1024
+def test_a_status_object_has_a_legal_name_under_its_prefix(name: str) -> None:
+    found = status_object(f"requests/{name}")
+    assert is_object_name(found)
+    assert found.isprintable()
+    assert found.startswith("status/")
+    assert not {"", ".", ".."} & set(found.split("/"))
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_the_status_of_an_odd_name_is_called_by_its_hash(name: str) -> None:
+    assert re.fullmatch(r"status/odd-name-[0-9a-f]{20}\.json", status_object(name))
+    assert len({status_object(each) for each in ODD}) == len(ODD)
+
+
+def test_names_that_look_alike_are_different_requests_with_statuses_of_their_own() -> None:
+    moment = datetime(2026, 3, 1, tzinfo=UTC)
+    assert len({status_object(name) for name in LOOK_ALIKES}) == len(LOOK_ALIKES)
+    assert len({run_id_at(stem(name), moment, name) for name in LOOK_ALIKES}) == len(LOOK_ALIKES)
+    assert status_object(LOOK_ALIKES[1]) == "status/requests/\u0430.yaml.json"
+
+
+@pytest.mark.parametrize("name", [*ODD, *LOOK_ALIKES, "requests/" + "x" * 1010 + ".yaml", "requests/.yaml"])
+def test_whatever_an_object_is_called_its_runs_objects_lie_in_their_places(name: str) -> None:
+    run_id = run_id_at(stem(name), datetime(2026, 3, 1, tzinfo=UTC), name)
+    assert is_run_id(run_id)
+    assert output_uri("gs://models", model_name_from(stem(name)), run_id).count("/") == 4
+
+
+@pytest.mark.parametrize("name", ["x" * 1025, "\u00fc" * 513, "a\nb", "a\rb", "", "\ud800"])
+def test_a_name_that_no_object_may_have(name: str) -> None:
+    assert not is_object_name(name)
+
+
+@pytest.mark.parametrize("name", ["x" * 1024, "\u00fc" * 512, "a/../b", "\x1b[31m"])
+def test_a_name_that_an_object_may_have(name: str) -> None:
+    assert is_object_name(name)
 
 
 def test_object_uris_are_split_once() -> None:

@@ -254,3 +254,13 @@ def test_the_shipped_policy_has_topologies_of_as_many_chips_as_whole_machines() 
         for machine, topology in itertools.product(row.types, row.tpu_topologies):
             chips = int(machine.removesuffix("t").rpartition("-")[2])
             assert math.prod(map(int, topology.split("x"))) % chips == 0, (machine, topology)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [(True, ("**",)), (False, ()), (["a/${project}/**"], ("a/project-1/**",))],
+)
+def test_digests_are_required_of_all_images_of_none_or_of_some(written: object, meant: object) -> None:
+    document = {**policy_document(), "require_digest": written}
+    Draft202012Validator(schema("policy.v1")).validate(document)
+    assert policy_from(document, NAMES).require_digest == meant

@@ -8,19 +8,20 @@ Values keep what the text says: dates stay strings.
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
 
-from orchestrator.core.faults import Fault, PathPart, json_path, shown
+from orchestrator.core.faults import Fault, PathPart, json_path, plain, shown
 
 MAX_DEPTH = 32
 MAX_DIGITS = 20
 KEEP_ONE = "keep one of the two"
 _TAG = "tag:yaml.org,2002:"
-_TRUE = frozenset({"true", "yes", "on"})  # what is no true is a false: the resolver lets nothing else pass
+_BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
 """Control characters but tab and line ends, and halves of surrogate pairs: no service takes them in its strings."""
@@ -98,8 +99,8 @@ def _json(text: str) -> Document:
     faults: list[Fault] = []
 
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        keys = [key for key, _ in pairs]
-        for key in sorted({key for key in keys if keys.count(key) > 1} if len(set(keys)) < len(keys) else ()):
+        times = Counter(key for key, _ in pairs)
+        for key in sorted(key for key, count in times.items() if count > 1):
             # Here only the key is known, not the objects around it.
             faults.append(
                 Fault(path="$", problem="a key stands twice in one object", found=shown(key), repair=KEEP_ONE)
@@ -118,7 +119,18 @@ def _json(text: str) -> Document:
             f"broken JSON: {error}", repair="check quotes, commas and brackets near that place"
         )
     faults += _too_deep_or_large(value)
+    if is_too_deep(value):
+        # Whatever walks values does so by recursion, which deep ones would exhaust.
+        return Document(value=None, faults=tuple(faults))
     return Document(value=value, faults=tuple(faults))
+
+
+def is_too_deep(value: object, depth: int = 0) -> bool:
+    """Whether lists and mappings stand in each other deeper than MAX_DEPTH; looks no deeper itself."""
+    if depth > MAX_DEPTH:
+        return True
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(is_too_deep(part, depth + 1) for part in inside)
 
 
 def _too_deep_or_large(value: object, path: tuple[PathPart, ...] = ()) -> Iterator[Fault]:
@@ -149,6 +161,9 @@ def _yaml(text: str) -> Document:
         return _unreadable(f"broken YAML: {_where(error)}", repair=_repair(error))
     except RecursionError:
         return _unreadable(f"nested deeper than {MAX_DEPTH} levels")
+    except (ValueError, OverflowError) as error:
+        # PyYAML lets these through: an escape that is no character ("\\UFFFFFFFF"), a version of 5,000 digits.
+        return _unreadable(f"broken YAML: {plain(str(error))}", repair="look for escapes and a %YAML line")
     reader = _NodeReader()
     value = reader.value(node, ()) if node is not None else None
     return Document(value=value, faults=tuple(reader.faults), spelled=reader.spelled)
@@ -159,7 +174,8 @@ def _where(error: yaml.YAMLError) -> str:
         mark = error.problem_mark or error.context_mark
         return error.problem + (f", line {mark.line + 1}, column {mark.column + 1}" if mark else "")
     if isinstance(error, yaml.reader.ReaderError):
-        return f"a character that YAML does not allow, {shown(chr(ord(str(error.character)[:1] or '?')))}"
+        # The stubs call it a text; of a text, PyYAML's reader gives the code point.
+        return f"a character that YAML does not allow, U+{int(error.character):04X}"
     return str(error)
 
 
@@ -220,7 +236,7 @@ class _NodeReader:
             case yaml.ScalarNode(), _:
                 return self._scalar(node.value, tag, path)
             case _:
-                self._fault(path, f"the tag !!{tag} is not taken", repair="remove the tag")
+                self._fault(path, f"the tag !!{plain(tag)} is not taken", repair="remove the tag")
                 return None
 
     def _mapping(self, node: yaml.MappingNode, path: tuple[PathPart, ...]) -> dict[str, object]:
@@ -238,8 +254,8 @@ class _NodeReader:
                 self._fault(
                     here,
                     f"YAML 1.1 reads this key as {_KIND[tag]}",
-                    found=key or "an empty key",
-                    repair=f'quote it: "{key}"',
+                    found=plain(key) or "an empty key",
+                    repair=f'quote it: "{plain(key)}"',
                 )
             elif key in values:
                 self.faults.append(_repeated(json_path(here)))
@@ -251,16 +267,22 @@ class _NodeReader:
             case "str" | "timestamp" | "value":
                 return text
             case "bool":
-                self.spelled[json_path(path)] = text
-                return text.lower() in _TRUE
+                return self._bool(text, path)
             case "int":
                 return self._int(text, path)
             case "float":
                 return self._float(text, path)
             case "null":
                 return None
-        self._fault(path, f"the tag !!{tag} is not taken", repair="remove the tag")
+        self._fault(path, f"the tag !!{plain(tag)} is not taken", repair="remove the tag")
         return None
+
+    def _bool(self, text: str, path: tuple[PathPart, ...]) -> bool | None:
+        if text.lower() not in _BOOLEANS:  # a tag says bool of whatever stands there
+            self._fault(path, "neither true nor false", found=shown(text), allowed="true, false")
+            return None
+        self.spelled[json_path(path)] = text
+        return _BOOLEANS[text.lower()]
 
     def _int(self, text: str, path: tuple[PathPart, ...]) -> int | None:
         short = len(text) <= MAX_DIGITS
@@ -272,7 +294,7 @@ class _NodeReader:
             f"a number that YAML 1.1 reads as {meaning}",
             found=shown(text),
             allowed=f"decimal numbers of at most {MAX_DIGITS} digits",
-            repair=f'if a string is meant, quote it: "{text[:MAX_DIGITS]}"',
+            repair=f'if a string is meant, quote it: "{plain(text)[:MAX_DIGITS]}"',
         )
         return None
 

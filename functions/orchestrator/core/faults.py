@@ -57,6 +57,11 @@ def shown(value: object) -> str:
     return text if len(text) <= FOUND_MAX_CHARS else text[: FOUND_MAX_CHARS - 1] + "…"
 
 
+def plain(text: str) -> str:
+    """The text as `shown` writes it, without the quotes around: one line, whatever it holds."""
+    return shown(text)[1:-1]
+
+
 def nearest(word: str, known: Sequence[str]) -> str:
     """`did you mean 'machine'?`, or nothing when no known word comes near."""
     # Long words are no misspellings, and difflib's cost grows with the square of the length.

@@ -78,6 +78,19 @@ def is_run_id(text: str) -> bool:
     return _RUN_ID.fullmatch(text) is not None
 
 
+def is_object_name(text: str) -> bool:
+    """Whether an object may have this name: UTF-8 of 1 to 1,024 bytes, without line ends.
+
+    Source: https://cloud.google.com/storage/docs/objects#naming. It may hold `..` and control characters, which
+    mean nothing to the service: it knows no directories.
+    """
+    try:
+        size_bytes = len(text.encode())
+    except UnicodeEncodeError:
+        return False
+    return 1 <= size_bytes <= OBJECT_NAME_MAX_BYTES and not {"\r", "\n"} & set(text)
+
+
 def is_request_object(object_name: str) -> bool:
     """Whether the inbox takes an object of this name for a request."""
     return object_name.startswith(REQUESTS_PREFIX) and object_name.lower().endswith(REQUEST_SUFFIXES)
@@ -109,9 +122,15 @@ def run_id_of_marker(object_name: str) -> str:
 
 
 def status_object(dropped_name: str) -> str:
-    """`status/<the dropped object's whole name>.json`; a name too long for that ends in its hash instead."""
+    """`status/<the dropped object's whole name>.json`; where that is too long or odd, it ends in a hash instead.
+
+    Odd is what a listing, or a copy to a disk, would take for something else: control characters and others that
+    print nothing, and the components `.`, `..` and none.
+    """
     name = f"status/{dropped_name}.json"
-    if len(name.encode("utf-8", "surrogatepass")) <= OBJECT_NAME_MAX_BYTES:
+    if not dropped_name.isprintable() or {"", ".", ".."} & set(dropped_name.split("/")):
+        return f"status/odd-name-{_hash(dropped_name, KEY_HASH_CHARS)}.json"
+    if len(name.encode()) <= OBJECT_NAME_MAX_BYTES:
         return name
     return f"status/long-name-{_hash(dropped_name, KEY_HASH_CHARS)}.json"
 

@@ -6,9 +6,9 @@ same report.
 
 from collections.abc import Iterator, Sequence
 
-from orchestrator.core.faults import Fault, json_path, listed, nearest, shown
+from orchestrator.core.faults import Fault, json_path, listed, nearest, plain, shown
 from orchestrator.core.machine_checks import machine_faults
-from orchestrator.core.policy import Policy, among, repository, under
+from orchestrator.core.policy import Policy, among, has_digest, repository, under
 from orchestrator.core.programs import EXECUTOR_IMAGE, images_in, places_in, roles_in, running
 from orchestrator.core.raw import Path, is_true, list_at, mapping_at, text_at, whole_at
 from orchestrator.core.tuning_checks import parameters_in
@@ -64,6 +64,14 @@ def _images(policy: Policy, document: object) -> Iterator[Fault]:
         if ".." in image.split("/") or not among(repository(image), patterns):
             repair = "install the packages in an image of your own, and name that" if is_executor else ""
             yield _refused(path, image, listed(patterns) or "none", repair)
+        elif among(repository(image), policy.require_digest) and not has_digest(image):
+            yield Fault(
+                path=json_path(path),
+                problem="the policy wants this image named by its digest, for a tag can be moved to another",
+                found=shown(image),
+                allowed=f"{plain(repository(image))}@sha256:…",
+                repair="`gcloud artifacts docker images describe IMAGE` tells the digest of what the tag names now",
+            )
 
 
 def _packages(policy: Policy, document: object) -> Iterator[Fault]:

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 from orchestrator.core.envelope import Envelope, pubsub_message, time_or
 from orchestrator.core.errors import EventMalformed
-from orchestrator.core.names import is_request_object, object_uri, run_id_at, run_id_of_key, stem
+from orchestrator.core.faults import plain
+from orchestrator.core.names import (
+    is_object_name,
+    is_request_object,
+    object_uri,
+    run_id_at,
+    run_id_of_key,
+    stem,
+)
 from orchestrator.core.run import Source
 
 IDEMPOTENCY_KEY = "idempotency_key"
@@ -55,6 +63,8 @@ def upload_in(envelope: Envelope, inbox_bucket: str) -> Arrival | Ignored:
         return Ignored(reason=f"bucket {bucket!r} is not the inbox")
     if not is_request_object(name):
         return Ignored(reason=f"{name!r} is no request: requests/….yaml, .yml or .json")
+    if not is_object_name(name):
+        raise EventMalformed(f"event {envelope.id!r} names {plain(name)}, which no object can be called")
     try:
         generation, size_bytes = int(str(fields["generation"])), int(str(fields.get("size", 0)))
     except (KeyError, ValueError) as error:

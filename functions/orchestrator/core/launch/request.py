@@ -13,10 +13,12 @@ from orchestrator.core.launch.vertex_dialect import custom_job, is_custom_job, i
 from orchestrator.core.launch.vertex_fields import Translated
 from orchestrator.core.policy import Policy
 from orchestrator.core.policy_checks import policy_faults
+from orchestrator.core.secret_checks import secret_faults
 from orchestrator.core.tuning_checks import tuning_faults
 from orchestrator.core.validation import schema_faults
 
 MAX_REQUEST_BYTES = 256 * 1024
+MAX_FAULTS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +77,18 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Refused:
-    """A faulty request: every fault, sorted by path."""
+    """A faulty request: every fault, sorted by path; of more than MAX_FAULTS the first, and how many there were.
+
+    A report is to be read, and a small file can hold a fault in every fourth byte.
+    """
 
     faults: tuple[Fault, ...]
+
+    def __post_init__(self) -> None:
+        more = len(self.faults) - MAX_FAULTS
+        if more > 0:
+            rest = Fault(path="$", problem=f"{more} more faults are not listed", repair="correct these first")
+            object.__setattr__(self, "faults", (*self.faults[:MAX_FAULTS], rest))
 
 
 def too_large(size_bytes: int) -> Refused | None:
@@ -124,6 +135,13 @@ def _checked(
     meant = _allowed(dialect.in_own(value, name), standards)
     faults = {*read.faults, *meant.faults, *_elsewhere(meant, standards)}
     spelled = {meant.own_path(path): text for path, text in read.spelled.items()}
+    secrets = [
+        replace(fault, path=meant.written_path(fault.path))
+        for fault in secret_faults(standards.policy, meant.document)
+    ]
+    # No other fault of the place may quote the secret.
+    hidden = {fault.path for fault in secrets}
+    faults = {*secrets, *(fault for fault in faults if fault.path not in hidden)}
     # What the text spoiled, nobody need report again, nor the policy what the schema refused. The roles come
     # first: of a second chief they know more than the schema.
     for found in (

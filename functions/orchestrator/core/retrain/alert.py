@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from orchestrator.core.envelope import PubsubMessage
 from orchestrator.core.errors import EventMalformed
+from orchestrator.core.faults import listed
 from orchestrator.core.launch.event import Ignored
 from orchestrator.core.retrain.condition import ConditionKind
 from orchestrator.core.retrain.signal import Signal, document_of, mapping, one_line, texts
@@ -39,7 +40,7 @@ def alert_in(message: PubsubMessage) -> Signal | Ignored:
         return _incident(message, mapping(document["incident"]))
     if "logName" in document:
         return _log_entry(message, document)
-    keys = ", ".join(sorted(str(key) for key in document)[:10]) or "nothing"
+    keys = listed(sorted(map(one_line, document)), most=10) or "nothing"
     raise EventMalformed(
         f"message {message.message_id!r} is no alert: it has {keys}; "
         "an incident of Cloud Monitoring has `incident`, a log entry `logName`"

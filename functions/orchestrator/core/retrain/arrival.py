@@ -8,7 +8,8 @@ from datetime import datetime
 from orchestrator.core.codec import decoded_time, encoded_time
 from orchestrator.core.envelope import Envelope, time_or
 from orchestrator.core.errors import EventMalformed
-from orchestrator.core.names import object_uri
+from orchestrator.core.faults import plain
+from orchestrator.core.names import is_object_name, object_uri
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,9 @@ def arrived_in(envelope: Envelope) -> ArrivedObject:
     bucket, name = fields.get("bucket"), fields.get("name")
     if not (isinstance(bucket, str) and bucket and isinstance(name, str) and name):
         raise EventMalformed(f"event {envelope.id!r} does not name an object")
+    if not (is_object_name(name) and is_object_name(bucket)):
+        where = plain(object_uri(bucket, name))
+        raise EventMalformed(f"event {envelope.id!r} names {where}, which no object can be called")
     try:
         generation, size_bytes = int(str(fields["generation"])), int(str(fields.get("size", 0)))
     except (KeyError, ValueError) as error:

@@ -47,10 +47,10 @@ def notice_in(message: PubsubMessage) -> Heard | Ignored:
 
 def _of_run(event_id: str, at: datetime, data: Mapping[str, object]) -> Heard | Ignored:
     run_id, state = data.get("run_id"), data.get("state")
-    if not isinstance(run_id, str) or state not in set(RunState):
+    if not isinstance(run_id, str) or not isinstance(state, str) or state not in set(RunState):
         raise EventMalformed(f"notice {event_id!r} tells of run {run_id!r} in state {state!r}")
     if state not in ENDS:
-        return Ignored(reason=f"run {run_id} is {state}; only ends matter to rules")
+        return Ignored(reason=f"run {run_id!r} is {state}; only ends matter to rules")
     if state != RunState.SUCCEEDED or not isinstance(data.get("model_name"), str):
         return Heard(ended_run_id=run_id)
     return Heard(signal=_upstream(event_id, at, UpstreamEvent.SUCCEEDED, data), ended_run_id=run_id)
@@ -66,5 +66,5 @@ def _upstream(event_id: str, at: datetime, event: UpstreamEvent, data: Mapping[s
         id=f"notice/{one_line(event_id)}",
         at=at,
         facts={"model_name": model_name, "event": event},
-        values={name: text for name, text in values.items() if isinstance(text, str)},
+        values={name: one_line(text) for name, text in values.items() if isinstance(text, str)},
     )

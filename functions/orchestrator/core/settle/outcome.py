@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.core.codec import decoded
-from orchestrator.core.faults import listed
+from orchestrator.core.documents import MAX_DEPTH, is_too_deep
+from orchestrator.core.faults import listed, plain
 from orchestrator.core.names import model_uri, trial_output_uri
 from orchestrator.core.run import Job, JobState, Model, ModelData, Problem, RunState
 from orchestrator.core.settle.trials import best_trial, recorded_trials, why_no_best
@@ -155,6 +156,8 @@ def manifest_problems(
         manifest = json.loads(content)
     except (ValueError, RecursionError) as error:
         return (f"it is no JSON: {error}",)
+    if is_too_deep(manifest):
+        return (f"it is nested deeper than {MAX_DEPTH} levels",)
     faults = schema_faults(export_schema, manifest)
     if faults:
         return tuple(str(fault) for fault in faults)
@@ -166,9 +169,9 @@ def manifest_problems(
 
 
 def _size_problems(files: Sequence[Mapping[str, Any]], sizes: Mapping[str, int]) -> list[str]:
-    missing = [file["path"] for file in files if file["path"] not in sizes]
+    missing = [plain(file["path"]) for file in files if file["path"] not in sizes]
     differing = [
-        f"{file['path']} has {sizes[file['path']]} bytes, not {file['size_bytes']}"
+        f"{plain(file['path'])} has {sizes[file['path']]} bytes, not {file['size_bytes']}"
         for file in files
         if sizes.get(file["path"], file["size_bytes"]) != file["size_bytes"]
     ]
@@ -177,10 +180,10 @@ def _size_problems(files: Sequence[Mapping[str, Any]], sizes: Mapping[str, int])
 
 def _model_of(manifest: bytes, uri: str) -> tuple[Model, tuple[str, ...]]:
     document = json.loads(manifest)
-    metrics = {name: float(value) for name, value in sorted(document["metrics"].items())}
+    metrics = {name: _float(value) for name, value in sorted(document["metrics"].items())}
     # Python reads and writes NaN, which is no JSON: a diverged training must not spoil its record.
     diverged = tuple(
-        f"the metric {name} is {value}: the training diverged"
+        f"the metric {plain(name)} is {value}: the training diverged"
         for name, value in metrics.items()
         if not math.isfinite(value)
     )
@@ -194,3 +197,10 @@ def _model_of(manifest: bytes, uri: str) -> tuple[Model, tuple[str, ...]]:
         size_bytes=sum(file["size_bytes"] for file in document["files"]),
     )
     return model, diverged
+
+
+def _float(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # JSON bounds no whole number
+        return math.inf if number > 0 else -math.inf

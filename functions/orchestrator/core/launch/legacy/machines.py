@@ -220,7 +220,7 @@ class MachineReading(Reading):
         if not config.has("acceleratorConfig"):
             return
         kind, count = written.get("type"), number(written.get("count"))
-        if kind in RETIRED_ACCELERATORS and isinstance(kind, str):
+        if isinstance(kind, str) and kind in RETIRED_ACCELERATORS:
             repair = RETIRED_ACCELERATORS[kind]
             allowed = listed(ACCELERATORS)
             self._wrong(written.at("type"), "no longer offered", found=kind, allowed=allowed, repair=repair)

@@ -1,0 +1,325 @@
+"""Every parser of what comes from outside: its inputs, and what it promises of each of them.
+
+A parser takes an input, passes it over, or refuses it with a reason. Whatever else happens is a finding.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from orchestrator.core.envelope import Envelope, PubsubMessage
+from orchestrator.core.errors import EventMalformed
+from orchestrator.core.faults import Fault
+from orchestrator.core.launch.event import Arrival, Ignored, message_in, upload_in
+from orchestrator.core.launch.request import Refused, Request, Standards, request_in
+from orchestrator.core.launch.submission import Target, submission_of
+from orchestrator.core.names import is_run_id, status_object
+from orchestrator.core.orders import FireOrder, RollbackOrder, order_in
+from orchestrator.core.policy import policy_from
+from orchestrator.core.retrain.alert import alert_in
+from orchestrator.core.retrain.arrival import ArrivedObject, arrived_in, batch_in, encoded_batch
+from orchestrator.core.retrain.book import Book, book_in
+from orchestrator.core.retrain.image_push import image_pushed_in
+from orchestrator.core.retrain.notice import Heard, notice_in
+from orchestrator.core.retrain.reading import Buckets, rule_in, template_uri
+from orchestrator.core.retrain.signal import Signal
+from orchestrator.core.run import Model
+from orchestrator.core.settle.entry import JobHint, hint_in
+from orchestrator.core.settle.outcome import FileSize, ModelDirectory, model_in
+from tests.core.fuzz import seeds
+from tests.core.fuzz.mutation import changed, content_like, text
+from tests.core.standards import policy_document, schema
+
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+TARGET = Target(project="my-project", region="us-central1", models_bucket="my-project-models")
+BUCKETS = Buckets(inbox="my-project-inbox", ledger="my-project-ledger", models="my-project-models")
+NAMES = {"project": "my-project", "region": "us-central1", "models_bucket": "my-project-models"}
+STANDARDS = Standards(
+    schemas={name: schema(name) for name in ("training_request.v1", "retraining_rule.v1")},
+    policy=policy_from(policy_document(), NAMES),
+    region="us-central1",
+)
+RUN_ID = "run-20260304t120000-0123456789"
+_LINE_BREAKERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""What could begin a new line, move a terminal's cursor, or be no text at all."""
+
+
+class Verdict(StrEnum):
+    TAKEN = "taken"
+    PASSED_OVER = "passed over"
+    REFUSED = "refused"
+
+
+class Broken(AssertionError):
+    """A promise that does not hold for an input."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parser:
+    """`draw` makes an input, `feed` parses it and holds the answer against its promises."""
+
+    name: str
+    draw: Callable[[Random], Any]
+    feed: Callable[[Any], Verdict]
+
+
+def promised(*, holds: bool, promise: str, found: object) -> None:
+    if not holds:
+        raise Broken(f"{promise}: {found!r}")
+
+
+def refused_well(faults: Iterable[Fault]) -> Verdict:
+    """Every fault says where and what, in text that stays on its line."""
+    listed = list(faults)
+    promised(holds=bool(listed), promise="a refusal has a reason", found=listed)
+    for fault in listed:
+        promised(holds=fault.path.startswith("$") and bool(fault.problem), promise="a place", found=fault)
+        promised(holds=not _LINE_BREAKERS.search(str(fault)), promise="one line of text", found=str(fault))
+    return Verdict.REFUSED
+
+
+def said_well(reason: str) -> None:
+    promised(holds=bool(reason.strip()), promise="a reason", found=reason)
+    promised(holds=not _LINE_BREAKERS.search(reason), promise="a reason in one line", found=reason)
+
+
+def _bytes_of(documents: list[Any], *, as_json: bool) -> Callable[[Random], bytes]:
+    words = seeds.vocabulary(documents)
+    return lambda random: content_like(random.choice(documents), random, words, as_json=as_json)
+
+
+# Requests, orders and rules: documents that users write.
+
+
+def feed_request(content: bytes) -> Verdict:
+    as_json = content[:1] == b"{" and len(content) % 2 == 0  # each of the two readers has its share
+    read = request_in(content, as_json=as_json, standards=STANDARDS, name="named")
+    return refused_well(read.faults) if isinstance(read, Refused) else _submitted(read)
+
+
+def _submitted(request: Request) -> Verdict:
+    submission = submission_of(RUN_ID, request.spec, TARGET)
+    json.dumps(submission.body, ensure_ascii=False, allow_nan=False).encode()
+    job = submission.body.get("trialJobSpec") or submission.body["jobSpec"]
+    uri = job["baseOutputDirectory"]["outputUriPrefix"]  # type: ignore[index]  # a submission's own shape
+    parts = uri.split("/")
+    promised(holds=parts[-1] == RUN_ID and ".." not in parts, promise="its own directory", found=uri)
+    inside = uri.startswith(f"gs://{TARGET.models_bucket}/")
+    promised(holds=inside, promise="a directory under the allowed prefix", found=uri)
+    for warning in request.warnings:
+        refused_well([warning])
+    return Verdict.TAKEN
+
+
+def feed_order(content: bytes) -> Verdict:
+    for as_json in (False, True):
+        read = order_in(content, as_json=as_json, schema=seeds.ORDER_SCHEMA)
+    match read:
+        case Refused():
+            return refused_well(read.faults)
+        case FireOrder() | RollbackOrder():
+            return Verdict.TAKEN
+        case None:
+            return Verdict.PASSED_OVER
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleFile:
+    name: str
+    content: bytes
+    template: bytes | None
+
+
+def draw_rule(random: Random) -> RuleFile:
+    name = (
+        f"rules/{text(random)}.yaml"
+        if random.random() < 0.1
+        else random.choice(("rules/a.yaml", "rules/a.json"))
+    )
+    with_template = random.random() < 0.2
+    return RuleFile(
+        name=name,
+        content=draw_rule_content(random),
+        template=draw_own_request(random) if with_template else None,
+    )
+
+
+def feed_rule(file: RuleFile) -> Verdict:
+    as_json = file.name.endswith(".json")
+    template_uri(file.content, as_json=as_json, buckets=BUCKETS)
+    read = rule_in(
+        file.content,
+        dropped_name=file.name,
+        generation=1,
+        as_json=as_json,
+        standards=STANDARDS,
+        buckets=BUCKETS,
+        book=Book(),
+        template=file.template,
+    )
+    if isinstance(read, Refused):
+        return refused_well(read.faults)
+    book = Book().with_rule(read)
+    again = book_in(json.loads(json.dumps(book.document)))
+    promised(holds=again == book, promise="a rule that can be kept", found=read)
+    return Verdict.TAKEN
+
+
+# Events and messages: what services deliver, and whoever may publish beside them.
+
+
+def draw_envelope(documents: list[Any]) -> Callable[[Random], Envelope]:
+    words = seeds.vocabulary(documents)
+
+    def draw(random: Random) -> Envelope:
+        whole = Envelope(id="9", type="t", source="s", subject="", time=NOON, received_at=NOON, data=None)
+        if random.random() < 0.3:
+            field = random.choice(("id", "type", "source", "subject"))
+            whole = replace(whole, **{field: text(random)})  # type: ignore[arg-type]  # all of these are texts
+        document = random.choice(documents)
+        return replace(whole, data=changed(document, random, words) if random.random() < 0.95 else document)
+
+    return draw
+
+
+def feed_upload(event: Envelope) -> Verdict:
+    return _heard(lambda: upload_in(event, BUCKETS.inbox))
+
+
+def feed_data_event(event: Envelope) -> Verdict:
+    return _heard(lambda: arrived_in(event))
+
+
+def feed_message(event: Envelope) -> Verdict:
+    return _heard(lambda: message_in(event))
+
+
+def _message(data: bytes) -> PubsubMessage:
+    return PubsubMessage(message_id="m-1", publish_time=NOON, attributes={}, data=data)
+
+
+def _message_fed(read: Callable[[PubsubMessage], object]) -> Callable[[bytes], Verdict]:
+    return lambda data: _heard(lambda: read(_message(data)))
+
+
+def _heard(read: Callable[[], object]) -> Verdict:
+    try:
+        found = read()
+    except EventMalformed as malformed:
+        said_well(str(malformed))
+        return Verdict.REFUSED
+    match found:
+        case None:
+            return Verdict.PASSED_OVER
+        case Ignored():
+            said_well(found.reason)
+            return Verdict.PASSED_OVER
+        case Arrival():
+            promised(holds=is_run_id(found.run_id), promise="a run id", found=found.run_id)
+            _kept_name(found.source.object_name)
+        case ArrivedObject():
+            (again,) = batch_in("b", encoded_batch([found])).arrivals
+            promised(holds=again == found, promise="an arrival that can be kept", found=found)
+            _kept_name(found.name)
+        case Signal():
+            _values_fit(found)
+        case Heard():
+            if found.signal is not None:
+                _values_fit(found.signal)
+        case JobHint():
+            promised(holds=found.job_id.isascii() and found.job_id.isdigit(), promise="a job id", found=found)
+        case _:
+            raise Broken(f"an answer of no known kind: {found!r}")
+    return Verdict.TAKEN
+
+
+def _kept_name(object_name: str | None) -> None:
+    """The object can be asked for, and its status has a name that the service takes."""
+    if object_name is None:
+        return
+    promised(
+        holds=len(status_object(object_name).encode()) <= 1024, promise="a status name", found=object_name
+    )
+
+
+def _values_fit(signal: Signal) -> None:
+    for name, found in signal.values.items():
+        promised(holds=not _LINE_BREAKERS.search(found), promise=f"{name} in one line", found=found)
+
+
+# What trainers leave behind: containers that nobody vouched for write it.
+
+
+def feed_manifest(content: bytes) -> Verdict:
+    files = (FileSize(path="saved_model.pb", size_bytes=10),)
+    directory = ModelDirectory(uri=seeds.MODEL_URI, files=files, manifest=content)
+    model, problems = model_in(directory, seeds.EXPORT_SCHEMA)
+    for problem in problems:
+        said_well(problem)
+    promised(holds=isinstance(model, Model), promise="the model that lies there", found=problems)
+    return Verdict.REFUSED if problems else Verdict.TAKEN
+
+
+draw_own_request = _bytes_of(seeds.OWN, as_json=False)
+draw_rule_content = _bytes_of(seeds.RULES, as_json=False)
+PARSERS = (
+    Parser(name="request", draw=draw_own_request, feed=feed_request),
+    Parser(name="request of custom-jobs", draw=_bytes_of(seeds.CUSTOM, as_json=False), feed=feed_request),
+    Parser(name="request of hp-tuning-jobs", draw=_bytes_of(seeds.TUNING, as_json=False), feed=feed_request),
+    Parser(name="request of ai-platform", draw=_bytes_of(seeds.LEGACY, as_json=False), feed=feed_request),
+    Parser(name="rule", draw=draw_rule, feed=feed_rule),
+    Parser(name="order", draw=_bytes_of(seeds.ORDERS, as_json=False), feed=feed_order),
+    Parser(name="upload event", draw=draw_envelope(seeds.UPLOADS), feed=feed_upload),
+    Parser(name="data event", draw=draw_envelope(seeds.UPLOADS), feed=feed_data_event),
+    Parser(name="Pub/Sub event", draw=draw_envelope(seeds.MESSAGES), feed=feed_message),
+    Parser(name="log entry", draw=_bytes_of(seeds.LOG_ENTRIES, as_json=True), feed=_message_fed(hint_in)),
+    Parser(name="image push", draw=_bytes_of(seeds.PUSHES, as_json=True), feed=_message_fed(image_pushed_in)),
+    Parser(name="alert", draw=_bytes_of(seeds.ALERTS, as_json=True), feed=_message_fed(alert_in)),
+    Parser(name="notice", draw=_bytes_of(seeds.NOTICES, as_json=True), feed=_message_fed(notice_in)),
+    Parser(name="model manifest", draw=_bytes_of(seeds.MANIFESTS, as_json=True), feed=feed_manifest),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """An input that broke a promise; `number` draws it again from the same seed."""
+
+    parser: str
+    number: int
+    error: str
+    given: str
+
+
+def random_of(seed: int, parser: Parser, number: int) -> Random:
+    """Each input has its own, so that one is drawn again without those before it."""
+    return Random(f"{seed}/{parser.name}/{number}")
+
+
+def fed(parser: Parser, seed: int, number: int) -> Verdict | Finding:
+    """What became of one input. Only an exception that the parser does not name is a finding."""
+    given = parser.draw(random_of(seed, parser, number))
+    try:
+        return parser.feed(given)
+    except Exception as error:
+        where = _innermost(error)
+        return Finding(
+            parser=parser.name,
+            number=number,
+            error=f"{type(error).__name__} at {where}: {str(error)[:300]}",
+            given=repr(given)[:600],
+        )
+
+
+def _innermost(error: BaseException) -> str:
+    frames, trace = [], error.__traceback__
+    while trace is not None:
+        frames.append(f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    ours = [frame for frame in frames if not frame.startswith("parsers.py")]
+    return (ours or frames)[-1]

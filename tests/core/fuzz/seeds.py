@@ -1,0 +1,112 @@
+"""The documents that fuzzed inputs are made of: the examples, and one of each message as its service writes it."""
+
+import base64
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.core.fuzz.mutation import places
+from tests.core.standards import ROOT, schema
+from tests.core.test_retrain_signal import ANOMALY, INCIDENT, PUSH
+from tests.core.vertex_files import job
+
+ORDER_SCHEMA = schema("order.v1")
+EXPORT_SCHEMA = schema("model_export.v1")
+
+
+def _read(*patterns: str) -> list[Any]:
+    paths: Iterable[Path] = (path for pattern in patterns for path in sorted(ROOT.glob(pattern)))
+    return [yaml.safe_load(path.read_text()) for path in paths]
+
+
+def vocabulary(documents: list[Any]) -> list[str]:
+    """Every key and every text in the documents: words that a parser knows, to stand where they should not."""
+    found = {str(place[-1]) for document in documents for place in places(document) if place}
+    return sorted(found | {text for document in documents for text in _texts(document)})
+
+
+def _texts(document: Any) -> Iterable[str]:
+    if isinstance(document, str):
+        yield document
+    inside = (
+        document.values() if isinstance(document, dict) else document if isinstance(document, list) else ()
+    )
+    for part in inside:
+        yield from _texts(part)
+
+
+OWN = [
+    *_read("schemas/examples/valid/training_request.v1.*.yaml"),
+    *_read("examples/cassava.yaml", "examples/tuning.yaml", "examples/roles.yaml"),
+]
+CUSTOM = [*_read("examples/vertex/custom-job.yaml"), job()]
+TUNING = _read("examples/vertex/hp-tuning-job.yaml")
+LEGACY = _read("examples/ai_platform/*.yaml")
+RULES = [*_read("schemas/examples/valid/retraining_rule.v1.*.yaml"), *_read("examples/rules/*.yaml")]
+ORDERS = _read("schemas/examples/valid/order.v1.*.yaml")
+MODEL_URI = "gs://my-project-models/cassava/cassava-20260304t120000-0123456789/model/"
+MANIFESTS: list[dict[str, Any]] = [
+    {
+        "schema": "model_export.v1",
+        "model_uri": MODEL_URI,
+        "created_at": "2026-03-04T13:00:00Z",
+        "files": [{"path": "saved_model.pb", "size_bytes": 10, "sha256": "0f" * 32}],
+        "metrics": {"accuracy": 0.93, "val_loss": 0.2},
+        "class_names": ["healthy", "mosaic"],
+        "image_size": [224, 224],
+        "dataset": {"name": "cassava", "version": "0.1.0", "train_split": "train", "evaluation_split": None},
+        "frameworks": {"tensorflow": "2.21.0"},
+        "training": {"epochs": 3, "global_batch_size": 64, "replicas_in_sync": 2, "strategy": "mirrored"},
+    }
+]
+NOTICES = _read("schemas/examples/valid/notice.v1.*.json")
+PUSHES = [PUSH]
+ALERTS = [INCIDENT, ANOMALY]
+UPLOADS = [
+    {
+        "bucket": "my-project-inbox",
+        "name": "requests/team/cassava.yaml",
+        "generation": "1700000000000000",
+        "metageneration": "1",
+        "size": "812",
+        "timeCreated": "2026-03-01T11:00:00.123Z",
+        "contentType": "application/yaml",
+    }
+]
+MESSAGES = [
+    {
+        "message": {
+            "data": base64.b64encode(json.dumps(ORDERS[0]).encode()).decode(),
+            "attributes": {"idempotency_key": "order-7"},
+            "messageId": "1234567",
+            "publishTime": "2026-03-01T11:00:00.123Z",
+            "orderingKey": "",
+        },
+        "subscription": "projects/my-project/subscriptions/requests",
+        "deliveryAttempt": 1,
+    }
+]
+LOG_ENTRIES = [
+    {
+        "insertId": "1ab2c3",
+        "logName": "projects/my-project/logs/ml.googleapis.com%2F123456789",
+        "resource": {
+            "type": "ml_job",
+            "labels": {"job_id": "123456789", "task_name": "service", "project_id": "my-project"},
+        },
+        "labels": {"ml.googleapis.com/endpoint": ""},
+        "textPayload": "Job completed successfully.",
+        "severity": "INFO",
+        "timestamp": "2026-03-01T11:00:00.123456789Z",
+        "receiveTimestamp": "2026-03-01T11:00:01.5Z",
+    },
+    {
+        "insertId": "1ab2c4",
+        "resource": {"type": "ml_job", "labels": {"job_id": "123456789", "task_name": "service"}},
+        "jsonPayload": {"message": "Job failed."},
+        "timestamp": "2026-03-01T11:00:00Z",
+    },
+]

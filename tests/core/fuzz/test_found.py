@@ -1,0 +1,135 @@
+"""What fuzzing found once: each input broke something, and is refused or read in plain words now."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orchestrator.core.documents import document_in
+from orchestrator.core.envelope import Envelope, PubsubMessage
+from orchestrator.core.errors import EventMalformed
+from orchestrator.core.launch.event import upload_in
+from orchestrator.core.launch.request import Refused, request_in
+from orchestrator.core.retrain.alert import alert_in
+from orchestrator.core.retrain.arrival import arrived_in
+from orchestrator.core.retrain.notice import Heard, notice_in
+from orchestrator.core.settle.outcome import FileSize, ModelDirectory, model_in
+from tests.core.fuzz import seeds
+from tests.core.fuzz.parsers import NOON, STANDARDS
+
+
+def only_fault(content: bytes, *, as_json: bool = False) -> str:
+    (fault,) = document_in(content, as_json=as_json).faults
+    return str(fault)
+
+
+def message(document: Any) -> PubsubMessage:
+    return PubsubMessage(message_id="m", publish_time=NOON, attributes={}, data=json.dumps(document).encode())
+
+
+@pytest.mark.parametrize("content", [b'a: "\\UFFFFFFFF"', b"%YAML " + b"9" * 5000 + b".1\n---\na: 1\n"])
+def test_yaml_that_pyyaml_itself_breaks_on_is_broken_yaml(content: bytes) -> None:
+    assert "broken YAML" in only_fault(content)
+
+
+def test_a_forbidden_character_is_named_by_its_code_point() -> None:
+    assert "U+001B" in only_fault(b"a: \x1b[31m")
+
+
+def test_a_tag_makes_no_truth_of_what_is_neither_true_nor_false() -> None:
+    assert only_fault(b"a: !!bool perhaps").startswith("$.a: neither true nor false; found 'perhaps'")
+
+
+def test_a_tag_cannot_break_the_line_of_its_fault() -> None:
+    assert "\n" not in only_fault(b"a: !<%0asevere> x")
+
+
+def test_values_nested_too_deep_to_walk_are_only_refused() -> None:
+    deep = b'{"labels": ' + b"[" * 900 + b"]" * 900 + b"}"
+    read = request_in(deep, as_json=True, standards=STANDARDS)
+    assert isinstance(read, Refused)
+    assert "nested deeper than 32 levels" in str(read.faults[0])
+
+
+def test_an_accelerator_of_a_legacy_job_may_be_no_word() -> None:
+    config = {"imageUri": "gcr.io/my-project/a:1", "acceleratorConfig": {"type": ["K80"], "count": 1}}
+    job = {"trainingInput": {"scaleTier": "CUSTOM", "masterType": "n1-standard-8", "masterConfig": config}}
+    assert isinstance(request_in(json.dumps(job).encode(), as_json=True, standards=STANDARDS), Refused)
+
+
+@pytest.mark.parametrize("state", [{}, [], None, 3])
+def test_a_notice_whose_state_is_no_word_is_malformed(state: object) -> None:
+    (notice, *_) = seeds.NOTICES
+    with pytest.raises(EventMalformed):
+        notice_in(
+            message({**notice, "type": "trainmaster.run.x.v1", "data": {"run_id": "r", "state": state}})
+        )
+
+
+def test_the_values_of_a_notice_stay_in_one_line() -> None:
+    data = {"run_id": "r\n-2", "state": "succeeded", "model_name": "m\x1b[31m"}
+    heard = notice_in(message({"id": "i", "type": "trainmaster.run.succeeded.v1", "data": data}))
+    assert isinstance(heard, Heard)
+    assert heard.signal is not None
+    assert all(text.isprintable() for text in heard.signal.values.values())
+
+
+def test_the_keys_of_what_is_no_alert_stay_in_one_line() -> None:
+    with pytest.raises(EventMalformed) as malformed:
+        alert_in(message({'x\r\n{"severity": "EMERGENCY"}': 1}))
+    assert str(malformed.value).isprintable()
+
+
+@pytest.mark.parametrize("name", ["requests/\ud800.yaml", "requests/a\nb.yaml", f"requests/{'ü' * 600}.yaml"])
+def test_an_event_about_an_object_that_cannot_be_is_malformed(name: str) -> None:
+    fields = {"bucket": "inbox", "name": name, "generation": "1"}
+    event = Envelope(id="9", type="t", source="s", subject="", time=NOON, received_at=NOON, data=fields)
+    for read in (lambda: upload_in(event, "inbox"), lambda: arrived_in(event)):
+        with pytest.raises(EventMalformed) as malformed:
+            read()
+        assert str(malformed.value).isprintable()
+    fine = replace(event, data={**fields, "name": "requests/../\x1b[31m\u202e.yaml"})
+    assert arrived_in(fine).name == "requests/../\x1b[31m\u202e.yaml"
+
+
+def problems(**changes: Any) -> tuple[str, ...]:
+    manifest = json.dumps({**seeds.MANIFESTS[0], **changes}).encode()
+    files = (FileSize(path="saved_model.pb", size_bytes=10),)
+    model, found = model_in(
+        ModelDirectory(uri=seeds.MODEL_URI, files=files, manifest=manifest), seeds.EXPORT_SCHEMA
+    )
+    assert model is not None
+    return found
+
+
+def test_a_metric_too_large_for_any_float_is_a_training_that_diverged() -> None:
+    assert problems(metrics={"loss": 10**400}) == ("the metric loss is inf: the training diverged",)
+
+
+def test_a_manifest_nested_too_deep_is_not_believed() -> None:
+    deep: Any = 1
+    for _ in range(400):
+        deep = [deep]
+    assert problems(class_names=deep) == ("export.json is not believed: it is nested deeper than 32 levels",)
+
+
+def test_the_paths_of_a_manifest_stay_in_one_line() -> None:
+    file = {**seeds.MANIFESTS[0]["files"][0], "path": "a\n\x1b[31m"}
+    (problem,) = problems(files=[file])
+    assert problem.isprintable()
+
+
+def test_a_request_that_is_all_faults_has_a_report_that_can_be_read() -> None:
+    content = json.dumps({"model_name": "m", "args": [1] * 1000}).encode()
+    read = request_in(content, as_json=True, standards=STANDARDS)
+    assert isinstance(read, Refused)
+    assert len(read.faults) == 201
+    # The args, and the image and the cluster that are missing.
+    assert str(read.faults[-1]) == "$: 802 more faults are not listed; correct these first"
+
+
+@pytest.mark.timeout(30)
+def test_a_key_that_stands_often_is_found_in_one_look() -> None:
+    content = ("{" + ",".join(f'"k{number // 2}":1' for number in range(20_000)) + "}").encode()
+    assert len(document_in(content, as_json=True).faults) == 10_000

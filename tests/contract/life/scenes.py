@@ -8,7 +8,10 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from orchestrator.adapters.memory import MemoryJobs
+from orchestrator.core.errors import SubmissionDeferred
 from orchestrator.core.launch.event import Arrival
+from orchestrator.core.launch.submission import Submission
 from orchestrator.core.retrain.arrival import ArrivedObject
 from orchestrator.core.run import Job, JobState, RunState
 from orchestrator.core.settle.outcome import END_OF
@@ -17,7 +20,7 @@ from orchestrator.flow.launch import launch
 from orchestrator.flow.orders import take_order
 from orchestrator.flow.settle import settle_hint
 from tests.contract.retraining import DATA, MANUAL, SMALL, RuleWorld, rule
-from tests.contract.world import LEASE, MODELS, START, Boundary, export_manifest
+from tests.contract.world import LEASE, MODELS, PROJECT, REGION, START, Boundary, export_manifest
 
 CHALLENGER = {**SMALL, "champion": {"metric": "accuracy", "goal": "maximize"}}
 TUNED = {
@@ -32,11 +35,23 @@ TUNED = {
 TICKS_MAX = 6
 
 
+class RoomyJobs(MemoryJobs):
+    """A JobService that has no room while it is full."""
+
+    full = False
+
+    def submit(self, submission: Submission) -> Job:
+        if self.full:
+            raise SubmissionDeferred(429, "the quota is used up")
+        return super().submit(submission)
+
+
 class Stage(RuleWorld):
     """A world that remembers what was dropped in a story, so that a delivery can be repeated."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.jobs = self.service = RoomyJobs(self.clock, project=PROJECT, region=REGION)
         self.arrivals: dict[str, Arrival] = {}
 
     def dropped(self, name: str, document: object) -> Arrival:
@@ -142,6 +157,10 @@ def logged(number: int) -> Step:
     return Step(act=act)
 
 
+def full(so_it_is: bool) -> Step:
+    return Step(act=lambda stage, _: setattr(stage.service, "full", so_it_is), again=False)
+
+
 def deleted(number: int) -> Step:
     return Step(act=lambda stage, _: stage.jobs.remove(stage.job(number).name), again=False)
 
@@ -211,6 +230,21 @@ SCENES: Mapping[str, Scene] = {
     ),
     "a job that a user deletes": Scene(
         steps=(uploaded("a"), deleted(0), waited(601), TICK), ends=(RunState.FAILED,), jobs=0
+    ),
+    "no room for a while": Scene(
+        steps=(
+            full(True),
+            uploaded("a"),
+            waited(31),
+            TICK,
+            full(False),
+            waited(61),
+            TICK,
+            trained(0),
+            logged(0),
+        ),
+        ends=ENDED,
+        jobs=1,
     ),
     "a study": Scene(steps=(uploaded("a", TUNED), tried(0), logged(0), TICK), ends=ENDED, jobs=1),
     "two challengers, and an order to go back": Scene(

@@ -141,6 +141,7 @@ class Trainers:
             case "expires":
                 self._become(name, JobState.EXPIRED)
             case "is deleted":
+                self._export(job, fate)
                 self._become(name, JobState.SUCCEEDED)
                 self._delete(job)
             case _:

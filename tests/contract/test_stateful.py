@@ -4,16 +4,24 @@ Uploads, redeliveries, log entries, sweeps and cancellations go on side by side,
 calls while others run; they fail, die, and come again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 
-from hypothesis import settings
+import pytest
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
+from orchestrator.adapters.memory import MemoryJobs
 from orchestrator.core.launch.event import Arrival
-from orchestrator.core.names import RUN_LABEL
+from orchestrator.core.names import RUN_LABEL, JobKind
 from orchestrator.core.run import ENDS, LEGAL_MOVES, PROGRESS, Job, JobState, RunState
 from orchestrator.core.settle.outcome import END_OF
 from orchestrator.flow.launch import launch
@@ -23,7 +31,7 @@ from orchestrator.flow.settle import settle_hint
 from orchestrator.flow.sweep import sweep
 from tests.contract.life.asking import FAULTY, SOUND
 from tests.contract.life.stepwise import Process
-from tests.contract.world import LEASE, World
+from tests.contract.world import LEASE, PROJECT, REGION, World
 
 TIMEOUT = timedelta(seconds=120)
 AT_ONCE = 5
@@ -176,6 +184,25 @@ class Deployment(RuleBasedStateMachine):
         return jobs[which % len(jobs)]
 
 
+class BlindJobs(MemoryJobs):
+    """A listing that never shows anything."""
+
+    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
+        return super().of_run(f"not {run_id}", kind)
+
+
+class BlindDeployment(Deployment):
+    """Whoever takes a run over finds no job and submits another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world.jobs = BlindJobs(self.world.clock, project=PROJECT, region=REGION)
+
+    def teardown(self) -> None:
+        for process, _ in self.running:
+            process.kill()
+
+
 def _launched(arrival: Arrival, services: Services) -> object:
     return launch(services, arrival, take_order)
 
@@ -185,4 +212,14 @@ def _settled(world: World, job: Job, services: Services) -> object:
 
 
 TestDeployment = Deployment.TestCase
+QUICK = settings(
+    max_examples=400, stateful_step_count=40, deadline=None, database=None, phases=[Phase.generate]
+)
+
+
+def test_a_second_job_would_be_found() -> None:
+    with pytest.raises(AssertionError, match="run-"):
+        run_state_machine_as_test(BlindDeployment, settings=QUICK)
+
+
 TestDeployment.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)

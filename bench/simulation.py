@@ -63,7 +63,7 @@ def told(tally: Tally, seconds: float, broken: Mapping[int, int]) -> bool:
     print(f"\nevents                   {tally.events:>12,}")
     print(f"runs                     {tally.runs:>12,}   of {tally.asked:,} requests")
     print(f"jobs                     {tally.jobs:>12,}")
-    print(f"duplicate jobs           {tally.duplicate_jobs:>12,}   limit 0")
+    print(f"duplicate jobs           {tally.duplicate_jobs:>12,}   limit 0, unless --beyond-lease")
     print(f"lost requests            {tally.lost:>12,}   limit 0")
     print(f"unfinished records       {tally.unfinished:>12,}   limit 0")
     print(f"broken promises          {len(tally.violations):>12,}   limit 0")

@@ -16,7 +16,10 @@ RUNS, SUFFIX = "runs/", ".json"
 
 
 def account_of(life: Life, users: Users, trainers: Trainers) -> Tally:
-    """The life's tally, with every promise that was broken."""
+    """The life's tally, with every promise that was broken.
+
+    Where processes go on after their leases, a run may be given a second job: then it must be found.
+    """
     tally, world = life.tally, life.world
     records = {run_id: world.record(run_id) for run_id in _run_ids(life)}
     tally.asked, tally.runs = len(users.requests), len(records)
@@ -29,9 +32,10 @@ def account_of(life: Life, users: Users, trainers: Trainers) -> Tally:
     tally.lost, tally.unfinished = len(lost), len(unfinished)
     tally.violations += [f"{run_id} was asked for and is on no record" for run_id in lost]
     tally.violations += [f"{run_id} never ended: {records[run_id].state}" for run_id in unfinished]
-    tally.violations += [
-        f"{run_id} was given {count} jobs" for run_id, count in life.jobs.submitted.items() if count > 1
-    ]
+    if not life.odds.beyond_lease:
+        tally.violations += [
+            f"{run_id} was given {count} jobs" for run_id, count in life.jobs.submitted.items() if count > 1
+        ]
     for record in records.values():
         tally.violations += [
             f"{record.run_id}: {broken}" for broken in _broken(life, users, trainers, record)
@@ -94,15 +98,11 @@ def _job_disagrees(life: Life, trainers: Trainers, record: RunRecord) -> Iterato
     job = life.jobs.read(name)
     if END_OF.get(job.state) is not record.state:
         yield f"its job is {job.state}, and the run is {record.state}"
-    going = [
-        each.name
-        for each in life.jobs.given_to(record.run_id)
-        if not same_job(each.name, name)
-        and each.state is not JobState.CANCELLED
-        and each.output_uri == job.output_uri
-    ]
-    if going:
-        yield f"beside {name} there were {going}"
+    for other in life.jobs.given_to(record.run_id):
+        ours = other.output_uri == job.output_uri and not same_job(other.name, name)
+        found = other.state is JobState.CANCELLED or any(other.name in problem for problem in record.problems)
+        if ours and not found:
+            yield f"beside {name} there was {other.name}, {other.state}, which nobody found"
 
 
 def _statuses(life: Life, users: Users, records: dict[str, RunRecord]) -> Iterator[str]:

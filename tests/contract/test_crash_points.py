@@ -14,12 +14,14 @@ from jsonschema import Draft202012Validator
 from orchestrator.core.codec import encoded
 from orchestrator.core.errors import TrainmasterError
 from orchestrator.core.names import RUN_LABEL
-from tests.contract.life.accidents import PAUSES, Accident, AccidentBoundary
+from tests.contract.life.accidents import PAUSES, Accident, AccidentBoundary, changes
 from tests.contract.life.scenes import SCENES, Scene, Stage, Step
 from tests.contract.world import LEASE, Boundary, Killed, schema
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
 ACCIDENTS = sorted(set(Accident) - PAUSES)
+OF_CHANGES = frozenset({Accident.KILLED_IN_FLIGHT, Accident.REPEATED})
+"""What befalls only calls that change something: a read on its way, or made twice, is no matter."""
 DELIVERIES_MAX = 6
 
 
@@ -146,11 +148,15 @@ def broken(scene: Scene, stage: Stage) -> list[str]:
 )
 @pytest.mark.parametrize("name", SCENES)
 def test_an_accident_at_any_call_breaks_no_promise(name: str, accident: Accident, sweep_first: bool) -> None:
-    scene, problems, struck = SCENES[name], list[str](), 0
-    calls = calls_of(scene)
-    for point, call in enumerate(calls):
+    scene, problems = SCENES[name], list[str]()
+    points = [
+        (point, call)
+        for point, call in enumerate(calls_of(scene))
+        if changes(call) or accident not in OF_CHANGES
+    ]
+    for point, call in points:
         telling = Telling(scene=scene, point=point, accident=accident, sweep_first=sweep_first)
         problems += [f"at call {point}, {call}: {each}" for each in broken(scene, telling.tell())]
-        struck += telling.struck.total()
+        assert telling.struck == {accident: 1}
     assert problems == []
-    assert struck >= sum(1 for call in calls if accident is not Accident.KILLED_IN_FLIGHT or "write" in call)
+    assert points

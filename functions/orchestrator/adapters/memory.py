@@ -1,6 +1,8 @@
 """The ports without any service: for tests and simulations, safe to use from many threads at once."""
 
 import threading
+from bisect import bisect_left, insort
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -44,6 +46,8 @@ class MemoryObjects:
         self._clock = clock
         self._lock = threading.Lock()
         self._objects: dict[tuple[str, str], _Object] = {}
+        # Sorted names of each bucket: a listing costs what it shows, however much else there is.
+        self._names: defaultdict[str, list[str]] = defaultdict(list)
         self._generation = 0
 
     def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
@@ -67,6 +71,8 @@ class MemoryObjects:
             found = self._objects.get((bucket, name))
             if if_generation is not None and if_generation != (found.generation if found else 0):
                 raise GenerationMoved(object_uri(bucket, name), if_generation)
+            if found is None:
+                insort(self._names[bucket], name)
             self._generation += 1
             self._objects[bucket, name] = _Object(
                 content=content,
@@ -78,15 +84,13 @@ class MemoryObjects:
 
     def delete(self, bucket: str, name: str) -> None:
         with self._lock:
-            self._objects.pop((bucket, name), None)
+            if self._objects.pop((bucket, name), None) is not None:
+                names = self._names[bucket]
+                del names[bisect_left(names, name)]
 
     def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
         with self._lock:
-            found = sorted(
-                (name, stored)
-                for (held_in, name), stored in self._objects.items()
-                if held_in == bucket and name.startswith(prefix)
-            )
+            found = [(name, self._objects[bucket, name]) for name in self._beginning(bucket, prefix)]
         for name, stored in found:
             yield Listed(
                 name=name,
@@ -94,6 +98,13 @@ class MemoryObjects:
                 size_bytes=len(stored.content),
                 created_at=stored.created_at,
             )
+
+    def _beginning(self, bucket: str, prefix: str) -> Iterator[str]:
+        names = self._names.get(bucket, [])
+        position = bisect_left(names, prefix)
+        while position < len(names) and names[position].startswith(prefix):
+            yield names[position]
+            position += 1
 
     def metadata(self, bucket: str, name: str) -> Mapping[str, str]:
         """The object's custom metadata and its content type.
@@ -114,12 +125,15 @@ class MemoryJobs:
         self._region = region
         self._lock = threading.Lock()
         self._jobs: dict[str, Job] = {}
+        self._created = 0
+        self._of_run: defaultdict[str, list[str]] = defaultdict(list)
 
     def submit(self, submission: Submission) -> Job:
         body: Mapping[str, Any] = submission.body
         with self._lock:
             spec = body["jobSpec" if submission.kind is JobKind.CUSTOM else "trialJobSpec"]
-            job_id = str(1000 + len(self._jobs))
+            self._created += 1
+            job_id = str(999 + self._created)
             job = Job(
                 name=job_name(self._project, self._region, submission.kind, job_id),
                 state=JobState.PENDING,
@@ -129,15 +143,16 @@ class MemoryJobs:
                 create_time=self._clock.now(),
             )
             self._jobs[job.name] = job
+            self._of_run[job.labels.get(RUN_LABEL, "")].append(job.name)
         return job
 
     def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
         with self._lock:
             # As the service lists them: without their trials.
             return [
-                replace(job, trials=())
-                for job in self._jobs.values()
-                if job.labels.get(RUN_LABEL) == run_id and job_kind(job.name) is kind
+                replace(self._jobs[name], trials=())
+                for name in self._of_run.get(run_id, ())
+                if name in self._jobs and job_kind(name) is kind
             ]
 
     def read(self, name: str) -> Job:

@@ -1,0 +1,120 @@
+"""A million events with faults at a few percent: `python bench/simulation.py --events 1000000 --seed 1`.
+
+The flows are the real ones, on the adapters in memory and a virtual clock. Users drop files and publish
+messages, jobs train and end, log entries and notices come late, twice, out of order or never; processes die
+before, after and during any call, services fail before and after doing what they were asked, deliveries are
+paused in the midst of each other. Every life is drawn from the seed and its number: `--life N` lives that one
+again, alone. Exits with 1 when any promise of docs/guarantees.md was broken.
+"""
+
+import argparse
+import multiprocessing
+import os
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "functions")]  # run as a file, from anywhere
+
+from tests.contract.life.odds import Odds  # noqa: E402  # needs the line above
+from tests.contract.life.tally import Tally  # noqa: E402
+from tests.contract.life.whole import lived  # noqa: E402
+
+LIMIT_S = 600
+EVENTS_OF_A_LIFE = 25_000
+SHOWN = 20
+
+
+def one_life(number: int, *, seed: int, events: int, beyond_lease: float) -> tuple[int, Tally]:
+    return number, lived(seed=f"{seed}/{number}", events=events, odds=Odds(beyond_lease=beyond_lease))
+
+
+def lives(arguments: argparse.Namespace, numbers: range) -> Iterator[tuple[int, Tally]]:
+    events = min(arguments.events, EVENTS_OF_A_LIFE)
+    live = partial(one_life, seed=arguments.seed, events=events, beyond_lease=arguments.beyond_lease)
+    if arguments.processes == 1 or len(numbers) == 1:
+        yield from map(live, numbers)
+        return
+    with multiprocessing.get_context("spawn").Pool(arguments.processes, maxtasksperchild=4) as pool:
+        yield from pool.imap(live, numbers)
+
+
+def table(title: str, counts: Mapping[str, int], per: int) -> None:
+    print(f"\n{title}")
+    for name, count in sorted(counts.items(), key=lambda item: -item[1]):
+        print(f"  {name:<34} {count:>10,} {count / max(per, 1):>8.2%}")
+
+
+def told(tally: Tally, seconds: float, broken: Mapping[int, int]) -> bool:
+    table("deliveries", tally.deliveries, tally.events)
+    table("delivered again, for they were not acknowledged", tally.redelivered, tally.events)
+    table("events sent twice", tally.duplicated, tally.events)
+    table("events that never came", tally.dropped, tally.events)
+    table("accidents", tally.struck, tally.events)
+    table("the service's answers to submissions", tally.service, tally.service.total())
+    table("ends of runs", tally.ends, tally.runs)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    memory_mib = max(children.ru_maxrss, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / 1024
+    print(f"\nevents                   {tally.events:>12,}")
+    print(f"runs                     {tally.runs:>12,}   of {tally.asked:,} requests")
+    print(f"jobs                     {tally.jobs:>12,}")
+    print(f"duplicate jobs           {tally.duplicate_jobs:>12,}   limit 0, unless --beyond-lease")
+    print(f"lost requests            {tally.lost:>12,}   limit 0")
+    print(f"unfinished records       {tally.unfinished:>12,}   limit 0")
+    print(f"broken promises          {len(tally.violations):>12,}   limit 0")
+    print(f"storage operations       {tally.storage_operations / tally.events:>12.2f}   of an event")
+    print(f"accidents                {tally.struck.total() / tally.events:>12.2%}   of events")
+    print(
+        f"seconds                  {seconds:>12.1f}   limit {LIMIT_S}; {tally.events / seconds:,.0f} events a second"
+    )
+    print(f"memory of a process      {memory_mib:>8.0f} MiB")
+    print(f"fingerprint              {fingerprint(tally)}   the same for the same events and seed")
+    for number, count in sorted(broken.items()):
+        print(f"life {number} broke {count} promises; again: --life {number}")
+    for violation in tally.violations[:SHOWN]:
+        print(f"  {violation}")
+    return not tally.violations and seconds < LIMIT_S
+
+
+def fingerprint(tally: Tally) -> str:
+    import hashlib
+
+    counts = [tally.deliveries, tally.struck, tally.operations, tally.service, tally.ends]
+    return hashlib.sha256(repr([sorted(each.items()) for each in counts]).encode()).hexdigest()[:12]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--life", type=int, help="live only this one again")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--beyond-lease",
+        type=float,
+        default=0.0,
+        help="share of pauses after which a process goes on although its lease is over, 0 to 1",
+    )
+    arguments = parser.parse_args()
+    count = -(-arguments.events // EVENTS_OF_A_LIFE)
+    numbers = range(count) if arguments.life is None else range(arguments.life, arguments.life + 1)
+    print(
+        f"{len(numbers)} lives of {min(arguments.events, EVENTS_OF_A_LIFE):,} events, seed {arguments.seed}"
+    )
+    began, tally, broken = time.perf_counter(), Tally(), Counter[int]()
+    for number, account in lives(arguments, numbers):
+        tally.add(account)
+        if account.violations:
+            broken[number] = len(account.violations)
+    return 0 if told(tally, time.perf_counter() - began, broken) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""What users ask for: sound requests of several models, and faulty ones."""
+
+import json
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+IMAGE = "us-docker.pkg.dev/project-1/repo/trainer"
+CHAMPION = {"metric": "accuracy", "goal": "maximize"}
+MODELS = 40
+CONTESTED = 4
+"""So many of the models have a champion."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A request's content, and whether it is to be accepted."""
+
+    content: bytes
+    sound: bool
+
+
+def _document(number: int) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "model_name": f"model-{number}",
+        "image": IMAGE,
+        "cluster": {"chief": {"machine": "n1-standard-4"}},
+    }
+    return {**document, "champion": CHAMPION} if number < CONTESTED else document
+
+
+def _content(document: object) -> bytes:
+    return json.dumps(document).encode()
+
+
+SOUND = tuple(Asked(content=_content(_document(number)), sound=True) for number in range(MODELS))
+FAULTY = tuple(
+    Asked(content=content, sound=False)
+    for content in (
+        b"{",
+        b"[]",
+        _content({**_document(9), "image": "evil.example.com/miner"}),
+        _content({**_document(9), "imgae": IMAGE}),
+        _content({"model_name": "model-9"}),
+        b'{"model_name": "x", "model_name": "y"}',
+    )
+)
+
+
+def drawn(random: Random, faulty: float) -> Asked:
+    return random.choice(FAULTY if random.random() < faulty else SOUND)

@@ -1,0 +1,146 @@
+"""What must be true of every life once it is at rest. docs/guarantees.md says the same to users."""
+
+from collections.abc import Iterator
+
+from orchestrator.core.errors import ObjectGone
+from orchestrator.core.names import same_job
+from orchestrator.core.run import ENDS, JobState, RunRecord, RunState
+from orchestrator.core.settle.outcome import END_OF
+from tests.contract.life.asking import CHAMPION, CONTESTED
+from tests.contract.life.life import Life
+from tests.contract.life.people import Trainers, Users
+from tests.contract.life.tally import Tally
+from tests.contract.world import LEDGER
+
+RUNS, SUFFIX = "runs/", ".json"
+
+
+def account_of(life: Life, users: Users, trainers: Trainers) -> Tally:
+    """The life's tally, with every promise that was broken.
+
+    Where processes go on after their leases, a run may be given a second job: then it must be found.
+    """
+    tally, world = life.tally, life.world
+    records = {run_id: world.record(run_id) for run_id in _run_ids(life)}
+    tally.asked, tally.runs = len(users.requests), len(records)
+    tally.jobs = life.jobs.submitted.total()
+    tally.duplicate_jobs = sum(count - 1 for count in life.jobs.submitted.values())
+    tally.service.update(life.jobs.answers)
+    tally.ends.update(record.state.value for record in records.values())
+    lost = [run_id for run_id in users.requests if run_id not in records]
+    unfinished = [run_id for run_id, record in records.items() if not record.ended]
+    tally.lost, tally.unfinished = len(lost), len(unfinished)
+    tally.violations += [f"{run_id} was asked for and is on no record" for run_id in lost]
+    tally.violations += [f"{run_id} never ended: {records[run_id].state}" for run_id in unfinished]
+    if not life.odds.beyond_lease:
+        tally.violations += [
+            f"{run_id} was given {count} jobs" for run_id, count in life.jobs.submitted.items() if count > 1
+        ]
+    for record in records.values():
+        tally.violations += [
+            f"{record.run_id}: {broken}" for broken in _broken(life, users, trainers, record)
+        ]
+    tally.violations += [f"{run_id} has a marker still" for run_id in world.active()]
+    tally.violations += _statuses(life, users, records)
+    tally.violations += _champions(life, records)
+    tally.violations += [f"a mistake of the program: {mistake}" for mistake in tally.mistakes]
+    return tally
+
+
+def _run_ids(life: Life) -> list[str]:
+    listed = life.world.objects.listing(LEDGER, RUNS)
+    return [each.name.removeprefix(RUNS).removesuffix(SUFFIX) for each in listed]
+
+
+def _broken(life: Life, users: Users, trainers: Trainers, record: RunRecord) -> Iterator[str]:
+    request = users.requests.get(record.run_id)
+    if request is None:
+        yield "nobody asked for it"
+        return
+    if not request.asked.sound and record.state is not RunState.REJECTED:
+        yield f"the request was faulty, and the run is {record.state}"
+    if request.asked.sound and record.state is RunState.REJECTED and not _written_over(life, record):
+        yield f"the request was sound, and was rejected: {record.problems}"
+    if record.ended and record.state is not RunState.REJECTED:
+        yield from _job_disagrees(life, trainers, record)
+    if record.state is RunState.SUCCEEDED and record.model is None:
+        yield "it succeeded and its model is not on record"
+    told = {state for state in RunState if life.notices.ids[f"{record.run_id}/{state}"]}
+    entered = {step.state for step in record.history}
+    if not entered <= told:
+        yield f"not told: {sorted(entered - told)}"
+    if told & ENDS != {record.state} & ENDS:
+        yield f"told of the ends {sorted(told & ENDS)}, the record says {record.state}"
+
+
+def _written_over(life: Life, record: RunRecord) -> bool:
+    source = record.source
+    if source.object_name is None:
+        return False
+    try:
+        life.world.objects.read("inbox", source.object_name, source.generation)
+    except ObjectGone:
+        return True
+    return False
+
+
+def _job_disagrees(life: Life, trainers: Trainers, record: RunRecord) -> Iterator[str]:
+    """No end without the job's own; a run without a job fails only where the service refused it."""
+    if record.job is None:
+        if record.run_id not in life.jobs.refused:
+            yield f"it is {record.state} and has no job"
+        return
+    name = record.job.name
+    if name in trainers.deleted:
+        if record.state is not RunState.FAILED and record.job.state not in END_OF:
+            yield f"its job was deleted, and the run is {record.state}"
+        return
+    job = life.jobs.read(name)
+    if END_OF.get(job.state) is not record.state:
+        yield f"its job is {job.state}, and the run is {record.state}"
+    for other in life.jobs.given_to(record.run_id):
+        ours = other.output_uri == job.output_uri and not same_job(other.name, name)
+        found = other.state is JobState.CANCELLED or any(other.name in problem for problem in record.problems)
+        if ours and not found:
+            yield f"beside {name} there was {other.name}, {other.state}, which nobody found"
+
+
+def _statuses(life: Life, users: Users, records: dict[str, RunRecord]) -> Iterator[str]:
+    """The status of a dropped name is its newest drop's."""
+    newest: dict[str, RunRecord] = {}
+    for record in records.values():
+        name = record.source.object_name
+        if name is not None and (record.source.generation or 0) > (
+            newest[name].source.generation or 0 if name in newest else -1
+        ):
+            newest[name] = record
+    for name, record in newest.items():
+        try:
+            status = life.world.document(f"status/{name}.json")
+        except ObjectGone:
+            yield f"{record.run_id}: {name} has no status"
+            continue
+        if (status["run_id"], status["state"]) != (record.run_id, record.state):
+            yield f"{record.run_id}: it is {record.state}, the status of {name} says {status['state']}"
+
+
+def _champions(life: Life, records: dict[str, RunRecord]) -> Iterator[str]:
+    """A contested model's champion is the best of its runs, and every reign was told."""
+    for number in range(CONTESTED):
+        model_name = f"model-{number}"
+        best = max(
+            (
+                record.model.metrics[str(CHAMPION["metric"])]
+                for record in records.values()
+                if record.model_name == model_name and record.model is not None and record.model.metrics
+            ),
+            default=None,
+        )
+        held = life.world.services().champions.find(model_name).champion
+        reigns = held.history if held is not None else ()
+        value = held.current.value if held is not None and held.current is not None else None
+        if value != best:
+            yield f"the champion of {model_name} has {value}, the best run {best}"
+        for reign in reigns:
+            if not life.notices.ids[f"champions/{model_name}/{reign.number}"]:
+                yield f"reign {reign.number} of {model_name} was not told"

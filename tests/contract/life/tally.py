@@ -1,0 +1,51 @@
+"""What a life came to, in numbers."""
+
+from collections import Counter
+from dataclasses import dataclass, field, fields
+
+STORAGE = ("read ", "write ", "delete ", "list ")
+_NOT_STORAGE = frozenset({"read job"})
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """Counts by kind of event, error, accident or call; `mistakes` are errors that nobody named."""
+
+    deliveries: Counter[str] = field(default_factory=Counter)
+    redelivered: Counter[str] = field(default_factory=Counter)
+    duplicated: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    answered: Counter[str] = field(default_factory=Counter)
+    struck: Counter[str] = field(default_factory=Counter)
+    operations: Counter[str] = field(default_factory=Counter)
+    service: Counter[str] = field(default_factory=Counter)
+    ends: Counter[str] = field(default_factory=Counter)
+    asked: int = 0
+    runs: int = 0
+    jobs: int = 0
+    duplicate_jobs: int = 0
+    lost: int = 0
+    unfinished: int = 0
+    mistakes: list[str] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+
+    @property
+    def events(self) -> int:
+        return self.deliveries.total()
+
+    @property
+    def storage_operations(self) -> int:
+        return sum(
+            count
+            for name, count in self.operations.items()
+            if name.startswith(STORAGE) and name not in _NOT_STORAGE
+        )
+
+    def add(self, other: "Tally") -> None:
+        """Take another life's numbers in."""
+        for each in fields(self):
+            mine, theirs = getattr(self, each.name), getattr(other, each.name)
+            if isinstance(mine, Counter):
+                mine.update(theirs)
+            else:
+                setattr(self, each.name, mine + theirs)

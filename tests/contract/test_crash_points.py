@@ -1,0 +1,162 @@
+"""An accident at every call the flows make, before, in and after it: whatever happens then, every promise is kept.
+
+The process dies or the call fails at one point; what was not acknowledged comes again, at once or only after the
+sweep has been there; a dead process's request may still arrive. Then the world comes to rest.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from orchestrator.core.codec import encoded
+from orchestrator.core.errors import TrainmasterError
+from orchestrator.core.names import RUN_LABEL
+from tests.contract.life.accidents import PAUSES, Accident, AccidentBoundary, changes
+from tests.contract.life.scenes import SCENES, Scene, Stage, Step
+from tests.contract.world import LEASE, Boundary, Killed, schema
+
+RECORD = Draft202012Validator(schema("run_record.v1"))
+ACCIDENTS = sorted(set(Accident) - PAUSES)
+OF_CHANGES = frozenset({Accident.KILLED_IN_FLIGHT, Accident.REPEATED})
+"""What befalls only calls that change something: a read on its way, or made twice, is no matter."""
+DELIVERIES_MAX = 6
+
+
+def never(_: str) -> None:
+    raise AssertionError("nothing is paused here")
+
+
+@dataclass(kw_only=True)
+class Telling:
+    """One telling of a scene, with an accident at one call."""
+
+    scene: Scene
+    point: int
+    accident: Accident
+    sweep_first: bool
+    stage: Stage = field(default_factory=Stage)
+    struck: Counter[str] = field(default_factory=Counter)
+    late: list[Callable[[], object]] = field(default_factory=list)
+
+    def tell(self) -> Stage:
+        boundary = AccidentBoundary(
+            plan={self.point: self.accident},
+            operations=Counter(),
+            struck=self.struck,
+            pause=never,
+            land=self.late.append,
+        )
+        for step in self.scene.steps:
+            self._deliver(step, boundary)
+        self._land()
+        for seconds in (61, LEASE.total_seconds(), 61, 601, 61):
+            self.stage.wait(seconds)
+            self.stage.sweep()
+            self.stage.tick()
+        return self.stage
+
+    def _deliver(self, step: Step, boundary: Boundary) -> None:
+        if not self._died(step, boundary):
+            return
+        self._land()  # while the lease lives: a request is not on its way for longer
+        if self.sweep_first:
+            self.stage.wait(LEASE.total_seconds() + 1)
+            self.stage.sweep()
+            self.stage.tick()
+        if step.again:
+            for _ in range(DELIVERIES_MAX):
+                if not self._died(step, Boundary()):
+                    return
+                self._land()
+                self.stage.wait(LEASE.total_seconds() / 2)
+            raise AssertionError(f"not acknowledged after {DELIVERIES_MAX} deliveries")
+        self.stage.wait(LEASE.total_seconds() + 1)
+        step.act(self.stage, Boundary())
+
+    def _died(self, step: Step, boundary: Boundary) -> bool:
+        """Whether the delivery must be repeated."""
+        try:
+            step.act(self.stage, boundary)
+        except Killed:
+            return True
+        except TrainmasterError as error:
+            return error.retryable
+        return False
+
+    def _land(self) -> None:
+        for call in self.late:
+            try:
+                call()
+            except TrainmasterError:
+                continue  # nobody is there to hear it
+        self.late.clear()
+
+
+def calls_of(scene: Scene) -> list[str]:
+    """The calls of the undisturbed scene, every record of which fits its schema."""
+    boundary, stage = Boundary(), Stage()
+    for step in scene.steps:
+        step.act(stage, boundary)
+    for record in stage.records():
+        RECORD.validate(encoded(record))
+    return boundary.calls
+
+
+def broken(scene: Scene, stage: Stage) -> list[str]:
+    """Every promise that is not kept."""
+    records = stage.records()
+    found = [record.state for record in records]
+    problems = [] if found == list(scene.ends) else [f"the runs are {found}, not {list(scene.ends)}"]
+    jobs = Counter(job.labels[RUN_LABEL] for job in stage.jobs.all())
+    problems += [f"{run_id} has {count} jobs" for run_id, count in jobs.items() if count > 1]
+    if jobs.total() != scene.jobs:
+        problems.append(f"there are {jobs.total()} jobs, not {scene.jobs}")
+    problems += [f"{run_id} has a marker" for run_id in stage.active()]
+    ids = {notice.id for notice in stage.notices.published}
+    for record in records:
+        told = {each.rpartition("/")[2] for each in ids if each.startswith(f"{record.run_id}/")}
+        entered = {step.state.value for step in record.history}
+        if told != entered:
+            problems.append(f"{record.run_id} entered {sorted(entered)} and told {sorted(told)}")
+        if record.source.object_name is not None:
+            status = stage.document(f"status/{record.source.object_name}.json")
+            if status["state"] != record.state:
+                problems.append(f"{record.run_id} is {record.state}, its status {status['state']}")
+    for model_name, value in scene.champion.items():
+        champion = stage.services().champions.find(model_name).champion
+        current = champion.current.value if champion is not None and champion.current is not None else None
+        if current != value:
+            problems.append(f"the champion of {model_name} has {current}, not {value}")
+        reigns = champion.history if champion is not None else ()
+        problems += [
+            f"reign {each.number} was not told"
+            for each in reigns
+            if f"champions/{model_name}/{each.number}" not in ids
+        ]
+    return [*problems, *(f"left over: {name}" for name in stage.batches())]
+
+
+@pytest.mark.parametrize(
+    ("accident", "sweep_first"),
+    [
+        *((accident, False) for accident in ACCIDENTS),
+        *((accident, True) for accident in ACCIDENTS if accident is not Accident.REPEATED),
+    ],
+)
+@pytest.mark.parametrize("name", SCENES)
+def test_an_accident_at_any_call_breaks_no_promise(name: str, accident: Accident, sweep_first: bool) -> None:
+    scene, problems = SCENES[name], list[str]()
+    points = [
+        (point, call)
+        for point, call in enumerate(calls_of(scene))
+        if changes(call) or accident not in OF_CHANGES
+    ]
+    for point, call in points:
+        telling = Telling(scene=scene, point=point, accident=accident, sweep_first=sweep_first)
+        problems += [f"at call {point}, {call}: {each}" for each in broken(scene, telling.tell())]
+        assert telling.struck == {accident: 1}
+    assert problems == []
+    assert points

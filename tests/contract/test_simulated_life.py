@@ -1,0 +1,93 @@
+"""Whole lives of a deployment, with everything going wrong a little; and that a broken promise would be seen.
+
+`bench/simulation.py` lives a million events of the same.
+"""
+
+from collections.abc import Sequence
+
+import pytest
+
+from orchestrator.core.launch.event import Arrival
+from orchestrator.core.names import JobKind
+from orchestrator.core.run import Job
+from tests.contract.life.accidents import Accident
+from tests.contract.life.guarantees import account_of
+from tests.contract.life.life import Life
+from tests.contract.life.odds import Odds
+from tests.contract.life.people import Trainers, Users
+from tests.contract.life.service import LivingJobs
+from tests.contract.life.tally import Tally
+from tests.contract.life.whole import lived
+
+EVENTS = 1500
+HARD = Odds(
+    accident=0.4, pause=0.3, duplicate=0.3, dropped=0.3, delayed=0.3, forged_job=0.1, forged_entry=0.3
+)
+
+
+@pytest.mark.parametrize("seed", ["one", "two"])
+def test_a_life_with_faults_at_a_few_percent_keeps_every_promise(seed: str) -> None:
+    tally = lived(seed=seed, events=EVENTS)
+    assert tally.violations == []
+    assert (tally.lost, tally.unfinished, tally.duplicate_jobs) == (0, 0, 0)
+    assert tally.runs == tally.asked > 100
+
+
+def test_a_life_in_which_much_goes_wrong_keeps_every_promise_too() -> None:
+    tally = lived(seed="hard", events=3 * EVENTS, odds=HARD)
+    assert tally.violations == []
+    assert set(tally.struck) == set(Accident), "every kind of accident came to pass"
+    assert set(tally.service) == {"created", "deferred", "refused", "request lost", "answer lost"}
+
+
+def test_the_same_seed_lives_the_same_life() -> None:
+    once, again, other = (lived(seed=seed, events=EVENTS) for seed in ("same", "same", "other"))
+    assert once == again
+    assert once.operations != other.operations
+
+
+class BlindJobs(LivingJobs):
+    """A listing that never shows anything: whoever takes a run over finds no job and submits another."""
+
+    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
+        return super().of_run(f"not {run_id}", kind)
+
+
+class DeafLife(Life):
+    """Log entries never come, and the ticks stop: nobody tells of any end."""
+
+    def log_entry(self, kind: str, job: Job, *, tells_end: bool) -> None:
+        pass
+
+    def _next_tick(self, resting_s: float) -> None:
+        pass
+
+
+def account_of_whole(life: Life) -> Tally:
+    users, trainers = Users(life, EVENTS), Trainers(life)
+    life.run()
+    return account_of(life, users, trainers)
+
+
+def test_a_second_job_would_be_seen() -> None:
+    tally = account_of_whole(Life(seed="broken", odds=HARD, jobs=BlindJobs))
+    assert tally.duplicate_jobs > 0
+    assert any("was given 2 jobs" in violation for violation in tally.violations)
+
+
+def test_a_run_that_never_ends_and_one_that_is_not_told_would_be_seen() -> None:
+    tally = account_of_whole(DeafLife(seed="broken"))
+    assert tally.unfinished > 0
+    assert any("never ended: submitted" in violation for violation in tally.violations)
+    assert any("has a marker still" in violation for violation in tally.violations)
+    assert any("not told" in violation for violation in tally.violations)
+
+
+def test_an_upload_that_is_never_delivered_would_be_seen() -> None:
+    class Losing(Life):
+        def upload_or_message(self, arrival: Arrival, kind: str) -> None:
+            if kind == "message":
+                super().upload_or_message(arrival, kind)
+
+    tally = account_of_whole(Losing(seed="broken"))
+    assert tally.lost > 0

@@ -13,68 +13,20 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "functions")]  # run as a file, from anywhere
 
-from orchestrator.adapters.memory import ManualClock, MemoryObjects  # noqa: E402  # needs the line above
-from orchestrator.adapters.objects import Listed  # noqa: E402
 from tests.contract.world import LEDGER, Boundary, World  # noqa: E402
 
 FINISHED = (100, 100_000)
 LIMIT = 0.10
 
 
-class FolderObjects(MemoryObjects):
-    """Each top folder is a store of its own, as a prefix is a range of Cloud Storage's index.
-
-    The in-memory buckets look at every object for a listing, which no service does.
-    """
-
-    def __init__(self, clock: ManualClock) -> None:
-        super().__init__(clock)
-        self._names: dict[tuple[str, str], dict[str, None]] = {}
-
-    def write(
-        self,
-        bucket: str,
-        name: str,
-        content: bytes,
-        *,
-        if_generation: int | None,
-        metadata: Mapping[str, str] | None = None,
-        content_type: str = "application/json",
-    ) -> int:
-        written = super().write(
-            bucket, name, content, if_generation=if_generation, metadata=metadata, content_type=content_type
-        )
-        self._names.setdefault((bucket, name.partition("/")[0]), {})[name] = None
-        return written
-
-    def delete(self, bucket: str, name: str) -> None:
-        super().delete(bucket, name)
-        self._names.get((bucket, name.partition("/")[0]), {}).pop(name, None)
-
-    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
-        folder, slash, _ = prefix.partition("/")
-        assert slash, f"a prefix within one top folder is wanted, not {prefix!r}"
-        for name in sorted(self._names.get((bucket, folder), {})):
-            if name.startswith(prefix):
-                found = self._objects[bucket, name]
-                yield Listed(
-                    name=name,
-                    generation=found.generation,
-                    size_bytes=len(found.content),
-                    created_at=found.created_at,
-                )
-
-
 def world_with(active: int, finished: int) -> World:
     """A deployment with so many runs that go on, and so many that have ended."""
     world = World()
-    world.objects = FolderObjects(world.clock)
     arrival = world.drop(name="requests/finished.yaml")
     services = world.services()
     world.ledger = services.ledger  # type: ignore[assignment]  # the same kind, over the objects of above

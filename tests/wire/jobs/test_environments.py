@@ -38,10 +38,9 @@ def test_vertex_ais_environment_can_be_asked_for_by_name(stack: Stack) -> None:
 
 def test_open_ports_are_free_and_each_replicas_own_and_stay_when_it_starts_again(stack: Stack) -> None:
     (stack.buckets / "b").mkdir()
-    workers = container("tell", "die_once=9,b/died@workerpool1-0", "write=b/done@workerpool1-0", "sleep=600",
-                        replicas=2, env=TWO_PORTS)  # fmt: skip
-    job = stack.submit(container("tell", "wait=b/done"), workers)
-    stack.until(job.name, lambda job: len(stack.logged(job.name, "workerpool1-1")) > 0)
+    workers = container("tell", "write=b/other@workerpool1-1", "die_once=9,b/died@workerpool1-0",
+                        "write=b/done@workerpool1-0", "sleep=600", replicas=2, env=TWO_PORTS)  # fmt: skip
+    job = stack.submit(container("tell", "wait=b/done", "wait=b/other"), workers)
     assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
     assert "open_ports" not in variable(stack, job.name, "workerpool0-0", "CLUSTER_SPEC")
     specs = [

@@ -99,6 +99,13 @@ def until(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
+def _is_over(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
 def test_a_function_has_the_platforms_environment_and_nothing_of_this_shells(
     run: Run, entries: Entries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,10 +188,12 @@ def test_a_request_that_comes_between_two_processes_waits_for_the_next(run: Run)
     with run("tell") as instance:
         before = instance.pid
         assert before is not None
-        workers = psutil.Process(before).children(recursive=True)
-        for process in (psutil.Process(before), *workers):
+        master = psutil.Process(before)
+        everyone = [master, *master.children(recursive=True)]
+        for process in everyone:
             process.kill()
-        psutil.wait_procs(workers, timeout=DEADLINE_S)
+        # Until the last of them is gone, the port takes connections that nobody answers.
+        until(lambda: all(_is_over(process) for process in everyone), "the end of all processes")
         assert instance.post(*event()) == 200
         assert instance.pid != before
 

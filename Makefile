@@ -52,6 +52,9 @@ bench: $(STAMP) ## every benchmark; each prints both sides of its ratio
 	$(PY) bench/tuning_cost.py
 	$(PY) bench/data_events.py
 	$(PY) bench/recovery.py
+	$(PY) bench/sweep_cost.py
+	$(PY) bench/simulation.py
+	$(PY) bench/fuzz.py
 
 lock: $(STAMP) ## resolve all dependencies anew and export what is deployed
 	$(PY) deploy/lock.py

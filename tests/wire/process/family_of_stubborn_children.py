@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 
 from emulators.process import ProcessGuard
@@ -35,4 +36,6 @@ async def main() -> None:
     await asyncio.gather(*(child.wait() for child in children))
 
 
+# A shell that starts the tests in its background has SIGINT ignored by all that follows.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 asyncio.run(main())

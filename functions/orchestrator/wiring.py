@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -36,7 +36,10 @@ class Wiring:
         self.settings = settings
         self._objects = GcsObjects(settings.project)
         self._jobs = VertexJobs(
-            project=settings.project, region=settings.region, endpoint=settings.vertex_endpoint
+            project=settings.project,
+            region=settings.region,
+            endpoint=settings.vertex_endpoint,
+            others=self._regions,
         )
         self.arrival_log = ArrivalLog(self._objects, settings.ledger_bucket, SystemClock())
         self._notices = PubsubNotices(
@@ -73,6 +76,11 @@ class Wiring:
             prepare_jobs=self._jobs.prepare,
             sweep_within=settings.sweep_within,
         )
+
+    def _regions(self) -> Sequence[str]:
+        """Where jobs of this deployment may run, by the policy's exact names."""
+        policy = self._standards.policy
+        return policy.region_names if policy is not None else ()
 
     @cached_property
     def _standards(self) -> Standards:

@@ -124,8 +124,11 @@ class BoundaryObjects:
             ),
         )
 
-    def delete(self, bucket: str, name: str) -> None:
-        self.boundary.cross(f"delete {name.partition('/')[0]}", lambda: self.inner.delete(bucket, name))
+    def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
+        self.boundary.cross(
+            f"delete {name.partition('/')[0]}",
+            lambda: self.inner.delete(bucket, name, if_generation=if_generation),
+        )
 
     def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
         return self.boundary.cross(f"list {bucket}", lambda: iter(list(self.inner.listing(bucket, prefix))))
@@ -139,8 +142,8 @@ class BoundaryJobs:
     def submit(self, submission: Submission) -> Job:
         return self.boundary.cross("submit", lambda: self.inner.submit(submission))
 
-    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
-        return self.boundary.cross("find jobs", lambda: self.inner.of_run(run_id, kind))
+    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
+        return self.boundary.cross("find jobs", lambda: self.inner.of_run(run_id, kind, regions))
 
     def read(self, job_name: str) -> Job:
         return self.boundary.cross("read job", lambda: self.inner.read(job_name))
@@ -167,7 +170,7 @@ class World:
     def __init__(self) -> None:
         self.clock = ManualClock(START)
         self.objects = MemoryObjects(self.clock)
-        self.jobs = MemoryJobs(self.clock, project=PROJECT, region=REGION)
+        self.jobs = MemoryJobs(self.clock, project=PROJECT)
         self.notices = MemoryNotices()
         self.ledger = StoredLedger(self.objects, LEDGER)
         self._attempts = itertools.count(1)

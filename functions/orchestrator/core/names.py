@@ -189,6 +189,23 @@ def job_kind(name: str) -> JobKind:
     return JobKind(match["kind"])
 
 
+def job_region(name: str) -> str:
+    """The region of the job that has this full name.
+
+    Raises:
+        ValueError: it is the name of no job.
+    """
+    match = _JOB.fullmatch(name)
+    if match is None:
+        raise ValueError(f"{name!r} names no job")
+    return match["location"]
+
+
+def location_region(name: str) -> str:
+    """The region in `projects/PROJECT/locations/REGION`."""
+    return name.rpartition("/")[2]
+
+
 def trial_output_uri(run_output_uri: str, trial_id: str) -> str:
     """Where one trial writes: what `baseOutputDirectory` is to a custom job.
 

@@ -21,6 +21,8 @@ SWEPT_TO_OBJECT = "sweep/swept-to.json"
 
 RUN_LABEL = "trainmaster_run_id"
 MODEL_LABEL = "trainmaster_model"
+PRIORITY_LABEL = "trainmaster_priority"
+"""Says a request's priority in dialects that have no key for it."""
 
 _NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]+")
 _RUN_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from orchestrator.core.admission.ladder import Rung
+from orchestrator.core.admission.rung import Rung
 from orchestrator.core.launch.spec import WorkerPool
 
 CLASS_MAX_CHARS = 63

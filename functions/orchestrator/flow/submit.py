@@ -82,6 +82,7 @@ def submit(services: Services, held: Held, ladder: Sequence[Rung]) -> Happened:
         LeaseTooShort, SubmissionUnknown, RecordMoved: a later delivery must look again.
     """
     first = min(held.record.rung, len(ladder) - 1)
+    refused, reason = None, ""
     for rung in ladder[first:]:
         if rung.number != first and _lease_left(services, held.record) < SUBMIT_NEEDS:
             return _wait(services, held, ladder, "the function's time was up", rung=rung)
@@ -89,13 +90,20 @@ def submit(services: Services, held: Held, ladder: Sequence[Rung]) -> Happened:
         try:
             return _submit_rung(services, held, rung, ladder)
         except SubmissionRefused as refusal:
-            return _failed(services, held, refusal)
+            held = _noted(services, held, rung, str(refusal))
+            refused = refusal
         except SubmissionDeferred as deferral:
             if deferral_of(deferral.code, deferral.reason) is Deferral.TOO_FAST:
                 return _pause(services, held, rung, deferral)
-            record = tried(held.record, rung, str(deferral), services.clock.now())
-            held, reason = replace(held, record=record), deferral.reason
-    return _wait(services, held, ladder, reason, rung=None)
+            held, reason = _noted(services, held, rung, str(deferral)), deferral.reason
+    if refused is not None and not reason and first == 0:
+        return _failed(services, held, refused)
+    return _wait(services, held, ladder, reason or str(refused), rung=None)
+
+
+def _noted(services: Services, held: Held, rung: Rung, outcome: str) -> Held:
+    """The outcome goes on record with the next write."""
+    return replace(held, record=tried(held.record, rung, outcome, services.clock.now()))
 
 
 def _on_record(services: Services, held: Held, rung: Rung) -> Held:

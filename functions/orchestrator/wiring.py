@@ -13,6 +13,7 @@ from orchestrator.adapters.gcs import GcsObjects
 from orchestrator.adapters.importing import IMPORTING
 from orchestrator.adapters.pubsub import PubsubNotices
 from orchestrator.adapters.stored import StoredInbox, StoredLedger, StoredModels
+from orchestrator.adapters.stored_admission import StoredQueue, StoredSlots, StoredStarts
 from orchestrator.adapters.stored_arrivals import StoredArrivals
 from orchestrator.adapters.stored_champions import StoredChampions
 from orchestrator.adapters.stored_rules import StoredBook, StoredRuleStates, StoredRuleStatuses
@@ -76,6 +77,9 @@ class Wiring:
             rule_statuses=StoredRuleStatuses(self._objects, settings.ledger_bucket),
             arrivals=StoredArrivals(self._objects, settings.ledger_bucket),
             champions=StoredChampions(self._objects, settings.ledger_bucket),
+            queue=StoredQueue(self._objects, settings.ledger_bucket),
+            slots=StoredSlots(self._objects, settings.ledger_bucket),
+            starts=StoredStarts(self._objects, settings.ledger_bucket),
             prepare_jobs=self._jobs.prepare,
             sweep_within=settings.sweep_within,
         )

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 from orchestrator.core.admission.ladder import Rung, ladder_of
@@ -86,7 +85,3 @@ def shipped_prices() -> dict[str, Any]:
     assert not read.faults
     assert isinstance(read.value, dict)
     return read.value
-
-
-def dollars(text: str) -> Decimal:
-    return Decimal(text)

@@ -14,8 +14,8 @@ from orchestrator.core.launch.spec import Accelerator
 from tests.core.admission import CHIEF, answer, document, faults, ladder, policy, sound
 from tests.core.standards import schema
 
-T4 = {"type": "NVIDIA_TESLA_T4", "count": 1}
-V100 = {"type": "NVIDIA_TESLA_V100", "count": 1}
+T4: dict[str, Any] = {"type": "NVIDIA_TESLA_T4", "count": 1}
+V100: dict[str, Any] = {"type": "NVIDIA_TESLA_V100", "count": 1}
 WITH_GPU = {"cluster": {"chief": {**CHIEF, "accelerator": V100, "disk": {"size_gb": 300}}}}
 
 
@@ -149,7 +149,7 @@ def test_more_fallbacks_than_the_schema_allows_are_one_fault() -> None:
     machines = [f"n1-standard-{size}" for size in (8, 16, 32)] + [
         f"n1-highmem-{size}" for size in (2, 4, 8, 16)
     ]
-    ladders = [{"cluster": {"chief": {"machine": machine}}} for machine in machines]
+    ladders: list[dict[str, Any]] = [{"cluster": {"chief": {"machine": machine}}} for machine in machines]
     ladders += [{"region": "europe-west4"}, {"scheduling": {"spot": True}}]
     assert len(ladders) == MAX_FALLBACKS + 1
     assert list(faults(document(fallbacks=ladders))) == ["$.fallbacks"]

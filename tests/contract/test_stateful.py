@@ -24,14 +24,14 @@ from orchestrator.core.launch.event import Arrival
 from orchestrator.core.names import RUN_LABEL, JobKind
 from orchestrator.core.run import ENDS, LEGAL_MOVES, PROGRESS, Job, JobState, RunState
 from orchestrator.core.settle.outcome import END_OF
+from orchestrator.flow.admission import settle_and_admit
 from orchestrator.flow.launch import launch
 from orchestrator.flow.orders import take_order
 from orchestrator.flow.services import Services
-from orchestrator.flow.settle import settle_hint
 from orchestrator.flow.sweep import sweep
 from tests.contract.life.asking import FAULTY, SOUND
 from tests.contract.life.stepwise import Process
-from tests.contract.world import LEASE, PROJECT, REGION, World
+from tests.contract.world import LEASE, PROJECT, World
 
 TIMEOUT = timedelta(seconds=120)
 AT_ONCE = 5
@@ -187,8 +187,8 @@ class Deployment(RuleBasedStateMachine):
 class BlindJobs(MemoryJobs):
     """A listing that never shows anything."""
 
-    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
-        return super().of_run(f"not {run_id}", kind)
+    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
+        return super().of_run(f"not {run_id}", kind, regions)
 
 
 class BlindDeployment(Deployment):
@@ -196,7 +196,7 @@ class BlindDeployment(Deployment):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world.jobs = BlindJobs(self.world.clock, project=PROJECT, region=REGION)
+        self.world.jobs = BlindJobs(self.world.clock, project=PROJECT)
 
     def teardown(self) -> None:
         for process, _ in self.running:
@@ -208,7 +208,7 @@ def _launched(arrival: Arrival, services: Services) -> object:
 
 
 def _settled(world: World, job: Job, services: Services) -> object:
-    return settle_hint(services, world.hint(job))
+    return list(settle_and_admit(services, world.hint(job)))
 
 
 TestDeployment = Deployment.TestCase

@@ -5,7 +5,7 @@
 
 import hashlib
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 
 LABEL_MAX_CHARS = 63
@@ -13,14 +13,20 @@ HASH_CHARS = 10
 KEY_HASH_CHARS = 20
 OBJECT_NAME_MAX_BYTES = 1024  # https://cloud.google.com/storage/quotas
 TIME_FORMAT = "%Y%m%dt%H%M%S"
+EXACT_TIME_FORMAT = "%Y%m%dt%H%M%S%f"
 
 REQUESTS_PREFIX = "requests/"
 REQUEST_SUFFIXES = (".yaml", ".yml", ".json")
 ACTIVE_PREFIX = "active/"
+WAITING_PREFIX = "waiting/"
+SLOTS_PREFIX = "slots/"
+STARTED_PREFIX = "started/"
 SWEPT_TO_OBJECT = "sweep/swept-to.json"
 
 RUN_LABEL = "trainmaster_run_id"
 MODEL_LABEL = "trainmaster_model"
+PRIORITY_LABEL = "trainmaster_priority"
+"""Says a request's priority in dialects that have no key for it."""
 
 _NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]+")
 _RUN_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
@@ -117,6 +123,46 @@ def marker_object(run_id: str) -> str:
     return f"{ACTIVE_PREFIX}{run_id}"
 
 
+def waiting_object(region: str, priority: int, arrived_at: datetime, run_id: str) -> str:
+    """`waiting/<region>/<100 - priority>-<UTC time>-<run_id>`: a listing has those that go first at its top."""
+    return f"{WAITING_PREFIX}{region}/{100 - priority:03}-{arrived_at.astimezone(UTC):{EXACT_TIME_FORMAT}}-{run_id}"
+
+
+def waiting_parts(object_name: str) -> tuple[str, int, datetime, str]:
+    """What `waiting_object` was given.
+
+    Raises:
+        ValueError: it is no such name.
+    """
+    region, slash, name = object_name.removeprefix(WAITING_PREFIX).partition("/")
+    rank, time, run_id = (*name.split("-", 2), "", "")[:3]
+    if not slash or not is_run_id(run_id):
+        raise ValueError(f"{object_name!r} is no place in the queue")
+    arrived_at = datetime.strptime(time, EXACT_TIME_FORMAT).replace(tzinfo=UTC)
+    return region, 100 - int(rank), arrived_at, run_id
+
+
+def slot_object(slot_name: str) -> str:
+    """`slots/<limit>/<number>`; `slot_name` is `<limit>/<number>`."""
+    return f"{SLOTS_PREFIX}{slot_name}"
+
+
+def started_prefix(day: date) -> str:
+    """Where the runs that were started on that day (UTC) are marked."""
+    return f"{STARTED_PREFIX}{day.isoformat()}/"
+
+
+def started_object(moment: datetime, run_id: str) -> str:
+    """`started/<UTC day>/<UTC hour>/<run_id>`."""
+    utc = moment.astimezone(UTC)
+    return f"{started_prefix(utc.date())}{utc:%H}/{run_id}"
+
+
+def cap_object(window: str) -> str:
+    """Where it is written that a cap was reached, and told: `caps/runs_per_hour/2026-11-21T13.json`."""
+    return f"caps/{window}.json"
+
+
 def run_id_of_marker(object_name: str) -> str:
     return object_name.removeprefix(ACTIVE_PREFIX)
 
@@ -187,6 +233,23 @@ def job_kind(name: str) -> JobKind:
     if match is None:
         raise ValueError(f"{name!r} names no job")
     return JobKind(match["kind"])
+
+
+def job_region(name: str) -> str:
+    """The region of the job that has this full name.
+
+    Raises:
+        ValueError: it is the name of no job.
+    """
+    match = _JOB.fullmatch(name)
+    if match is None:
+        raise ValueError(f"{name!r} names no job")
+    return match["location"]
+
+
+def location_region(name: str) -> str:
+    """The region in `projects/PROJECT/locations/REGION`."""
+    return name.rpartition("/")[2]
 
 
 def trial_output_uri(run_output_uri: str, trial_id: str) -> str:

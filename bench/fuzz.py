@@ -4,7 +4,7 @@ python bench/fuzz.py [--inputs 100000] [--seed 1] [--parser NAME] [--processes 2
 
 Inputs are the examples with values replaced, removed, renamed and moved, bytes spoiled, and plain noise. Each is
 drawn from the seed, the parser and its number alone: `--parser NAME --number N` runs one again and shows it.
-100,000 of each take about two hours of one processor's time, the requests in YAML most of it.
+100,000 of each take about a quarter of an hour of one processor's time.
 Exits with 1 when any input broke a promise: an unnamed exception, a refusal without a reason, a run outside its
 prefix, a text that would leave its line.
 """

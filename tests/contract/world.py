@@ -35,7 +35,7 @@ from orchestrator.ports import Notice, Notices, TrainingJobs
 
 ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
-PROJECT, REGION = "project-1", "us-central1"
+PROJECT, REGION = "my-project", "us-central1"
 INBOX, LEDGER, MODELS = "inbox", "ledger", "models"
 LEASE = timedelta(seconds=180)
 REQUEST = (ROOT / "examples" / "cassava.yaml").read_bytes()

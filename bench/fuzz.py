@@ -1,20 +1,26 @@
 """Fuzzed inputs for every parser of what comes from outside: none may raise what the parser does not name.
 
 python bench/fuzz.py [--inputs 100000] [--seed 1] [--parser NAME] [--processes 2]
+python bench/fuzz.py --surfaces [--inputs 10000] [--seed 1] [--surface NAME]
+
+The second sends requests of any form to the emulators and the functions, each started for it: none may bring
+a server down, lead out of its folder, be taken from another site, or be answered 5xx by accident.
 
 Inputs are the examples with values replaced, removed, renamed and moved, bytes spoiled, and plain noise. Each is
 drawn from the seed, the parser and its number alone: `--parser NAME --number N` runs one again and shows it.
-100,000 of each take about two hours of one processor's time, the requests in YAML most of it.
+100,000 of each take about a quarter of an hour of one processor's time.
 Exits with 1 when any input broke a promise: an unnamed exception, a refusal without a reason, a run outside its
 prefix, a text that would leave its line.
 """
 
 import argparse
+import logging
 import os
 import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +28,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "functions")]  # run as a file, from anywhere
 
-from tests.core.fuzz.parsers import PARSERS, Finding, Parser, Verdict, fed, random_of  # noqa: E402  # needs the line above
+from tests.core.fuzz.parsers import PARSERS, Finding, Verdict, fed, random_of  # noqa: E402  # needs the line above
+from tests.wire.fuzz.surfaces import SURFACES, Surface, fed_wire, guarded  # noqa: E402  # as above
 
 BLOCK = 500
 
@@ -35,6 +42,15 @@ class Tally:
     findings: dict[str, tuple[int, Finding]] = field(default_factory=dict)
     slowest: tuple[float, int] = (0.0, 0)
     seconds: float = 0.0
+
+    def note(self, found: Verdict | Finding, taken_s: float, number: int) -> None:
+        self.seconds += taken_s
+        self.slowest = max(self.slowest, (taken_s, number))
+        if isinstance(found, Finding):
+            count, first_found = self.findings.get(found.error[:80], (0, found))
+            self.findings[found.error[:80]] = (count + 1, first_found)
+        else:
+            self.verdicts[found] += 1
 
     def take(self, other: "Tally") -> None:
         self.verdicts += other.verdicts
@@ -53,21 +69,24 @@ def block(parser_index: int, seed: int, first: int, last: int) -> Tally:
     """The inputs from `first` to before `last`, one after the other."""
     parser, tally = PARSERS[parser_index], Tally()
     for number in range(first, last):
-        began = time.perf_counter()
+        began = time.process_time()  # others use the machine too
         found = fed(parser, seed, number)
-        taken = time.perf_counter() - began
-        tally.seconds += taken
-        tally.slowest = max(tally.slowest, (taken, number))
-        if isinstance(found, Finding):
-            key = found.error[:80]
-            count, first_found = tally.findings.get(key, (0, found))
-            tally.findings[key] = (count + 1, first_found)
-        else:
-            tally.verdicts[found] += 1
+        tally.note(found, time.process_time() - began, number)
     return tally
 
 
-def run(indexes: list[int], inputs: int, seed: int, processes: int) -> Iterator[tuple[Parser, Tally]]:
+def sent(surface: Surface, inputs: int, seed: int) -> Tally:
+    """The requests to one surface, one after the other. Raises `Broken` when the server did not outlive them."""
+    tally = Tally()
+    with tempfile.TemporaryDirectory() as folder, guarded(surface, Path(folder)) as target:
+        for number in range(inputs):
+            began = time.perf_counter()
+            found = fed_wire(target, surface.name, seed, number)
+            tally.note(found, time.perf_counter() - began, number)
+    return tally
+
+
+def run(indexes: list[int], inputs: int, seed: int, processes: int) -> Iterator[tuple[str, Tally]]:
     with ProcessPoolExecutor(processes) as pool:
         starts = range(0, inputs, BLOCK)
         asked = [
@@ -78,15 +97,13 @@ def run(indexes: list[int], inputs: int, seed: int, processes: int) -> Iterator[
             whole = Tally()
             for each in blocks:
                 whole.take(each.result())
-            yield PARSERS[index], whole
+            yield PARSERS[index].name, whole
 
 
-def show(parser: Parser, tally: Tally) -> None:
+def show(name: str, tally: Tally) -> None:
     verdicts = "  ".join(f"{tally.verdicts[verdict]:>9}" for verdict in Verdict)
     slowest = f"{tally.slowest[0] * 1000:.0f} ms"
-    print(
-        f"{parser.name:<26}{verdicts}  {tally.broken:>9}  {slowest:>9}  {tally.seconds:>8.0f} s", flush=True
-    )
+    print(f"{name:<26}{verdicts}  {tally.broken:>9}  {slowest:>9}  {tally.seconds:>8.0f} s", flush=True)
     for count, finding in tally.findings.values():
         print(f"  {count} times, first at --number {finding.number}: {finding.error}")
         print(f"    {finding.given}")
@@ -96,10 +113,12 @@ def main() -> int:
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("--inputs", type=int, default=100_000, help="of each parser")
+    options.add_argument("--inputs", type=int, help="of each; default 100000 to parsers, 10000 to surfaces")
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--parser", choices=[parser.name for parser in PARSERS], help="only this one")
     options.add_argument("--number", type=int, help="only this input of the parser, shown")
+    options.add_argument("--surfaces", action="store_true", help="requests to servers instead")
+    options.add_argument("--surface", choices=[surface.name for surface in SURFACES], help="only this one")
     options.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     asked = options.parse_args()
     indexes = [index for index, parser in enumerate(PARSERS) if asked.parser in (None, parser.name)]
@@ -109,12 +128,25 @@ def main() -> int:
             print(parser.name, parser.draw(random_of(asked.seed, parser, asked.number)))
             print(fed(parser, asked.seed, asked.number))
         return 0
-    print(f"{asked.inputs} inputs each, seed {asked.seed}")
+    on_the_wire = asked.surfaces or asked.surface is not None
+    inputs = asked.inputs or (10_000 if on_the_wire else 100_000)
+    print(f"{inputs} inputs each, seed {asked.seed}")
     names = "  ".join(f"{verdict:>9.9}" for verdict in ("taken", "passed by", "refused"))
-    print(f"{'parser':<26}{names}  {'broken':>9}  {'slowest':>9}  {'seconds':>10}")
+    print(
+        f"{'surface' if on_the_wire else 'parser':<26}{names}  {'broken':>9}  {'slowest':>9}  {'seconds':>10}"
+    )
+    if on_the_wire:
+        logging.disable(logging.CRITICAL)  # the servers tell of every broken request
+        tallies: Iterable[tuple[str, Tally]] = (
+            (surface.name, sent(surface, inputs, asked.seed))
+            for surface in SURFACES
+            if asked.surface in (None, surface.name)
+        )
+    else:
+        tallies = run(indexes, inputs, asked.seed, asked.processes)
     broken = 0
-    for parser, tally in run(indexes, asked.inputs, asked.seed, asked.processes):
-        show(parser, tally)
+    for name, tally in tallies:
+        show(name, tally)
         broken += tally.broken
     print(f"inputs that broke a promise: {broken}")
     return 1 if broken else 0

@@ -2,19 +2,24 @@
 
 import asyncio
 import contextlib
+import json
+import re
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 import uvicorn
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+from emulators.loopback import foreign
+
+_SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|[eE][+-]?[0-9]{2}|[0-9]{300}")
+"""Half a surrogate pair, or a number beyond what a double holds; or neither."""
 
 _CONNECTION = "emulators.http.connection"
 
@@ -47,45 +52,46 @@ def google_error(
     return JSONResponse({"error": error}, status_code=code, headers=dict(headers or {}))
 
 
-class LoopbackOnly:
-    """An ASGI application that answers 403 to whoever did not ask for this machine by a loopback name.
+def json_value(raw: bytes) -> object:
+    """The value in a JSON text. What no answer could say again is refused as well: NaN, and halves of surrogate pairs.
 
-    Binding to loopback keeps other machines out, but not a web page in a browser on this one:
-    a foreign `Host` is DNS rebinding, a foreign `Origin` a cross-site request.
+    Raises:
+        ValueError: the text is none, with the reason.
     """
+    try:
+        text = raw.decode()
+        value: object = json.loads(text, parse_constant=_no_number)
+        if _SUSPECT.search(raw):
+            json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    except UnicodeEncodeError:
+        raise ValueError("it holds half a surrogate pair") from None
+    return value
+
+
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is no JSON number")
+
+
+class LoopbackOnly:
+    """An ASGI application that answers 403 to whoever did not ask for this machine by a loopback name."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (fault := foreign(scope["headers"])):
+        if scope["type"] == "http" and (fault := foreign(_texts(scope["headers"]))):
             await google_error(403, fault, reason="forbidden", status="PERMISSION_DENIED")(
                 scope, receive, send
             )
             return
-        await self._app(scope, receive, send)
+        with contextlib.suppress(ClientDisconnect):  # nobody is left to answer to
+            await self._app(scope, receive, send)
 
 
-def foreign(headers: Sequence[tuple[bytes, bytes]]) -> str:
-    """Why these request headers come from outside this machine; empty when they do not."""
-    for name, value in headers:
-        text = value.decode("latin-1")
-        if name == b"host" and _host_of(f"//{text}") not in LOOPBACK_HOSTS:
-            return (
-                f"Host {text!r} is no loopback name; this emulator answers only to {sorted(LOOPBACK_HOSTS)}."
-            )
-        if name == b"origin" and _host_of(text) not in LOOPBACK_HOSTS:
-            return (
-                f"Origin {text!r} is another site; a browser may call this emulator only from this machine."
-            )
-    return ""
-
-
-def _host_of(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
+def _texts(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[str, str]]:
+    return ((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
 
 
 class Server:

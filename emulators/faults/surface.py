@@ -5,7 +5,6 @@ GET    /emulator/v1/faults         what is in force, with each fault's account
 DELETE /emulator/v1/faults[/NAME]  all, or one
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -17,7 +16,7 @@ from emulators.faults.doing import wait_out
 from emulators.faults.fault import CODES, EVERY_KIND, BadFaultsError, Fault, Kind, plan_from
 from emulators.faults.harness import KILLS, Faults, Kill
 from emulators.faults.point import Call
-from emulators.http import cut, google_error
+from emulators.http import cut, google_error, json_value
 
 PATH = "/emulator/v1/faults"
 _MAX_PLAN_BYTES = 1 << 20
@@ -186,9 +185,11 @@ def _put(faults: Faults, body: bytes) -> Response:
     if len(body) > _MAX_PLAN_BYTES:
         return _refusal(f"The plan has {len(body)} bytes, at most {_MAX_PLAN_BYTES} are allowed.")
     try:
-        faults.put(plan_from(json.loads(body)))
-    except (ValueError, RecursionError) as wrong:
+        value = json_value(body)
+    except ValueError as wrong:
         return _refusal(f"The body is no JSON: {wrong}.")
+    try:
+        faults.put(plan_from(value))
     except BadFaultsError as wrong:
         return _refusal(str(wrong))
     return JSONResponse(faults.to_json())

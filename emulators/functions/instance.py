@@ -23,6 +23,7 @@ START_DEADLINE_S = 60.0
 PENDING_S = 10.0
 """How long a request waits for an instance that is starting; Cloud Run's documented least."""
 
+_SERVER = Path(__file__).resolve().parent / "guarded.py"
 STOP_GRACE_S = 3.0
 STEADY_S = 30.0
 FIRST_PAUSE_S = 0.25
@@ -188,7 +189,7 @@ class Instance:
 
     async def _run(self) -> Child:
         child = self._child = self._guard.start(
-            [sys.executable, "-m", "functions_framework", "--source", "main.py"],
+            [sys.executable, "-P", str(_SERVER)],
             env=self._environment,
             cwd=self._source,
             on_lines=self._log.lines,

@@ -176,6 +176,8 @@ def _merged(
 
 def _page(items: Sequence[_Item], page_size: int, page_token: str) -> tuple[list[_Item], str]:
     """A page of resources by name and the token of the next; tokens are names, so pages survive changes."""
+    if page_size < 0:
+        raise InvalidArgument(f"Invalid page size {page_size}: it must not be negative.")
     ordered = sorted(items, key=_name)
     rest = [item for item in ordered if _name(item) > page_token]
     size = min(page_size or DEFAULT_PAGE, MAX_PAGE)

@@ -6,7 +6,7 @@ Source: https://cloud.google.com/pubsub/docs/reference/rest/v1/projects.subscrip
 from datetime import timedelta
 from urllib.parse import urlsplit
 
-from emulators.pubsub import names, wire
+from emulators.pubsub import instants, names, wire
 from emulators.pubsub.errors import InvalidArgument, Unimplemented
 from emulators.pubsub.filters import parse_filter
 from emulators.pubsub.policy import (
@@ -89,7 +89,7 @@ def _delivery_faults(subscription: wire.Message) -> list[str]:
         )
     if subscription.HasField("retry_policy"):
         retry = subscription.retry_policy
-        low, high = retry.minimum_backoff.ToTimedelta(), retry.maximum_backoff.ToTimedelta()
+        low, high = instants.duration(retry.minimum_backoff), instants.duration(retry.maximum_backoff)
         if not timedelta(0) <= low <= high <= timedelta(seconds=MAX_BACKOFF_S):
             faults.append(
                 f"Invalid retry policy: minimum back-off {low}, maximum {high}; they must rise from 0 to 600 s."
@@ -106,12 +106,12 @@ def _delivery_faults(subscription: wire.Message) -> list[str]:
 
 def _time_faults(subscription: wire.Message) -> list[str]:
     faults: list[str] = []
-    retention = subscription.message_retention_duration.ToTimedelta()
+    retention = instants.duration(subscription.message_retention_duration)
     if not MIN_RETENTION <= retention <= MAX_RETENTION:
         faults.append(f"Invalid message retention {retention}: it must be from 10 minutes to 31 days.")
     policy = subscription.expiration_policy
-    if policy.HasField("ttl") and policy.ttl.ToTimedelta() < MIN_EXPIRATION:
-        faults.append(f"Invalid expiration {policy.ttl.ToTimedelta()}: it must be at least one day.")
+    if policy.HasField("ttl") and (ttl := instants.duration(policy.ttl)) < MIN_EXPIRATION:
+        faults.append(f"Invalid expiration {ttl}: it must be at least one day.")
     return faults
 
 

@@ -4,7 +4,7 @@ import time
 
 from google.protobuf.empty_pb2 import Empty
 
-from emulators.pubsub import wire
+from emulators.pubsub import instants, wire
 from emulators.pubsub.admin import Admin
 from emulators.pubsub.broker import Broker, Delivery
 from emulators.pubsub.errors import InvalidArgument, Unimplemented
@@ -90,7 +90,7 @@ class Subscriber:
     async def Seek(self, request: wire.Message, _remaining_s: float) -> wire.Message:
         if not request.HasField("time"):
             raise Unimplemented("This emulator keeps no snapshots; seek to a time instead.")
-        self._admin.seek(request.subscription, request.time.ToMicroseconds())
+        self._admin.seek(request.subscription, instants.instant_us(request.time))
         return wire.SeekResponse()
 
     async def ListSnapshots(self, _request: wire.Message, _remaining_s: float) -> wire.Message:

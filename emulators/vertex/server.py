@@ -6,7 +6,6 @@ the Python client polls operations under `/ui`.
 """
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 
 from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
@@ -18,7 +17,7 @@ from starlette.routing import Route
 
 from emulators.faults import Faults
 from emulators.faults.surface import Faulty
-from emulators.http import LoopbackOnly, google_error
+from emulators.http import LoopbackOnly, google_error, json_value
 from emulators.jobs.cluster import CHIEF
 from emulators.jobs.errors import ApiError, Status
 from emulators.jobs.resource import InvalidJobError, Job, Message, read_mask
@@ -199,10 +198,9 @@ async def _body(request: Request) -> object:
             Status.INVALID_ARGUMENT, f"Request payload size exceeds the limit: {MAX_BODY_BYTES} bytes."
         )
     try:
-        found: object = json.loads(raw)
-    except (ValueError, RecursionError) as error:
+        return json_value(raw)
+    except ValueError as error:
         raise ApiError(Status.INVALID_ARGUMENT, f"Invalid JSON payload received. {error}") from error
-    return found
 
 
 def _only(mask: str, resource: Message) -> list[str]:

@@ -16,7 +16,7 @@ from tests.contract.proxy import Proxy, proxy_to
 from tests.contract.world import PROJECT, REGION
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = "us-docker.pkg.dev/p1/repo/program"
+PROGRAM = "us-docker.pkg.dev/my-project/repo/program"
 _numbers = itertools.count(1)
 
 

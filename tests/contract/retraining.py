@@ -28,7 +28,7 @@ from orchestrator.flow.services import Happened
 from tests.contract.world import INBOX, LEASE, LEDGER, STANDARDS, Boundary, BoundaryObjects, World
 
 DATA = "data-1"
-IMAGE = "us-docker.pkg.dev/project-1/repo/trainer"
+IMAGE = "us-docker.pkg.dev/my-project/repo/trainer"
 SMALL: dict[str, Any] = {
     "model_name": "cassava",
     "image": IMAGE,

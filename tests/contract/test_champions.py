@@ -21,7 +21,7 @@ from tests.contract.world import LEDGER, MODELS, Boundary, Killed, World, export
 
 CHAMPION = Draft202012Validator(schema("champion.v1"))
 NOTICE = Draft202012Validator(schema("notice.v1"))
-SOURCE = "//trainmaster/projects/project-1/locations/us-central1"
+SOURCE = "//trainmaster/projects/my-project/locations/us-central1"
 IMAGE = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer@sha256:" + "b" * 64
 REQUEST: dict[str, Any] = {
     "model_name": "cassava-resnet50",

@@ -41,7 +41,7 @@ from tests.contract.proxy import Fault, Proxy
 from tests.contract.world import MODELS, PROJECT, REGION, START
 
 _numbers = itertools.count(1)
-CREATE = "POST /v1/projects/project-1/locations/us-central1/customJobs"
+CREATE = "POST /v1/projects/my-project/locations/us-central1/customJobs"
 
 
 TUNING = Tuning(

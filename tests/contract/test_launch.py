@@ -196,7 +196,7 @@ def test_a_job_that_only_bears_the_label_is_not_adopted() -> None:
     world.jobs.submit(
         Submission(
             run_id=arrival.run_id,
-            parent="projects/project-1/locations/us-central1",
+            parent="projects/my-project/locations/us-central1",
             kind=JobKind.CUSTOM,
             body={
                 "displayName": "forged",
@@ -336,9 +336,7 @@ def test_a_run_that_finds_no_room_for_a_week_fails_and_says_so() -> None:
 
 def test_a_flow_mapping_in_a_message_is_yaml() -> None:
     world = World()
-    text = (
-        "{model_name: m, image: us-central1-docker.pkg.dev/p/r/i, cluster: {chief: {machine: n1-standard-4}}}"
-    )
+    text = "{model_name: m, image: us-central1-docker.pkg.dev/my-project/r/i, cluster: {chief: {machine: n1-standard-4}}}"
     arrival = world.published({"data": base64.b64encode(text.encode()).decode(), "messageId": "1"})
     world.launch(arrival)
     assert world.record(arrival.run_id).state is RunState.SUBMITTED

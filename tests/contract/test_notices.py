@@ -22,11 +22,11 @@ NOTICE = Notice(
 @pytest.fixture
 def notices(pubsub_host: str, monkeypatch: pytest.MonkeyPatch) -> PubsubNotices:
     monkeypatch.setenv("PUBSUB_EMULATOR_HOST", pubsub_host)
-    return PubsubNotices(project="project-1", topic="notices", source="//trainmaster/here")
+    return PubsubNotices(project="my-project", topic="notices", source="//trainmaster/here")
 
 
 def test_a_notice_arrives_as_a_cloud_event_with_its_stable_id(notices: PubsubNotices) -> None:
-    topic, subscription = "projects/project-1/topics/notices", "projects/project-1/subscriptions/all"
+    topic, subscription = "projects/my-project/topics/notices", "projects/my-project/subscriptions/all"
     with PublisherClient() as admin, SubscriberClient() as subscriber:
         admin.create_topic(name=topic)
         subscriber.create_subscription(name=subscription, topic=topic)
@@ -56,7 +56,7 @@ def test_an_unknown_topic_is_a_failure_of_the_service(
     pubsub_host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PUBSUB_EMULATOR_HOST", pubsub_host)
-    notices = PubsubNotices(project="project-1", topic="never-made", source="//trainmaster/here")
+    notices = PubsubNotices(project="my-project", topic="never-made", source="//trainmaster/here")
     with pytest.raises(ServiceFailed) as failure:
         notices.publish(NOTICE)
     assert failure.value.retryable

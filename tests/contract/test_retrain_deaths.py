@@ -145,7 +145,7 @@ def test_an_order_that_replaces_a_run_leaves_one_going(accident: Accident) -> No
     assert jobs == {first.run_id: JobState.CANCELLED, second.run_id: JobState.PENDING}
 
 
-IMAGE = "us-docker.pkg.dev/project-1/repo/trainer"
+IMAGE = "us-docker.pkg.dev/my-project/repo/trainer"
 PUSHED = (
     dropped(
         rule(

@@ -43,7 +43,7 @@ def ended(world: World, number: int, accuracy: float) -> str:
 
 def told(world: World) -> list[str]:
     for notice in world.notices.published:
-        NOTICE.validate(cloud_event(notice, "//trainmaster/projects/project-1/locations/us-central1"))
+        NOTICE.validate(cloud_event(notice, "//trainmaster/projects/my-project/locations/us-central1"))
     return [notice.id for notice in world.notices.published]
 
 

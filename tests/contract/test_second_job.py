@@ -228,7 +228,7 @@ class Failing(Boundary):
 def _elsewhere(arrival: Arrival) -> Submission:
     return Submission(
         run_id=arrival.run_id,
-        parent="projects/project-1/locations/us-central1",
+        parent="projects/my-project/locations/us-central1",
         kind=JobKind.CUSTOM,
         body={
             "displayName": arrival.run_id,

@@ -13,7 +13,7 @@ from orchestrator.settings import REQUIRED, settings_from
 from orchestrator.wiring import Wiring
 
 WHOLE = {
-    "GOOGLE_CLOUD_PROJECT": "project-1",
+    "GOOGLE_CLOUD_PROJECT": "my-project",
     "TRAINMASTER_REGION": "us-central1",
     "TRAINMASTER_INBOX_BUCKET": "inbox",
     "TRAINMASTER_LEDGER_BUCKET": "ledger",

@@ -249,7 +249,7 @@ def test_the_model_path_never_comes_from_the_log() -> None:
 def test_an_entry_about_no_job_of_ours_changes_nothing() -> None:
     world, arrival, job = launched()
     before = world.record(arrival.run_id)
-    stranger = replace(job, name="projects/project-1/locations/us-central1/customJobs/4711")
+    stranger = replace(job, name="projects/my-project/locations/us-central1/customJobs/4711")
     world.settle(world.hint(stranger))
     assert world.record(arrival.run_id) == before
 
@@ -260,7 +260,7 @@ def test_a_finished_job_that_forged_our_label_ends_nothing() -> None:
     forged = world.jobs.submit(
         Submission(
             run_id=arrival.run_id,
-            parent="projects/project-1/locations/us-central1",
+            parent="projects/my-project/locations/us-central1",
             kind=JobKind.CUSTOM,
             body={
                 "displayName": arrival.run_id,

@@ -135,7 +135,7 @@ def test_the_end_of_a_trials_own_job_ends_nothing() -> None:
     of_trial = world.jobs.submit(
         Submission(
             run_id=arrival.run_id,
-            parent="projects/project-1/locations/us-central1",
+            parent="projects/my-project/locations/us-central1",
             kind=JobKind.CUSTOM,
             body={
                 "displayName": arrival.run_id,

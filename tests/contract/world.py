@@ -36,7 +36,7 @@ from orchestrator.ports import Notice, Notices, TrainingJobs
 
 ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
-PROJECT, REGION = "project-1", "us-central1"
+PROJECT, REGION = "my-project", "us-central1"
 ELSEWHERE = "europe-west4"
 INBOX, LEDGER, MODELS = "inbox", "ledger", "models"
 LEASE = timedelta(seconds=180)

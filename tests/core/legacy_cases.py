@@ -131,7 +131,7 @@ CASES = (
             workerCount=1,
             evaluatorType="n1-standard-4",
             evaluatorCount=1,
-            evaluatorConfig={"imageUri": "gcr.io/project-1/evaluator:1"},
+            evaluatorConfig={"imageUri": "gcr.io/my-project/evaluator:1"},
         ),
         becomes=spec(
             pool("n1-standard-4", 1, container(args=["--epochs=3"])),
@@ -140,7 +140,7 @@ CASES = (
             pool(
                 "n1-standard-4",
                 1,
-                {"containerSpec": {"imageUri": "gcr.io/project-1/evaluator:1", "args": ["--epochs=3"]}},
+                {"containerSpec": {"imageUri": "gcr.io/my-project/evaluator:1", "args": ["--epochs=3"]}},
             ),
         ),
     ),

@@ -8,12 +8,12 @@ JOB_CASES = (
         written=custom(
             region="us-central1",
             network="projects/12345/global/networks/net",
-            serviceAccount="trainer@project-1.iam.gserviceaccount.com",
+            serviceAccount="trainer@my-project.iam.gserviceaccount.com",
             enableWebAccess=False,
         ),
         becomes=spec(
             ONE,
-            serviceAccount="trainer@project-1.iam.gserviceaccount.com",
+            serviceAccount="trainer@my-project.iam.gserviceaccount.com",
             network="projects/12345/global/networks/net",
         ),
     ),

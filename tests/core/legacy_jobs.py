@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 MODELS = "gs://models"
-IMAGE = "gcr.io/project-1/census:1"
+IMAGE = "gcr.io/my-project/census:1"
 CPU = "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17.py310:latest"
 GPU = "us-docker.pkg.dev/vertex-ai/training/tf-gpu.2-17.py310:latest"
-PACKAGES = "gs://project-1-data/trainer-0.1.tar.gz"
+PACKAGES = "gs://my-project-data/trainer-0.1.tar.gz"
 
 
 @dataclass(frozen=True, kw_only=True)

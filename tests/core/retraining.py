@@ -21,7 +21,7 @@ NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR, DAY = (timedelta(seconds=count) for count in (1, 60, 3600, 86400))
 RULE_STANDARDS = replace(STANDARDS, schemas={**STANDARDS.schemas, RULE_SCHEMA: schema(RULE_SCHEMA)})
 BUCKETS = Buckets(inbox="inbox", ledger="ledger", models="models")
-IMAGE = "us-central1-docker.pkg.dev/project-1/trainmaster/trainer"
+IMAGE = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer"
 REQUEST = {
     "model_name": "cassava",
     "image": f"{IMAGE}:latest",

@@ -22,7 +22,7 @@ T4 = {"type": "NVIDIA_TESLA_T4", "count": 1}
 L4: dict[str, Any] = {"machine": "g2-standard-4", "accelerator": {"type": "NVIDIA_L4", "count": 1}}
 PACKAGE = {
     "executor_image": EXECUTOR,
-    "uris": ["gs://project-1-data/code/trainer-1.0.tar.gz"],
+    "uris": ["gs://my-project-data/code/trainer-1.0.tar.gz"],
     "module": "trainer.task",
 }
 TUNING = {
@@ -31,7 +31,7 @@ TUNING = {
     "max_trials": 2,
 }
 POLICY = policy_from(policy_document(), NAMES)
-TARGET = Target(project="project-1", region="us-central1", models_bucket="models")
+TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
 
 
 def request(**changes: Any) -> dict[str, Any]:

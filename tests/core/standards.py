@@ -22,7 +22,7 @@ def policy_document() -> dict[str, Any]:
     return read.value
 
 
-NAMES = {"project": "project-1", "region": "us-central1", "models_bucket": "models"}
+NAMES = {"project": "my-project", "region": "us-central1", "models_bucket": "models"}
 STANDARDS = Standards(
     schemas={"training_request.v1": schema("training_request.v1")},
     policy=policy_from(policy_document(), NAMES),

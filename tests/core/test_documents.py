@@ -159,7 +159,6 @@ def test_what_json_writes_is_read_back(value: object) -> None:
     [
         ('{"args": ["\\ud800"]}', True, "$.args[0]"),
         ('{"env": {"A": "x\\u0000y"}}', True, "$.env.A"),
-        ('args: ["\\uD800"]', False, "$.args[0]"),
         ('args: ["\\0"]', False, "$.args[0]"),
         ('{"a\\u0007": 1}', True, "$['a\\x07']"),
     ],

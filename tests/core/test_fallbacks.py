@@ -158,7 +158,7 @@ def test_more_fallbacks_than_the_schema_allows_are_one_fault() -> None:
 
 def test_a_region_that_a_resource_of_the_request_is_not_of_is_a_fault() -> None:
     board = {
-        "service_account": "t@project-1.iam.gserviceaccount.com",
+        "service_account": "trainer@my-project.iam.gserviceaccount.com",
         "tensorboard": "projects/p/locations/us-central1/tensorboards/1",
     }
     elsewhere = faults(document(**board, region="europe-west4"))

@@ -34,14 +34,14 @@ def machines(draw: st.DrawFn) -> dict[str, Any]:
 HINTS: dict[str, st.SearchStrategy[Any]] = {
     "image": IMAGES,
     "executor_image": st.just(EXECUTOR),
-    "uris": st.just(["gs://project-1-data/code/a.whl"]),
+    "uris": st.just(["gs://my-project-data/code/a.whl"]),
     "args": st.lists(
         st.sampled_from(["--strategy=mirrored", "--strategy=parameter_server", "--epochs=1", "x y"]),
         max_size=3,
     ),
     "prefix_uri": st.sampled_from(["gs://models", "gs://models/team/"]),
-    "service_account": st.just("trainer@project-1.iam.gserviceaccount.com"),
-    "encryption_key": st.just("projects/project-1/locations/us-central1/keyRings/r/cryptoKeys/k"),
+    "service_account": st.just("trainer@my-project.iam.gserviceaccount.com"),
+    "encryption_key": st.just("projects/my-project/locations/us-central1/keyRings/r/cryptoKeys/k"),
     "parameters": st.sampled_from(
         [
             {"learning_rate": {"type": "double", "min": 1e-4, "max": 0.1, "scale": "log"}},

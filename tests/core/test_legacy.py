@@ -28,7 +28,7 @@ from tests.core.legacy_cases import CASES
 from tests.core.legacy_jobs import IMAGE, Case, custom, with_image, with_packages
 from tests.core.standards import ROOT, STANDARDS
 
-TARGET = Target(project="project-1", region="us-central1", models_bucket="models")
+TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
 
 
 def request_of(document: Mapping[str, Any], *, name: str | None = None) -> Request:
@@ -92,7 +92,7 @@ def test_labels_are_the_jobs() -> None:
 
 
 def test_the_encryption_key_is_the_jobs() -> None:
-    key = "projects/project-1/locations/us-central1/keyRings/ring/cryptoKeys/key"
+    key = "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key"
     body = body_of(custom(encryptionConfig={"kmsKeyName": key}))
     assert body["encryptionSpec"] == {"kmsKeyName": key}
 

@@ -130,8 +130,8 @@ def test_object_uris_are_split_once() -> None:
 
 
 def test_a_job_is_the_same_under_the_projects_number_and_no_other() -> None:
-    name = "projects/project-1/locations/us-central1/customJobs/7"
+    name = "projects/my-project/locations/us-central1/customJobs/7"
     assert same_job(name, "projects/123456/locations/us-central1/customJobs/7")
-    assert not same_job(name, "projects/project-1/locations/europe-west1/customJobs/7")
-    assert not same_job(name, "projects/project-1/locations/us-central1/customJobs/77")
+    assert not same_job(name, "projects/my-project/locations/europe-west1/customJobs/7")
+    assert not same_job(name, "projects/my-project/locations/us-central1/customJobs/77")
     assert not same_job("", "")

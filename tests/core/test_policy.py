@@ -64,17 +64,17 @@ def test_the_repository_of_an_image_has_neither_tag_nor_digest(image: str, name:
     assert repository(image) == name
 
 
-KEYS = "projects/project-1/locations/us-central1/keyRings"
+KEYS = "projects/my-project/locations/us-central1/keyRings"
 
 
 @pytest.mark.parametrize(
     ("changes", "path", "words"),
     [
-        ({"image": "evil.example/x"}, "$.image", "*-docker.pkg.dev/**"),
+        ({"image": "evil.example/x"}, "$.image", "*-docker.pkg.dev/my-project/**"),
         (
             {"cluster": cluster(workers={**ONE, "image": "evil.example/x"})},
             "$.cluster.workers.image",
-            "*-docker.pkg.dev/**",
+            "*-docker.pkg.dev/my-project/**",
         ),
         (
             {"cluster": cluster(evaluators={**ONE, "image": "us-docker.pkg.dev/../evil/x"})},
@@ -87,17 +87,17 @@ KEYS = "projects/project-1/locations/us-central1/keyRings"
             "us-docker.pkg.dev/vertex-ai/training/*",
         ),
         (
-            {"image": None, "python_package": {**PACKAGE, "uris": ["gs://project-1-data/a", "gs://else/b"]}},
+            {"image": None, "python_package": {**PACKAGE, "uris": ["gs://my-project-data/a", "gs://else/b"]}},
             "$.python_package.uris[1]",
-            "allowed: gs://project-1-data",
+            "allowed: gs://my-project-data",
         ),
         (
-            {"image": None, "python_package": {**PACKAGE, "uris": ["gs://project-1-data/../else/b"]}},
+            {"image": None, "python_package": {**PACKAGE, "uris": ["gs://my-project-data/../else/b"]}},
             "$.python_package.uris[0]",
             "does not allow",
         ),
         (
-            {"image": None, "python_package": {**PACKAGE, "uris": ["gs://project-1-data-of-others/b"]}},
+            {"image": None, "python_package": {**PACKAGE, "uris": ["gs://my-project-data-of-others/b"]}},
             "$.python_package.uris[0]",
             "does not allow",
         ),
@@ -168,7 +168,7 @@ KEYS = "projects/project-1/locations/us-central1/keyRings"
         ({"web_access": True}, "$.web_access", "allowed: false"),
         ({"dashboard_access": True}, "$.dashboard_access", "allowed: false"),
         (
-            {"encryption_key": KEYS.replace("project-1", "other") + "/r/cryptoKeys/k"},
+            {"encryption_key": KEYS.replace("my-project", "other") + "/r/cryptoKeys/k"},
             "$.encryption_key",
             KEYS,
         ),
@@ -258,7 +258,7 @@ def test_the_shipped_policy_has_topologies_of_as_many_chips_as_whole_machines() 
 
 @pytest.mark.parametrize(
     ("written", "meant"),
-    [(True, ("**",)), (False, ()), (["a/${project}/**"], ("a/project-1/**",))],
+    [(True, ("**",)), (False, ()), (["a/${project}/**"], ("a/my-project/**",))],
 )
 def test_digests_are_required_of_all_images_of_none_or_of_some(written: object, meant: object) -> None:
     document = {**policy_document(), "require_digest": written}

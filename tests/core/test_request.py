@@ -32,7 +32,7 @@ def with_change(**changes: Any) -> str:
 def test_the_example_becomes_the_job_it_describes() -> None:
     request = request_in(CASSAVA.encode(), as_json=False, standards=STANDARDS)
     assert isinstance(request, Request)
-    target = Target(project="project-1", region="us-central1", models_bucket="models")
+    target = Target(project="my-project", region="us-central1", models_bucket="models")
     machine = {
         "machineType": "n1-standard-8",
         "acceleratorType": "NVIDIA_TESLA_T4",
@@ -44,7 +44,7 @@ def test_the_example_becomes_the_job_it_describes() -> None:
     }
     pool = {"machineSpec": machine, "replicaCount": "1", "containerSpec": container}
     submission = submission_of("run-1", request.spec, target)
-    assert submission.parent == "projects/project-1/locations/us-central1"
+    assert submission.parent == "projects/my-project/locations/us-central1"
     assert submission.body == {
         "displayName": "run-1",
         "labels": {
@@ -66,7 +66,7 @@ def test_everything_a_request_can_say_reaches_the_job() -> None:
         env={"B": "$(A)", "A": "1"},
         output={"prefix_uri": "gs://models/team/"},
         scheduling={"spot": True},
-        service_account="trainer@project-1.iam.gserviceaccount.com",
+        service_account="trainer@my-project.iam.gserviceaccount.com",
         network="projects/1/global/networks/n",
         tensorboard="projects/p/locations/us-central1/tensorboards/1",
         cluster={"chief": {"machine": "n1-standard-4", "disk": {"size_gb": 200}}},
@@ -81,7 +81,7 @@ def test_everything_a_request_can_say_reaches_the_job() -> None:
     assert {each["name"]: each["value"] for each in pool["containerSpec"]["env"]} == {"B": "$(A)", "A": "1"}
     assert job["baseOutputDirectory"] == {"outputUriPrefix": "gs://models/team/cassava-resnet50/run-1"}
     assert job["scheduling"] == {"strategy": "SPOT"}
-    assert job["serviceAccount"] == "trainer@project-1.iam.gserviceaccount.com"
+    assert job["serviceAccount"] == "trainer@my-project.iam.gserviceaccount.com"
     assert job["network"] == "projects/1/global/networks/n"
     assert job["tensorboard"] == "projects/p/locations/us-central1/tensorboards/1"
 
@@ -145,11 +145,13 @@ def test_faults_of_text_schema_and_policy_come_in_one_report() -> None:
         ("output: {prefix_uri: 'gs://inbox/requests'}", "$.output.prefix_uri", "gs://models"),
         ("output: {prefix_uri: 'gs://models-of-others/x'}", "$.output.prefix_uri", "gs://models"),
         ("output: {prefix_uri: 'gs://models/../inbox'}", "$.output.prefix_uri", "policy does not allow"),
-        ("image: evil.example/x", "$.image", "*-docker.pkg.dev/**"),
+        ("image: evil.example/x", "$.image", "*-docker.pkg.dev/my-project/**"),
         ("image: us-docker.pkg.dev/../../evil/x", "$.image", "policy does not allow"),
         ("image: 'us-docker.pkg.dev/p/r/i; rm -rf /'", "$.image", "not written as it must be"),
         ("network: default", "$.network", "projects/PROJECT_NUMBER/global/networks/NAME"),
-        ("service_account: a@b.iam.gserviceaccount.com", "$.service_account", "project-1"),
+        ("service_account: a@b.iam.gserviceaccount.com", "$.service_account", "my-project"),
+        ("service_account: tm-on-tick@my-project.iam.gserviceaccount.com", "$.service_account", "*trainer@"),
+        ("image: us-docker.pkg.dev/another-project/r/i", "$.image", "does not allow it"),
         ("cluster: {chief: {machine: n1-standard-2}}", "$.cluster.chief.machine", "n1-standard-"),
         ("cluster: {chief: {machine: g2-standard-4}}", "$.cluster.chief.accelerator", "NVIDIA_L4 (1)"),
         (

@@ -90,7 +90,7 @@ def test_a_gcloud_request_with_anything_anywhere_is_accepted_or_refused(data: st
                     "machineSpec": {"machineType": "n1-standard-8"},
                     "replicaCount": 1,
                     "containerSpec": {
-                        "imageUri": "gcr.io/a/b:c",
+                        "imageUri": "gcr.io/my-project/b:c",
                         "args": ["--from=${champion.model_uri:-x}"],
                     },
                 }

@@ -207,7 +207,7 @@ def test_every_fault_is_told_at_once_and_in_the_rules_own_text() -> None:
             {
                 "python_package": {
                     "executor_image": "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17:${image.tag}",
-                    "uris": ["gs://project-1-data/a.whl"],
+                    "uris": ["gs://my-project-data/a.whl"],
                     "module": "a",
                 }
             },

@@ -23,9 +23,9 @@ from tests.core.roles import (
     submitted,
 )
 
-KEY = "projects/project-1/locations/us-central1/keyRings/ring/cryptoKeys/key"
+KEY = "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key"
 NETWORK = "projects/1/global/networks/n"
-EXPERIMENT = "projects/project-1/locations/us-central1/metadataStores/default/contexts/e"
+EXPERIMENT = "projects/my-project/locations/us-central1/metadataStores/default/contexts/e"
 
 
 def message_of(submission: Submission) -> Any:
@@ -80,7 +80,7 @@ def message_of(submission: Submission) -> Any:
         (
             {"image": None, "python_package": PACKAGE},
             "job_spec.worker_pool_specs[0].python_package_spec.package_uris[0]",
-            "gs://project-1-data/code/trainer-1.0.tar.gz",
+            "gs://my-project-data/code/trainer-1.0.tar.gz",
         ),
         (
             {"image": None, "python_package": PACKAGE, "args": ["--a"], "env": {"A": "1"}},

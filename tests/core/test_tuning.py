@@ -17,7 +17,7 @@ from tests.core.standards import STANDARDS
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = (ROOT / "examples" / "tuning.yaml").read_text()
-TARGET = Target(project="project-1", region="us-central1", models_bucket="models")
+TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
 OTHER_IMAGE = "us-central1-docker.pkg.dev/my-project/other/image"
 POOL = {
     "machineSpec": {"machineType": "n1-standard-4"},

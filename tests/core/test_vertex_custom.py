@@ -15,7 +15,7 @@ from orchestrator.core.launch.vertex_scheduling import DEPRECATED, STRATEGY_NUMB
 from orchestrator.core.names import JobKind
 from tests.core.vertex_files import IMAGE, answered, job, job_spec, package_pool, plain, snake, sound, told
 
-TARGET = Target(project="project-1", region="us-central1", models_bucket="models")
+TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
 REDUCER = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
 
 

@@ -13,7 +13,7 @@ from orchestrator.core.launch.submission import Target, submission_of
 from tests.core.standards import STANDARDS
 from tests.core.vertex_files import Path, answered, changed, job, job_spec, package_pool
 
-TARGET = Target(project="project-1", region="us-central1", models_bucket="models")
+TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
 PACKED = {"displayName": "packed", "jobSpec": {"workerPoolSpecs": [package_pool(0), {}, package_pool(2)]}}
 STUDY: dict[str, Any] = {
     "metrics": [{"metricId": "m", "goal": "MAXIMIZE", "safetyConfig": {"safetyThreshold": 1}}],

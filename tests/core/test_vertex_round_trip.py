@@ -23,13 +23,15 @@ from tests.core.vertex_files import job, plain, snake, sound
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = STANDARDS.schemas["training_request.v1"]
-TARGET = Target(project="project-1", region="us-central1", models_bucket="models")
+TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
 
 TEXT = st.text(st.characters(exclude_categories=("Cc", "Cs"), codec="utf-8"), max_size=6)
 WORD = st.text("abcz", min_size=1, max_size=5)
 PATH = WORD.map(lambda word: f"projects/p/{word}")
 ENV = st.dictionaries(WORD.map(str.upper), TEXT, max_size=3)
-IMAGES = st.sampled_from(["gcr.io/p/a:1", "us-docker.pkg.dev/p/r/b@sha256:00", "gcr.io/p/c"])
+IMAGES = st.sampled_from(
+    ["gcr.io/my-project/a:1", "us-docker.pkg.dev/my-project/r/b@sha256:00", "gcr.io/my-project/c"]
+)
 ARGUMENTS = {"args": st.lists(TEXT, max_size=3), "env": ENV}
 IMAGE = st.fixed_dictionaries(
     {"image": IMAGES}, optional={**ARGUMENTS, "command": st.lists(TEXT, max_size=2)}
@@ -212,24 +214,24 @@ GCLOUD_CUSTOM = """
 {"displayName": "d1", "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": "gs://models/out"}, "scheduling":
 {"maxWaitDuration": "1800s", "restartJobOnWorkerRestart": true, "strategy": "SPOT", "timeout": "3600s"},
 "workerPoolSpecs": [{"containerSpec": {"args": ["--epochs=1"], "env": [{"name": "A", "value": "b"}], "imageUri":
-"gcr.io/p1/img:1"}, "machineSpec": {"acceleratorCount": 1, "acceleratorType": "NVIDIA_TESLA_T4", "machineType":
+"gcr.io/my-project/img:1"}, "machineSpec": {"acceleratorCount": 1, "acceleratorType": "NVIDIA_TESLA_T4", "machineType":
 "n1-standard-4"}, "replicaCount": "1"}]}, "labels": {"team": "ml"}}
 """
 GCLOUD_WORKERS = """
 {"displayName": "g1", "jobSpec": {"enableWebAccess": true, "workerPoolSpecs": [{"containerSpec": {"args": ["--a=1",
-"--b=2"], "command": ["python", "-m", "x"], "imageUri": "gcr.io/p1/img:1"}, "machineSpec": {"machineType":
+"--b=2"], "command": ["python", "-m", "x"], "imageUri": "gcr.io/my-project/img:1"}, "machineSpec": {"machineType":
 "n1-standard-4"}, "replicaCount": "1"}, {"containerSpec": {"args": ["--a=1", "--b=2"], "command": ["python", "-m",
-"x"], "imageUri": "gcr.io/p1/img:1"}, "machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "2"}]},
+"x"], "imageUri": "gcr.io/my-project/img:1"}, "machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "2"}]},
 "labels": {"k": "v"}, "name": "projects/p1/locations/us-central1/customJobs/1234567890123456794", "state":
 "JOB_STATE_PENDING", "createTime": "2026-11-21T02:47:00.519258Z", "updateTime": "2026-11-21T02:47:00.519267Z"}
 """
 CLIENT_CUSTOM = """
 {"displayName": "d1", "jobSpec": {"workerPoolSpecs": [{"machineSpec": {"machineType": "n1-standard-4",
 "acceleratorType": 5, "acceleratorCount": 1}, "replicaCount": "1", "diskSpec": {"bootDiskType": "pd-ssd",
-"bootDiskSizeGb": 100}, "containerSpec": {"imageUri": "gcr.io/p1/img:1", "args": ["--epochs=1"], "env": [{"name":
+"bootDiskSizeGb": 100}, "containerSpec": {"imageUri": "gcr.io/my-project/img:1", "args": ["--epochs=1"], "env": [{"name":
 "A", "value": "b"}]}}, {}, {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "2", "containerSpec":
-{"imageUri": "gcr.io/p1/img:1"}}], "scheduling": {"timeout": "3600s", "restartJobOnWorkerRestart": true, "strategy":
-4, "maxWaitDuration": "1800s"}, "serviceAccount": "sa@project-1.iam.gserviceaccount.com", "baseOutputDirectory":
+{"imageUri": "gcr.io/my-project/img:1"}}], "scheduling": {"timeout": "3600s", "restartJobOnWorkerRestart": true, "strategy":
+4, "maxWaitDuration": "1800s"}, "serviceAccount": "sa-trainer@my-project.iam.gserviceaccount.com", "baseOutputDirectory":
 {"outputUriPrefix": "gs://models/out"}, "enableWebAccess": true}, "labels": {"k": "v"}}
 """
 GCLOUD_TUNING = """
@@ -237,7 +239,7 @@ GCLOUD_TUNING = """
 "metrics": [{"goal": "MAXIMIZE", "metricId": "accuracy"}], "parameters": [{"doubleValueSpec": {"maxValue": 0.1,
 "minValue": 0.0001}, "parameterId": "lr", "scaleType": "UNIT_LOG_SCALE"}, {"integerValueSpec": {"maxValue": "4",
 "minValue": "1"}, "parameterId": "layers"}]}, "trialJobSpec": {"workerPoolSpecs": [{"containerSpec": {"imageUri":
-"gcr.io/p1/img:1"}, "machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "1"}]}}
+"gcr.io/my-project/img:1"}, "machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "1"}]}}
 """
 SDK_TUNING = """
 {"displayName": "hlh", "studySpec": {"metrics": [{"metricId": "acc", "goal": 1}], "parameters": [{"parameterId":
@@ -248,7 +250,7 @@ SDK_TUNING = """
 "integerValueSpec": {"minValue": "1", "maxValue": "3"}, "scaleType": 1}], "algorithm": 3,
 "measurementSelectionType": 2}, "maxTrialCount": 3, "parallelTrialCount": 2, "trialJobSpec": {"workerPoolSpecs":
 [{"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "1", "containerSpec": {"imageUri":
-"gcr.io/p1/img:1", "args": ["--x=1"]}}], "baseOutputDirectory": {"outputUriPrefix": "gs://models/sdk"}}}
+"gcr.io/my-project/img:1", "args": ["--x=1"]}}], "baseOutputDirectory": {"outputUriPrefix": "gs://models/sdk"}}}
 """
 SENT = {"gcloud custom": GCLOUD_CUSTOM, "gcloud workers": GCLOUD_WORKERS, "client custom": CLIENT_CUSTOM,
         "gcloud tuning": GCLOUD_TUNING, "sdk tuning": SDK_TUNING}  # fmt: skip

@@ -59,7 +59,7 @@ def job_spec() -> dict[str, Any]:
             "disableRetries": False,
             "maxWaitDuration": "1800s",
         },
-        "serviceAccount": "trainer@project-1.iam.gserviceaccount.com",
+        "serviceAccount": "trainer@my-project.iam.gserviceaccount.com",
         "network": "projects/12/global/networks/net",
         "reservedIpRanges": ["range-1"],
         "baseOutputDirectory": {"outputUriPrefix": "gs://models/team"},

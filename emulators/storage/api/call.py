@@ -1,7 +1,6 @@
 """One request as a method of the API sees it, and what all methods share."""
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from weakref import WeakValueDictionary
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from emulators.http import json_value
 from emulators.storage.arrivals import Arrivals
 from emulators.storage.errors import UnsettledError, invalid
 from emulators.storage.preconditions import Preconditions, preconditions_from
@@ -106,8 +106,8 @@ def json_object(body: bytes) -> Json:
     if not body.strip():
         return {}
     try:
-        value = json.loads(body)
-    except (ValueError, RecursionError) as fault:
+        value = json_value(body)
+    except ValueError as fault:
         raise invalid(f"Parse Error: the request body is not JSON ({fault}).") from None
     if not isinstance(value, dict):
         raise invalid(
@@ -141,7 +141,7 @@ def object_fields(body: Mapping[str, object]) -> Json:
             case "metadata":
                 fields[key] = custom_metadata(value)
             case "eventBasedHold" | "temporaryHold":
-                if value not in {True, False}:
+                if not isinstance(value, bool):
                     raise invalid(f"Invalid value for {key}: {value!r}; true or false is allowed.")
                 fields[key] = value
             case _:

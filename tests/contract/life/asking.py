@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-IMAGE = "us-docker.pkg.dev/project-1/repo/trainer"
+IMAGE = "us-docker.pkg.dev/my-project/repo/trainer"
 CHAMPION = {"metric": "accuracy", "goal": "maximize"}
 MODELS = 40
 CONTESTED = 4

@@ -28,8 +28,10 @@ def message(document: Any) -> PubsubMessage:
     return PubsubMessage(message_id="m", publish_time=NOON, attributes={}, data=json.dumps(document).encode())
 
 
-@pytest.mark.parametrize("content", [b'a: "\\UFFFFFFFF"', b"%YAML " + b"9" * 5000 + b".1\n---\na: 1\n"])
-def test_yaml_that_pyyaml_itself_breaks_on_is_broken_yaml(content: bytes) -> None:
+@pytest.mark.parametrize(
+    "content", [b'a: "\\UFFFFFFFF"', b'a: "\\uD800"', b"%YAML " + b"9" * 5000 + b".1\n---\na: 1\n"]
+)
+def test_yaml_that_broke_a_reader_is_broken_yaml(content: bytes) -> None:
     assert "broken YAML" in only_fault(content)
 
 

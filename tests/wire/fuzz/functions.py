@@ -1,0 +1,92 @@
+"""One function of the staged source, in its process as the local stack runs it, against emulators of its own."""
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.storage import Client
+
+from deploy.stage import stage
+from emulators import pubsub, storage
+from emulators.events.clients import clients_of
+from emulators.functions import Function, Instance, TopicTrigger
+from emulators.functions.log import FunctionLog
+from emulators.http import in_thread
+from emulators.process import ProcessGuard
+from emulators.vertex import Jobs, serve
+
+PROJECT, REGION = "my-project", "us-central1"
+
+
+@contextlib.contextmanager
+def function(entry_point: str, state: Path) -> Iterator[int]:
+    """The port of the function, whose project is `my-project`; its jobs are those of an empty JobService."""
+    stage(state / "source")
+    jobs = Jobs(
+        dir=state / "jobs",
+        buckets_dir=state / "storage" / "buckets",
+        images={},
+        write_log=lambda _: None,
+        project=PROJECT,
+        region=REGION,
+        grace_s=1.0,
+    )
+    with (
+        pubsub.serve(state / "pubsub") as host,
+        storage.serve(state / "storage") as files,
+        serve(jobs) as url,
+    ):
+        _provide(host, files)
+        shared = {
+            "GOOGLE_CLOUD_PROJECT": PROJECT,
+            "TRAINMASTER_REGION": REGION,
+            **{f"TRAINMASTER_{role.upper()}_BUCKET": f"{PROJECT}-{role}" for role in _BUCKETS},
+            "TRAINMASTER_NOTICES_TOPIC": "notices",
+            "STORAGE_EMULATOR_HOST": files,
+            "PUBSUB_EMULATOR_HOST": host,
+            "VERTEX_EMULATOR_HOST": url,
+            "DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA": "true",
+        }
+        with in_thread(lambda: _instance(entry_point, state, shared)) as port:
+            yield port
+
+
+_BUCKETS = ("inbox", "ledger", "models")
+
+
+def _provide(host: str, files: str) -> None:
+    with clients_of(host) as clients:
+        clients.publisher.create_topic(name=f"projects/{PROJECT}/topics/notices")
+    client = Client(
+        project=PROJECT, credentials=AnonymousCredentials(), client_options={"api_endpoint": files}
+    )
+    for role in _BUCKETS:
+        client.create_bucket(f"{PROJECT}-{role}")
+    client.close()
+
+
+@contextlib.asynccontextmanager
+async def _instance(entry_point: str, state: Path, shared: dict[str, str]) -> AsyncIterator[int]:
+    described = Function(
+        name=entry_point.replace("_", "-"),
+        entry_point=entry_point,
+        trigger=TopicTrigger(topic="fuzzed"),
+        timeout_s=60,
+        memory_mib=512,
+        concurrency=4,
+        retry=True,
+    )
+    log = FunctionLog(
+        described, directory=state / "logs", project=PROJECT, region=REGION, write=lambda _: None
+    )
+    guard = ProcessGuard()
+    instance = Instance(
+        described, source=state / "source", shared=shared, home=state / "home", guard=guard, log=log
+    )
+    try:
+        await instance.start()
+        yield int(instance.url.rpartition(":")[2])
+    finally:
+        await instance.stop()
+        await guard.stop(grace_s=1)

@@ -1,0 +1,171 @@
+"""Calls of Pub/Sub's gRPC methods, with messages of any content and with bytes that are no message."""
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import grpc
+from google.iam.v1 import iam_policy_pb2
+from google.protobuf.descriptor import FieldDescriptor
+from google.pubsub_v1 import types
+
+from tests.core.fuzz.mutation import NUMBERS, spoiled, text
+from tests.core.fuzz.parsers import Verdict, promised
+
+PROJECT = "projects/my-project"
+TOPIC, SUBSCRIPTION = f"{PROJECT}/topics/topic-1", f"{PROJECT}/subscriptions/subscription-1"
+# Push endpoints among them lead nowhere but to this machine.
+WORDS = (
+    *(PROJECT, TOPIC, SUBSCRIPTION, f"{PROJECT}/topics/", "_deleted-topic_", "http://127.0.0.1:1/", "name"),
+    *(f"{PROJECT}/snapshots/s-1", 'attributes.a = "b"', "NOT hasPrefix(attributes.a, ", "roles/x", "a", "push_config"),
+)  # fmt: skip
+_OF = {
+    "google.pubsub.v1.Publisher": (
+        *("CreateTopic", "UpdateTopic", "Publish", "GetTopic", "ListTopics", "ListTopicSubscriptions"),
+        *("ListTopicSnapshots", "DeleteTopic", "DetachSubscription"),
+    ),
+    "google.pubsub.v1.Subscriber": (
+        *("CreateSubscription", "GetSubscription", "UpdateSubscription", "ListSubscriptions", "Pull"),
+        *("DeleteSubscription", "ModifyAckDeadline", "Acknowledge", "StreamingPull", "ModifyPushConfig"),
+        *("GetSnapshot", "ListSnapshots", "CreateSnapshot", "UpdateSnapshot", "DeleteSnapshot", "Seek"),
+    ),
+    "google.iam.v1.IAMPolicy": ("SetIamPolicy", "GetIamPolicy", "TestIamPermissions"),
+}
+_USUAL = {
+    "name": (TOPIC, SUBSCRIPTION, f"{PROJECT}/topics/topic-2", f"{PROJECT}/subscriptions/subscription-2"),
+    "topic": (TOPIC,),
+    "subscription": (SUBSCRIPTION,),
+    "project": (PROJECT,),
+    "resource": (TOPIC, SUBSCRIPTION),
+}
+"""What fields of these names mostly hold, so that most calls get past the front door."""
+METHODS = tuple((service, method) for service, methods in _OF.items() for method in methods)
+_CREATED = {"CreateTopic": "Topic", "CreateSubscription": "Subscription"}
+_WAITING = {"Pull", "StreamingPull"}
+_UNMEANT = {grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL, grpc.StatusCode.DATA_LOSS}
+_MOST_DEPTH = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrpcCall:
+    """One call; `spoiled` says that the bytes may be no message."""
+
+    service: str
+    method: str
+    content: bytes
+    spoiled: bool
+
+
+class GrpcTarget:
+    """A Pub/Sub server with a topic and a subscription; `close` it."""
+
+    def __init__(self, address: str) -> None:
+        self._channel = grpc.insecure_channel(address)
+        self._ask(
+            "google.pubsub.v1.Publisher", "CreateTopic", types.Topic.pb()(name=TOPIC).SerializeToString()
+        )
+        made = types.Subscription.pb()(name=SUBSCRIPTION, topic=TOPIC)
+        self._ask("google.pubsub.v1.Subscriber", "CreateSubscription", made.SerializeToString())
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def draw(self, random: Random) -> GrpcCall:
+        service, method = random.choice(METHODS)
+        message = request_class(service, method)()
+        _fill(message, random)
+        content = message.SerializeToString()
+        broken = random.random() < 0.2
+        return GrpcCall(
+            service=service,
+            method=method,
+            content=spoiled(content, random) if broken else content,
+            spoiled=broken,
+        )
+
+    def feed(self, given: GrpcCall) -> Verdict:
+        try:
+            self._ask(given.service, given.method, given.content)
+        except grpc.RpcError as refusal:
+            code, words = refusal.code(), refusal.details() or ""
+            # gRPC itself answers so to bytes that are no message of the method.
+            no_message = given.spoiled and "DecodeError" in words
+            promised(
+                holds=code not in _UNMEANT or no_message,
+                promise="a status that is meant",
+                found=(code, words),
+            )
+            promised(holds=bool(words), promise="a reason", found=code)
+            return Verdict.REFUSED
+        return Verdict.TAKEN
+
+    def check(self) -> None:
+        request = types.ListTopicsRequest.pb()(project=PROJECT).SerializeToString()
+        promised(
+            holds=self._ask("google.pubsub.v1.Publisher", "ListTopics", request) is not None,
+            promise="a server that lives on",
+            found="nothing",
+        )
+
+    def _ask(self, service: str, method: str, content: bytes) -> object:
+        path, timeout_s = f"/{service}/{method}", 0.2 if method in _WAITING else 20.0
+        if method != "StreamingPull":
+            return self._channel.unary_unary(path)(content, timeout=timeout_s)
+        return list(self._channel.stream_stream(path)(iter([content]), timeout=timeout_s))
+
+
+# Any: the messages' classes exist at run time only.
+def request_class(service: str, method: str) -> Any:
+    if service == "google.iam.v1.IAMPolicy":
+        return getattr(iam_policy_pb2, f"{method}Request")
+    return getattr(types, _CREATED.get(method, f"{method}Request")).pb()
+
+
+def _fill(message: Any, random: Random, depth: int = 0) -> None:
+    """About half of the fields, each with values of its own kind."""
+    for field in message.DESCRIPTOR.fields:
+        if field.name in _USUAL and not field.message_type and random.random() < 0.85:
+            setattr(message, field.name, random.choice(_USUAL[field.name]))
+            continue
+        if random.random() < 0.4 or (depth == _MOST_DEPTH and field.message_type):
+            continue
+        if field.message_type and field.message_type.GetOptions().map_entry:
+            found = getattr(message, field.name)
+            for _ in range(random.choice((1, 1, 40))):
+                if field.message_type.fields_by_name["value"].message_type is None:
+                    found[_words(random)] = _words(random)
+        elif field.is_repeated:
+            for _ in range(random.choice((0, 1, 3))):
+                if field.message_type:
+                    _fill(getattr(message, field.name).add(), random, depth + 1)
+                else:
+                    getattr(message, field.name).append(_scalar(field, random))
+        elif field.message_type:
+            inside = getattr(message, field.name)
+            inside.SetInParent()
+            _fill(inside, random, depth + 1)
+        else:
+            setattr(message, field.name, _scalar(field, random))
+
+
+def _scalar(field: FieldDescriptor, random: Random) -> Any:
+    kinds = FieldDescriptor
+    match field.cpp_type:
+        case kinds.CPPTYPE_STRING:
+            return _words(random).encode() if field.type == kinds.TYPE_BYTES else _words(random)
+        case kinds.CPPTYPE_BOOL:
+            return random.random() < 0.5
+        case kinds.CPPTYPE_DOUBLE | kinds.CPPTYPE_FLOAT:
+            return random.choice((0.0, -1.0, 1e308, float("nan"), float("inf")))
+        case kinds.CPPTYPE_ENUM:
+            return random.choice((0, 1, 2, 77))
+        case kinds.CPPTYPE_UINT32 | kinds.CPPTYPE_UINT64:
+            return random.choice((0, 1, 2**32 - 1))
+    largest = 2**31 - 1 if field.cpp_type == kinds.CPPTYPE_INT32 else 2**63 - 1
+    number = random.choice([each for each in NUMBERS if isinstance(each, int)] + [10, 60, 600])
+    return max(-largest - 1, min(largest, number))
+
+
+def _words(random: Random) -> str:
+    found = random.choice(WORDS) if random.random() < 0.7 else text(random)
+    return found.encode("utf-8", "ignore").decode()

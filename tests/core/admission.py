@@ -43,7 +43,7 @@ PRICES = prices_from(TABLE)
 def document(**changes: Any) -> dict[str, Any]:
     return {
         "model_name": "m",
-        "image": "us-docker.pkg.dev/p/r/i",
+        "image": "us-docker.pkg.dev/my-project/r/i",
         "cluster": {"chief": CHIEF},
         **changes,
     }

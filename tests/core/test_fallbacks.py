@@ -73,7 +73,7 @@ def test_the_region_of_a_legacy_job_is_one_of_the_policys_and_its_rungs() -> Non
         "trainingInput": {
             "scaleTier": "CUSTOM",
             "masterType": "n1-standard-4",
-            "masterConfig": {"imageUri": "us-docker.pkg.dev/p/r/i"},
+            "masterConfig": {"imageUri": "us-docker.pkg.dev/my-project/r/i"},
             "region": "europe-west4",
         },
     }
@@ -190,7 +190,7 @@ GCLOUD: dict[str, Any] = {
         {
             "machineSpec": {"machineType": "n1-standard-4"},
             "replicaCount": 1,
-            "containerSpec": {"imageUri": "us-docker.pkg.dev/p/r/i"},
+            "containerSpec": {"imageUri": "us-docker.pkg.dev/my-project/r/i"},
         }
     ],
 }

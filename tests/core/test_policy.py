@@ -38,7 +38,7 @@ def test_an_unknown_name_in_a_pattern_is_refused() -> None:
 @pytest.mark.parametrize(
     ("pattern", "text", "meant"),
     [
-        ("*-docker.pkg.dev/**", "us-docker.pkg.dev/p/r/i", True),
+        ("*-docker.pkg.dev/**", "us-docker.pkg.dev/my-project/r/i", True),
         ("*-docker.pkg.dev/**", "evil.com/x-docker.pkg.dev/p", False),
         ("gcr.io/*", "gcr.io/a/b", False),
         ("gcr.io/*", "gcrxio/a", False),

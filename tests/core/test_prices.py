@@ -166,7 +166,7 @@ def test_the_fault_of_another_dialect_has_the_place_of_its_text() -> None:
             {
                 "machineSpec": {"machineType": "n1-standard-4"},
                 "replicaCount": 1,
-                "containerSpec": {"imageUri": "us-docker.pkg.dev/p/r/i"},
+                "containerSpec": {"imageUri": "us-docker.pkg.dev/my-project/r/i"},
             }
         ],
     }

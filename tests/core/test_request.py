@@ -147,7 +147,7 @@ def test_faults_of_text_schema_and_policy_come_in_one_report() -> None:
         ("output: {prefix_uri: 'gs://models/../inbox'}", "$.output.prefix_uri", "policy does not allow"),
         ("image: evil.example/x", "$.image", "*-docker.pkg.dev/my-project/**"),
         ("image: us-docker.pkg.dev/../../evil/x", "$.image", "policy does not allow"),
-        ("image: 'us-docker.pkg.dev/p/r/i; rm -rf /'", "$.image", "not written as it must be"),
+        ("image: 'us-docker.pkg.dev/my-project/r/i; rm -rf /'", "$.image", "not written as it must be"),
         ("network: default", "$.network", "projects/PROJECT_NUMBER/global/networks/NAME"),
         ("service_account: a@b.iam.gserviceaccount.com", "$.service_account", "my-project"),
         ("service_account: tm-on-tick@my-project.iam.gserviceaccount.com", "$.service_account", "*trainer@"),

@@ -5,7 +5,7 @@ sweep has been there; a dead process's request may still arrive. Then the world 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -14,8 +14,9 @@ from jsonschema import Draft202012Validator
 from orchestrator.core.codec import encoded
 from orchestrator.core.errors import TrainmasterError
 from orchestrator.core.names import RUN_LABEL
-from orchestrator.core.run import RunRecord, RunState
+from orchestrator.core.run import RunState
 from tests.contract.life.accidents import PAUSES, Accident, AccidentBoundary, changes
+from tests.contract.life.guarantees import entered_ids
 from tests.contract.life.scenes import SCENES, Scene, Stage, Step
 from tests.contract.world import LEASE, LEDGER, Boundary, Killed, schema
 
@@ -107,14 +108,6 @@ def calls_of(scene: Scene) -> list[str]:
     for record in stage.records():
         RECORD.validate(encoded(record))
     return boundary.calls
-
-
-def entered_ids(record: RunRecord) -> Iterator[str]:
-    """What the notices of the record's history are called: the second time of a state is told as another fact."""
-    times = Counter[RunState]()
-    for step in record.history:
-        times[step.state] += 1
-        yield step.state if times[step.state] == 1 else f"{step.state}/{times[step.state]}"
 
 
 def broken(scene: Scene, stage: Stage) -> list[str]:

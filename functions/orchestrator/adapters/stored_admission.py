@@ -135,6 +135,10 @@ class StoredStarts:
     def of_day(self, day: date) -> Sequence[Counted]:
         return [_counted(each) for each in self.objects.listing(self.bucket, started_prefix(day))]
 
+    def of_hour(self, moment: datetime) -> Sequence[Counted]:
+        prefix = started_object(moment, "")
+        return [_counted(each) for each in self.objects.listing(self.bucket, prefix)]
+
     def mark(self, run_id: str, at: datetime, cost: Decimal | None) -> None:
         with suppress(GenerationMoved):
             self.objects.write(

@@ -74,6 +74,10 @@ class Starts(Protocol):
         """Every mark of the day (UTC)."""
         ...
 
+    def of_hour(self, moment: datetime) -> Sequence[Counted]:
+        """Every mark of the hour (UTC) in which that moment lies."""
+        ...
+
     def mark(self, run_id: str, at: datetime, cost: Decimal | None) -> None:
         """Mark the run as started. Safe to repeat: the first mark of an hour stays."""
         ...

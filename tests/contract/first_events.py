@@ -95,7 +95,7 @@ def main() -> None:
     second = threading.Thread(target=kept(failures, lambda: objects._client))
     watch = Watch(second)
     sys.meta_path.insert(0, watch)
-    kept(failures, lambda: jobs._client)()
+    kept(failures, lambda: jobs._client("us-central1"))()
     second.join(DEADLINE_S)
     answer = {"reached": watch.reached, "meanwhile": watch.meanwhile, "failures": failures}
     sys.stdout.write(json.dumps(answer))

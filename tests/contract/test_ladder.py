@@ -387,3 +387,23 @@ def test_an_answer_that_was_lost_on_a_later_rung_is_looked_for_there() -> None:
     record = kept(world, arrival.run_id)
     assert (record.state, record.rung) == (RunState.SUBMITTED, 1)
     assert len(world.jobs.all()) == 1
+
+
+def test_a_late_settlement_of_the_old_job_does_not_give_the_new_one_up() -> None:
+    """One instance stands still before it writes the stockout down; another writes it and submits meanwhile."""
+    world = World(TWO_REGIONS)
+    arrival = drop(world)
+    world.launch(arrival)
+    old = stock_out(world, world.record(arrival.run_id))
+
+    class Meanwhile(Boundary):
+        def cross(self, name: str, call: Any) -> Any:
+            if name == "write runs" and name not in self.calls:
+                self.calls.append(name)
+                world.settle(world.hint(old, insert_id="another"))
+            return super().cross(name, call)
+
+    world.settle(world.hint(old), Meanwhile())
+    record = kept(world, arrival.run_id)
+    assert (record.state, record.round) == (RunState.SUBMITTED, 1)
+    assert len(world.jobs.all()) == 2

@@ -173,3 +173,22 @@ def test_a_compressed_object_is_read_as_it_is_stored(gcs: GcsObjects, new_bucket
     blob.content_encoding = "gzip"
     blob.upload_from_string(content)
     assert gcs.read(bucket, "bomb.yaml").content == content
+
+
+def test_a_listing_has_the_custom_metadata(objects: Objects, bucket: str) -> None:
+    objects.write(bucket, "a/1", b"", if_generation=None, metadata={"quota_class": "x", "odd": "ä, b"})
+    objects.write(bucket, "a/2", b"", if_generation=None)
+    found = list(objects.listing(bucket, "a/"))
+    assert [dict(each.metadata) for each in found] == [{"quota_class": "x", "odd": "ä, b"}, {}]
+
+
+def test_only_the_generation_that_was_meant_is_deleted(objects: Objects, bucket: str) -> None:
+    first = objects.write(bucket, "name", b"1", if_generation=0)
+    second = objects.write(bucket, "name", b"2", if_generation=first)
+    with pytest.raises(GenerationMoved):
+        objects.delete(bucket, "name", if_generation=first)
+    assert objects.read(bucket, "name").content == b"2"
+    objects.delete(bucket, "name", if_generation=second)
+    objects.delete(bucket, "name", if_generation=second)
+    with pytest.raises(ObjectGone):
+        objects.read(bucket, "name")

@@ -117,7 +117,7 @@ def test_a_run_that_found_no_room_is_the_same_job_when_it_finds_some() -> None:
     world.launch(arrival, jobs=watched)
     assert world.record(arrival.run_id).state is RunState.WAITING
     world.clock.advance(LEASE)
-    world.launch(arrival, jobs=watched)
+    world.sweep(jobs=watched)
     first, second = watched.sent
     assert first == second
 

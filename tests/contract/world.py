@@ -16,6 +16,7 @@ from orchestrator.adapters.stored_admission import StoredQueue, StoredSlots, Sto
 from orchestrator.adapters.stored_arrivals import StoredArrivals
 from orchestrator.adapters.stored_champions import StoredChampions
 from orchestrator.adapters.stored_rules import StoredBook, StoredRuleStates, StoredRuleStatuses
+from orchestrator.core.admission.terms import Admission
 from orchestrator.core.documents import document_in
 from orchestrator.core.envelope import Envelope
 from orchestrator.core.launch.event import Arrival, message_in, upload_in
@@ -69,7 +70,8 @@ def standards_with(**changes: Any) -> Standards:
     return replace(shipped, policy=replace(shipped.policy, **{"regions": (REGION, ELSEWHERE), **changes}))
 
 
-STANDARDS = shipped_standards()
+STANDARDS = standards_with(regions=(REGION,), admission=Admission())
+"""As shipped, but for admission: who tests limits and caps sets them."""
 EXPORT_SCHEMA = schema("model_export.v1")
 
 

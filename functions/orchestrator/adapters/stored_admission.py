@@ -46,7 +46,7 @@ class StoredQueue:
             "not_before": encoded_time(place.not_before),
             "limits": ",".join(place.limits),
             "too_fast": str(place.too_fast).lower(),
-            "aside": str(place.aside).lower(),
+            "aside": place.aside or "",
         }
         self.objects.write(
             self.bucket, _name(place), b"", if_generation=None, metadata=metadata, content_type=TEXT
@@ -74,7 +74,7 @@ def _place(listed: Listed) -> Place | None:
             not_before=decoded_time(metadata["not_before"]),
             limits=tuple(filter(None, metadata.get("limits", "").split(","))),
             too_fast=metadata.get("too_fast") == "true",
-            aside=metadata.get("aside") == "true",
+            aside=metadata.get("aside") or None,
         )
     except (ValueError, KeyError):
         return None
@@ -134,6 +134,10 @@ class StoredStarts:
 
     def of_day(self, day: date) -> Sequence[Counted]:
         return [_counted(each) for each in self.objects.listing(self.bucket, started_prefix(day))]
+
+    def of_hour(self, moment: datetime) -> Sequence[Counted]:
+        prefix = started_object(moment, "")
+        return [_counted(each) for each in self.objects.listing(self.bucket, prefix)]
 
     def mark(self, run_id: str, at: datetime, cost: Decimal | None) -> None:
         with suppress(GenerationMoved):

@@ -12,14 +12,14 @@ class Waiting:
     """Why there is no job yet, how often the whole ladder was tried, and when the next attempt is due.
 
     `too_fast`: the service asked for fewer requests, so until then no run is submitted to that region.
-    `aside`: the run waits for a place under a limit of its own, and keeps no other from going.
+    `aside`: the run waits for a place under this limit of its own, and keeps nobody else from going.
     """
 
     reason: str
     attempts: int
     not_before: datetime
     too_fast: bool = False
-    aside: bool = False
+    aside: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,8 @@ class Place:
     """A run's place in the queue.
 
     `classes` are the quota classes of its rungs from the due one on; `region` is the due one's. `limits` are the
-    limits it falls under. `too_fast`: until `not_before` nothing is to be submitted to the region. `aside`: it
-    waits for a limit alone.
+    limits it falls under. `too_fast`: until `not_before` nothing is to be submitted to the region. `aside`: the
+    limit that it waits for, and nothing else.
     """
 
     run_id: str
@@ -28,7 +28,7 @@ class Place:
     not_before: datetime
     limits: tuple[str, ...] = ()
     too_fast: bool = False
-    aside: bool = False
+    aside: str | None = None
 
     @property
     def order(self) -> Order:
@@ -77,7 +77,7 @@ class Walk:
             and other.quota_class == quota_class
             and other.run_id not in self._gone
             and other.run_id != own.run_id
-            and (not other.aside or not set(other.limits).isdisjoint(own.limits))
+            and (other.aside is None or other.aside in own.limits)
         )
 
     def passes_over(self, place: Place) -> bool:
@@ -88,7 +88,7 @@ class Walk:
             or not self._full.isdisjoint(place.limits)
         ):
             return True
-        due = place.aside or place.not_before <= self.began_at
+        due = place.aside is not None or place.not_before <= self.began_at
         first = place.quota_class
         if self.why_not(place, first) is not None:
             # It may still find room on another rung of its ladder.

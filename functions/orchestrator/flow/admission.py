@@ -97,7 +97,7 @@ def _turn(services: Services, walk: Walk, place: Place, *, reclaim: bool) -> Hap
     if (there.region, there.order) != (place.region, place.order):
         services.queue.put(there)
         services.queue.remove(place)
-    if record.waiting is not None and record.waiting.aside:
+    if record.waiting is not None and record.waiting.aside is not None:
         limits = limits_for(services, ladder[0].spec)
         limit = full_limit(services, record.run_id, limits, reclaim=reclaim)
         if limit is not None:

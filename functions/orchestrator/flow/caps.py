@@ -2,7 +2,7 @@
 
 The order, for a run that is not on record:
 
-    look      the marks of the day; where they leave no room, the run is refused and nothing is written
+    look      the marks of the hour, or the day; where they leave no room, the run is refused and nothing is written
     mark      its own; a redelivery meets the same mark and is not counted twice
     look      again: the marks have an order that is the same for everybody, and so has whom they leave no room
     record    reserved or rejected; whoever wrote the rejection takes the mark away
@@ -10,7 +10,7 @@ The order, for a run that is not on record:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from orchestrator.core.admission.caps import CapReached, Counted, over_cap
@@ -41,8 +41,7 @@ def over_caps(services: Services, run_id: str, cost: Decimal | None) -> OverCap 
     if not caps.counted:
         return None
     now = services.clock.now()
-    day = now.date()
-    marks = services.starts.of_day(day)
+    marks = _marks(services, caps, now)
     own = _own(marks, run_id)
     if own is None:
         # The marks have the store's clock: whatever is there already was before.
@@ -51,10 +50,17 @@ def over_caps(services: Services, run_id: str, cost: Decimal | None) -> OverCap 
         if reached is not None:
             return OverCap(reached=reached, mark=None)
         services.starts.mark(run_id, now, cost)
-        marks = services.starts.of_day(day)
+        marks = _marks(services, caps, now)
         own = _own(marks, run_id) or Counted(run_id=run_id, created_at=latest, cost=cost)
     reached = over_cap(caps, marks, own)
     return None if reached is None else OverCap(reached=reached, mark=own)
+
+
+def _marks(services: Services, caps: Caps, now: datetime) -> Sequence[Counted]:
+    """What counts beside a run that is started now: an hour's runs, or a day's where their cost counts."""
+    if caps.cost_per_day is None:
+        return services.starts.of_hour(now)
+    return services.starts.of_day(now.date())
 
 
 def _own(marks: Sequence[Counted], run_id: str) -> Counted | None:

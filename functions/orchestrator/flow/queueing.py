@@ -26,7 +26,7 @@ def place_of(services: Services, record: RunRecord, ladder: Sequence[Rung] | Non
         not_before=waiting.not_before if waiting is not None else record.updated_at,
         limits=tuple(limit.name for limit in limits_for(services, ladder[0].spec)),
         too_fast=waiting is not None and waiting.too_fast,
-        aside=waiting is not None and waiting.aside,
+        aside=waiting.aside if waiting is not None else None,
     )
 
 

@@ -63,15 +63,12 @@ def settle_job(services: Services, held: Held, job: Job, told: Told) -> Happened
         RecordMoved: the record kept changing.
     """
     run_id = held.record.run_id
-    if held.record.gave_up(job.name):
-        return Happened(message=f"{job.name} was given up before", run_id=run_id, severity="DEBUG")
-    if not job_of_run(held.record, job, RUN_LABEL):
-        cancel_second_jobs(services, held, [job])
-        return Happened(
-            message=f"{job.name} claims this run and is not its job", run_id=run_id, severity="WARNING"
-        )
     directory: ModelDirectory | None = None
     for _ in range(RACES_MAX):
+        # Each time: the record that has moved may have given this job up, and have another.
+        passed_over = _not_its_job(services, held, job)
+        if passed_over is not None:
+            return passed_over
         if held.record.ended:
             return _already_ended(services, held.record)
         if job.state in END_OF and held.record.second_look_at is not None:
@@ -86,6 +83,19 @@ def settle_job(services: Services, held: Held, job: Job, told: Told) -> Happened
         except RecordMoved:
             held = services.ledger.find(run_id) or held
     raise RecordMoved(run_id)
+
+
+def _not_its_job(services: Services, held: Held, job: Job) -> Happened | None:
+    """What becomes of a job that is not, or no more, the run's; None: it is."""
+    run_id = held.record.run_id
+    if held.record.gave_up(job.name):
+        return Happened(message=f"{job.name} was given up before", run_id=run_id, severity="DEBUG")
+    if job_of_run(held.record, job, RUN_LABEL):
+        return None
+    cancel_second_jobs(services, held, [job])
+    return Happened(
+        message=f"{job.name} claims this run and is not its job", run_id=run_id, severity="WARNING"
+    )
 
 
 def _write(

@@ -195,7 +195,7 @@ class _Attempt:
     def _aside(self, rung: Rung, limit: SlotSet) -> Happened:
         self.walk.fill(limit.name)
         reason = f"as many jobs run as the limit {limit.name} allows: {limit.slots}"
-        return self._waits(rung.number, reason, aside=True)
+        return self._waits(rung.number, reason, aside=limit.name)
 
     def _backs_off(self) -> Happened:
         now, record = self.services.clock.now(), self.held.record
@@ -214,7 +214,7 @@ class _Attempt:
         *,
         not_before: datetime | None = None,
         too_fast: bool = False,
-        aside: bool = False,
+        aside: str | None = None,
     ) -> Happened:
         """The rung stays the run's next one; it is due at once unless told otherwise."""
         waiting = Waiting(

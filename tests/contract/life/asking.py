@@ -5,9 +5,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from tests.contract.world import ELSEWHERE
+
 IMAGE = "us-docker.pkg.dev/my-project/repo/trainer"
 CHAMPION = {"metric": "accuracy", "goal": "maximize"}
 MODELS = 40
+PRIORITIES = (50, 50, 20, 80)
+TWO_GPUS = {"type": "NVIDIA_TESLA_T4", "count": 2}
 CONTESTED = 4
 """So many of the models have a champion."""
 
@@ -25,7 +29,13 @@ def _document(number: int) -> dict[str, Any]:
         "model_name": f"model-{number}",
         "image": IMAGE,
         "cluster": {"chief": {"machine": "n1-standard-4"}},
+        "priority": PRIORITIES[number % len(PRIORITIES)],
     }
+    if number % 5 == 1:
+        document["cluster"] = {"chief": {"machine": "n1-standard-4", "accelerator": TWO_GPUS}}
+        document["fallbacks"] = [{"cluster": {"chief": {"accelerator": {"count": 1}}}}, {"region": ELSEWHERE}]
+    if number % 5 == 2:
+        document["labels"] = {"team": "blue"}
     return {**document, "champion": CHAMPION} if number < CONTESTED else document
 
 

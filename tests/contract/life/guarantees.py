@@ -1,6 +1,8 @@
 """What must be true of every life once it is at rest. docs/guarantees.md says the same to users."""
 
+from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 from orchestrator.core.errors import ObjectGone
 from orchestrator.core.names import same_job
@@ -10,6 +12,7 @@ from tests.contract.life.asking import CHAMPION, CONTESTED
 from tests.contract.life.life import Life
 from tests.contract.life.people import Trainers, Users
 from tests.contract.life.tally import Tally
+from tests.contract.life.watch import RUNS_PER_HOUR
 from tests.contract.world import LEDGER
 
 RUNS, SUFFIX = "runs/", ".json"
@@ -24,7 +27,8 @@ def account_of(life: Life, users: Users, trainers: Trainers) -> Tally:
     records = {run_id: world.record(run_id) for run_id in _run_ids(life)}
     tally.asked, tally.runs = len(users.requests), len(records)
     tally.jobs = life.jobs.submitted.total()
-    tally.duplicate_jobs = sum(count - 1 for count in life.jobs.submitted.values())
+    extra = {run_id: count - _jobs_of(records.get(run_id)) for run_id, count in life.jobs.submitted.items()}
+    tally.duplicate_jobs = sum(extra.values())
     tally.service.update(life.jobs.answers)
     tally.ends.update(record.state.value for record in records.values())
     lost = [run_id for run_id in users.requests if run_id not in records]
@@ -34,17 +38,69 @@ def account_of(life: Life, users: Users, trainers: Trainers) -> Tally:
     tally.violations += [f"{run_id} never ended: {records[run_id].state}" for run_id in unfinished]
     if not life.odds.beyond_lease:
         tally.violations += [
-            f"{run_id} was given {count} jobs" for run_id, count in life.jobs.submitted.items() if count > 1
+            f"{run_id} was given {count} jobs too many" for run_id, count in extra.items() if count > 0
         ]
     for record in records.values():
         tally.violations += [
             f"{record.run_id}: {broken}" for broken in _broken(life, users, trainers, record)
         ]
     tally.violations += [f"{run_id} has a marker still" for run_id in world.active()]
+    _count_waits(tally, records)
+    tally.violations += _admission(life, records)
     tally.violations += _statuses(life, users, records)
     tally.violations += _champions(life, records)
     tally.violations += [f"a mistake of the program: {mistake}" for mistake in tally.mistakes]
     return tally
+
+
+def entered_ids(record: RunRecord) -> Iterator[str]:
+    """What the notices of the record's history are called: the second time of a state is told as another fact."""
+    times = Counter[RunState]()
+    for step in record.history:
+        times[step.state] += 1
+        yield step.state.value if times[step.state] == 1 else f"{step.state}/{times[step.state]}"
+
+
+def _jobs_of(record: RunRecord | None) -> int:
+    """How many jobs the run may have been given: one, and one for each that found no capacity."""
+    return 1 if record is None else record.round + (record.job is not None)
+
+
+def _count_waits(tally: Tally, records: dict[str, RunRecord]) -> None:
+    for record in records.values():
+        moments = [(step.state, step.at) for step in record.history]
+        for (state, began), (_, ended) in pairwise(moments):
+            if state is RunState.WAITING:
+                tally.waits[_length((ended - began).total_seconds())] += 1
+        tally.stockouts += record.round
+        tally.refused_by_caps += record.cap is not None
+        tally.rungs[f"rung {record.rung}"] += record.job is not None
+
+
+def _length(seconds: float) -> str:
+    return next((f"up to {most} s" for most in (60, 600, 3600) if seconds <= most), "more than an hour")
+
+
+def _admission(life: Life, records: dict[str, RunRecord]) -> Iterator[str]:
+    """Nobody waits, nobody who goes on holds anything, and no cap was passed."""
+    life.world.sweep()
+    for place in life.world.services().queue.places():
+        yield f"{place.run_id} has a place in the queue still"
+    for listed in life.world.objects.listing(LEDGER, "slots/"):
+        holder = listed.metadata["run_id"]
+        if holder not in records or listed.name.removeprefix("slots/") in records[holder].slots:
+            yield f"{holder} holds {listed.name} still"
+    hours = Counter[str]()
+    for listed in life.world.objects.listing(LEDGER, "started/"):
+        run_id = listed.name.rpartition("/")[2]
+        if run_id in records and records[run_id].state is not RunState.REJECTED:
+            hours[f"{listed.created_at:%dT%H}"] += 1
+    yield from (
+        f"{count} runs started in hour {hour}" for hour, count in hours.items() if count > RUNS_PER_HOUR
+    )
+    for record in records.values():
+        if record.cap is not None and not life.notices.ids[f"caps/{record.cap}"]:
+            yield f"{record.cap} was reached and not told"
 
 
 def _run_ids(life: Life) -> list[str]:
@@ -59,18 +115,22 @@ def _broken(life: Life, users: Users, trainers: Trainers, record: RunRecord) -> 
         return
     if not request.asked.sound and record.state is not RunState.REJECTED:
         yield f"the request was faulty, and the run is {record.state}"
-    if request.asked.sound and record.state is RunState.REJECTED and not _written_over(life, record):
+    if request.asked.sound and record.state is RunState.REJECTED and not _excused(life, record):
         yield f"the request was sound, and was rejected: {record.problems}"
     if record.ended and record.state is not RunState.REJECTED:
         yield from _job_disagrees(life, trainers, record)
     if record.state is RunState.SUCCEEDED and record.model is None:
         yield "it succeeded and its model is not on record"
     told = {state for state in RunState if life.notices.ids[f"{record.run_id}/{state}"]}
-    entered = {step.state for step in record.history}
-    if not entered <= told:
-        yield f"not told: {sorted(entered - told)}"
+    untold = [each for each in entered_ids(record) if not life.notices.ids[f"{record.run_id}/{each}"]]
+    if untold:
+        yield f"not told: {untold}"
     if told & ENDS != {record.state} & ENDS:
         yield f"told of the ends {sorted(told & ENDS)}, the record says {record.state}"
+
+
+def _excused(life: Life, record: RunRecord) -> bool:
+    return record.cap is not None or _written_over(life, record)
 
 
 def _written_over(life: Life, record: RunRecord) -> bool:
@@ -100,7 +160,11 @@ def _job_disagrees(life: Life, trainers: Trainers, record: RunRecord) -> Iterato
         yield f"its job is {job.state}, and the run is {record.state}"
     for other in life.jobs.given_to(record.run_id):
         ours = other.output_uri == job.output_uri and not same_job(other.name, name)
-        found = other.state is JobState.CANCELLED or any(other.name in problem for problem in record.problems)
+        found = (
+            other.state is JobState.CANCELLED
+            or record.gave_up(other.name)
+            or any(other.name in problem for problem in record.problems)
+        )
         if ours and not found:
             yield f"beside {name} there was {other.name}, {other.state}, which nobody found"
 

@@ -15,6 +15,7 @@ from random import Random
 from orchestrator.adapters.pubsub import cloud_event
 from orchestrator.core.errors import TrainmasterError
 from orchestrator.core.launch.event import Arrival
+from orchestrator.core.launch.submission import Submission
 from orchestrator.core.retrain.notice import Heard, notice_in
 from orchestrator.core.run import Job
 from orchestrator.flow.admission import settle_and_admit
@@ -30,6 +31,7 @@ from tests.contract.life.actors import Actor
 from tests.contract.life.odds import CALLS_OF_A_DELIVERY, CALLS_OF_A_TICK, Odds
 from tests.contract.life.service import LivingJobs, LivingNotices, Manners
 from tests.contract.life.tally import Tally
+from tests.contract.life.watch import CAPPED, LIMITED, Watch
 from tests.contract.retraining import RuleWorld
 from tests.contract.world import LEASE, Killed
 
@@ -62,8 +64,11 @@ class Life:
         self.random = Random(seed)
         self.odds = odds or Odds()
         self.tally = Tally()
-        self.world = RuleWorld()
-        self.jobs = self.world.jobs = jobs(self.world.clock, self.random, Manners(), self._created)
+        self.world = RuleWorld(CAPPED if self.random.random() < self.odds.capped else LIMITED)
+        self.watch = Watch(self.world, strict=not self.odds.beyond_lease)
+        self.jobs = self.world.jobs = jobs(
+            self.world.clock, self.random, Manners(), self._created, self._asked
+        )
         self.notices = self.world.notices = LivingNotices(self._published)
         self.on_created: Callable[[Job], None] = lambda _: None
         self._now_s = 0.0
@@ -106,6 +111,9 @@ class Life:
             Event(kind=kind, flow=lambda services: list(settle_and_admit(services, hint))),
             may_be_dropped=True,
         )
+
+    def _asked(self, submission: Submission) -> None:
+        self.tally.violations += self.watch.broken_by(submission, self.jobs.going())
 
     def _created(self, job: Job) -> None:
         self.on_created(job)

@@ -33,6 +33,8 @@ class Odds:
     delayed_s: float = 120.0
     beyond_lease: float = 0.0
     """Of pauses: the process is not ended at its timeout and goes on after its lease."""
+    capped: float = 0.2
+    """Of lives: the policy caps how many runs may start in an hour."""
     faulty: float = 0.05
     overwriting: float = 0.3
     message: float = 0.2

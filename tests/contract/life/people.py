@@ -9,7 +9,7 @@ from functools import partial
 from orchestrator.core.errors import JobNotFound
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import RUN_LABEL, JobKind, job_name, location_name
+from orchestrator.core.names import RUN_LABEL, JobKind, job_name, job_region, location_name
 from orchestrator.core.run import Job, JobState, Problem
 from orchestrator.core.settle.outcome import END_OF
 from tests.contract.life.asking import Asked, drawn
@@ -23,7 +23,8 @@ FATES: Mapping[str, float] = {
     "trains": 0.80,
     "trains without a manifest": 0.03,
     "trains, its manifest damaged": 0.02,
-    "fails": 0.07,
+    "fails": 0.04,
+    "finds no capacity": 0.03,
     "is cancelled": 0.05,
     "expires": 0.02,
     "is deleted": 0.01,
@@ -112,6 +113,9 @@ class Trainers:
         starts_s = random.expovariate(1 / odds.queue_s)
         if fate == "is cancelled":  # by a user, at any time
             life.later(random.random() * (starts_s + work_s), partial(self._end, job.name, fate))
+        if fate == "finds no capacity":  # it ends where others start
+            life.later(starts_s, partial(self._end, job.name, fate))
+            return
         life.later(starts_s, partial(self._become, job.name, JobState.RUNNING))
         life.later(starts_s + work_s, partial(self._end, job.name, fate))
         if random.random() < odds.forged_entry:
@@ -136,6 +140,9 @@ class Trainers:
             case "fails":
                 self._become(name, JobState.FAILED)
                 life.later(life.random.random() * ERROR_LATE_S, partial(self._explain, name))
+            case "finds no capacity":
+                life.jobs.become(name, JobState.FAILED, ran=False)
+                life.later(life.random.random() * ERROR_LATE_S, partial(self._stock_out, name))
             case "is cancelled":
                 self._become(name, JobState.CANCELLED)
             case "expires":
@@ -170,6 +177,10 @@ class Trainers:
     def _explain(self, name: str) -> None:
         error = Problem(message="The replica workerpool0-0 exited with a non-zero status of 1.", code=13)
         self._life.jobs.become(name, JobState.FAILED, error=error)
+
+    def _stock_out(self, name: str) -> None:
+        error = Problem(message=f"Resources are insufficient in region: {job_region(name)}.", code=8)
+        self._life.jobs.become(name, JobState.FAILED, error=error, ran=False)
 
     def _export(self, job: Job, fate: str) -> None:
         life = self._life

@@ -9,18 +9,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.adapters.memory import MemoryJobs
+from orchestrator.core.admission.terms import Admission, Caps, Limit
 from orchestrator.core.errors import SubmissionDeferred
 from orchestrator.core.launch.event import Arrival
+from orchestrator.core.launch.request import Standards
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.retrain.arrival import ArrivedObject
-from orchestrator.core.run import Job, JobState, RunState
+from orchestrator.core.run import Job, JobState, Problem, RunState
 from orchestrator.core.settle.outcome import END_OF
 from orchestrator.core.trial import Measured, Trial, TrialState
 from orchestrator.flow.admission import settle_and_admit
 from orchestrator.flow.launch import launch
 from orchestrator.flow.orders import take_order
 from tests.contract.retraining import DATA, MANUAL, SMALL, RuleWorld, rule
-from tests.contract.world import LEASE, MODELS, PROJECT, START, Boundary, export_manifest
+from tests.contract.world import (
+    ELSEWHERE,
+    LEASE,
+    MODELS,
+    PROJECT,
+    STANDARDS,
+    START,
+    Boundary,
+    export_manifest,
+    standards_with,
+)
 
 CHALLENGER = {**SMALL, "champion": {"metric": "accuracy", "goal": "maximize"}}
 TUNED = {
@@ -35,22 +47,40 @@ TUNED = {
 TICKS_MAX = 6
 
 
+TOO_FAST = SubmissionDeferred(429, "Quota exceeded for requests per minute per region")
+NO_CAPACITY = Problem(code=8, message="Resources are insufficient in region: us-central1.")
+WITH_FALLBACK = {**SMALL, "fallbacks": [{"region": ELSEWHERE}]}
+TWO_REGIONS = standards_with()
+LIMITED = standards_with(admission=Admission(limits=(Limit(jobs=1, per_model=True),)))
+CAPPED = standards_with(admission=Admission(caps=Caps(runs_per_hour=1)))
+
+
 class RoomyJobs(MemoryJobs):
-    """A JobService that has no room while it is full."""
+    """A JobService that has no room while it is full, and asks for fewer requests as often as it is told to.
+
+    `most` is how many jobs were ever going on at once.
+    """
 
     full = False
+    too_fast = 0
+    most = 0
 
     def submit(self, submission: Submission) -> Job:
         if self.full:
             raise SubmissionDeferred(429, "the quota is used up")
-        return super().submit(submission)
+        if self.too_fast:
+            self.too_fast -= 1
+            raise TOO_FAST
+        job = super().submit(submission)
+        self.most = max(self.most, sum(each.state not in END_OF for each in self.all()))
+        return job
 
 
 class Stage(RuleWorld):
     """A world that remembers what was dropped in a story, so that a delivery can be repeated."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, standards: Standards = STANDARDS) -> None:
+        super().__init__(standards)
         self.jobs = self.service = RoomyJobs(self.clock, project=PROJECT)
         self.arrivals: dict[str, Arrival] = {}
 
@@ -81,12 +111,17 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """`ends`: the states of the runs, by when they were asked for. `jobs`: how many there are in the end."""
+    """`ends`: the states of the runs, by when they were asked for. `jobs`: how many there are in the end.
+
+    `at_once`: so many jobs may go on at the same time.
+    """
 
     steps: tuple[Step, ...]
     ends: tuple[RunState, ...]
     jobs: int
     champion: Mapping[str, float] = field(default_factory=dict)
+    standards: Standards = STANDARDS
+    at_once: int = 100
 
 
 def uploaded(name: str, document: object = SMALL) -> Step:
@@ -161,6 +196,19 @@ def logged(number: int) -> Step:
 
 def full(so_it_is: bool) -> Step:
     return Step(act=lambda stage, _: setattr(stage.service, "full", so_it_is), again=False)
+
+
+def too_fast(times: int) -> Step:
+    return Step(act=lambda stage, _: setattr(stage.service, "too_fast", times), again=False)
+
+
+def stocked_out(number: int) -> Step:
+    """The nth job ends before it ran: there is no capacity for it."""
+
+    def act(stage: Stage, _: Boundary) -> None:
+        stage.jobs.become(stage.job(number).name, JobState.FAILED, error=NO_CAPACITY, ran=False)
+
+    return Step(act=act, again=False)
 
 
 def deleted(number: int) -> Step:
@@ -247,6 +295,83 @@ SCENES: Mapping[str, Scene] = {
         ),
         ends=ENDED,
         jobs=1,
+    ),
+    "a job that finds no capacity, and the next rung": Scene(
+        steps=(
+            uploaded("a", WITH_FALLBACK),
+            stocked_out(0),
+            logged(0),
+            logged(0),
+            trained(1),
+            logged(1),
+            TICK,
+        ),
+        ends=ENDED,
+        jobs=2,
+        standards=TWO_REGIONS,
+    ),
+    "a stockout that no entry told, and one rung": Scene(
+        steps=(uploaded("a"), stocked_out(0), TICK, waited(31), TICK, trained(1), TICK), ends=ENDED, jobs=2
+    ),
+    "no room on any rung, and then on the second": Scene(
+        steps=(
+            full(True),
+            uploaded("a", WITH_FALLBACK),
+            full(False),
+            waited(31),
+            TICK,
+            stocked_out(0),
+            logged(0),
+            trained(1),
+            logged(1),
+        ),
+        ends=ENDED,
+        jobs=2,
+        standards=TWO_REGIONS,
+    ),
+    "too many requests": Scene(
+        steps=(too_fast(1), uploaded("a"), waited(31), TICK, trained(0), logged(0)), ends=ENDED, jobs=1
+    ),
+    "one job of a model at once, the next woken by the end of the first": Scene(
+        steps=(
+            uploaded("a"),
+            uploaded("b"),
+            uploaded("b"),
+            trained(0),
+            logged(0),
+            TICK,
+            trained(1),
+            logged(1),
+            TICK,
+        ),
+        ends=ENDED * 2,
+        jobs=2,
+        standards=LIMITED,
+        at_once=1,
+    ),
+    "a stockout under a limit makes place for another": Scene(
+        steps=(
+            uploaded("a"),
+            uploaded("b"),
+            stocked_out(0),
+            logged(0),
+            trained(1),
+            logged(1),
+            waited(31),
+            TICK,
+            trained(2),
+            TICK,
+        ),
+        ends=ENDED * 2,
+        jobs=3,
+        standards=LIMITED,
+        at_once=1,
+    ),
+    "a cap that refuses the second run of an hour": Scene(
+        steps=(uploaded("a"), uploaded("b"), uploaded("b"), trained(0), logged(0), TICK),
+        ends=(RunState.SUCCEEDED, RunState.REJECTED),
+        jobs=1,
+        standards=CAPPED,
     ),
     "a study": Scene(steps=(uploaded("a", TUNED), tried(0), logged(0), TICK), ends=ENDED, jobs=1),
     "two challengers, and an order to go back": Scene(

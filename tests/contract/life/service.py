@@ -5,37 +5,54 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 from orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryNotices
 from orchestrator.core.errors import SubmissionDeferred, SubmissionRefused, SubmissionUnknown
 from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import JobKind
-from orchestrator.core.run import Job
+from orchestrator.core.names import JobKind, location_region
+from orchestrator.core.run import Job, JobState, Problem
+from orchestrator.core.settle.outcome import END_OF
+from orchestrator.core.trial import Trial
 from orchestrator.ports import Notice
-from tests.contract.world import PROJECT, REGION
+from tests.contract.world import ELSEWHERE, PROJECT, REGION
 
-REGIONS = (REGION,)
+REGIONS = (REGION, ELSEWHERE)
 
 SHOWN_AFTER = timedelta(seconds=20)
 """How late a listing may show a new job at most; a bound of this simulation, Google states none."""
+
+
+ROOM_OF_A_CLASS = 12
+"""So many jobs on one kind of machine may go on at once in a region; more find no quota."""
+DEFERRALS = {
+    "no room": SubmissionDeferred(
+        429, "The following quota metrics exceed quota limits: custom_model_training_cpus"
+    ),
+    "unavailable": SubmissionDeferred(503, "The service is currently unavailable."),
+    "too fast": SubmissionDeferred(429, "Quota exceeded for requests per minute per region"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Manners:
     """How often the service answers a submission otherwise than with the job."""
 
-    defers: float = 0.02
+    has_no_room: float = 0.02
+    is_unavailable: float = 0.005
+    is_asked_too_fast: float = 0.01
     refuses: float = 0.003
     loses_request: float = 0.01
     loses_answer: float = 0.01
 
     @property
     def answers(self) -> tuple[str, ...]:
-        return ("deferred", "refused", "request lost", "answer lost", "created")
+        return (*DEFERRALS, "refused", "request lost", "answer lost", "created")
 
     @property
     def shares(self) -> tuple[float, ...]:
-        odd = (self.defers, self.refuses, self.loses_request, self.loses_answer)
+        deferrals = (self.has_no_room, self.is_unavailable, self.is_asked_too_fast)
+        odd = (*deferrals, self.refuses, self.loses_request, self.loses_answer)
         return (*odd, 1 - sum(odd))
 
 
@@ -43,33 +60,74 @@ class LivingJobs(MemoryJobs):
     """Keeps account of the jobs that each run was given, and tells of each new one."""
 
     def __init__(
-        self, clock: ManualClock, random: Random, manners: Manners, created: Callable[[Job], None]
+        self,
+        clock: ManualClock,
+        random: Random,
+        manners: Manners,
+        created: Callable[[Job], None],
+        asked: Callable[[Submission], None] = lambda _: None,
     ) -> None:
         super().__init__(clock, project=PROJECT)
         self._now = clock.now
         self._random = random
         self._manners = manners
         self._told_of = created
+        self._asked = asked
+        self._class_of: dict[str, str] = {}
+        self._going: Counter[str] = Counter()
         self.submitted: Counter[str] = Counter()
         self.refused: set[str] = set()
         self.answers: Counter[str] = Counter()
 
     def submit(self, submission: Submission) -> Job:
         (answer,) = self._random.choices(self._manners.answers, self._manners.shares)
+        kind = _kind_of(submission)
+        if answer not in DEFERRALS and self._going[kind] >= ROOM_OF_A_CLASS:
+            answer = "no room"
         self.answers[answer] += 1
-        if answer == "deferred":
-            raise SubmissionDeferred(429, "the quota is used up")
+        if answer in DEFERRALS:
+            raise DEFERRALS[answer]
         if answer == "refused":
             self.refused.add(submission.run_id)
             raise SubmissionRefused(400, "the service does not like it")
         if answer == "request lost":
             raise SubmissionUnknown("the request was lost")
+        self._asked(submission)
         job = super().submit(submission)
+        self._class_of[job.name] = kind
+        self._going[kind] += 1
         self.submitted[submission.run_id] += 1
         self._told_of(job)
         if answer == "answer lost":
             raise SubmissionUnknown("the answer was lost")
         return job
+
+    def become(
+        self,
+        name: str,
+        state: JobState,
+        *,
+        error: Problem | None = None,
+        trials: Sequence[Trial] | None = None,
+        ran: bool = True,
+    ) -> Job:
+        job = super().become(name, state, error=error, trials=trials, ran=ran)
+        if state in END_OF:
+            self._ended(name)
+        return job
+
+    def remove(self, name: str) -> None:
+        super().remove(name)
+        self._ended(name)
+
+    def _ended(self, name: str) -> None:
+        kind = self._class_of.pop(name, None)
+        if kind is not None:
+            self._going[kind] -= 1
+
+    def going(self) -> Sequence[Job]:
+        """Every job that was submitted and has not ended."""
+        return [self.read(name) for name in self._class_of]
 
     def forge(self, submission: Submission) -> Job:
         """A job that somebody else created, who may write any label."""
@@ -85,6 +143,13 @@ class LivingJobs(MemoryJobs):
     def _shown(self, job: Job) -> bool:
         late_s = int(job.name[-3:]) * 7 % (int(SHOWN_AFTER.total_seconds()) + 1)
         return job.create_time is None or self._now() - job.create_time >= timedelta(seconds=late_s)
+
+
+def _kind_of(submission: Submission) -> str:
+    """Which quota the job needs."""
+    body: Any = submission.body
+    machine = body["jobSpec"]["workerPoolSpecs"][0]["machineSpec"]
+    return f"{location_region(submission.parent)} {machine.get('acceleratorType', 'cpu')}"
 
 
 class LivingNotices(MemoryNotices):

@@ -20,6 +20,10 @@ class Tally:
     operations: Counter[str] = field(default_factory=Counter)
     service: Counter[str] = field(default_factory=Counter)
     ends: Counter[str] = field(default_factory=Counter)
+    waits: Counter[str] = field(default_factory=Counter)
+    rungs: Counter[str] = field(default_factory=Counter)
+    stockouts: int = 0
+    refused_by_caps: int = 0
     asked: int = 0
     runs: int = 0
     jobs: int = 0

@@ -1,0 +1,87 @@
+"""What must be true whenever a job is created: limits are kept, nobody is overtaken, and a run has no other job."""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+from orchestrator.adapters.objects import Listed
+from orchestrator.core.admission.limits import limits_of
+from orchestrator.core.admission.quota import quota_class
+from orchestrator.core.admission.terms import Admission, Caps, Limit
+from orchestrator.core.launch.submission import Submission
+from orchestrator.core.names import MODEL_LABEL, RUN_LABEL, WAITING_PREFIX, location_region
+from orchestrator.core.queue import Place
+from orchestrator.core.run import Job, RunState
+from orchestrator.flow.ladder import ladder_for
+from orchestrator.flow.queueing import place_of
+from tests.contract.retraining import RuleWorld
+from tests.contract.world import LEDGER, standards_with
+
+LIMITS = (
+    Limit(jobs=2, per_model=True),
+    Limit(jobs=3, labels={"team": "blue"}),
+    Limit(jobs=4, model="model-3*"),
+    Limit(jobs=20),
+)
+LIMITED = standards_with(admission=Admission(limits=LIMITS))
+RUNS_PER_HOUR = 330
+CAPPED = standards_with(admission=Admission(limits=LIMITS, caps=Caps(runs_per_hour=RUNS_PER_HOUR)))
+SEEN_AFTER = timedelta(seconds=145)
+"""A delivery may have looked at the queue so long ago: its function's timeout, and a request still on its way."""
+
+
+class Watch:
+    """Looks at the world when a job is about to be created. Not `strict`: processes go on after their leases."""
+
+    def __init__(self, world: RuleWorld, *, strict: bool) -> None:
+        self._world = world
+        self._strict = strict
+
+    def broken_by(self, submission: Submission, going: Sequence[Job]) -> list[str]:
+        """The promises that this job breaks, beside those that go on."""
+        return [*self._limits(submission, going), *self._overtaken(submission)] if self._strict else []
+
+    def _limits(self, submission: Submission, going: Sequence[Job]) -> Iterator[str]:
+        if any(job.labels[RUN_LABEL] == submission.run_id for job in going):
+            yield f"{submission.run_id} was given a second job while the first one went on"
+        body: Any = submission.body
+        own = {limit.name: limit.slots for limit in self._of(body["labels"])}
+        counts = dict.fromkeys(own, 1)
+        for job in going:
+            for limit in self._of(job.labels):
+                if limit.name in counts:
+                    counts[limit.name] += 1
+        yield from (
+            f"{submission.run_id} passes the limit {name}: {count} jobs at once"
+            for name, count in counts.items()
+            if count > own[name]
+        )
+
+    def _of(self, labels: Any) -> Any:
+        return limits_of(self._world.standards.policy, labels[MODEL_LABEL], labels)
+
+    def _overtaken(self, submission: Submission) -> Iterator[str]:
+        """Nobody who waits for the same, and goes first, is on the queue for as long as anybody may have known."""
+        listed = list(
+            self._world.objects.listing(LEDGER, f"{WAITING_PREFIX}{location_region(submission.parent)}/")
+        )
+        if not listed:
+            return
+        record = self._world.record(submission.run_id)
+        services = self._world.services()
+        ladder = ladder_for(services, record)
+        own, wanted = place_of(services, record, ladder), quota_class(ladder[record.rung])
+        for place in self._waiting(listed):
+            if place.order < own.order and place.quota_class == wanted and place.run_id != own.run_id:
+                yield f"{own.run_id} overtakes {place.run_id}, which waits for {wanted} too"
+
+    def _waiting(self, listed: Sequence[Listed]) -> Iterator[Place]:
+        """Those that wait for room, by their record too, and have done so for a while."""
+        now = self._world.clock.now()
+        old = {each.name for each in listed if now - each.created_at > SEEN_AFTER}
+        for place in self._world.services().queue.places() if old else ():
+            if not any(name.endswith(f"-{place.run_id}") for name in old) or place.aside is not None:
+                continue
+            held = self._world.ledger.find(place.run_id)
+            if held is not None and held.record.state is RunState.WAITING:
+                yield place

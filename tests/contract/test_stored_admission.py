@@ -1,0 +1,114 @@
+"""Queue, slots and starts over every object store: in memory, and Cloud Storage's client against the emulator."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from orchestrator.adapters.gcs import GcsObjects
+from orchestrator.adapters.memory import ManualClock, MemoryObjects
+from orchestrator.adapters.objects import Objects
+from orchestrator.adapters.stored_admission import StoredQueue, StoredSlots, StoredStarts
+from orchestrator.core.errors import GenerationMoved
+from orchestrator.core.queue import Place
+from tests.contract.world import START
+
+
+@pytest.fixture(params=["memory", "gcs"])
+def objects(request: pytest.FixtureRequest) -> Objects:
+    if request.param == "memory":
+        return MemoryObjects(ManualClock(START))
+    adapter: Objects = request.getfixturevalue("gcs")
+    return adapter
+
+
+@pytest.fixture
+def bucket(objects: Objects, request: pytest.FixtureRequest) -> str:
+    if isinstance(objects, GcsObjects):
+        made: Callable[[], str] = request.getfixturevalue("new_bucket")
+        return made()
+    return "bucket"
+
+
+def place(run_id: str, priority: int = 50, seconds: float = 0) -> Place:
+    return Place(
+        run_id=run_id,
+        region="us-central1",
+        priority=priority,
+        arrived_at=START + timedelta(seconds=seconds),
+        classes=("us-central1_n1_cpu", "europe-west4_n1_cpu"),
+        not_before=START + timedelta(seconds=30),
+        limits=("model.cassava", "label.team.blue"),
+        too_fast=priority == 0,
+        aside="model.cassava" if priority == 100 else None,
+    )
+
+
+def test_places_come_back_as_they_were_those_that_go_first_first(objects: Objects, bucket: str) -> None:
+    queue = StoredQueue(objects, bucket)
+    put = [place("a", 100), place("b-1-c", 50, 0.000001), place("c", 50, 2), place("d", 9), place("e", 0)]
+    for each in reversed(put):
+        queue.put(each)
+    assert list(queue.places()) == put
+    queue.remove(put[0])
+    queue.remove(put[0])
+    assert list(queue.places()) == put[1:]
+
+
+def test_a_slot_has_one_holder_however_many_want_it(objects: Objects, bucket: str) -> None:
+    slots = StoredSlots(objects, bucket)
+
+    def take(number: int) -> bool:
+        try:
+            slots.take("all", 0, f"run-{number}")
+        except GenerationMoved:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(take, range(8))) == 1
+    (slot,) = slots.taken("all")
+    slots.free("all/0", "another-run")
+    assert slots.taken("all") == [slot]
+    slots.take("all", 0, "heir", instead_of=slot)
+    with pytest.raises(GenerationMoved):
+        slots.take("all", 0, "late", instead_of=slot)
+    slots.free("all/0", slot.holder)
+    assert [each.holder for each in slots.taken("all")] == ["heir"]
+    slots.free("all/0", "heir")
+    slots.free("all/0", "heir")
+    assert slots.taken("all") == []
+
+
+def test_the_slots_of_a_limit_are_not_those_of_one_whose_name_begins_alike(
+    objects: Objects, bucket: str
+) -> None:
+    slots = StoredSlots(objects, bucket)
+    slots.take("model.a", 10, "run-1")
+    slots.take("model.a", 9, "run-2")
+    slots.take("model.ab", 0, "run-3")
+    assert [each.name for each in slots.taken("model.a")] == ["model.a/9", "model.a/10"]
+
+
+def test_marks_are_counted_by_day_with_their_cost(objects: Objects, bucket: str) -> None:
+    starts = StoredStarts(objects, bucket)
+    starts.mark("a", START, Decimal("12.50"))
+    starts.mark("a", START, Decimal(99))
+    starts.mark("b", START + timedelta(hours=3), None)
+    starts.mark("c", START + timedelta(days=1), None)
+    found = starts.of_day(START.date())
+    assert [(each.run_id, each.cost) for each in found] == [("a", Decimal("12.50")), ("b", None)]
+    assert starts.forget(START.date(), 10) == 0
+    assert starts.forget(START.date() + timedelta(days=1), 1) == 1
+    assert [each.run_id for each in starts.of_day(START.date())] == ["b"]
+
+
+def test_that_a_cap_was_told_is_kept(objects: Objects, bucket: str) -> None:
+    starts = StoredStarts(objects, bucket)
+    window = "runs_per_hour/2026-03-01T12"
+    assert not starts.was_told(window)
+    starts.keep_told(window, {"window": window})
+    starts.keep_told(window, {"window": window})
+    assert starts.was_told(window)

@@ -17,11 +17,11 @@ RUN_LABEL = "trainmaster_run_id"
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """One object as it was written, and how its run is to end."""
+    """One object as it was written, and the ends that its run may have."""
 
     name: str
     generation: int
-    end: str = "succeeded"
+    ends: tuple[str, ...] = ("succeeded",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ def reckoned(
             f"{record['run_id']} {record['state']}"
             for key, each in found.items()
             for record in each
-            if key in asked and record["state"] in ENDED and record["state"] != asked[key].end
+            if key in asked and record["state"] in ENDED and record["state"] not in asked[key].ends
         ),
         without_job=tuple(run_id for run_id in accepted if counted[run_id] == 0),
         two_jobs=tuple(run_id for run_id, count in counted.items() if count > 1),

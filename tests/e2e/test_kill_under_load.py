@@ -9,17 +9,16 @@ from pathlib import Path
 
 import psutil
 import pytest
-import yaml
 
 from emulators.process.family import members
 
-from .project import ENDED, ROOT, Project, eventually, nothing_left, running_project
+from .project import ENDED, Project, eventually, nothing_left, running_project
+from .proxied import quick_topology
 from .reckoning import STUB, Upload, custom_jobs, files_in, reckoning, records_on_disk, stub_request, stub_uri
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(500)]
 
 SEED = 20261121
-TIMEOUT_S = 10  # a lease outlives it by a minute
 DEADLINE_S = 400  # several leases, on a machine that others use too
 FUNCTION, REPLICA = "K_SERVICE", "CLOUD_ML_JOB_ID"
 NOBODY = "nobody"
@@ -27,15 +26,8 @@ HONEST_ENDS = ("succeeded", "failed")
 
 
 def flags(folder: Path, project_id: str) -> tuple[str, ...]:
-    topology = yaml.safe_load((ROOT / "deploy" / "topology.yaml").read_text())
-    for function in topology["functions"].values():
-        function["timeout_s"] = TIMEOUT_S
-    for sink in topology["sinks"].values():
-        sink["filter_file"] = str(ROOT / "deploy" / sink["filter_file"])
-    path = folder / "topology.yaml"
-    path.write_text(yaml.safe_dump(topology))
     return (
-        "--topology", str(path), "--image", f"{stub_uri(project_id)}={STUB}",
+        "--topology", str(quick_topology(folder)), "--image", f"{stub_uri(project_id)}={STUB}",
         "--retry-min-s", "0.5", "--retry-max-s", "3", "--tick-s", "2",
     )  # fmt: skip
 

@@ -91,6 +91,11 @@ def stopped_between_look_and_job(project: Project, proxy: HoldingProxy) -> None:
         # Gunicorn's master would take its worker for hung and kill it, if both woke at the same time.
         for process in workers:
             process.resume()
+        # The other arrives when nobody waits for its answer any more, and the run is cancelled by its user.
+        proxy.held[late].set()
+        project.eventually(partial(has_two_jobs, project, late), "the late job exists")
+        project.vertex.cancel_custom_job(name=first[late])
+        project.eventually(lambda: not going(project, late), "no job of the cancelled run goes on")
         # By the function itself or, at the latest, by the sweep's second look, when the second lease is over.
         project.eventually(
             partial(goes_alone, project, woken, first[woken]), "the second job is cancelled",
@@ -100,13 +105,7 @@ def stopped_between_look_and_job(project: Project, proxy: HoldingProxy) -> None:
         for process in (*workers, master):
             process.resume()
 
-    # The other arrives when nobody waits for its answer any more, and the run is cancelled by its user.
-    proxy.held[late].set()
-    project.eventually(partial(has_two_jobs, project, late), "the late job exists")
-    project.vertex.cancel_custom_job(name=first[late])
-    project.eventually(lambda: not going(project, late), "no job of the cancelled run goes on")
     assert project.settled_status("requests/late.yaml")["state"] == "cancelled"
-
     project.storage.bucket(project.models).blob("go").upload_from_string("go")
     assert project.settled_status("requests/woken.yaml")["state"] == "succeeded"
     for run_id in (woken, late):

@@ -37,7 +37,10 @@ class Marker:
 
 @dataclass(frozen=True, kw_only=True)
 class DropStatus:
-    """Where the latest drop of one object name stands: schemas/drop_status.v1.schema.json."""
+    """Where the latest drop of one object name stands: schemas/drop_status.v1.schema.json.
+
+    `round`: how often the run went back to waiting because its job found no capacity.
+    """
 
     dropped_name: str
     generation: int
@@ -45,6 +48,7 @@ class DropStatus:
     state: RunState
     updated_at: datetime
     record_uri: str
+    round: int = 0
     report_uri: str | None = None
     model_uri: str | None = None
     problems: tuple[str, ...] = ()
@@ -144,7 +148,8 @@ class Ledger(Protocol):
     def tell_status(self, status: DropStatus) -> None:
         """Write where the drop stands, unless something later is written there.
 
-        Later is a newer generation of the drop, or a state of the same one that is as far or farther.
+        Later is a newer generation of the drop, a later round of the same one, or a state of the same round that
+        is as far or farther.
         Safe to repeat, in any order.
         """
         ...
@@ -304,10 +309,10 @@ class Models(Protocol):
 
 
 class TrainingJobs(Protocol):
-    """Vertex AI's jobs, in one project and region."""
+    """Vertex AI's jobs, in one project and the regions of the deployment."""
 
     def submit(self, submission: Submission) -> Job:
-        """Create the job. Not idempotent: whoever repeats it gets a second job.
+        """Create the job, in the region that the submission's parent names. Not idempotent: whoever repeats it gets a second job.
 
         Raises:
             SubmissionRefused: the service will never take it.
@@ -316,8 +321,8 @@ class TrainingJobs(Protocol):
         """
         ...
 
-    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
-        """The jobs of one kind labelled with the run, oldest first. Their trials are not read."""
+    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
+        """The jobs of one kind in these regions labelled with the run, oldest first. Their trials are not read."""
         ...
 
     def read(self, name: str) -> Job:
@@ -333,7 +338,7 @@ class TrainingJobs(Protocol):
         ...
 
     def with_id(self, job_id: str) -> Job:
-        """The job of this project and region, of whatever kind: log entries do not tell the kind.
+        """The job of this project, of whatever region and kind: log entries do not tell the kind.
 
         Raises:
             JobNotFound: there is none of that id.

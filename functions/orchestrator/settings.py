@@ -34,6 +34,7 @@ class Settings:
     notices_topic: str
     function_timeout: timedelta
     policy_path: Path
+    prices_path: Path
     schemas_dir: Path
     vertex_endpoint: str | None
 
@@ -75,6 +76,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         notices_topic=environment["TRAINMASTER_NOTICES_TOPIC"],
         function_timeout=timedelta(seconds=int(timeout)),
         policy_path=Path(environment.get("TRAINMASTER_POLICY") or SOURCE_DIR / "policy.yaml"),
+        prices_path=SOURCE_DIR / "prices.yaml",
         schemas_dir=schemas_dir(SOURCE_DIR),
         vertex_endpoint=environment.get("VERTEX_EMULATOR_HOST") or None,
     )

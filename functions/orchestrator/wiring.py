@@ -2,8 +2,9 @@
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from orchestrator.adapters.arrival_log import ArrivalLog
@@ -16,6 +17,8 @@ from orchestrator.adapters.stored_arrivals import StoredArrivals
 from orchestrator.adapters.stored_champions import StoredChampions
 from orchestrator.adapters.stored_rules import StoredBook, StoredRuleStates, StoredRuleStatuses
 from orchestrator.adapters.vertex import VertexJobs
+from orchestrator.core.admission.cost import currency_problem
+from orchestrator.core.admission.price import Prices, prices_from
 from orchestrator.core.documents import document_in
 from orchestrator.core.errors import PolicyInvalid
 from orchestrator.core.launch.request import DIALECTS, Standards
@@ -36,7 +39,10 @@ class Wiring:
         self.settings = settings
         self._objects = GcsObjects(settings.project)
         self._jobs = VertexJobs(
-            project=settings.project, region=settings.region, endpoint=settings.vertex_endpoint
+            project=settings.project,
+            region=settings.region,
+            endpoint=settings.vertex_endpoint,
+            others=self._regions,
         )
         self.arrival_log = ArrivalLog(self._objects, settings.ledger_bucket, SystemClock())
         self._notices = PubsubNotices(
@@ -74,6 +80,11 @@ class Wiring:
             sweep_within=settings.sweep_within,
         )
 
+    def _regions(self) -> Sequence[str]:
+        """Where jobs of this deployment may run, by the policy's exact names."""
+        policy = self._standards.policy
+        return policy.region_names if policy is not None else ()
+
     @cached_property
     def _standards(self) -> Standards:
         """What requests are held against.
@@ -87,7 +98,30 @@ class Wiring:
     def _read_standards(self) -> Standards:
         ids = {RULE_SCHEMA, ORDER_SCHEMA, *(dialect.schema_id for dialect in DIALECTS)}
         schemas = {schema_id: self._schema(schema_id) for schema_id in ids}
-        return Standards(schemas=schemas, policy=self._policy(), region=self.settings.region)
+        return Standards(
+            schemas=schemas,
+            policy=self._policy(),
+            region=self.settings.region,
+            prices=lambda: self._prices,
+        )
+
+    @cached_property
+    def _prices(self) -> Prices:
+        """What runs cost.
+
+        Raises:
+            PolicyInvalid: the price table cannot be used, or is in another currency than the policy's caps.
+        """
+        source = str(self.settings.prices_path)
+        try:
+            prices = prices_from(self._checked(self.settings.prices_path, "prices.v1"))
+        except (OSError, ValueError) as error:
+            raise PolicyInvalid(source, (str(error),)) from error
+        policy = self._standards.policy
+        problem = None if policy is None else currency_problem(policy.admission.caps, prices)
+        if problem is not None:
+            raise PolicyInvalid(source, (problem,))
+        return prices
 
     def _policy(self) -> Policy:
         settings = self.settings
@@ -98,13 +132,17 @@ class Wiring:
             "models_bucket": settings.models_bucket,
         }
         try:
-            read = document_in(settings.policy_path.read_bytes(), as_json=False)
-            faults = [*read.faults, *schema_faults(self._schema("policy.v1"), read.value, read.spelled)]
-            if faults:
-                raise PolicyInvalid(source, tuple(str(fault) for fault in faults))
-            return policy_from(read.value, names)
+            return policy_from(self._checked(settings.policy_path, "policy.v1"), names)
         except (OSError, ValueError) as error:
             raise PolicyInvalid(source, (str(error),)) from error
+
+    def _checked(self, path: Path, schema_id: str) -> Any:
+        """The document of the file, which is as the schema says."""
+        read = document_in(path.read_bytes(), as_json=False)
+        faults = [*read.faults, *schema_faults(self._schema(schema_id), read.value, read.spelled)]
+        if faults:
+            raise PolicyInvalid(str(path), tuple(str(fault) for fault in faults))
+        return read.value
 
     def _schema(self, schema_id: str) -> Mapping[str, Any]:
         path = self.settings.schemas_dir / f"{schema_id}.schema.json"

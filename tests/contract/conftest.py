@@ -104,4 +104,4 @@ def new_bucket(gcs: GcsObjects) -> Callable[[], str]:
 def vertex(jobs_proxy: Proxy) -> Iterator[VertexJobs]:
     adapter = VertexJobs(project=PROJECT, region=REGION, endpoint=jobs_proxy.url)
     yield adapter
-    adapter._client.transport.close()
+    adapter.close()

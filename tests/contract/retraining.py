@@ -11,6 +11,7 @@ from orchestrator.adapters.objects import Objects
 from orchestrator.adapters.pubsub import cloud_event
 from orchestrator.core.envelope import Envelope, PubsubMessage
 from orchestrator.core.launch.event import Ignored
+from orchestrator.core.launch.request import Standards
 from orchestrator.core.retrain.alert import alert_in
 from orchestrator.core.retrain.arrival import arrived_in
 from orchestrator.core.retrain.image_push import image_pushed_in
@@ -24,7 +25,7 @@ from orchestrator.flow.retrain.accept import accept, rule_drop_in
 from orchestrator.flow.retrain.signal import take_notice, take_signal
 from orchestrator.flow.retrain.tick import tick
 from orchestrator.flow.services import Happened
-from tests.contract.world import INBOX, LEASE, LEDGER, Boundary, BoundaryObjects, World
+from tests.contract.world import INBOX, LEASE, LEDGER, STANDARDS, Boundary, BoundaryObjects, World
 
 DATA = "data-1"
 IMAGE = "us-docker.pkg.dev/project-1/repo/trainer"
@@ -47,8 +48,8 @@ def rule(*conditions: Mapping[str, Any], **more: object) -> dict[str, Any]:
 class RuleWorld(World):
     """A deployment in memory that may have rules."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, standards: Standards = STANDARDS) -> None:
+        super().__init__(standards)
         self.log = ArrivalLog(self.objects, LEDGER, self.clock)
         self._messages = 0
         self._dropped: Envelope | None = None

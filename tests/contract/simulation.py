@@ -21,7 +21,7 @@ from orchestrator.core.retrain.arrival import ArrivedObject
 from orchestrator.core.retrain.names import ARRIVALS_PREFIX
 from orchestrator.core.run import Job
 from tests.contract.retraining import DATA, RuleWorld
-from tests.contract.world import LEDGER, PROJECT, REGION, START
+from tests.contract.world import LEDGER, PROJECT, START
 
 WRITE_S = 0.05
 """How long Cloud Storage takes to write a small object."""
@@ -83,10 +83,10 @@ class MeteredObjects(MemoryObjects):
             bucket, name, content, if_generation=if_generation, metadata=metadata, content_type=content_type
         )
 
-    def delete(self, bucket: str, name: str) -> None:
+    def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
         with self._counting:
             self.meter.count("delete", name)
-        super().delete(bucket, name)
+        super().delete(bucket, name, if_generation=if_generation)
 
     def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
         # A page of Cloud Storage's listing holds 1,000 names, and each page is an operation.
@@ -101,7 +101,7 @@ class SlowJobs(MemoryJobs):
     """A JobService that takes its time to create a job."""
 
     def __init__(self, world: RuleWorld) -> None:
-        super().__init__(world.clock, project=PROJECT, region=REGION)
+        super().__init__(world.clock, project=PROJECT)
         self._wait = world.wait
 
     def submit(self, submission: Submission) -> Job:

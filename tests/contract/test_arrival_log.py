@@ -50,8 +50,8 @@ class Gate:
     def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
         return self._inner.read(bucket, name, generation)
 
-    def delete(self, bucket: str, name: str) -> None:
-        self._inner.delete(bucket, name)
+    def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
+        self._inner.delete(bucket, name, if_generation=if_generation)
 
     def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
         return self._inner.listing(bucket, prefix)

@@ -34,7 +34,7 @@ from orchestrator.core.run import JobState
 from orchestrator.core.settle.outcome import END_OF
 from orchestrator.core.trial import Measured, TrialState
 from orchestrator.core.tuning import Goal, Metric, Parameter, ParameterType, Tuning
-from orchestrator.flow.launch import SUBMIT_NEEDS
+from orchestrator.flow.submit import SUBMIT_NEEDS
 from orchestrator.ports import TrainingJobs
 from tests.contract.conftest import PROGRAM
 from tests.contract.proxy import Fault, Proxy
@@ -73,7 +73,7 @@ def submission(run_id: str = "", work: Work | None = None, args: tuple[str, ...]
 @pytest.fixture(params=["memory", "vertex"])
 def jobs(request: pytest.FixtureRequest) -> TrainingJobs:
     if request.param == "memory":
-        return MemoryJobs(ManualClock(START), project=PROJECT, region=REGION)
+        return MemoryJobs(ManualClock(START), project=PROJECT)
     adapter: TrainingJobs = request.getfixturevalue("vertex")
     return adapter
 
@@ -99,7 +99,7 @@ def emulator_tunes() -> bool:
 @pytest.fixture(params=["memory", "vertex"] if emulator_tunes() else ["memory"])
 def tuning_jobs(request: pytest.FixtureRequest) -> TrainingJobs:
     if request.param == "memory":
-        return MemoryJobs(ManualClock(START), project=PROJECT, region=REGION)
+        return MemoryJobs(ManualClock(START), project=PROJECT)
     adapter: TrainingJobs = request.getfixturevalue("vertex")
     return adapter
 
@@ -111,7 +111,7 @@ def test_a_submitted_tuning_is_found_by_its_run_its_id_and_its_kind(tuning_jobs:
     assert job.display_name == asked.run_id
     assert job.labels == {"team": "vision", "trainmaster_run_id": asked.run_id, "trainmaster_model": "model"}
     assert job.output_uri == f"gs://models/model/{asked.run_id}"
-    assert [found.name for found in tuning_jobs.of_run(asked.run_id, JobKind.TUNING)] == [job.name]
+    assert [found.name for found in tuning_jobs.of_run(asked.run_id, JobKind.TUNING, [REGION])] == [job.name]
     read = tuning_jobs.with_id(job.name.rpartition("/")[2])
     assert same_job(read.name, job.name)
 
@@ -124,7 +124,7 @@ def test_an_id_of_no_kind_is_not_found(tuning_jobs: TrainingJobs) -> None:
 def test_a_tuning_never_counts_as_a_custom_job_of_the_run(tuning_jobs: TrainingJobs) -> None:
     asked = submission(work=TUNING)
     study = tuning_jobs.submit(asked)
-    customs = tuning_jobs.of_run(asked.run_id, JobKind.CUSTOM)
+    customs = tuning_jobs.of_run(asked.run_id, JobKind.CUSTOM, [REGION])
     assert study.name not in [job.name for job in customs]
 
 
@@ -176,14 +176,14 @@ def test_a_job_is_found_by_its_run_and_by_no_other(jobs: TrainingJobs) -> None:
     asked = submission()
     job = jobs.submit(asked)
     jobs.submit(submission())
-    assert [found.name for found in jobs.of_run(asked.run_id, JobKind.CUSTOM)] == [job.name]
-    assert jobs.of_run("another-run", JobKind.CUSTOM) == []
+    assert [found.name for found in jobs.of_run(asked.run_id, JobKind.CUSTOM, [REGION])] == [job.name]
+    assert jobs.of_run("another-run", JobKind.CUSTOM, [REGION]) == []
 
 
 def test_two_jobs_of_one_run_are_found_oldest_first(jobs: TrainingJobs) -> None:
     first = submission()
     names = [jobs.submit(first).name, jobs.submit(first).name]
-    assert [job.name for job in jobs.of_run(first.run_id, JobKind.CUSTOM)] == names
+    assert [job.name for job in jobs.of_run(first.run_id, JobKind.CUSTOM, [REGION])] == names
 
 
 def test_a_job_is_found_by_its_id_alone(jobs: TrainingJobs) -> None:
@@ -236,7 +236,7 @@ def test_a_submission_that_may_have_happened_is_unknown_and_not_repeated(
     with pytest.raises(SubmissionUnknown):
         vertex.submit(asked)
     assert jobs_proxy.happened == [fault]
-    assert len(vertex.of_run(asked.run_id, JobKind.CUSTOM)) == (1 if fault.lose_answer else 0)
+    assert len(vertex.of_run(asked.run_id, JobKind.CUSTOM, [REGION])) == (1 if fault.lose_answer else 0)
 
 
 def test_rejected_credentials_are_no_fault_of_the_request(vertex: VertexJobs, jobs_proxy: Proxy) -> None:
@@ -255,7 +255,7 @@ def test_a_failed_reading_is_a_failure_of_the_service(
         vertex.with_id("1")
     jobs_proxy.faults.append(Fault(on="GET ", status=status))
     with pytest.raises(ServiceFailed):
-        vertex.of_run("run-1", JobKind.CUSTOM)
+        vertex.of_run("run-1", JobKind.CUSTOM, [REGION])
 
 
 def ended(jobs: TrainingJobs, name: str) -> JobState:
@@ -322,19 +322,19 @@ def test_an_answer_that_drips_ends_within_the_submissions_whole_limit() -> None:
     """The reads would take three minutes in all, and no single one would time out."""
     with dripping(0.05) as (url, asked):
         adapter = VertexJobs(project=PROJECT, region=REGION, endpoint=url, submit_within_s=0.5)
-        adapter.prepare()
+        adapter.prepare(REGION)
         with pytest.raises(SubmissionUnknown, match=r"within 0\.5 s"):
             adapter.submit(submission())
         assert asked[0].startswith(CREATE.encode())
     joined("within-limit")
-    adapter._client.transport.close()
+    adapter.close()
 
 
 def test_nothing_is_sent_once_the_limit_has_passed(vertex: VertexJobs, jobs_proxy: Proxy) -> None:
     """A process that stood still while it connected wakes up and finds its time gone."""
     asked = submission()
     message = vertex_adapter.message_of(asked)
-    client = vertex._client
+    client = vertex._client(REGION)
 
     def create_late() -> object:
         while time.monotonic() < deadline.at_s:

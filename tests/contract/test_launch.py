@@ -22,8 +22,8 @@ from orchestrator.core.errors import (
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import JobKind
 from orchestrator.core.run import Job, JobState, RunState
-from orchestrator.flow.launch import WAIT_IN_ALL
-from tests.contract.world import LEASE, REQUEST, Boundary, Killed, World, schema
+from orchestrator.core.waiting import WAIT_IN_ALL
+from tests.contract.world import LEASE, REGION, REQUEST, Boundary, Killed, World, schema
 
 Answer = TypeVar("Answer")
 RECORD = Draft202012Validator(schema("run_record.v1"))
@@ -48,8 +48,8 @@ class Answering:
             self._jobs.submit(submission)
         raise self._answers.pop(0)
 
-    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
-        return self._jobs.of_run(run_id, kind)
+    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
+        return self._jobs.of_run(run_id, kind, regions)
 
     def read(self, job_name: str) -> Job:
         return self._jobs.read(job_name)
@@ -289,7 +289,7 @@ def test_the_status_never_goes_back_to_an_older_generation() -> None:
     world.launch(older)
     newer = world.drop(REQUEST + b"# changed\n")
     world.launch(newer)
-    (job,) = world.jobs.of_run(older.run_id, JobKind.CUSTOM)
+    (job,) = world.jobs.of_run(older.run_id, JobKind.CUSTOM, [REGION])
     world.jobs.become(job.name, JobState.SUCCEEDED)
     world.settle(world.hint(job))
     world.launch(older)

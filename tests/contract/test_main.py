@@ -171,7 +171,7 @@ def test_uploads_in_every_encoding_meet_one_record(
         assert httpx.post(function.url, json=legacy, timeout=60).status_code == 200
     (record,) = documents(gcs._client, buckets["ledger"], "runs/")
     assert record["state"] == "submitted"
-    assert len(vertex.of_run(record["run_id"], JobKind.CUSTOM)) == 1
+    assert len(vertex.of_run(record["run_id"], JobKind.CUSTOM, [REGION])) == 1
 
 
 def test_bad_uploads_are_acknowledged_reported_and_leave_the_function_well(
@@ -320,7 +320,7 @@ def test_ten_deliveries_at_once_to_a_real_function_give_one_job(
         assert set(answered) <= {200, 500}  # whoever met the lease is asked to come again
         assert function.deliver(event).status_code == 200
     (record,) = documents(gcs._client, buckets["ledger"], "runs/")
-    assert len(vertex.of_run(record["run_id"], JobKind.CUSTOM)) == 1
+    assert len(vertex.of_run(record["run_id"], JobKind.CUSTOM, [REGION])) == 1
 
 
 def test_the_first_events_of_an_instance_may_all_come_at_once(
@@ -363,14 +363,14 @@ def test_a_function_killed_between_job_and_record_leaves_one_job(
         storage_proxy.let_go()
     (record,) = documents(gcs._client, ledger, "runs/")
     assert record["state"] == "reserved"
-    assert len(vertex.of_run(record["run_id"], JobKind.CUSTOM)) == 1
+    assert len(vertex.of_run(record["run_id"], JobKind.CUSTOM, [REGION])) == 1
     with start("on_request_uploaded") as function:
         assert function.deliver(event).status_code == 500  # the dead process's lease lives
         expire_lease(gcs, ledger, record)
         assert function.deliver(event).status_code == 200
     (record,) = documents(gcs._client, ledger, "runs/")
     assert record["state"] in ("submitted", "running")  # the job was at work meanwhile
-    (job,) = vertex.of_run(record["run_id"], JobKind.CUSTOM)
+    (job,) = vertex.of_run(record["run_id"], JobKind.CUSTOM, [REGION])
     assert record["job"]["name"] == job.name
 
 

@@ -64,8 +64,8 @@ class Watched:
             raise self.answers.pop(0)
         return self.jobs.submit(submission)
 
-    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
-        return self.jobs.of_run(run_id, kind)
+    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
+        return self.jobs.of_run(run_id, kind, regions)
 
     def read(self, job_name: str) -> Job:
         return self.jobs.read(job_name)

@@ -18,7 +18,7 @@ from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import JobKind
 from orchestrator.core.run import Job, JobState, Problem, RunState
 from orchestrator.flow.sweep import ORPHAN_AGE, VANISHED_AGE
-from tests.contract.world import LEASE, MODELS, Boundary, Killed, World, export_manifest, schema
+from tests.contract.world import LEASE, MODELS, REGION, Boundary, Killed, World, export_manifest, schema
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
 
@@ -322,7 +322,7 @@ def test_any_order_of_events_and_a_death_among_them_end_in_the_same_record(
     arrival = world.drop()
 
     def deliver(event: str, boundary: Boundary) -> None:
-        jobs = world.jobs.of_run(arrival.run_id, JobKind.CUSTOM)
+        jobs = world.jobs.of_run(arrival.run_id, JobKind.CUSTOM, [REGION])
         match event:
             case "upload":
                 world.launch(arrival, boundary)

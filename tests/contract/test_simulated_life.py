@@ -49,8 +49,8 @@ def test_the_same_seed_lives_the_same_life() -> None:
 class BlindJobs(LivingJobs):
     """A listing that never shows anything: whoever takes a run over finds no job and submits another."""
 
-    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
-        return super().of_run(f"not {run_id}", kind)
+    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
+        return super().of_run(f"not {run_id}", kind, regions)
 
 
 class DeafLife(Life):

@@ -31,7 +31,7 @@ from orchestrator.flow.settle import settle_hint
 from orchestrator.flow.sweep import sweep
 from tests.contract.life.asking import FAULTY, SOUND
 from tests.contract.life.stepwise import Process
-from tests.contract.world import LEASE, PROJECT, REGION, World
+from tests.contract.world import LEASE, PROJECT, World
 
 TIMEOUT = timedelta(seconds=120)
 AT_ONCE = 5
@@ -187,8 +187,8 @@ class Deployment(RuleBasedStateMachine):
 class BlindJobs(MemoryJobs):
     """A listing that never shows anything."""
 
-    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
-        return super().of_run(f"not {run_id}", kind)
+    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
+        return super().of_run(f"not {run_id}", kind, regions)
 
 
 class BlindDeployment(Deployment):
@@ -196,7 +196,7 @@ class BlindDeployment(Deployment):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world.jobs = BlindJobs(self.world.clock, project=PROJECT, region=REGION)
+        self.world.jobs = BlindJobs(self.world.clock, project=PROJECT)
 
     def teardown(self) -> None:
         for process, _ in self.running:

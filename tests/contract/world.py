@@ -4,7 +4,7 @@ import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,6 +36,7 @@ from orchestrator.ports import Notice, Notices, TrainingJobs
 ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 PROJECT, REGION = "project-1", "us-central1"
+ELSEWHERE = "europe-west4"
 INBOX, LEDGER, MODELS = "inbox", "ledger", "models"
 LEASE = timedelta(seconds=180)
 REQUEST = (ROOT / "examples" / "cassava.yaml").read_bytes()
@@ -58,6 +59,13 @@ def shipped_standards() -> Standards:
         policy=policy_from(read.value, {"project": PROJECT, "region": REGION, "models_bucket": MODELS}),
         region=REGION,
     )
+
+
+def standards_with(**changes: Any) -> Standards:
+    """The shipped standards, the policy changed so, and allowing a second region."""
+    shipped = shipped_standards()
+    assert shipped.policy is not None
+    return replace(shipped, policy=replace(shipped.policy, **{"regions": (REGION, ELSEWHERE), **changes}))
 
 
 STANDARDS = shipped_standards()
@@ -124,8 +132,11 @@ class BoundaryObjects:
             ),
         )
 
-    def delete(self, bucket: str, name: str) -> None:
-        self.boundary.cross(f"delete {name.partition('/')[0]}", lambda: self.inner.delete(bucket, name))
+    def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
+        self.boundary.cross(
+            f"delete {name.partition('/')[0]}",
+            lambda: self.inner.delete(bucket, name, if_generation=if_generation),
+        )
 
     def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
         return self.boundary.cross(f"list {bucket}", lambda: iter(list(self.inner.listing(bucket, prefix))))
@@ -139,8 +150,8 @@ class BoundaryJobs:
     def submit(self, submission: Submission) -> Job:
         return self.boundary.cross("submit", lambda: self.inner.submit(submission))
 
-    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
-        return self.boundary.cross("find jobs", lambda: self.inner.of_run(run_id, kind))
+    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
+        return self.boundary.cross("find jobs", lambda: self.inner.of_run(run_id, kind, regions))
 
     def read(self, job_name: str) -> Job:
         return self.boundary.cross("read job", lambda: self.inner.read(job_name))
@@ -164,10 +175,11 @@ class BoundaryNotices:
 class World:
     """The memory adapters, and events as the triggers would deliver them."""
 
-    def __init__(self) -> None:
+    def __init__(self, standards: Standards = STANDARDS) -> None:
+        self.standards = standards
         self.clock = ManualClock(START)
         self.objects = MemoryObjects(self.clock)
-        self.jobs = MemoryJobs(self.clock, project=PROJECT, region=REGION)
+        self.jobs = MemoryJobs(self.clock, project=PROJECT)
         self.notices = MemoryNotices()
         self.ledger = StoredLedger(self.objects, LEDGER)
         self._attempts = itertools.count(1)
@@ -185,7 +197,7 @@ class World:
             clock=self.clock,
             target=Target(project=PROJECT, region=REGION, models_bucket=MODELS),
             lease=LEASE,
-            standards=lambda: STANDARDS,
+            standards=lambda: self.standards,
             export_schema=lambda: EXPORT_SCHEMA,
             attempt=f"attempt-{next(self._attempts)}",
             buckets=Buckets(inbox=INBOX, ledger=LEDGER, models=MODELS),

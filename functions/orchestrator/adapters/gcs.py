@@ -67,12 +67,12 @@ class GcsObjects:
             _translate(error, "write", object_uri(bucket, name), if_generation=if_generation)
         return int(blob.generation)
 
-    def delete(self, bucket: str, name: str) -> None:
+    def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
         try:
-            self._blob(bucket, name).delete(**self._options)
+            self._blob(bucket, name).delete(if_generation_match=if_generation, **self._options)
         except Exception as error:  # translated or raised again, never swallowed
             try:
-                _translate(error, "delete", object_uri(bucket, name))
+                _translate(error, "delete", object_uri(bucket, name), if_generation=if_generation)
             except ObjectGone:
                 return
 
@@ -81,7 +81,7 @@ class GcsObjects:
             for blob in self._client.list_blobs(
                 bucket,
                 prefix=prefix,
-                fields="items(name,generation,size,timeCreated),nextPageToken",
+                fields="items(name,generation,size,timeCreated,metadata),nextPageToken",
                 **self._options,
             ):
                 yield Listed(
@@ -89,6 +89,7 @@ class GcsObjects:
                     generation=int(blob.generation),
                     size_bytes=int(blob.size),
                     created_at=blob.time_created,
+                    metadata=blob.metadata or {},
                 )
         except Exception as error:  # translated or raised again, never swallowed
             _translate(error, "list", object_uri(bucket, prefix))

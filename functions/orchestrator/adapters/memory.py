@@ -11,7 +11,15 @@ from typing import Any
 from orchestrator.adapters.objects import Listed, Stored
 from orchestrator.core.errors import GenerationMoved, JobNotFound, ObjectGone
 from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import RUN_LABEL, JobKind, job_kind, job_name, object_uri
+from orchestrator.core.names import (
+    RUN_LABEL,
+    JobKind,
+    job_kind,
+    job_name,
+    job_region,
+    location_region,
+    object_uri,
+)
 from orchestrator.core.run import Job, JobState, Problem
 from orchestrator.core.settle.outcome import END_OF
 from orchestrator.core.trial import Trial
@@ -37,6 +45,7 @@ class _Object:
     generation: int
     created_at: datetime
     metadata: Mapping[str, str]
+    content_type: str
 
 
 class MemoryObjects:
@@ -78,15 +87,21 @@ class MemoryObjects:
                 content=content,
                 generation=self._generation,
                 created_at=self._clock.now(),
-                metadata={**(metadata or {}), "content_type": content_type},
+                metadata=dict(metadata or {}),
+                content_type=content_type,
             )
             return self._generation
 
-    def delete(self, bucket: str, name: str) -> None:
+    def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
         with self._lock:
-            if self._objects.pop((bucket, name), None) is not None:
-                names = self._names[bucket]
-                del names[bisect_left(names, name)]
+            found = self._objects.get((bucket, name))
+            if found is None:
+                return
+            if if_generation not in (None, found.generation):
+                raise GenerationMoved(object_uri(bucket, name), if_generation or 0)
+            del self._objects[bucket, name]
+            names = self._names[bucket]
+            del names[bisect_left(names, name)]
 
     def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
         with self._lock:
@@ -97,6 +112,7 @@ class MemoryObjects:
                 generation=stored.generation,
                 size_bytes=len(stored.content),
                 created_at=stored.created_at,
+                metadata=stored.metadata,
             )
 
     def _beginning(self, bucket: str, prefix: str) -> Iterator[str]:
@@ -113,18 +129,19 @@ class MemoryObjects:
             KeyError: there is no such object.
         """
         with self._lock:
-            return self._objects[bucket, name].metadata
+            found = self._objects[bucket, name]
+            return {**found.metadata, "content_type": found.content_type}
 
 
 class MemoryJobs:
     """Jobs that stand still until `become` moves them."""
 
-    def __init__(self, clock: Clock, *, project: str, region: str) -> None:
+    def __init__(self, clock: Clock, *, project: str) -> None:
         self._clock = clock
         self._project = project
-        self._region = region
         self._lock = threading.Lock()
         self._jobs: dict[str, Job] = {}
+        self._by_id: dict[str, str] = {}
         self._created = 0
         self._of_run: defaultdict[str, list[str]] = defaultdict(list)
 
@@ -135,7 +152,7 @@ class MemoryJobs:
             self._created += 1
             job_id = str(999 + self._created)
             job = Job(
-                name=job_name(self._project, self._region, submission.kind, job_id),
+                name=job_name(self._project, location_region(submission.parent), submission.kind, job_id),
                 state=JobState.PENDING,
                 display_name=body["displayName"],
                 labels=body["labels"],
@@ -143,16 +160,17 @@ class MemoryJobs:
                 create_time=self._clock.now(),
             )
             self._jobs[job.name] = job
+            self._by_id[job_id] = job.name
             self._of_run[job.labels.get(RUN_LABEL, "")].append(job.name)
         return job
 
-    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
+    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
         with self._lock:
             # As the service lists them: without their trials.
             return [
                 replace(self._jobs[name], trials=())
                 for name in self._of_run.get(run_id, ())
-                if name in self._jobs and job_kind(name) is kind
+                if name in self._jobs and job_kind(name) is kind and job_region(name) in regions
             ]
 
     def read(self, name: str) -> Job:
@@ -162,12 +180,11 @@ class MemoryJobs:
             return self._jobs[name]
 
     def with_id(self, job_id: str) -> Job:
-        for kind in JobKind:
-            try:
-                return self.read(job_name(self._project, self._region, kind, job_id))
-            except JobNotFound:
-                continue
-        raise JobNotFound(job_id)
+        with self._lock:
+            name = self._by_id.get(job_id)
+        if name is None:
+            raise JobNotFound(job_id)
+        return self.read(name)
 
     def cancel(self, name: str) -> None:
         with self._lock:
@@ -182,14 +199,17 @@ class MemoryJobs:
         *,
         error: Problem | None = None,
         trials: Sequence[Trial] | None = None,
+        ran: bool = True,
     ) -> Job:
         """Move the job, and set the times that the service would set. `trials` None leaves them.
+
+        `ran` False: no replica of it ever started.
 
         Raises:
             JobNotFound: there is none of that name.
         """
         job, now = self.read(name), self._clock.now()
-        went_on = state not in (JobState.QUEUED, JobState.PENDING)
+        went_on = ran and state not in (JobState.QUEUED, JobState.PENDING)
         ended = state in END_OF
         moved = replace(
             job,

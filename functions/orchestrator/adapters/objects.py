@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -17,12 +17,13 @@ class Stored:
 
 @dataclass(frozen=True, kw_only=True)
 class Listed:
-    """An object as a listing shows it."""
+    """An object as a listing shows it, with its custom metadata."""
 
     name: str
     generation: int
     size_bytes: int
     created_at: datetime
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 class Objects(Protocol):
@@ -58,8 +59,14 @@ class Objects(Protocol):
         """
         ...
 
-    def delete(self, bucket: str, name: str) -> None:
-        """Remove the object; one that is not there counts as removed."""
+    def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
+        """Remove the object; one that is not there counts as removed.
+
+        With `if_generation`, only that generation of it.
+
+        Raises:
+            GenerationMoved: the live object has another generation than `if_generation`.
+        """
         ...
 
     def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:

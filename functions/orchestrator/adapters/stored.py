@@ -113,7 +113,9 @@ class StoredLedger:
         document = json_bytes({"schema": "drop_status.v1", **_mapping(encoded(status))})
         for _ in range(STATUS_RACES_MAX):
             present = self._read_or_none(name)
-            if present is not None and _told(present[0]) >= _place(status.generation, status.state):
+            if present is not None and _told(present[0]) >= _place(
+                status.generation, status.round, status.state
+            ):
                 return
             try:
                 self._objects.write(self._bucket, name, document, if_generation=present[1] if present else 0)
@@ -148,17 +150,17 @@ def _metadata(record: RunRecord) -> dict[str, str]:
     return {key: value for key, value in fields.items() if value}
 
 
-def _place(generation: int, state: RunState) -> tuple[int, int]:
-    return generation, PROGRESS[state]
+def _place(generation: int, round_number: int, state: RunState) -> tuple[int, int, int]:
+    return generation, round_number, PROGRESS[state]
 
 
-def _told(content: bytes) -> tuple[int, int]:
+def _told(content: bytes) -> tuple[int, int, int]:
     """The place of the status on record; whatever is no status comes before every place."""
     try:
         status = json.loads(content)
-        return _place(int(status["generation"]), RunState(status["state"]))
-    except (ValueError, KeyError, TypeError):
-        return (-1, -1)
+        return _place(int(status["generation"]), int(status.get("round", 0)), RunState(status["state"]))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return (-1, -1, -1)
 
 
 class StoredInbox:

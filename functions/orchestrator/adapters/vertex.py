@@ -5,9 +5,10 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, assert_never
 
 from orchestrator.adapters.importing import IMPORTING
@@ -22,7 +23,15 @@ from orchestrator.core.errors import (
     TrainmasterError,
 )
 from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import RUN_LABEL, JobKind, job_kind, job_name, location_name
+from orchestrator.core.names import (
+    RUN_LABEL,
+    JobKind,
+    job_kind,
+    job_name,
+    job_region,
+    location_name,
+    location_region,
+)
 from orchestrator.core.run import Job, JobState, Problem
 from orchestrator.core.settle.outcome import END_OF
 from orchestrator.core.trial import Measured, Trial, TrialState
@@ -44,21 +53,36 @@ _REST_PREFIX = re.compile(r"^(GET|POST) \S+: ")  # the client puts verb and URL 
 
 
 class VertexJobs:
-    """The jobs of one project and region. `endpoint` is None for Google Cloud, else an emulator's URL.
+    """The jobs of one project. `endpoint` is None for Google Cloud, else an emulator's URL, for every region.
 
-    The library is imported by the first call.
+    `region` is the deployment's own; `others` gives the other regions where its jobs may be, and is asked only
+    for a job that is not in the own one. The library is imported by the first call; each region has a client.
     """
 
     def __init__(
-        self, *, project: str, region: str, endpoint: str | None, submit_within_s: float = TIMEOUT_S
+        self,
+        *,
+        project: str,
+        region: str,
+        endpoint: str | None,
+        others: Callable[[], Sequence[str]] = tuple,
+        submit_within_s: float = TIMEOUT_S,
     ) -> None:
         self._project = project
         self._region = region
+        self._others = others
         self._endpoint = endpoint
         self._submit_within_s = submit_within_s
+        self._clients: dict[str, JobServiceClient] = {}
+        self._making = threading.Lock()
 
-    @cached_property
-    def _client(self) -> "JobServiceClient":
+    def _client(self, region: str) -> "JobServiceClient":
+        with self._making:
+            if region not in self._clients:
+                self._clients[region] = self._made(region)
+            return self._clients[region]
+
+    def _made(self, region: str) -> "JobServiceClient":
         with IMPORTING:
             from google.auth.credentials import AnonymousCredentials
             from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
@@ -66,21 +90,24 @@ class VertexJobs:
         client = JobServiceClient(
             transport="rest",
             credentials=AnonymousCredentials() if self._endpoint else None,
-            client_options={
-                "api_endpoint": self._endpoint or f"https://{self._region}-aiplatform.googleapis.com"
-            },
+            client_options={"api_endpoint": self._endpoint or f"https://{region}-aiplatform.googleapis.com"},
         )
         limited(_session_of(client))
         return client
 
-    def prepare(self) -> None:
+    def close(self) -> None:
+        """Close every client's connections."""
+        for client in self._clients.values():
+            client.transport.close()
+
+    def prepare(self, region: str) -> None:
         """Import, connect nothing, and get credentials: what a submission needs and no lease has to wait for.
 
         Raises:
             ServiceFailed: there are no credentials now.
         """
         try:
-            session = _session_of(self._client)
+            session = _session_of(self._client(region))
             if not session.credentials.valid:
                 with IMPORTING:
                     from google.auth.transport.requests import Request
@@ -97,7 +124,7 @@ class VertexJobs:
         except Exception as error:  # protobuf has errors of its own beside ValueError; nothing was sent
             raise SubmissionRefused(0, f"it cannot be written as the service's message: {error}") from error
         try:
-            client = self._client
+            client = self._client(location_region(submission.parent))
             match submission.kind:
                 case JobKind.CUSTOM:
                     create = partial(client.create_custom_job, custom_job=message, **once)
@@ -112,13 +139,10 @@ class VertexJobs:
             raise _submission_error(error) from error
         return _job(created)
 
-    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
-        request = {
-            "parent": location_name(self._project, self._region),
-            "filter": f"labels.{RUN_LABEL}={run_id}",
-        }
+    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
+        label = f"labels.{RUN_LABEL}={run_id}"
         try:
-            found = [_job(job) for job in self._listed(kind, request)]
+            found = [_job(job) for region in regions for job in self._listed(kind, region, label)]
         except Exception as error:  # translated or raised again, never swallowed
             _translate(error, f"list the jobs of {run_id}")
         return sorted(found, key=lambda job: (job.create_time is None, job.create_time, job.name))
@@ -128,11 +152,12 @@ class VertexJobs:
             from google.api_core.exceptions import NotFound
 
         try:
+            client = self._client(job_region(name))
             match job_kind(name):
                 case JobKind.CUSTOM:
-                    return _job(self._client.get_custom_job(name=name, timeout=TIMEOUT_S))
+                    return _job(client.get_custom_job(name=name, timeout=TIMEOUT_S))
                 case JobKind.TUNING:
-                    return _job(self._client.get_hyperparameter_tuning_job(name=name, timeout=TIMEOUT_S))
+                    return _job(client.get_hyperparameter_tuning_job(name=name, timeout=TIMEOUT_S))
         except NotFound as error:
             raise JobNotFound(name) from error
         except Exception as error:  # translated or raised again, never swallowed
@@ -143,11 +168,12 @@ class VertexJobs:
             from google.api_core.exceptions import BadRequest, NotFound
 
         try:
+            client = self._client(job_region(name))
             match job_kind(name):
                 case JobKind.CUSTOM:
-                    self._client.cancel_custom_job(name=name, timeout=TIMEOUT_S)
+                    client.cancel_custom_job(name=name, timeout=TIMEOUT_S)
                 case JobKind.TUNING:
-                    self._client.cancel_hyperparameter_tuning_job(name=name, timeout=TIMEOUT_S)
+                    client.cancel_hyperparameter_tuning_job(name=name, timeout=TIMEOUT_S)
         except NotFound:
             return
         except BadRequest as error:
@@ -158,20 +184,32 @@ class VertexJobs:
             _translate(error, f"cancel {name}")
 
     def with_id(self, job_id: str) -> Job:
-        for kind in JobKind:
-            try:
-                return self.read(job_name(self._project, self._region, kind, job_id))
-            except JobNotFound:
-                continue
+        own = self._in_region(self._region, job_id)
+        if own is not None:
+            return own
+        for region in self._others():
+            elsewhere = self._in_region(region, job_id) if region != self._region else None
+            if elsewhere is not None:
+                return elsewhere
         raise JobNotFound(job_id)
 
+    def _in_region(self, region: str, job_id: str) -> Job | None:
+        for kind in JobKind:
+            try:
+                return self.read(job_name(self._project, region, kind, job_id))
+            except JobNotFound:
+                continue
+        return None
+
     # Any: proto-plus messages and pagers are untyped.
-    def _listed(self, kind: JobKind, request: dict[str, str]) -> Iterable[Any]:
+    def _listed(self, kind: JobKind, region: str, label: str) -> Iterable[Any]:
+        client = self._client(region)
+        request = {"parent": location_name(self._project, region), "filter": label}
         match kind:
             case JobKind.CUSTOM:
-                return self._client.list_custom_jobs(request=request, timeout=TIMEOUT_S)
+                return client.list_custom_jobs(request=request, timeout=TIMEOUT_S)
             case JobKind.TUNING:
-                return self._client.list_hyperparameter_tuning_jobs(request=request, timeout=TIMEOUT_S)
+                return client.list_hyperparameter_tuning_jobs(request=request, timeout=TIMEOUT_S)
             case _:
                 assert_never(kind)
 

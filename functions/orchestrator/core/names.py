@@ -21,6 +21,8 @@ SWEPT_TO_OBJECT = "sweep/swept-to.json"
 
 RUN_LABEL = "trainmaster_run_id"
 MODEL_LABEL = "trainmaster_model"
+PRIORITY_LABEL = "trainmaster_priority"
+"""Says a request's priority in dialects that have no key for it."""
 
 _NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]+")
 _RUN_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
@@ -187,6 +189,23 @@ def job_kind(name: str) -> JobKind:
     if match is None:
         raise ValueError(f"{name!r} names no job")
     return JobKind(match["kind"])
+
+
+def job_region(name: str) -> str:
+    """The region of the job that has this full name.
+
+    Raises:
+        ValueError: it is the name of no job.
+    """
+    match = _JOB.fullmatch(name)
+    if match is None:
+        raise ValueError(f"{name!r} names no job")
+    return match["location"]
+
+
+def location_region(name: str) -> str:
+    """The region in `projects/PROJECT/locations/REGION`."""
+    return name.rpartition("/")[2]
 
 
 def trial_output_uri(run_output_uri: str, trial_id: str) -> str:

@@ -3,9 +3,10 @@
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address, ip_network
 
+from orchestrator.core.admission.terms import Admission, terms_spelled_out
 from orchestrator.core.codec import decoded
 from orchestrator.core.faults import listed
 
@@ -79,6 +80,12 @@ class Policy:
     web_access: bool = False
     dashboard_access: bool = False
     require_digest: tuple[str, ...] = ()
+    admission: Admission = field(default_factory=Admission)
+
+    @property
+    def region_names(self) -> tuple[str, ...]:
+        """The regions that are named; a pattern names none."""
+        return tuple(region for region in self.regions if "*" not in region)
 
     def machines_of(self, machine_type: str) -> Machines | None:
         return next((row for row in self.machines if machine_type in row.types), None)
@@ -128,11 +135,16 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
 
 
 def _spelled_out(document: object) -> object:
-    """The document with `require_digest: true` as the pattern of all images."""
-    required = document.get("require_digest") if isinstance(document, Mapping) else None
-    if not isinstance(document, Mapping) or not isinstance(required, bool):
+    """The document with `require_digest: true` as the pattern of all images, and `admission` in decimals."""
+    if not isinstance(document, Mapping):
         return document
-    return {**document, "require_digest": ["**"] if required else []}
+    spelled = dict(document)
+    required = document.get("require_digest")
+    if isinstance(required, bool):
+        spelled["require_digest"] = ["**"] if required else []
+    if "admission" in document:
+        spelled["admission"] = terms_spelled_out(document["admission"])
+    return spelled
 
 
 def _filled(pattern: str, names: Mapping[str, str]) -> str:

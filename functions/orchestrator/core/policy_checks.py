@@ -15,7 +15,10 @@ from orchestrator.core.tuning_checks import parameters_in
 
 
 def policy_faults(policy: Policy, document: object, region: str) -> list[Fault]:
-    """Every place where the request asks for what the policy does not give, sorted by path."""
+    """Every place where the request asks for what the policy does not give, sorted by path.
+
+    `region` is where it would run.
+    """
     faults = [
         *_images(policy, document),
         *_packages(policy, document),
@@ -32,17 +35,20 @@ def policy_faults(policy: Policy, document: object, region: str) -> list[Fault]:
         *_output(policy, document),
         *_env(policy, document),
         *_flags(policy, document),
+        *_region(policy, document, region),
     ]
-    if not among(region, policy.regions):
-        faults.append(
-            Fault(
-                path="$",
-                problem="no region of the policy",
-                found=shown(region),
-                allowed=listed(policy.regions),
-            )
-        )
     return sorted(faults)
+
+
+def _region(policy: Policy, document: object, region: str) -> Iterator[Fault]:
+    if not among(region, policy.regions):
+        yield Fault(
+            path=json_path(("region",) if text_at(document, "region") is not None else ()),
+            problem="no region of the policy",
+            found=shown(region),
+            allowed=listed(policy.regions),
+            repair=nearest(region, policy.regions),
+        )
 
 
 def _refused(path: Path, found: object, allowed: str, repair: str = "") -> Fault:

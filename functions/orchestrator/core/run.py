@@ -20,7 +20,9 @@
                                                    (the service's for other jobs)
 
 - reserved: the record exists, its lease says who may submit and until when.
-- waiting: the service had no room; the sweep tries again when `not_before` has passed.
+- waiting: there is no room; the queue is walked again when `not_before` has passed, or a run has ended.
+- submitted goes back to waiting when its job ended for want of capacity before it ran, and only then: the job
+  is given up, and the next rung of the ladder is due. Each time begins another round.
 - Any state that has not ended may become an end at once: the job's end can be told before its
   submission was written down.
 - An end is final.
@@ -31,6 +33,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from orchestrator.core.admission.terms import DEFAULT_PRIORITY
+from orchestrator.core.attempts import Cost, GivenUp, Try, Waiting
 from orchestrator.core.names import same_job
 from orchestrator.core.trial import BestTrial, RecordedTrial, Trial
 
@@ -62,7 +66,7 @@ _JOB_ENDS = ENDS - {RunState.REJECTED}
 LEGAL_MOVES: Mapping[RunState, frozenset[RunState]] = {
     RunState.RESERVED: _JOB_ENDS | {RunState.WAITING, RunState.SUBMITTED, RunState.RUNNING},
     RunState.WAITING: _JOB_ENDS | {RunState.SUBMITTED, RunState.RUNNING},
-    RunState.SUBMITTED: _JOB_ENDS | {RunState.RUNNING},
+    RunState.SUBMITTED: _JOB_ENDS | {RunState.RUNNING, RunState.WAITING},
     RunState.RUNNING: _JOB_ENDS,
     **{end: frozenset() for end in ENDS},
 }
@@ -73,7 +77,7 @@ PROGRESS: Mapping[RunState, int] = {
     RunState.RUNNING: 3,
     **dict.fromkeys(ENDS, 4),
 }
-"""How far a run is; whatever is told of a run never goes back to a smaller number."""
+"""How far a run is; what is told of a run never goes back to a smaller number within one round."""
 
 
 class JobState(StrEnum):
@@ -164,15 +168,6 @@ class Lease:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Waiting:
-    """Why there is no job yet, how often it was tried, and when the next attempt is due."""
-
-    reason: str
-    attempts: int
-    not_before: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
 class ModelData:
     """The data that the model was trained and evaluated on, as its manifest says."""
 
@@ -217,7 +212,11 @@ class Told:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """The run's one object in the ledger: schemas/run_record.v1.schema.json."""
+    """The run's one object in the ledger: schemas/run_record.v1.schema.json.
+
+    `rung` is the step of the request's ladder that was submitted last, or is submitted next. `slots` are the
+    places that the run holds under limits. `cap` is the cap, and its time, that refused the run.
+    """
 
     schema: str = "run_record.v1"
     run_id: str
@@ -229,8 +228,15 @@ class RunRecord:
     model_name: str | None = None
     request: Mapping[str, object] | None = None
     output_uri: str | None = None
+    priority: int = DEFAULT_PRIORITY
+    rung: int = 0
+    estimate: Cost | None = None
     lease: Lease | None = None
     waiting: Waiting | None = None
+    slots: tuple[str, ...] = ()
+    tries: tuple[Try, ...] = ()
+    given_up: tuple[GivenUp, ...] = ()
+    cap: str | None = None
     second_look_at: datetime | None = None
     job: RecordedJob | None = None
     model: Model | None = None
@@ -245,6 +251,14 @@ class RunRecord:
     @property
     def ended(self) -> bool:
         return self.state in ENDS
+
+    @property
+    def round(self) -> int:
+        """How often the run went back to waiting because its job found no capacity."""
+        return len(self.given_up)
+
+    def gave_up(self, job_name: str) -> bool:
+        return any(same_job(each.job, job_name) for each in self.given_up)
 
 
 def moved(
@@ -289,9 +303,9 @@ def taken_over(record: RunRecord, *, attempt: str, now: datetime, lease: timedel
 def job_of_run(record: RunRecord, job: Job, run_label: str) -> bool:
     """Whether `job` is this run's: labelled with it, and either the one on record or of the shape we submit.
 
-    A label alone proves nothing: whoever may create jobs can write any label.
+    A label alone proves nothing: whoever may create jobs can write any label. A job that was given up is its no more.
     """
-    if job.labels.get(run_label) != record.run_id:
+    if job.labels.get(run_label) != record.run_id or record.gave_up(job.name):
         return False
     if record.job is not None:
         return same_job(record.job.name, job.name)

@@ -12,7 +12,8 @@ OVER = frozenset({*END_OF, JobState.CANCELLING})
 def second_jobs(record: RunRecord, jobs: Sequence[Job]) -> Sequence[Job]:
     """Those of `jobs`, oldest first, that are of the shape this run submits and must not go on.
 
-    The job on record stays; none on record, the oldest, unless the run ended without one.
+    The job on record stays; none on record, the oldest, unless the run ended without one. Those that were given
+    up have ended by themselves.
     A job that has ended, or is ending, harms nobody. One that bears the label alone is somebody else's.
     """
     shaped = [
@@ -21,6 +22,7 @@ def second_jobs(record: RunRecord, jobs: Sequence[Job]) -> Sequence[Job]:
         if job.labels.get(RUN_LABEL) == record.run_id
         and job.display_name == record.run_id
         and job.output_uri == record.output_uri
+        and not record.gave_up(job.name)
     ]
     if record.job is not None:
         name = record.job.name

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from orchestrator.core.errors import RecordMoved
-from orchestrator.core.names import job_kind
+from orchestrator.core.names import job_kind, job_region
 from orchestrator.core.run import Job
 from orchestrator.core.second_job import problem_of, second_jobs
+from orchestrator.flow.ladder import ladder_for, regions_of
 from orchestrator.flow.services import Services
 from orchestrator.ports import Held
 
@@ -32,11 +33,12 @@ def cancel_second_jobs(services: Services, held: Held, jobs: Sequence[Job]) -> H
 
 
 def look_for_second_job(services: Services, held: Held) -> Held:
-    """The same for every job that is labelled with the run; it costs one listing."""
+    """The same for every job that is labelled with the run; it costs one listing of each region of its ladder."""
     record = held.record
     if record.job is None:
         return held
-    jobs = services.jobs.of_run(record.run_id, job_kind(record.job.name))
+    regions = dict.fromkeys((job_region(record.job.name), *regions_of(ladder_for(services, record))))
+    jobs = services.jobs.of_run(record.run_id, job_kind(record.job.name), tuple(regions))
     return cancel_second_jobs(services, held, jobs)
 
 

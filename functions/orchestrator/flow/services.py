@@ -27,7 +27,7 @@ from orchestrator.ports import (
 class Services:
     """The ports, the deployment, and this delivery's own `attempt`: random text made at the rim.
 
-    `prepare_jobs` does what a submission needs before it can be sent. No run is looked at by a sweep that is
+    `prepare_jobs` does what a submission to a region needs before it can be sent. No run is looked at by a sweep that is
     older than `sweep_within`.
     `standards` and `export_schema` are read when first needed: a duplicate event needs neither.
     """
@@ -49,7 +49,7 @@ class Services:
     rule_statuses: RuleStatuses
     arrivals: Arrivals
     champions: Champions
-    prepare_jobs: Callable[[], None] = field(default=lambda: None)
+    prepare_jobs: Callable[[str], None] = field(default=lambda _: None)
     sweep_within: timedelta = timedelta(minutes=2)
 
 

@@ -4,7 +4,7 @@ from orchestrator.core.errors import JobNotFound, JobUnfinished, RecordMoved
 from orchestrator.core.launch.request import dialect_of
 from orchestrator.core.launch.spec import Once
 from orchestrator.core.names import RUN_LABEL, JobKind, is_run_id, job_kind
-from orchestrator.core.run import Job, RunRecord, Told, job_of_run
+from orchestrator.core.run import Job, RunRecord, RunState, Told, job_of_run
 from orchestrator.core.settle.entry import JobHint
 from orchestrator.core.settle.outcome import (
     END_OF,
@@ -14,7 +14,10 @@ from orchestrator.core.settle.outcome import (
     outcome_of,
 )
 from orchestrator.core.settle.record import seen_going_on, settled
+from orchestrator.core.settle.stockout import stockout_of
 from orchestrator.core.tuning import Tuning
+from orchestrator.core.waiting import may_wait, stocked_out
+from orchestrator.flow.ladder import ladder_for
 from orchestrator.flow.second_job import cancel_second_jobs, look_for_second_job
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.telling import tell_end, tell_status, tell_steps
@@ -58,6 +61,8 @@ def settle_job(services: Services, held: Held, job: Job, told: Told) -> Happened
         RecordMoved: the record kept changing.
     """
     run_id = held.record.run_id
+    if held.record.gave_up(job.name):
+        return Happened(message=f"{job.name} was given up before", run_id=run_id, severity="DEBUG")
     if not job_of_run(held.record, job, RUN_LABEL):
         cancel_second_jobs(services, held, [job])
         return Happened(
@@ -85,6 +90,9 @@ def _write(
     services: Services, held: Held, job: Job, directory: ModelDirectory | None, told: Told
 ) -> Happened:
     record, now = held.record, services.clock.now()
+    no_capacity = stockout_of(job)
+    if no_capacity is not None and record.state is not RunState.RUNNING and may_wait(record, now):
+        return _try_elsewhere(services, held, job, no_capacity)
     schema = services.export_schema() if directory is not None and directory.manifest is not None else {}
     outcome = outcome_of(job, directory, schema, tuning_of(record))
     if outcome is None:
@@ -98,6 +106,17 @@ def _write(
     tell_end(services, ended, record)
     where = f"; its model is {ended.model.uri}" if ended.model else ""
     return Happened(message=f"the run {ended.state}{where}", run_id=record.run_id)
+
+
+def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Happened:
+    """The job found no capacity: the run waits for its next rung."""
+    ladder, now = ladder_for(services, held.record), services.clock.now()
+    waiting = stocked_out(held.record, job, reason, ladder=ladder, now=now, attempt=services.attempt)
+    tell_steps(services, held.record, waiting)
+    services.ledger.replace(held, waiting)
+    tell_status(services, waiting)
+    message = f"{job.name} found no capacity; next: {ladder[waiting.rung].text}"
+    return Happened(message=message, run_id=waiting.run_id, severity="NOTICE")
 
 
 def tuning_of(record: RunRecord) -> Tuning | None:

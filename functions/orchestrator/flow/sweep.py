@@ -11,10 +11,10 @@ from orchestrator.core.errors import JobNotFound, LeaseHeld, TrainmasterError
 from orchestrator.core.run import Problem, RunState, Told
 from orchestrator.core.settle.outcome import Outcome
 from orchestrator.core.settle.record import job_vanished
-from orchestrator.flow.launch import resume
 from orchestrator.flow.second_job import second_look_done
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.settle import settle_job
+from orchestrator.flow.submit import resume
 from orchestrator.flow.telling import tell_end
 from orchestrator.ports import Held, Marker
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from orchestrator.core.codec import encoded
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.request import dialect_of
-from orchestrator.core.run import ENDS, RunRecord, RunState, Step
+from orchestrator.core.run import ENDS, RunRecord, RunState
 from orchestrator.flow.champion import challenge
 from orchestrator.flow.services import Happened, Services
 from orchestrator.ports import DropStatus, Notice
@@ -30,6 +30,7 @@ def tell_status(services: Services, record: RunRecord) -> None:
             state=record.state,
             updated_at=record.updated_at,
             record_uri=services.ledger.record_uri(record.run_id),
+            round=record.round,
             report_uri=record.report_uri,
             model_uri=record.model.uri if record.model else None,
             problems=() if record.state is RunState.REJECTED else record.problems,
@@ -69,9 +70,10 @@ def tell_steps(services: Services, before: RunRecord, after: RunRecord) -> None:
 
     That a run was reserved is told with its next state: until then there is nothing to tell of but a lease.
     """
-    for step in after.history:
-        if step not in before.history or before.state is step.state is RunState.RESERVED:
-            services.notices.publish(notice_of(after, step, services.ledger.record_uri(after.run_id)))
+    uri = services.ledger.record_uri(after.run_id)
+    for number, step in enumerate(after.history):
+        if number >= len(before.history) or before.state is step.state is RunState.RESERVED:
+            services.notices.publish(notice_of(after, number, uri))
 
 
 def tell_end(services: Services, record: RunRecord, before: RunRecord | None = None) -> None:
@@ -87,8 +89,10 @@ def tell_end(services: Services, record: RunRecord, before: RunRecord | None = N
     services.ledger.unmark(record.run_id)
 
 
-def notice_of(record: RunRecord, step: Step, record_uri: str) -> Notice:
-    """The notice that the run entered a state; the same for the same run and state."""
+def notice_of(record: RunRecord, number: int, record_uri: str) -> Notice:
+    """The notice of the numbered step of the run's history; the same for the same run, state and time of it."""
+    step = record.history[number]
+    times = sum(each.state is step.state for each in record.history[: number + 1])
     data: dict[str, object | None] = {
         "run_id": record.run_id,
         "state": step.state.value,
@@ -104,7 +108,7 @@ def notice_of(record: RunRecord, step: Step, record_uri: str) -> Notice:
             "report_uri": record.report_uri,
         }
     return Notice(
-        id=f"{record.run_id}/{step.state}",
+        id=f"{record.run_id}/{step.state}" if times == 1 else f"{record.run_id}/{step.state}/{times}",
         type=f"trainmaster.run.{step.state}.v1",
         subject=record.run_id,
         time=step.at,

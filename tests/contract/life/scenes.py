@@ -20,7 +20,7 @@ from orchestrator.flow.launch import launch
 from orchestrator.flow.orders import take_order
 from orchestrator.flow.settle import settle_hint
 from tests.contract.retraining import DATA, MANUAL, SMALL, RuleWorld, rule
-from tests.contract.world import LEASE, MODELS, PROJECT, REGION, START, Boundary, export_manifest
+from tests.contract.world import LEASE, MODELS, PROJECT, START, Boundary, export_manifest
 
 CHALLENGER = {**SMALL, "champion": {"metric": "accuracy", "goal": "maximize"}}
 TUNED = {
@@ -51,7 +51,7 @@ class Stage(RuleWorld):
 
     def __init__(self) -> None:
         super().__init__()
-        self.jobs = self.service = RoomyJobs(self.clock, project=PROJECT, region=REGION)
+        self.jobs = self.service = RoomyJobs(self.clock, project=PROJECT)
         self.arrivals: dict[str, Arrival] = {}
 
     def dropped(self, name: str, document: object) -> Arrival:

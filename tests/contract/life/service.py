@@ -14,6 +14,8 @@ from orchestrator.core.run import Job
 from orchestrator.ports import Notice
 from tests.contract.world import PROJECT, REGION
 
+REGIONS = (REGION,)
+
 SHOWN_AFTER = timedelta(seconds=20)
 """How late a listing may show a new job at most; a bound of this simulation, Google states none."""
 
@@ -43,7 +45,7 @@ class LivingJobs(MemoryJobs):
     def __init__(
         self, clock: ManualClock, random: Random, manners: Manners, created: Callable[[Job], None]
     ) -> None:
-        super().__init__(clock, project=PROJECT, region=REGION)
+        super().__init__(clock, project=PROJECT)
         self._now = clock.now
         self._random = random
         self._manners = manners
@@ -73,12 +75,12 @@ class LivingJobs(MemoryJobs):
         """A job that somebody else created, who may write any label."""
         return super().submit(submission)
 
-    def of_run(self, run_id: str, kind: JobKind) -> Sequence[Job]:
-        return [job for job in super().of_run(run_id, kind) if self._shown(job)]
+    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
+        return [job for job in super().of_run(run_id, kind, regions) if self._shown(job)]
 
     def given_to(self, run_id: str) -> Sequence[Job]:
         """Every job labelled with the run, shown or not."""
-        return [job for kind in JobKind for job in super(LivingJobs, self).of_run(run_id, kind)]
+        return [job for kind in JobKind for job in super(LivingJobs, self).of_run(run_id, kind, REGIONS)]
 
     def _shown(self, job: Job) -> bool:
         late_s = int(job.name[-3:]) * 7 % (int(SHOWN_AFTER.total_seconds()) + 1)

@@ -1,78 +1,80 @@
 """2. A request, read and checked whole: either a sound one or everything that is wrong with it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from orchestrator.core.admission.price import Cost, Estimate, Prices
+from orchestrator.core.admission.rung import rungs_of
 from orchestrator.core.documents import Document, document_in
-from orchestrator.core.faults import Fault, shown
-from orchestrator.core.launch.legacy.marks import is_legacy
+from orchestrator.core.faults import Fault, listed, shown
+from orchestrator.core.launch.dialects import (
+    DIALECTS,
+    LEGACY,
+    OWN,
+    VERTEX_CUSTOM,
+    VERTEX_TUNING,
+    Dialect,
+    dialect_of,
+)
+from orchestrator.core.launch.fallback_checks import fallback_faults
+from orchestrator.core.launch.fallbacks import fallback_path, fallbacks_in, merged, without_fallbacks
 from orchestrator.core.launch.roles import role_faults, role_warnings
 from orchestrator.core.launch.spec import JobSpec, spec_from
-from orchestrator.core.launch.vertex_dialect import custom_job, is_custom_job, is_tuning_job, own, tuning_job
 from orchestrator.core.launch.vertex_fields import Translated
-from orchestrator.core.policy import Policy
+from orchestrator.core.policy import Policy, among
 from orchestrator.core.policy_checks import policy_faults
+from orchestrator.core.raw import text_at
 from orchestrator.core.secret_checks import secret_faults
 from orchestrator.core.tuning_checks import tuning_faults
 from orchestrator.core.validation import schema_faults
 
 MAX_REQUEST_BYTES = 256 * 1024
 MAX_FAULTS = 200
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dialect:
-    """One way to write a request: how to know it, and what it says in our own way.
-
-    Every dialect is held against the same schema and checks; its faults have the paths of the text.
-    `in_own` is given the name that the model has where the document has none, if there is one.
-    """
-
-    name: str
-    recognises: Callable[[Mapping[str, object]], bool]
-    in_own: Callable[[Mapping[str, Any], str | None], Translated]
-    schema_id: str = "training_request.v1"
-
-    def spec_from(self, document: Mapping[str, Any], name: str | None) -> JobSpec:
-        """The job of a document that `request_in` found sound under this name."""
-        return spec_from(self.in_own(document, name).document)
-
-
-def _legacy_in_own(document: Mapping[str, Any], name: str | None) -> Translated:
-    # Imported late: few requests are of this kind, and a function's start must be short.
-    from orchestrator.core.launch.legacy.dialect import translated as legacy_translated
-
-    return legacy_translated(document, name)
-
-
-LEGACY = Dialect(name="ai-platform", recognises=is_legacy, in_own=_legacy_in_own)
-VERTEX_TUNING = Dialect(name="hp-tuning-jobs", recognises=is_tuning_job, in_own=tuning_job)
-VERTEX_CUSTOM = Dialect(name="custom-jobs", recognises=is_custom_job, in_own=custom_job)
-OWN = Dialect(name="trainmaster", recognises=lambda _: True, in_own=own)
-DIALECTS = (LEGACY, VERTEX_TUNING, VERTEX_CUSTOM, OWN)
-"""Asked in this order; our own comes last and takes whatever no other knows as its own."""
+__all__ = [
+    "DIALECTS",
+    "LEGACY",
+    "MAX_FAULTS",
+    "MAX_REQUEST_BYTES",
+    "OWN",
+    "VERTEX_CUSTOM",
+    "VERTEX_TUNING",
+    "Dialect",
+    "Refused",
+    "Request",
+    "Standards",
+    "checked_request",
+    "dialect_of",
+    "request_in",
+    "too_large",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standards:
     """What requests are held against: schemas by their id, the policy, and the region of this deployment.
 
-    Without a policy, as where a request is only converted, everything is allowed.
+    Without a policy, as where a request is only converted, everything is allowed. `prices` reads the price
+    table, which is asked for only where the policy wants to know what runs cost; None: there is none.
     """
 
     schemas: Mapping[str, Mapping[str, Any]]
     policy: Policy | None
     region: str
+    prices: Callable[[], Prices] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A sound request: its document as written, the job it describes, and what the user should know of it."""
+    """A sound request: its document as written, the job it describes, and what the user should know of it.
+
+    `estimate` is there where the policy asks for it: what the dearest of its rungs may cost.
+    """
 
     document: Mapping[str, Any]
     spec: JobSpec
     warnings: tuple[Fault, ...] = ()
+    estimate: Estimate | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +134,7 @@ def _checked(
     value: dict[str, Any], read: Document, standards: Standards, name: str | None
 ) -> Request | Refused:
     dialect = dialect_of(value)
+    schema = standards.schemas[dialect.schema_id]
     meant = _allowed(dialect.in_own(value, name), standards)
     faults = {*read.faults, *meant.faults, *_elsewhere(meant, standards)}
     spelled = {meant.own_path(path): text for path, text in read.spelled.items()}
@@ -142,40 +145,94 @@ def _checked(
     # No other fault of the place may quote the secret.
     hidden = {fault.path for fault in secrets}
     faults = {*secrets, *(fault for fault in faults if fault.path not in hidden)}
-    # What the text spoiled, nobody need report again, nor the policy what the schema refused. The roles come
-    # first: of a second chief they know more than the schema.
-    for found in (
-        role_faults(standards.policy, meant.document),
-        schema_faults(standards.schemas[dialect.schema_id], meant.document, spelled),
-        _refused(meant, standards),
-        tuning_faults(meant.document),
-    ):
-        checked = [replace(fault, path=meant.written_path(fault.path)) for fault in found]
+    # What the text spoiled, nobody need report again, nor the policy what the schema refused.
+    home = _home(meant, standards)
+    found = _found(meant.document, standards, schema, home, spelled)
+    for group in (*found, *_of_fallbacks(meant.document, standards, schema, home, found)):
+        checked = [replace(fault, path=meant.written_path(fault.path)) for fault in group]
         reported = {fault.path for fault in faults}
         faults |= {fault for fault in checked if fault.path not in reported}
     if faults:
         return Refused(faults=tuple(sorted(faults)))
+    return _priced(value, meant, standards, home)
+
+
+def _found(
+    document: Mapping[str, Any],
+    standards: Standards,
+    schema: Mapping[str, Any],
+    region: str,
+    spelled: Mapping[str, str],
+) -> tuple[list[Fault], ...]:
+    """What is wrong with our own document; the first group that names a place knows most of it.
+
+    The roles come first: of a second chief they know more than the schema.
+    """
+    return (
+        role_faults(standards.policy, document),
+        schema_faults(schema, document, spelled),
+        _refused(document, standards, region),
+        tuning_faults(document),
+    )
+
+
+def _of_fallbacks(
+    document: Mapping[str, Any],
+    standards: Standards,
+    schema: Mapping[str, Any],
+    home: str,
+    known: tuple[list[Fault], ...],
+) -> Iterator[list[Fault]]:
+    """What each fallback makes of the request, at its own place; what the request has wrong anyway is known."""
+    own = without_fallbacks(document)
+    yield fallback_faults(document, home)
+    told = {fault for group in known for fault in group}
+    for index, patch in fallbacks_in(document):
+        rung = without_fallbacks(merged(own, patch))
+        for group in _found(rung, standards, schema, text_at(rung, "region") or home, {}):
+            yield [
+                replace(fault, path=f"{fallback_path(index)}{fault.path.removeprefix('$')}")
+                for fault in group
+                if fault not in told
+            ]
+
+
+def _priced(value: dict[str, Any], meant: Translated, standards: Standards, home: str) -> Request | Refused:
+    """The sound request with what it may cost, where that matters; too dear a one is refused."""
+    cost = Cost()
+    if standards.policy is not None and standards.policy.admission.priced and standards.prices is not None:
+        # Imported late, as the prices are read late: most deployments ask for no estimate.
+        from orchestrator.core.admission.cost import cost_of
+
+        cost = cost_of(standards.policy.admission.caps, rungs_of(meant.document, home), standards.prices())
+    faults = (replace(each, path=meant.written_path(each.path)) for each in cost.faults)
+    if cost.faults:
+        return Refused(faults=tuple(sorted(faults)))
     warnings = (
         replace(each, path=meant.written_path(each.path))
-        for each in role_warnings(standards.policy, meant.document)
+        for each in (*role_warnings(standards.policy, meant.document), *cost.warnings)
     )
     return Request(
         document=value,
         spec=spec_from(meant.document),
         warnings=tuple(sorted({*meant.warnings, *warnings})),
+        estimate=cost.estimate,
     )
 
 
-def _refused(meant: Translated, standards: Standards) -> list[Fault]:
+def _refused(document: Mapping[str, Any], standards: Standards, region: str) -> list[Fault]:
     """What the policy has against our own document."""
     if standards.policy is None:
         return []
-    return policy_faults(standards.policy, meant.document, standards.region)
+    return policy_faults(standards.policy, document, region)
 
 
 def _allowed(meant: Translated, standards: Standards) -> Translated:
     """The request without what the policy refuses and the dialect can do without."""
-    refused = {fault.path for fault in _refused(meant, standards)} if meant.yielding else set()
+    if not meant.yielding:
+        return meant
+    home = _home(meant, standards)
+    refused = {fault.path for fault in _refused(meant.document, standards, home)}
     gone = [key for key in meant.yielding if any(path.startswith(f"$.{key}") for path in refused)]
     warnings = [
         Fault(
@@ -188,19 +245,24 @@ def _allowed(meant: Translated, standards: Standards) -> Translated:
     return replace(meant, document=document, warnings=(*meant.warnings, *warnings))
 
 
+def _home(meant: Translated, standards: Standards) -> str:
+    """Where the request itself runs; the deployment's own region where it asks for none that there is."""
+    asked = text_at(meant.document, "region") or (None if _elsewhere(meant, standards) else meant.region)
+    return asked or standards.region
+
+
 def _elsewhere(meant: Translated, standards: Standards) -> list[Fault]:
-    if meant.region in (None, standards.region):
+    """A region of another dialect that is none of ours; of our own document's the policy's checks know."""
+    if meant.region in (None, standards.region, text_at(meant.document, "region")):
+        return []
+    regions = (standards.region,) if standards.policy is None else standards.policy.regions
+    if among(meant.region or "", regions):
         return []
     fault = Fault(
         path=meant.written_path("$.region"),
         problem="jobs of this deployment run in another region",
         found=shown(meant.region),
-        allowed=standards.region,
+        allowed=listed(regions),
         repair=f"write region: {standards.region}, or drop the file where the deployment of that region listens",
     )
     return [fault]
-
-
-def dialect_of(document: Mapping[str, Any]) -> Dialect:
-    """The first dialect that knows the document."""
-    return next(dialect for dialect in DIALECTS if dialect.recognises(document))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, assert_never
 
+from orchestrator.core.admission.terms import DEFAULT_PRIORITY
 from orchestrator.core.names import JobKind
 from orchestrator.core.tuning import Goal, Tuning, tuning_from
 
@@ -151,7 +152,10 @@ class ChampionTerms:
 
 @dataclass(frozen=True, kw_only=True)
 class JobSpec:
-    """What every dialect of the request becomes. `output_prefix_uri` None means the models bucket."""
+    """What every dialect of the request becomes. `output_prefix_uri` None means the models bucket.
+
+    Of runs that wait, those of a higher `priority`, 0 to 100, go first.
+    """
 
     model_name: str
     cluster: Cluster
@@ -165,6 +169,7 @@ class JobSpec:
     access: Access = field(default_factory=Access)
     experiment: Experiment | None = None
     champion: ChampionTerms | None = None
+    priority: int = DEFAULT_PRIORITY
 
     @property
     def kind(self) -> JobKind:
@@ -205,6 +210,7 @@ def spec_from(document: Mapping[str, Any]) -> JobSpec:
         if "experiment" in document
         else None,
         champion=_terms(document["champion"]) if "champion" in document else None,
+        priority=document.get("priority", DEFAULT_PRIORITY),
     )
 
 

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.core.faults import Fault, json_path, shown
-from orchestrator.core.launch.vertex_fields import Fields, Path, Translated
+from orchestrator.core.launch.vertex_fields import Fields, Path, Translated, number
 from orchestrator.core.launch.vertex_job import JobSpecTranslation
 from orchestrator.core.launch.vertex_study import StudyTranslation
-from orchestrator.core.names import MODEL_LABEL, RUN_LABEL, model_name_from
+from orchestrator.core.names import MODEL_LABEL, PRIORITY_LABEL, RUN_LABEL, model_name_from
 
 MODEL_NAME_LABEL = "model_name"
 """The label that names the model; without it the display name does."""
@@ -41,7 +41,8 @@ _CUSTOM_MARKS = frozenset({"workerPoolSpecs", "worker_pool_specs", "jobSpec", "j
 
 def own(document: Mapping[str, Any], name: str | None) -> Translated:  # noqa: ARG001 - it has its own
     """A document in our own way, as it is."""
-    return Translated(document=document)
+    region = document.get("region")
+    return Translated(document=document, region=region if isinstance(region, str) else None)
 
 
 def is_tuning_job(document: Mapping[str, object]) -> bool:
@@ -107,8 +108,10 @@ class _Translation(StudyTranslation, JobSpecTranslation):
         written = labels if isinstance(labels, Mapping) else {}
         self._model_name(mine, job, written, name)
         run_id, model = written.get(RUN_LABEL), written.get(MODEL_LABEL)
-        ours = (MODEL_NAME_LABEL, RUN_LABEL, MODEL_LABEL)
-        self._passed_over += [f"labels.{key}" for key in ours[1:] if key in written]
+        ours = (MODEL_NAME_LABEL, PRIORITY_LABEL, RUN_LABEL, MODEL_LABEL)
+        self._passed_over += [f"labels.{key}" for key in ours[2:] if key in written]
+        priority = number(written.get(PRIORITY_LABEL))
+        self._put(mine, (), "priority", priority, (*job.at("labels"), PRIORITY_LABEL))
         rest: object = {key: value for key, value in written.items() if key not in ours}
         self._put(mine, (), "labels", rest if isinstance(labels, Mapping) else labels, job.at("labels"))
         encryption = self._fields(job, "encryptionSpec")

@@ -18,8 +18,8 @@ from orchestrator.core.launch.legacy.programs import ProgramReading
 from orchestrator.core.launch.legacy.scheduling import SchedulingReading
 from orchestrator.core.launch.legacy.study import StudyReading
 from orchestrator.core.launch.legacy.tables import OUTPUT_ONLY
-from orchestrator.core.launch.vertex_fields import Fields, Translated
-from orchestrator.core.names import model_name_from
+from orchestrator.core.launch.vertex_fields import Fields, Translated, number
+from orchestrator.core.names import PRIORITY_LABEL, model_name_from
 
 MODEL_NAME_LABEL = "model_name"
 _JOB_ID = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,127}")
@@ -70,7 +70,11 @@ class _Translation(MachineReading, ProgramReading, SchedulingReading, StudyReadi
         labels, job_id = job.get("labels"), job.get("jobId")
         kept = labels if isinstance(labels, Mapping) else {}
         if labels is not None:
-            rest = {key: value for key, value in kept.items() if key != MODEL_NAME_LABEL}
+            rest = {
+                key: value for key, value in kept.items() if key not in (MODEL_NAME_LABEL, PRIORITY_LABEL)
+            }
+            priority = number(kept.get(PRIORITY_LABEL))
+            self._put(mine, (), "priority", priority, (*job.at("labels"), PRIORITY_LABEL))
             self._put(mine, (), "labels", rest if isinstance(labels, Mapping) else labels, job.at("labels"))
         if job.has("jobId"):
             self._job_id(job, job_id, labelled=MODEL_NAME_LABEL in kept)

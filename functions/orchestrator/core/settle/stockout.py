@@ -1,0 +1,29 @@
+"""7. A job that ended because the service had no capacity for it: no end of its run, which tries elsewhere, or later."""
+
+import re
+
+from orchestrator.core.run import Job, JobState
+
+EXHAUSTED, UNAVAILABLE = 8, 14
+"""google.rpc.Code: https://cloud.google.com/apis/design/errors#handling_errors"""
+_WORDS = re.compile(
+    r"Resources are insufficient in region"
+    r"|\bstockout\b"
+    r"|ZONE_RESOURCE_POOL_EXHAUSTED"
+    r"|quota metrics exceed",
+    re.IGNORECASE,
+)
+"""What the service says of it, as users of 2026 quote it in public threads; the wording is documented nowhere."""
+
+
+def stockout_of(job: Job) -> str | None:
+    """Why there was no capacity for the job; None for one that ran, or that ended in another way.
+
+    The times decide, then the code or the words: a program may print any words, but only once it runs.
+    """
+    if job.state is not JobState.FAILED or job.error is None:
+        return None
+    if job.start_time is not None or any(trial.start_time is not None for trial in job.trials):
+        return None
+    known = job.error.code in (EXHAUSTED, UNAVAILABLE) or _WORDS.search(job.error.message)
+    return job.error.message if known else None

@@ -189,8 +189,19 @@ def answers(project: Project) -> list[tuple[int, float]]:
 
 
 def accounts(project: Project) -> Mapping[str, Mapping[str, Any]]:
-    with urllib.request.urlopen(f"{project.env['STORAGE_EMULATOR_HOST']}/emulator/v1/faults") as answer:
+    with urllib.request.urlopen(faults_url(project)) as answer:
         return {each["name"]: each for each in json.load(answer)["faults"]}
+
+
+def accounts_at_the_end(project: Project) -> Mapping[str, Mapping[str, Any]]:
+    """The same; and no fault strikes any more, for whoever counts what became of it all is not to be struck."""
+    found = accounts(project)
+    urllib.request.urlopen(urllib.request.Request(faults_url(project), method="DELETE")).close()
+    return found
+
+
+def faults_url(project: Project) -> str:
+    return f"{project.env['STORAGE_EMULATOR_HOST']}/emulator/v1/faults"
 
 
 def shown_accounts(found: Mapping[str, Mapping[str, Any]]) -> None:
@@ -240,8 +251,8 @@ def flooded(project: Project, count: int, deliverers: int) -> int:
         wall_s = time.monotonic() - began
         until_quiet(project)
         memory.sample(project)
+    struck = accounts_at_the_end(project)
     found = reckoning(project, uploads)
-    struck = accounts(project)
     print(
         f"uploads                 {count:>8}   in {upload_s:.0f} s; all ended after {wall_s:.0f} s, {count / wall_s:.1f} a second"
     )

@@ -24,13 +24,13 @@ from orchestrator.core.retrain.image_push import image_pushed_in
 from orchestrator.core.retrain.notice import notice_in
 from orchestrator.core.retrain.signal import Signal
 from orchestrator.core.settle.entry import hint_in
+from orchestrator.flow.admission import settle_and_admit
 from orchestrator.flow.launch import launch
 from orchestrator.flow.orders import take_order
 from orchestrator.flow.retrain.accept import accept, rule_drop_in
 from orchestrator.flow.retrain.signal import take_notice, take_signal
 from orchestrator.flow.retrain.tick import tick
 from orchestrator.flow.services import Happened
-from orchestrator.flow.settle import settle_hint
 from orchestrator.flow.sweep import sweep
 from orchestrator.settings import settings_from
 from orchestrator.wiring import Wiring
@@ -137,7 +137,7 @@ def _logged(envelope: Envelope) -> Iterable[Happened]:
     hint = hint_in(pubsub_message(envelope))
     if hint is None:
         return [Happened(message="ignored: the entry is about no training job")]
-    return [settle_hint(_wiring().services(), hint)]
+    return settle_and_admit(_wiring().services(), hint)
 
 
 def _handle(entry_point: str, event: CloudEvent, flow: Callable[[Envelope], Iterable[Happened]]) -> None:

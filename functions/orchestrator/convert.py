@@ -192,13 +192,13 @@ def _standards(asked: argparse.Namespace, read: Document) -> Standards:
 
 
 def _moved(read: Document, region: str) -> Document:
-    """The document with another region, where it has one: a legacy job's is in the text."""
+    """The document with another region, where it has one: a legacy job's and our own are in the text."""
     value = read.value if isinstance(read.value, dict) else {}
     for key in ("trainingInput", "training_input"):
         spec = value.get(key)
         if isinstance(spec, dict) and "region" in spec:
             return replace(read, value={**value, key: {**spec, "region": region}})
-    return read
+    return replace(read, value={**value, "region": region}) if "region" in value else read
 
 
 def _region_in(read: Document) -> str | None:

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.adapters.arrival_log import ArrivalLog
 from orchestrator.adapters.clock import SystemClock
@@ -13,12 +13,11 @@ from orchestrator.adapters.gcs import GcsObjects
 from orchestrator.adapters.importing import IMPORTING
 from orchestrator.adapters.pubsub import PubsubNotices
 from orchestrator.adapters.stored import StoredInbox, StoredLedger, StoredModels
+from orchestrator.adapters.stored_admission import StoredQueue, StoredSlots, StoredStarts
 from orchestrator.adapters.stored_arrivals import StoredArrivals
 from orchestrator.adapters.stored_champions import StoredChampions
 from orchestrator.adapters.stored_rules import StoredBook, StoredRuleStates, StoredRuleStatuses
 from orchestrator.adapters.vertex import VertexJobs
-from orchestrator.core.admission.cost import currency_problem
-from orchestrator.core.admission.price import Prices, prices_from
 from orchestrator.core.documents import document_in
 from orchestrator.core.errors import PolicyInvalid
 from orchestrator.core.launch.request import DIALECTS, Standards
@@ -30,6 +29,9 @@ from orchestrator.core.retrain.reading import RULE_SCHEMA, Buckets
 from orchestrator.core.validation import schema_faults
 from orchestrator.flow.services import Services
 from orchestrator.settings import Settings
+
+if TYPE_CHECKING:
+    from orchestrator.core.admission.price import Prices
 
 
 class Wiring:
@@ -76,6 +78,9 @@ class Wiring:
             rule_statuses=StoredRuleStatuses(self._objects, settings.ledger_bucket),
             arrivals=StoredArrivals(self._objects, settings.ledger_bucket),
             champions=StoredChampions(self._objects, settings.ledger_bucket),
+            queue=StoredQueue(self._objects, settings.ledger_bucket),
+            slots=StoredSlots(self._objects, settings.ledger_bucket),
+            starts=StoredStarts(self._objects, settings.ledger_bucket),
             prepare_jobs=self._jobs.prepare,
             sweep_within=settings.sweep_within,
         )
@@ -106,12 +111,16 @@ class Wiring:
         )
 
     @cached_property
-    def _prices(self) -> Prices:
+    def _prices(self) -> "Prices":
         """What runs cost.
 
         Raises:
             PolicyInvalid: the price table cannot be used, or is in another currency than the policy's caps.
         """
+        with IMPORTING:  # few deployments want to know
+            from orchestrator.core.admission.cost import currency_problem
+            from orchestrator.core.admission.price import prices_from
+
         source = str(self.settings.prices_path)
         try:
             prices = prices_from(self._checked(self.settings.prices_path, "prices.v1"))

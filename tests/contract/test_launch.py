@@ -88,7 +88,7 @@ def test_the_status_of_the_drop_says_where_its_run_stands() -> None:
     assert (status["state"], status["run_id"]) == ("submitted", arrival.run_id)
 
 
-def test_a_first_delivery_costs_seven_storage_operations_and_a_second_two() -> None:
+def test_a_first_delivery_costs_eight_storage_operations_and_a_second_two() -> None:
     world = World()
     arrival = world.drop()
     first, second = Boundary(), Boundary()
@@ -99,6 +99,7 @@ def test_a_first_delivery_costs_seven_storage_operations_and_a_second_two() -> N
         "read inbox",
         "write active",
         "write runs",
+        "list ledger",
         "submit",
         "publish",
         "publish",
@@ -253,6 +254,8 @@ def test_without_room_the_run_waits_and_the_sweep_submits_it_when_it_is_due() ->
     assert world.jobs.all() == []
     world.clock.advance(timedelta(seconds=30))
     world.launch(arrival, jobs=full)
+    assert full.submissions == 1, "whoever waits has its turn with the queue"
+    world.sweep(jobs=full)
     waiting = world.record(arrival.run_id).waiting
     assert waiting is not None
     assert (waiting.attempts, waiting.not_before - world.clock.now()) == (2, timedelta(seconds=60))
@@ -324,7 +327,7 @@ def test_a_run_that_finds_no_room_for_a_week_fails_and_says_so() -> None:
     for pause in (WAIT_IN_ALL, timedelta(hours=1)):
         assert world.record(arrival.run_id).state is RunState.WAITING
         world.clock.advance(pause)
-        world.launch(arrival, jobs=full)
+        world.sweep(jobs=full)
     record = world.record(arrival.run_id)
     assert record.state is RunState.FAILED
     assert record.error is not None

@@ -66,7 +66,7 @@ def test_every_state_is_told_once_and_the_run_is_no_longer_active() -> None:
     assert world.active() == []
 
 
-def test_an_end_costs_seven_storage_operations_and_its_repetition_two() -> None:
+def test_an_end_costs_eight_storage_operations_and_its_repetition_two() -> None:
     world, arrival, job = launched()
     world.train(world.record(arrival.run_id))
     first, second = Boundary(), Boundary()
@@ -83,6 +83,7 @@ def test_an_end_costs_seven_storage_operations_and_its_repetition_two() -> None:
         "publish",
         "publish",
         "delete active",
+        "list ledger",
     ]
     assert second.calls == ["read job", "read ledger", "read ledger"]
 
@@ -127,7 +128,7 @@ def test_the_sweep_ends_a_run_of_which_no_log_entry_told() -> None:
     assert record.told.by == "sweep"
 
 
-def test_a_sweep_costs_one_listing_however_many_runs_have_ended() -> None:
+def test_a_sweep_costs_two_listings_however_many_runs_have_ended() -> None:
     world = World()
     for number in range(20):
         arrival = world.drop(name=f"requests/{number}.yaml")
@@ -136,7 +137,7 @@ def test_a_sweep_costs_one_listing_however_many_runs_have_ended() -> None:
     world.sweep()
     boundary = Boundary()
     world.sweep(boundary)
-    assert boundary.calls == ["list ledger"]
+    assert boundary.calls == ["list ledger", "list ledger"], "the active runs, and the queue"
 
 
 def test_an_entry_that_tells_of_an_end_too_early_is_asked_for_again() -> None:

@@ -24,10 +24,10 @@ from orchestrator.core.launch.event import Arrival
 from orchestrator.core.names import RUN_LABEL, JobKind
 from orchestrator.core.run import ENDS, LEGAL_MOVES, PROGRESS, Job, JobState, RunState
 from orchestrator.core.settle.outcome import END_OF
+from orchestrator.flow.admission import settle_and_admit
 from orchestrator.flow.launch import launch
 from orchestrator.flow.orders import take_order
 from orchestrator.flow.services import Services
-from orchestrator.flow.settle import settle_hint
 from orchestrator.flow.sweep import sweep
 from tests.contract.life.asking import FAULTY, SOUND
 from tests.contract.life.stepwise import Process
@@ -208,7 +208,7 @@ def _launched(arrival: Arrival, services: Services) -> object:
 
 
 def _settled(world: World, job: Job, services: Services) -> object:
-    return settle_hint(services, world.hint(job))
+    return list(settle_and_admit(services, world.hint(job)))
 
 
 TestDeployment = Deployment.TestCase

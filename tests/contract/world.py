@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryNotices, MemoryObjects
 from orchestrator.adapters.objects import Listed, Objects, Stored
 from orchestrator.adapters.stored import StoredInbox, StoredLedger, StoredModels
+from orchestrator.adapters.stored_admission import StoredQueue, StoredSlots, StoredStarts
 from orchestrator.adapters.stored_arrivals import StoredArrivals
 from orchestrator.adapters.stored_champions import StoredChampions
 from orchestrator.adapters.stored_rules import StoredBook, StoredRuleStates, StoredRuleStatuses
@@ -27,9 +28,9 @@ from orchestrator.core.retrain.reading import RULE_SCHEMA, Buckets
 from orchestrator.core.run import Job, JobState, RunRecord
 from orchestrator.core.settle.entry import JobHint
 from orchestrator.core.trial import Trial, TrialState
+from orchestrator.flow.admission import settle_and_admit
 from orchestrator.flow.launch import launch
 from orchestrator.flow.services import Happened, Services
-from orchestrator.flow.settle import settle_hint
 from orchestrator.flow.sweep import sweep
 from orchestrator.ports import Notice, Notices, TrainingJobs
 
@@ -206,6 +207,9 @@ class World:
             rule_statuses=StoredRuleStatuses(objects, LEDGER),
             arrivals=StoredArrivals(objects, LEDGER),
             champions=StoredChampions(objects, LEDGER),
+            queue=StoredQueue(objects, LEDGER),
+            slots=StoredSlots(objects, LEDGER),
+            starts=StoredStarts(objects, LEDGER),
         )
 
     def drop(self, content: bytes = REQUEST, name: str = OBJECT) -> Arrival:
@@ -246,10 +250,11 @@ class World:
         )
 
     def settle(self, hint: JobHint, boundary: Boundary | None = None) -> Happened:
-        return settle_hint(self.services(boundary), hint)
+        """What became of the entry; whoever waits goes, where that made room."""
+        return next(iter(list(settle_and_admit(self.services(boundary), hint))))
 
-    def sweep(self, boundary: Boundary | None = None) -> list[Happened]:
-        return list(sweep(self.services(boundary)))
+    def sweep(self, boundary: Boundary | None = None, jobs: TrainingJobs | None = None) -> list[Happened]:
+        return list(sweep(self.services(boundary, jobs)))
 
     def record(self, run_id: str) -> RunRecord:
         held = self.ledger.find(run_id)

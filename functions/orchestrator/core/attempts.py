@@ -43,7 +43,7 @@ class Try:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cost:
+class Estimated:
     """What the run was estimated to cost, as decimals in text; None where a price is unknown, `unknown` says which."""
 
     currency: str

@@ -5,7 +5,7 @@
 
 import hashlib
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 
 LABEL_MAX_CHARS = 63
@@ -13,10 +13,14 @@ HASH_CHARS = 10
 KEY_HASH_CHARS = 20
 OBJECT_NAME_MAX_BYTES = 1024  # https://cloud.google.com/storage/quotas
 TIME_FORMAT = "%Y%m%dt%H%M%S"
+EXACT_TIME_FORMAT = "%Y%m%dt%H%M%S%f"
 
 REQUESTS_PREFIX = "requests/"
 REQUEST_SUFFIXES = (".yaml", ".yml", ".json")
 ACTIVE_PREFIX = "active/"
+WAITING_PREFIX = "waiting/"
+SLOTS_PREFIX = "slots/"
+STARTED_PREFIX = "started/"
 SWEPT_TO_OBJECT = "sweep/swept-to.json"
 
 RUN_LABEL = "trainmaster_run_id"
@@ -117,6 +121,46 @@ def champion_object(model_name: str) -> str:
 
 def marker_object(run_id: str) -> str:
     return f"{ACTIVE_PREFIX}{run_id}"
+
+
+def waiting_object(region: str, priority: int, arrived_at: datetime, run_id: str) -> str:
+    """`waiting/<region>/<100 - priority>-<UTC time>-<run_id>`: a listing has those that go first at its top."""
+    return f"{WAITING_PREFIX}{region}/{100 - priority:03}-{arrived_at.astimezone(UTC):{EXACT_TIME_FORMAT}}-{run_id}"
+
+
+def waiting_parts(object_name: str) -> tuple[str, int, datetime, str]:
+    """What `waiting_object` was given.
+
+    Raises:
+        ValueError: it is no such name.
+    """
+    region, slash, name = object_name.removeprefix(WAITING_PREFIX).partition("/")
+    rank, time, run_id = (*name.split("-", 2), "", "")[:3]
+    if not slash or not is_run_id(run_id):
+        raise ValueError(f"{object_name!r} is no place in the queue")
+    arrived_at = datetime.strptime(time, EXACT_TIME_FORMAT).replace(tzinfo=UTC)
+    return region, 100 - int(rank), arrived_at, run_id
+
+
+def slot_object(slot_name: str) -> str:
+    """`slots/<limit>/<number>`; `slot_name` is `<limit>/<number>`."""
+    return f"{SLOTS_PREFIX}{slot_name}"
+
+
+def started_prefix(day: date) -> str:
+    """Where the runs that were started on that day (UTC) are marked."""
+    return f"{STARTED_PREFIX}{day.isoformat()}/"
+
+
+def started_object(moment: datetime, run_id: str) -> str:
+    """`started/<UTC day>/<UTC hour>/<run_id>`."""
+    utc = moment.astimezone(UTC)
+    return f"{started_prefix(utc.date())}{utc:%H}/{run_id}"
+
+
+def cap_object(window: str) -> str:
+    """Where it is written that a cap was reached, and told: `caps/runs_per_hour/2026-11-21T13.json`."""
+    return f"caps/{window}.json"
 
 
 def run_id_of_marker(object_name: str) -> str:

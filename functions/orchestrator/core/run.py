@@ -34,7 +34,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from orchestrator.core.admission.terms import DEFAULT_PRIORITY
-from orchestrator.core.attempts import Cost, GivenUp, Try, Waiting
+from orchestrator.core.attempts import Estimated, GivenUp, Try, Waiting
 from orchestrator.core.names import same_job
 from orchestrator.core.trial import BestTrial, RecordedTrial, Trial
 
@@ -230,7 +230,7 @@ class RunRecord:
     output_uri: str | None = None
     priority: int = DEFAULT_PRIORITY
     rung: int = 0
-    estimate: Cost | None = None
+    estimate: Estimated | None = None
     lease: Lease | None = None
     waiting: Waiting | None = None
     slots: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 The order of writes, and what a crash between two of them leaves:
 
+    mark      of the caps, where the policy has some: `caps.py`
     marker    the sweep will look; without a record it finds nothing and the event comes again
     record    reserved, with a lease: until it expires nobody else submits; what follows is in `submit.py`
 """
@@ -9,6 +10,7 @@ The order of writes, and what a crash between two of them leaves:
 from collections.abc import Callable
 from datetime import datetime
 
+from orchestrator.core.attempts import Estimated
 from orchestrator.core.codec import encoded
 from orchestrator.core.documents import is_json
 from orchestrator.core.errors import ObjectGone, RecordExists
@@ -19,9 +21,11 @@ from orchestrator.core.launch.submission import output_uri_of
 from orchestrator.core.names import model_name_from, stem
 from orchestrator.core.orders import ORDER_SCHEMA, FireOrder, Order, RollbackOrder, order_in
 from orchestrator.core.run import Lease, RunRecord, RunState, Step
+from orchestrator.flow.caps import OverCap, over_caps
 from orchestrator.flow.ladder import ladder_for
+from orchestrator.flow.outcome import present
 from orchestrator.flow.services import Happened, Services
-from orchestrator.flow.submit import present, resume, submit
+from orchestrator.flow.submit import resume, submit
 from orchestrator.flow.telling import tell_status, warned
 
 TakeOrder = Callable[[Services, Arrival, Order], Happened | Refused]
@@ -47,9 +51,13 @@ def launch(services: Services, arrival: Arrival, take_order: TakeOrder | None = 
             return done
         order = done
     request = order if isinstance(order, Refused) else _request(services, arrival, content)
+    over = None
+    if isinstance(request, Request):
+        over = over_caps(services, arrival.run_id, request.estimate.at_most if request.estimate else None)
+        request = request if over is None else Refused(faults=(over.reached.fault,))
     services.ledger.mark_active(arrival.run_id)
     if isinstance(request, Refused):
-        return _reject(services, arrival, request)
+        return _reject(services, arrival, request, over)
     now = services.clock.now()
     try:
         held = services.ledger.create(_reserved(services, arrival, request, now))
@@ -113,13 +121,26 @@ def _reserved(services: Services, arrival: Arrival, request: Request, now: datet
         request=request.document,
         output_uri=output_uri_of(arrival.run_id, request.spec, services.target),
         priority=request.spec.priority,
+        estimate=_estimated(request),
         lease=Lease(attempt=services.attempt, expires_at=now + services.lease),
         problems=tuple(str(warning) for warning in request.warnings),
     )
 
 
-def _reject(services: Services, arrival: Arrival, refused: Refused) -> Happened:
-    """The report, then the record, then the status.
+def _estimated(request: Request) -> Estimated | None:
+    found = request.estimate
+    if found is None:
+        return None
+    return Estimated(
+        currency=found.currency,
+        per_hour=None if found.per_hour is None else f"{found.per_hour:f}",
+        at_most=None if found.at_most is None else f"{found.at_most:f}",
+        unknown=found.unknown,
+    )
+
+
+def _reject(services: Services, arrival: Arrival, refused: Refused, over: OverCap | None) -> Happened:
+    """The report, then the record, then the status; where a cap refused it, its mark goes after the record.
 
     The sweep tells the notice: the Pub/Sub client takes longer to import than all of this takes to do.
     """
@@ -142,6 +163,7 @@ def _reject(services: Services, arrival: Arrival, refused: Refused) -> Happened:
         history=(Step(state=RunState.REJECTED, at=now),),
         problems=tuple(str(fault) for fault in refused.faults),
         report_uri=report_uri,
+        cap=over.reached.window if over is not None else None,
     )
     try:
         services.ledger.create(record)
@@ -151,9 +173,12 @@ def _reject(services: Services, arrival: Arrival, refused: Refused) -> Happened:
             # Another attempt found it sound, under another policy perhaps: a report beside it would mislead.
             services.ledger.unreport(arrival.run_id)
         return resume(services, there)
+    if over is not None and over.mark is not None:
+        services.starts.unmark(over.mark)
     tell_status(services, record)
+    why = f"with {len(refused.faults)} faults" if over is None else f"by a cap: {over.reached.text}"
     return Happened(
-        message=f"the request was rejected with {len(refused.faults)} faults",
+        message=f"the request was rejected {why}",
         run_id=arrival.run_id,
         severity="WARNING",
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from orchestrator.admission_ports import Queue, Slots, Starts
 from orchestrator.core.launch.request import Standards
 from orchestrator.core.launch.submission import Target
 from orchestrator.core.retrain.reading import Buckets
@@ -49,14 +50,22 @@ class Services:
     rule_statuses: RuleStatuses
     arrivals: Arrivals
     champions: Champions
+    queue: Queue
+    slots: Slots
+    starts: Starts
     prepare_jobs: Callable[[str], None] = field(default=lambda _: None)
     sweep_within: timedelta = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Happened:
-    """One line for the log: what a flow did."""
+    """One line for the log: what a flow did.
+
+    `made_room`: a run ended, so whoever waits may go now. `is_due`: a run waits for its next rung, which is due.
+    """
 
     message: str
     run_id: str = ""
     severity: str = "INFO"
+    made_room: bool = False
+    is_due: bool = False

@@ -18,8 +18,10 @@ from orchestrator.core.settle.stockout import stockout_of
 from orchestrator.core.tuning import Tuning
 from orchestrator.core.waiting import may_wait, stocked_out
 from orchestrator.flow.ladder import ladder_for
+from orchestrator.flow.queueing import place_of
 from orchestrator.flow.second_job import cancel_second_jobs, look_for_second_job
 from orchestrator.flow.services import Happened, Services
+from orchestrator.flow.slots import give_back
 from orchestrator.flow.telling import tell_end, tell_status, tell_steps
 from orchestrator.ports import Held
 
@@ -105,18 +107,20 @@ def _write(
     services.ledger.replace(held, ended)
     tell_end(services, ended, record)
     where = f"; its model is {ended.model.uri}" if ended.model else ""
-    return Happened(message=f"the run {ended.state}{where}", run_id=record.run_id)
+    return Happened(message=f"the run {ended.state}{where}", run_id=record.run_id, made_room=True)
 
 
 def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Happened:
     """The job found no capacity: the run waits for its next rung."""
     ladder, now = ladder_for(services, held.record), services.clock.now()
     waiting = stocked_out(held.record, job, reason, ladder=ladder, now=now, attempt=services.attempt)
+    services.queue.put(place_of(services, waiting, ladder))
     tell_steps(services, held.record, waiting)
     services.ledger.replace(held, waiting)
+    give_back(services, waiting.run_id, held.record.slots)
     tell_status(services, waiting)
     message = f"{job.name} found no capacity; next: {ladder[waiting.rung].text}"
-    return Happened(message=message, run_id=waiting.run_id, severity="NOTICE")
+    return Happened(message=message, run_id=waiting.run_id, severity="NOTICE", is_due=True)
 
 
 def tuning_of(record: RunRecord) -> Tuning | None:

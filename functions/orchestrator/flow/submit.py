@@ -11,38 +11,35 @@ The order of writes, and what a crash between two of them leaves:
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from orchestrator.core.admission.ladder import Rung
+from orchestrator.core.admission.limits import SlotSet
+from orchestrator.core.admission.quota import quota_class
 from orchestrator.core.attempts import Waiting
 from orchestrator.core.deferral import Deferral, deferral_of
 from orchestrator.core.errors import (
     LeaseHeld,
     LeaseTooShort,
-    RecordMoved,
     SubmissionDeferred,
     SubmissionRefused,
     SubmissionUnknown,
 )
 from orchestrator.core.launch.submission import submission_of
-from orchestrator.core.names import RUN_LABEL, same_job
+from orchestrator.core.queue import Place, Walk
 from orchestrator.core.run import (
-    Job,
-    Problem,
     RunRecord,
     RunState,
-    job_of_run,
-    may_submit,
-    moved,
     taken_over,
-    with_job,
 )
-from orchestrator.core.waiting import WAIT_IN_ALL, attempts_of, back_off, may_wait, short_pause, tried, waits
-from orchestrator.flow.ladder import ladder_for, regions_of
-from orchestrator.flow.second_job import cancel_second_jobs, look_for_second_job
+from orchestrator.core.waiting import WAIT_IN_ALL, attempts_of, back_off, may_wait, short_pause, tried
+from orchestrator.flow.ladder import ladder_for
+from orchestrator.flow.outcome import failed, job_of, kept_waiting, submitted
+from orchestrator.flow.queueing import place_of, walk_of
 from orchestrator.flow.services import Happened, Services
-from orchestrator.flow.telling import tell_status, tell_steps, warned
+from orchestrator.flow.slots import limits_for, take_slots
+from orchestrator.flow.telling import tell_status, warned
 from orchestrator.ports import Held
 
 SUBMIT_NEEDS = timedelta(seconds=45)
@@ -59,59 +56,186 @@ def resume(services: Services, held: Held) -> Happened:
     if record.state not in (RunState.RESERVED, RunState.WAITING):
         tell_status(services, record)
         return Happened(message=f"the run is on record already, {record.state}", run_id=record.run_id)
-    now = services.clock.now()
-    if not may_submit(record, now):
-        if record.lease is not None and record.lease.expires_at > now:
-            raise LeaseHeld(record.run_id, record.lease.expires_at)
+    if record.lease is not None and record.lease.expires_at > services.clock.now():
+        raise LeaseHeld(record.run_id, record.lease.expires_at)
+    if record.state is RunState.WAITING:
         tell_status(services, record)
         return Happened(message="the run waits for room", run_id=record.run_id)
-    held = services.ledger.replace(
-        held, taken_over(record, attempt=services.attempt, now=now, lease=services.lease)
-    )
-    ladder = ladder_for(services, record)
-    job = _job_of(services, held.record, ladder)
+    return take_up(services, held, ladder_for(services, record), None)
+
+
+def take_up(
+    services: Services, held: Held, ladder: Sequence[Rung], walk: Walk | None, *, reclaim: bool = False
+) -> Happened:
+    """Take the run over, look for a job that it may have, and submit it where it has none. See `submit`.
+
+    Raises:
+        RecordMoved: somebody else is at it.
+    """
+    record = held.record
+    over = taken_over(record, attempt=services.attempt, now=services.clock.now(), lease=services.lease)
+    held = services.ledger.replace(held, over)
+    job = job_of(services, held.record, ladder)
     if job is None:
-        return warned(submit(services, held, ladder), record)
-    return warned(_submitted(services, held, job, "a job of this run was found and adopted"), record)
+        return warned(submit(services, held, ladder, walk, reclaim=reclaim), record)
+    if walk is not None:
+        walk.went(record.run_id)
+    return warned(submitted(services, held, job, "a job of this run was found and adopted"), record)
 
 
-def submit(services: Services, held: Held, ladder: Sequence[Rung]) -> Happened:
+def submit(
+    services: Services, held: Held, ladder: Sequence[Rung], walk: Walk | None = None, *, reclaim: bool = False
+) -> Happened:
     """Submit the run from the rung on record on, until one is taken; else the run waits.
+
+    Nobody who waits for the same is overtaken; `walk` is what is known of the queue, None: it is listed.
 
     Raises:
         LeaseTooShort, SubmissionUnknown, RecordMoved: a later delivery must look again.
     """
-    first = min(held.record.rung, len(ladder) - 1)
-    refused, reason = None, ""
-    for rung in ladder[first:]:
-        if rung.number != first and _lease_left(services, held.record) < SUBMIT_NEEDS:
-            return _wait(services, held, ladder, "the function's time was up", rung=rung)
-        held = _on_record(services, held, rung)
+    walk = walk_of(services) if walk is None else walk
+    return _Attempt(services=services, held=held, ladder=ladder, walk=walk, reclaim=reclaim).made()
+
+
+@dataclass(kw_only=True)
+class _Attempt:
+    """One walk up the ladder, by whoever has the lease.
+
+    `reason`: the last one for which there was no room. `asked`: whether any rung was submitted at all, `classes`
+    the quota classes of those that were.
+    """
+
+    services: Services
+    held: Held
+    ladder: Sequence[Rung]
+    walk: Walk
+    reclaim: bool
+    reason: str = ""
+    asked: bool = False
+    refused: SubmissionRefused | None = None
+    slots: tuple[str, ...] | None = None
+    place: Place = field(init=False)
+    classes: set[str] = field(default_factory=set)
+
+    def made(self) -> Happened:
+        first = min(self.held.record.rung, len(self.ladder) - 1)
+        self.place = place_of(self.services, self.held.record, self.ladder)
+        for rung in self.ladder[first:]:
+            happened = self._tried(rung)
+            if happened is not None:
+                return happened
+        if not self.asked:
+            return self._waits(first, self.reason)
+        if self.refused is not None and not self.reason and first == 0:
+            return failed(self.services, self.held, self.refused)
+        return self._backs_off()
+
+    def _tried(self, rung: Rung) -> Happened | None:
+        """What became of the run on this rung; None: the next one's turn."""
+        if self.walk.is_held(rung.region):
+            until = self.walk.held_until[rung.region]
+            return self._waits(rung.number, f"too many requests to {rung.region}", not_before=until)
+        wanted = quota_class(rung)
+        # What refused one rung may take another one of the same class: a smaller machine, for example.
+        others = None if wanted in self.classes else self.walk.why_not(self.place, wanted)
+        if others is not None:
+            self._noted(rung, others)
+            return None
+        full = self._take_slots()
+        if full is not None:
+            return self._aside(rung, full)
+        if self.asked and _lease_left(self.services, self.held.record) < SUBMIT_NEEDS:
+            return self._waits(rung.number, "the function's time was up")
+        self.held = _on_record(self.services, self.held, rung, self.slots or ())
+        return self._asked(rung, wanted)
+
+    def _take_slots(self) -> SlotSet | None:
+        """The limit that is full, if one is; else the slots are the run's."""
+        if self.slots is None:
+            limits = limits_for(self.services, self.ladder[0].spec)
+            taken = take_slots(self.services, self.place.run_id, limits, reclaim=self.reclaim)
+            if isinstance(taken, SlotSet):
+                return taken
+            self.slots = taken
+        return None
+
+    def _asked(self, rung: Rung, wanted: str) -> Happened | None:
+        """What became of the submission; None: the next rung."""
+        self.asked = True
+        self.classes.add(wanted)
         try:
-            return _submit_rung(services, held, rung, ladder)
+            happened = _submit_rung(self.services, self.held, rung, self.ladder)
         except SubmissionRefused as refusal:
-            held = _noted(services, held, rung, str(refusal))
-            refused = refusal
+            self.refused, reason = refusal, self.reason
+            self._noted(rung, str(refusal))
+            self.reason = reason
+            return None
         except SubmissionDeferred as deferral:
             if deferral_of(deferral.code, deferral.reason) is Deferral.TOO_FAST:
-                return _pause(services, held, rung, deferral)
-            held, reason = _noted(services, held, rung, str(deferral)), deferral.reason
-    if refused is not None and not reason and first == 0:
-        return _failed(services, held, refused)
-    return _wait(services, held, ladder, reason or str(refused), rung=None)
+                return self._paused(rung, deferral)
+            self.walk.close(wanted)
+            self._noted(rung, deferral.reason)
+            return None
+        self.walk.went(self.held.record.run_id, wanted)
+        return happened
+
+    def _noted(self, rung: Rung, outcome: str) -> None:
+        """The outcome goes on record with the next write."""
+        self.reason = outcome
+        record = tried(self.held.record, rung, outcome, self.services.clock.now())
+        self.held = replace(self.held, record=record)
+
+    def _paused(self, rung: Rung, deferral: SubmissionDeferred) -> Happened:
+        """The service asks for fewer requests: the same rung again, after a moment, and nobody else before."""
+        now = self.services.clock.now()
+        until = now + short_pause(self.held.record.run_id, now)
+        self.walk.hold(rung.region, until)
+        return self._waits(rung.number, deferral.reason, not_before=until, too_fast=True)
+
+    def _aside(self, rung: Rung, limit: SlotSet) -> Happened:
+        self.walk.fill(limit.name)
+        reason = f"as many jobs run as the limit {limit.name} allows: {limit.slots}"
+        return self._waits(rung.number, reason, aside=True)
+
+    def _backs_off(self) -> Happened:
+        now, record = self.services.clock.now(), self.held.record
+        reason = self.reason or str(self.refused)
+        if not may_wait(record, now):
+            why = f"no room for {WAIT_IN_ALL.days} days: {reason}"
+            return failed(self.services, self.held, SubmissionRefused(0, why))
+        attempts = attempts_of(record, self.ladder) + 1
+        waiting = Waiting(reason=reason, attempts=attempts, not_before=now + back_off(attempts))
+        return kept_waiting(self.services, self.held, self.ladder, waiting, 0)
+
+    def _waits(
+        self,
+        rung: int,
+        reason: str,
+        *,
+        not_before: datetime | None = None,
+        too_fast: bool = False,
+        aside: bool = False,
+    ) -> Happened:
+        """The rung stays the run's next one; it is due at once unless told otherwise."""
+        waiting = Waiting(
+            reason=reason,
+            attempts=attempts_of(self.held.record, self.ladder),
+            not_before=not_before or self.services.clock.now(),
+            too_fast=too_fast,
+            aside=aside,
+        )
+        return kept_waiting(self.services, self.held, self.ladder, waiting, rung)
 
 
-def _noted(services: Services, held: Held, rung: Rung, outcome: str) -> Held:
-    """The outcome goes on record with the next write."""
-    return replace(held, record=tried(held.record, rung, outcome, services.clock.now()))
+def _on_record(services: Services, held: Held, rung: Rung, slots: tuple[str, ...]) -> Held:
+    """The record that names the rung and the slots, before anything is submitted.
 
-
-def _on_record(services: Services, held: Held, rung: Rung) -> Held:
-    """The record that names the rung: before anything is submitted, for the job may have to be looked for."""
-    if held.record.rung == rung.number:
+    The job may have to be looked for, and whoever has lost the run meanwhile must not submit it.
+    """
+    if (held.record.rung, held.record.slots) == (rung.number, slots):
         return held
     now = services.clock.now()
-    record = replace(held.record, rung=rung.number, updated_at=now, attempt=services.attempt)
+    record = replace(held.record, rung=rung.number, slots=slots, updated_at=now, attempt=services.attempt)
     return services.ledger.replace(held, record)
 
 
@@ -126,97 +250,14 @@ def _submit_rung(services: Services, held: Held, rung: Rung, ladder: Sequence[Ru
     try:
         job = services.jobs.submit(submission_of(record.run_id, rung.spec, target))
     except SubmissionUnknown:
-        found = _job_of(services, record, ladder)
+        found = job_of(services, record, ladder)
         if found is None:
             # The service may show it a moment later: the lease keeps everybody off until it has.
             raise
-        return _submitted(services, held, found, "the job was created, though its answer was lost")
-    return _submitted(services, held, job, "the job was submitted")
+        return submitted(services, held, found, "the job was created, though its answer was lost")
+    return submitted(services, held, job, "the job was submitted")
 
 
 def _lease_left(services: Services, record: RunRecord) -> timedelta:
     now = services.clock.now()
     return (record.lease.expires_at if record.lease else now) - now
-
-
-def _job_of(services: Services, record: RunRecord, ladder: Sequence[Rung]) -> Job | None:
-    jobs = services.jobs.of_run(record.run_id, ladder[0].spec.kind, regions_of(ladder))
-    return next((job for job in jobs if job_of_run(record, job, RUN_LABEL)), None)
-
-
-def _submitted(services: Services, held: Held, job: Job, what: str) -> Happened:
-    known = with_job(held.record, job, now=services.clock.now(), attempt=services.attempt)
-    tell_steps(services, held.record, known)
-    try:
-        held = services.ledger.replace(held, known)
-    except RecordMoved:
-        # The job's end may be on record before its submission; then that record stands. Or we were stopped
-        # and taken over, and this job is the second one.
-        held = present(services, held.record.run_id)
-        record = held.record
-        if record.job is None and not record.ended and not record.gave_up(job.name):
-            raise
-        held = cancel_second_jobs(services, held, [job])
-    else:
-        if held.record.second_look_at is not None:
-            held = look_for_second_job(services, held)
-    tell_status(services, held.record)
-    if held.record.job is None or not same_job(held.record.job.name, job.name):
-        problem = held.record.problems[-1] if held.record.problems else f"{job.name} is not the run's"
-        return Happened(message=problem, run_id=held.record.run_id, severity="WARNING")
-    return Happened(message=f"{what}: {job.name}", run_id=held.record.run_id)
-
-
-def _failed(services: Services, held: Held, refusal: SubmissionRefused) -> Happened:
-    now = services.clock.now()
-    failed = moved(held.record, RunState.FAILED, entered_at=now, now=now, attempt=services.attempt)
-    problem = Problem(message=f"Vertex AI refused the job: {refusal.reason}", code=refusal.code)
-    held = services.ledger.replace(held, replace(failed, error=problem))
-    tell_status(services, held.record)
-    return Happened(message=str(refusal), run_id=held.record.run_id, severity="ERROR")
-
-
-def _pause(services: Services, held: Held, rung: Rung, deferral: SubmissionDeferred) -> Happened:
-    """The service asks for fewer requests: the same rung again, after a moment."""
-    now = services.clock.now()
-    attempts = attempts_of(held.record, (rung,))
-    until = now + short_pause(held.record.run_id, now)
-    waiting = Waiting(reason=deferral.reason, attempts=attempts, not_before=until, too_fast=True)
-    return _waiting(services, held, waiting, rung.number, str(deferral))
-
-
-def _wait(
-    services: Services, held: Held, ladder: Sequence[Rung], reason: str, *, rung: Rung | None
-) -> Happened:
-    """The run waits on record: for the rung's turn, or with None, after the whole ladder, for a while."""
-    now = services.clock.now()
-    attempts = attempts_of(held.record, ladder)
-    if rung is not None:
-        waiting = Waiting(reason=reason, attempts=attempts, not_before=now)
-        return _waiting(services, held, waiting, rung.number, reason)
-    if not may_wait(held.record, now):
-        return _failed(services, held, SubmissionRefused(0, f"no room for {WAIT_IN_ALL.days} days: {reason}"))
-    pause = back_off(attempts + 1)
-    waiting = Waiting(reason=reason, attempts=attempts + 1, not_before=now + pause)
-    return _waiting(services, held, waiting, 0, reason)
-
-
-def _waiting(services: Services, held: Held, waiting: Waiting, rung: int, why: str) -> Happened:
-    now = services.clock.now()
-    record = waits(held.record, waiting, rung=rung, now=now, attempt=services.attempt)
-    tell_steps(services, held.record, record)
-    held = services.ledger.replace(held, record)
-    tell_status(services, held.record)
-    return Happened(message=f"{why}; the run waits", run_id=record.run_id, severity="NOTICE")
-
-
-def present(services: Services, run_id: str) -> Held:
-    """The record, which was there a moment ago.
-
-    Raises:
-        RecordMoved: it is not.
-    """
-    held = services.ledger.find(run_id)
-    if held is None:
-        raise RecordMoved(run_id)
-    return held

@@ -11,6 +11,8 @@ from orchestrator.core.errors import JobNotFound, LeaseHeld, TrainmasterError
 from orchestrator.core.run import Problem, RunState, Told
 from orchestrator.core.settle.outcome import Outcome
 from orchestrator.core.settle.record import job_vanished
+from orchestrator.flow.admission import admit
+from orchestrator.flow.caps import forget_old_starts
 from orchestrator.flow.second_job import second_look_done
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.settle import settle_job
@@ -26,7 +28,20 @@ TOLD = Told(by="sweep")
 
 
 def sweep(services: Services) -> Iterator[Happened]:
-    """Look at every marked run once. Whatever goes wrong with one is told and keeps no other waiting."""
+    """Look at every marked run once, then walk the queue. Whatever goes wrong with one run keeps no other waiting."""
+    waiting: list[Held] = []
+    made_room = False
+    for happened in _looked_at(services, waiting):
+        made_room = made_room or happened.made_room
+        yield happened
+    yield from admit(services, woken=made_room, waiting=waiting, reclaim=True)
+    try:
+        forget_old_starts(services)
+    except TrainmasterError as error:
+        yield Happened(message=f"old marks of caps are kept: {error}", severity="WARNING")
+
+
+def _looked_at(services: Services, waiting: list[Held]) -> Iterator[Happened]:
     began = services.clock.now()
     markers = sorted(services.ledger.active(), key=_age)
     # A single run needs no place: it costs nothing to begin with it again.
@@ -40,7 +55,7 @@ def sweep(services: Services) -> Iterator[Happened]:
             yield Happened(message=message, severity="WARNING")
             return
         try:
-            done = _look_at(services, marker)
+            done = _look_at(services, marker, waiting)
         except LeaseHeld:
             continue
         except TrainmasterError as error:
@@ -67,7 +82,7 @@ def _age(marker: Marker) -> tuple[datetime, str]:
     return marker.created_at, marker.run_id
 
 
-def _look_at(services: Services, marker: Marker) -> Happened | None:
+def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> Happened | None:
     held = services.ledger.find(marker.run_id)
     if held is None:
         if services.clock.now() - marker.created_at < ORPHAN_AGE:
@@ -77,8 +92,11 @@ def _look_at(services: Services, marker: Marker) -> Happened | None:
     record = held.record
     if record.ended:
         tell_end(services, record)
-        return Happened(message=f"the end was told: {record.state}", run_id=record.run_id)
-    if record.state in (RunState.RESERVED, RunState.WAITING):
+        return Happened(message=f"the end was told: {record.state}", run_id=record.run_id, made_room=True)
+    if record.state is RunState.WAITING:
+        waiting.append(held)  # its turn comes with the queue's
+        return None
+    if record.state is RunState.RESERVED:
         return resume(services, held)
     if record.second_look_at is not None and record.second_look_at <= services.clock.now():
         held = second_look_done(services, held)
@@ -100,5 +118,5 @@ def _ask_job(services: Services, held: Held) -> Happened:
         ended = job_vanished(record, outcome, told=TOLD, now=now, attempt=services.attempt)
         services.ledger.replace(held, ended)
         tell_end(services, ended, record)
-        return Happened(message=str(outcome.error), run_id=record.run_id, severity="ERROR")
+        return Happened(message=str(outcome.error), run_id=record.run_id, severity="ERROR", made_room=True)
     return settle_job(services, held, job, TOLD)

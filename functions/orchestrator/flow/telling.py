@@ -12,8 +12,11 @@ from orchestrator.core.codec import encoded
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.request import dialect_of
 from orchestrator.core.run import ENDS, RunRecord, RunState
+from orchestrator.flow.caps import tell_cap
 from orchestrator.flow.champion import challenge
+from orchestrator.flow.queueing import leave_queue
 from orchestrator.flow.services import Happened, Services
+from orchestrator.flow.slots import give_back
 from orchestrator.ports import DropStatus, Notice
 
 
@@ -77,7 +80,7 @@ def tell_steps(services: Services, before: RunRecord, after: RunRecord) -> None:
 
 
 def tell_end(services: Services, record: RunRecord, before: RunRecord | None = None) -> None:
-    """Status, champion, then the notices, then the marker goes: until it is gone the notices count as owed.
+    """Status, champion, the notices, what it holds, then the marker goes: until it is gone all of them are owed.
 
     Told are the states that `before` has not; without it, nobody knows which were told, and all are.
     A crash between any two repeats them all; each is safe to repeat, and a notice keeps its id.
@@ -86,6 +89,10 @@ def tell_end(services: Services, record: RunRecord, before: RunRecord | None = N
     if record.request:
         challenge(services, record, dialect_of(record.request).spec_from(record.request, record.model_name))
     tell_steps(services, before or replace(record, history=()), record)
+    tell_cap(services, record)
+    if before is None or before.state is RunState.WAITING:
+        leave_queue(services, record)
+    give_back(services, record.run_id, record.slots)
     services.ledger.unmark(record.run_id)
 
 

@@ -17,12 +17,12 @@ from orchestrator.core.errors import TrainmasterError
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.retrain.notice import Heard, notice_in
 from orchestrator.core.run import Job
+from orchestrator.flow.admission import settle_and_admit
 from orchestrator.flow.launch import launch
 from orchestrator.flow.orders import take_order
 from orchestrator.flow.retrain.signal import take_notice
 from orchestrator.flow.retrain.tick import tick
 from orchestrator.flow.services import Happened, Services
-from orchestrator.flow.settle import settle_hint
 from orchestrator.flow.sweep import sweep
 from orchestrator.ports import Notice
 from tests.contract.life.accidents import PAUSES, Accident, AccidentBoundary
@@ -102,7 +102,10 @@ class Life:
     def log_entry(self, kind: str, job: Job, *, tells_end: bool) -> None:
         number = next(self._order)
         hint = self.world.hint(job, tells_end=tells_end, insert_id=f"entry-{number}")
-        self.emit(Event(kind=kind, flow=lambda services: settle_hint(services, hint)), may_be_dropped=True)
+        self.emit(
+            Event(kind=kind, flow=lambda services: list(settle_and_admit(services, hint))),
+            may_be_dropped=True,
+        )
 
     def _created(self, job: Job) -> None:
         self.on_created(job)

@@ -16,9 +16,9 @@ from orchestrator.core.retrain.arrival import ArrivedObject
 from orchestrator.core.run import Job, JobState, RunState
 from orchestrator.core.settle.outcome import END_OF
 from orchestrator.core.trial import Measured, Trial, TrialState
+from orchestrator.flow.admission import settle_and_admit
 from orchestrator.flow.launch import launch
 from orchestrator.flow.orders import take_order
-from orchestrator.flow.settle import settle_hint
 from tests.contract.retraining import DATA, MANUAL, SMALL, RuleWorld, rule
 from tests.contract.world import LEASE, MODELS, PROJECT, START, Boundary, export_manifest
 
@@ -152,7 +152,9 @@ def logged(number: int) -> Step:
 
     def act(stage: Stage, boundary: Boundary) -> object:
         job = stage.job(number)
-        return settle_hint(stage.services(boundary), stage.hint(job, tells_end=job.state in END_OF))
+        return list(
+            settle_and_admit(stage.services(boundary), stage.hint(job, tells_end=job.state in END_OF))
+        )
 
     return Step(act=act)
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from orchestrator.core.admission.currency import money
-from orchestrator.core.admission.price import Cost, Estimate, Prices, dearest_role, estimate, estimate_of
+from orchestrator.core.admission.estimate import Cost, Estimate
+from orchestrator.core.admission.price import Prices, dearest_role, estimate, estimate_of
 from orchestrator.core.admission.rung import Rung
 from orchestrator.core.admission.terms import Caps, UnknownPrices
 from orchestrator.core.faults import Fault, PathPart, json_path, listed

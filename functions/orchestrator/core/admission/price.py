@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from orchestrator.core.admission.currency import amount, money
+from orchestrator.core.admission.currency import amount
+from orchestrator.core.admission.estimate import Estimate
 from orchestrator.core.admission.rung import Rung
-from orchestrator.core.faults import Fault
 from orchestrator.core.launch.spec import Disk, JobSpec, WorkerPool
 from orchestrator.core.programs import ROLES
 from orchestrator.core.tuning import Tuning
 
+__all__ = ["Estimate", "Prices", "Table", "dearest_role", "estimate", "estimate_of", "prices_from"]
 HOURS_PER_MONTH = 730
 """By which prices per month become prices per hour: https://cloud.google.com/compute/disks-image-pricing"""
 DEFAULT_TIMEOUT_S = 7 * 24 * 3600
@@ -48,32 +49,6 @@ class Prices:
     currency: str
     standard: Mapping[str, Table]
     spot: Mapping[str, Table]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """What a job costs in an hour and at most; None where a price is unknown, and `unknown` says of what."""
-
-    per_hour: Decimal | None
-    at_most: Decimal | None
-    currency: str
-    unknown: tuple[str, ...] = ()
-
-    @property
-    def text(self) -> str:
-        """One line for people."""
-        if self.per_hour is None or self.at_most is None:
-            return f"unknown: no price of {', '.join(self.unknown)}"
-        return f"at most {money(self.at_most, self.currency)}, {money(self.per_hour, self.currency)} an hour"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    """What a request's cost means for it; nothing where nobody asked."""
-
-    estimate: Estimate | None = None
-    faults: tuple[Fault, ...] = ()
-    warnings: tuple[Fault, ...] = ()
 
 
 # Any: the schema vouches for the types.

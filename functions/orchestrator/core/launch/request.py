@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from orchestrator.core.admission.price import Cost, Estimate, Prices
-from orchestrator.core.admission.rung import rungs_of
+from orchestrator.core.admission.estimate import Cost, Estimate
 from orchestrator.core.documents import Document, document_in
 from orchestrator.core.faults import Fault, listed, shown
 from orchestrator.core.launch.dialects import (
@@ -28,6 +27,10 @@ from orchestrator.core.raw import text_at
 from orchestrator.core.secret_checks import secret_faults
 from orchestrator.core.tuning_checks import tuning_faults
 from orchestrator.core.validation import schema_faults
+
+if TYPE_CHECKING:
+    # Read late, as the price table is: most deployments never ask what a run costs.
+    from orchestrator.core.admission.price import Prices
 
 MAX_REQUEST_BYTES = 256 * 1024
 MAX_FAULTS = 200
@@ -61,7 +64,7 @@ class Standards:
     schemas: Mapping[str, Mapping[str, Any]]
     policy: Policy | None
     region: str
-    prices: Callable[[], Prices] | None = None
+    prices: "Callable[[], Prices] | None" = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,8 +204,8 @@ def _priced(value: dict[str, Any], meant: Translated, standards: Standards, home
     """The sound request with what it may cost, where that matters; too dear a one is refused."""
     cost = Cost()
     if standards.policy is not None and standards.policy.admission.priced and standards.prices is not None:
-        # Imported late, as the prices are read late: most deployments ask for no estimate.
         from orchestrator.core.admission.cost import cost_of
+        from orchestrator.core.admission.rung import rungs_of
 
         cost = cost_of(standards.policy.admission.caps, rungs_of(meant.document, home), standards.prices())
     faults = (replace(each, path=meant.written_path(each.path)) for each in cost.faults)

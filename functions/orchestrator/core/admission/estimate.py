@@ -1,0 +1,33 @@
+"""What a run may cost: the estimate, and what it means for the request."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from orchestrator.core.admission.currency import money
+from orchestrator.core.faults import Fault
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What a job costs in an hour and at most; None where a price is unknown, and `unknown` says of what."""
+
+    per_hour: Decimal | None
+    at_most: Decimal | None
+    currency: str
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        if self.per_hour is None or self.at_most is None:
+            return f"unknown: no price of {', '.join(self.unknown)}"
+        return f"at most {money(self.at_most, self.currency)}, {money(self.per_hour, self.currency)} an hour"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What a request's cost means for it; nothing where nobody asked."""
+
+    estimate: Estimate | None = None
+    faults: tuple[Fault, ...] = ()
+    warnings: tuple[Fault, ...] = ()

@@ -1,0 +1,121 @@
+"""Who waits, and whose turn it is: by priority, then by arrival, one line for each class of quota.
+
+A walk goes along the queue from its head. A class that was refused a place once is not tried again in that walk,
+so that nobody overtakes one who waits for the same. Who waits for a limit of its own steps aside and keeps nobody.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+Order = tuple[int, datetime, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A run's place in the queue.
+
+    `classes` are the quota classes of its rungs from the due one on; `region` is the due one's. `limits` are the
+    limits it falls under. `too_fast`: until `not_before` nothing is to be submitted to the region. `aside`: it
+    waits for a limit alone.
+    """
+
+    run_id: str
+    region: str
+    priority: int
+    arrived_at: datetime
+    classes: tuple[str, ...]
+    not_before: datetime
+    limits: tuple[str, ...] = ()
+    too_fast: bool = False
+    aside: bool = False
+
+    @property
+    def order(self) -> Order:
+        """Who has the smaller one goes first."""
+        return -self.priority, self.arrived_at, self.run_id
+
+    @property
+    def quota_class(self) -> str:
+        return self.classes[0]
+
+
+@dataclass(kw_only=True)
+class Walk:
+    """What one walk along the queue knows: who waits, and where it found no room, or room.
+
+    `woken`: a run has ended, so whoever is first of a class is tried although its pause is not over.
+    """
+
+    places: Sequence[Place]
+    began_at: datetime
+    woken: bool = False
+    held_until: dict[str, datetime] = field(default_factory=dict)
+    _closed: set[str] = field(default_factory=set)
+    _open: set[str] = field(default_factory=set)
+    _full: set[str] = field(default_factory=set)
+    _gone: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.places = sorted(self.places, key=lambda place: place.order)
+        for place in self.places:
+            if place.too_fast and place.not_before > self.began_at:
+                self.hold(place.region, place.not_before)
+
+    def why_not(self, own: Place, quota_class: str) -> str | None:
+        """Why a job of that class may not be asked for now, for this run; None: it may."""
+        if quota_class in self._closed:
+            return f"there was no room for {quota_class} a moment ago"
+        ahead = next((each for each in self.places if self._is_before(each, own, quota_class)), None)
+        if ahead is not None:
+            return f"{ahead.run_id} waits for the same before it"
+        return None
+
+    def _is_before(self, other: Place, own: Place, quota_class: str) -> bool:
+        return (
+            other.order < own.order
+            and other.quota_class == quota_class
+            and other.run_id not in self._gone
+            and other.run_id != own.run_id
+            and (not other.aside or not set(other.limits).isdisjoint(own.limits))
+        )
+
+    def passes_over(self, place: Place) -> bool:
+        """Whether this is not the turn of that place; places must be asked for in their order."""
+        if (
+            place.run_id in self._gone
+            or self.is_held(place.region)
+            or not self._full.isdisjoint(place.limits)
+        ):
+            return True
+        due = place.aside or place.not_before <= self.began_at
+        first = place.quota_class
+        if self.why_not(place, first) is not None:
+            # It may still find room on another rung of its ladder.
+            return not due or all(self.why_not(place, each) is not None for each in place.classes)
+        if due or self.woken or first in self._open:
+            return False
+        self.close(first)  # nobody behind it may go before it
+        return True
+
+    def is_held(self, region: str) -> bool:
+        """Whether the service asked for fewer requests to that region."""
+        return region in self.held_until
+
+    def hold(self, region: str, until: datetime) -> None:
+        self.held_until[region] = max(until, self.held_until.get(region, until))
+
+    def close(self, quota_class: str) -> None:
+        """There is no room for the class, or somebody is at the head of it already."""
+        self._closed.add(quota_class)
+        self._open.discard(quota_class)
+
+    def fill(self, limit: str) -> None:
+        """The limit has no free slot."""
+        self._full.add(limit)
+
+    def went(self, run_id: str, quota_class: str | None = None) -> None:
+        """The run waits no more; with a class, there was room for it."""
+        self._gone.add(run_id)
+        if quota_class is not None and quota_class not in self._closed:
+            self._open.add(quota_class)

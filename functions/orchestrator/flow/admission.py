@@ -1,0 +1,117 @@
+"""The queue is walked: whoever waits goes when there is room, by priority, then by arrival.
+
+Called when a run has ended, for that makes room, and by the tick, for room comes by itself too. Nobody is submitted
+here but by `submit.py`, with a lease on the run; two walks at once meet there, and the second one leaves the class
+to the first.
+"""
+
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from orchestrator.core.errors import (
+    GenerationMoved,
+    LeaseHeld,
+    LeaseTooShort,
+    RecordDamaged,
+    RecordMoved,
+    SubmissionUnknown,
+    TrainmasterError,
+)
+from orchestrator.core.queue import Place, Walk
+from orchestrator.core.run import RunState
+from orchestrator.core.settle.entry import JobHint
+from orchestrator.flow.ladder import ladder_for
+from orchestrator.flow.queueing import place_of, walk_of
+from orchestrator.flow.services import Happened, Services
+from orchestrator.flow.settle import settle_hint
+from orchestrator.flow.slots import full_limit, limits_for
+from orchestrator.flow.submit import take_up
+from orchestrator.ports import Held
+
+BUSY = (LeaseHeld, LeaseTooShort, RecordMoved, SubmissionUnknown, GenerationMoved)
+"""Somebody is at the run, or nobody knows yet whether it went: nobody may overtake it."""
+
+
+def settle_and_admit(services: Services, hint: JobHint) -> Iterator[Happened]:
+    """Act on a log entry; where that made room, whoever waits goes. See `settle_hint`.
+
+    What goes wrong along the queue is told and costs the entry nothing: the tick walks again.
+    """
+    happened = settle_hint(services, hint)
+    yield happened
+    if happened.made_room or happened.is_due:
+        yield from admit(services, woken=happened.made_room)
+
+
+def admit(
+    services: Services, *, woken: bool, waiting: Sequence[Held] = (), reclaim: bool = False
+) -> Iterator[Happened]:
+    """Walk the queue once, for a quarter of the function's time at most; one refusal closes a class.
+
+    `woken`: a run has ended, so the first of each class is tried even if its pause is not over. `waiting` are runs
+    that wait by their records: those that have no place are given one. `reclaim`: slots of the dead are looked for.
+    """
+    try:
+        walk = walk_of(services, woken=woken)
+        yield from _placed(services, walk, waiting)
+    except TrainmasterError as error:
+        yield Happened(message=f"the queue was not walked: {error}", severity="WARNING")
+        return
+    for place in walk.places:
+        if services.clock.now() - walk.began_at >= services.sweep_within / 2:
+            yield Happened(message="no time for all who wait: the next walk goes on", severity="NOTICE")
+            return
+        if walk.passes_over(place):
+            continue
+        try:
+            done = _turn(services, walk, place, reclaim=reclaim)
+        except BUSY:
+            walk.close(place.quota_class)
+        except RecordDamaged as error:  # which must not keep the others for ever
+            walk.went(place.run_id)
+            yield Happened(message=f"not admitted: {error}", run_id=place.run_id, severity="ERROR")
+        except TrainmasterError as error:
+            walk.close(place.quota_class)
+            yield Happened(message=f"not admitted: {error}", run_id=place.run_id, severity="WARNING")
+        except Exception:  # a mistake in this program must not stop the walk for all the others
+            walk.went(place.run_id)
+            told = f"not admitted: {traceback.format_exc()}"
+            yield Happened(message=told, run_id=place.run_id, severity="CRITICAL")
+        else:
+            if done is not None:
+                yield done
+
+
+def _turn(services: Services, walk: Walk, place: Place, *, reclaim: bool) -> Happened | None:
+    held = services.ledger.find(place.run_id)
+    if held is None or held.record.state not in (RunState.RESERVED, RunState.WAITING):
+        services.queue.remove(place)
+        walk.went(place.run_id)
+        return None
+    record, now = held.record, services.clock.now()
+    if record.lease is not None and record.lease.expires_at > now:
+        raise LeaseHeld(record.run_id, record.lease.expires_at)
+    ladder = ladder_for(services, record)
+    there = place_of(services, record, ladder)
+    if (there.region, there.order) != (place.region, place.order):
+        services.queue.put(there)
+        services.queue.remove(place)
+    if record.waiting is not None and record.waiting.aside:
+        limits = limits_for(services, ladder[0].spec)
+        limit = full_limit(services, record.run_id, limits, reclaim=reclaim)
+        if limit is not None:
+            walk.fill(limit.name)
+            return None
+    return take_up(services, held, ladder, walk, reclaim=reclaim)
+
+
+def _placed(services: Services, walk: Walk, waiting: Sequence[Held]) -> Iterator[Happened]:
+    """Give those a place that have none although their records say that they wait."""
+    there = {place.run_id for place in walk.places}
+    for run_id in [held.record.run_id for held in waiting if held.record.run_id not in there]:
+        with suppress(RecordDamaged):
+            held = services.ledger.find(run_id)
+            if held is not None and held.record.state is RunState.WAITING:
+                services.queue.put(place_of(services, held.record))
+                yield Happened(message="the run waits and had no place in the queue", run_id=run_id)

@@ -1,0 +1,93 @@
+"""Caps turn a storm into one clear refusal: the runs that were started are counted by marks, one object each.
+
+The order, for a run that is not on record:
+
+    look      the marks of the day; where they leave no room, the run is refused and nothing is written
+    mark      its own; a redelivery meets the same mark and is not counted twice
+    look      again: the marks have an order that is the same for everybody, and so has whom they leave no room
+    record    reserved or rejected; whoever wrote the rejection takes the mark away
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+
+from orchestrator.core.admission.caps import CapReached, Counted, over_cap
+from orchestrator.core.admission.terms import Caps
+from orchestrator.core.run import RunRecord
+from orchestrator.flow.services import Services
+from orchestrator.ports import Notice
+
+KEPT = timedelta(days=1)
+"""Marks of the days before this one's day are of no more use: a delivery may still count in yesterday's."""
+FORGOTTEN_AT_ONCE = 500
+TIDY_MINUTES = 5
+"""Old marks go in the first minutes of an hour: a listing every minute would cost more than the marks do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverCap:
+    """The cap that refuses the run, and the mark that it has all the same."""
+
+    reached: CapReached
+    mark: Counted | None
+
+
+def over_caps(services: Services, run_id: str, cost: Decimal | None) -> OverCap | None:
+    """Which cap refuses one more run; None: it may go, and is counted. Without caps that count it costs nothing."""
+    policy = services.standards().policy
+    caps = policy.admission.caps if policy is not None else Caps()
+    if not caps.counted:
+        return None
+    now = services.clock.now()
+    day = now.date()
+    marks = services.starts.of_day(day)
+    own = _own(marks, run_id)
+    if own is None:
+        # The marks have the store's clock: whatever is there already was before.
+        latest = max((now, *(mark.created_at for mark in marks)))
+        reached = over_cap(caps, marks, Counted(run_id=run_id, created_at=latest, cost=cost))
+        if reached is not None:
+            return OverCap(reached=reached, mark=None)
+        services.starts.mark(run_id, now, cost)
+        marks = services.starts.of_day(day)
+        own = _own(marks, run_id) or Counted(run_id=run_id, created_at=latest, cost=cost)
+    reached = over_cap(caps, marks, own)
+    return None if reached is None else OverCap(reached=reached, mark=own)
+
+
+def _own(marks: Sequence[Counted], run_id: str) -> Counted | None:
+    return next((mark for mark in marks if mark.run_id == run_id), None)
+
+
+def tell_cap(services: Services, record: RunRecord) -> None:
+    """Tell that the cap was reached which refused the run: once for each window, however many it refused.
+
+    At least once: two at the same time may both tell it, under the same id.
+    """
+    window = record.cap
+    if window is None or services.starts.was_told(window):
+        return
+    data = {"window": window, "reason": "; ".join(record.problems), "run_id": record.run_id}
+    services.notices.publish(
+        Notice(
+            id=f"caps/{window}",
+            type="trainmaster.cap.reached.v1",
+            subject=window,
+            time=record.updated_at,
+            data=data,
+        )
+    )
+    services.starts.keep_told(window, {"schema": "cap_reached.v1", **data})
+
+
+def forget_old_starts(services: Services) -> int:
+    """Take old marks away, once an hour; how many went."""
+    now = services.clock.now()
+    if now.minute >= TIDY_MINUTES:
+        return 0
+    policy = services.standards().policy
+    if policy is None or not policy.admission.caps.counted:
+        return 0
+    return services.starts.forget(now.date() - KEPT, FORGOTTEN_AT_ONCE)

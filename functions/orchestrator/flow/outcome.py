@@ -1,0 +1,98 @@
+"""What a submission came to is written down: the job, the refusal, or why the run waits and where."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from orchestrator.core.admission.ladder import Rung
+from orchestrator.core.attempts import Waiting
+from orchestrator.core.errors import RecordMoved, SubmissionRefused
+from orchestrator.core.names import RUN_LABEL, same_job
+from orchestrator.core.run import Job, Problem, RunRecord, RunState, job_of_run, moved, with_job
+from orchestrator.core.waiting import waits
+from orchestrator.flow.ladder import regions_of
+from orchestrator.flow.queueing import leave_queue, leave_regions, place_of
+from orchestrator.flow.second_job import cancel_second_jobs, look_for_second_job
+from orchestrator.flow.services import Happened, Services
+from orchestrator.flow.slots import give_back
+from orchestrator.flow.telling import tell_status, tell_steps
+from orchestrator.ports import Held
+
+
+def job_of(services: Services, record: RunRecord, ladder: Sequence[Rung]) -> Job | None:
+    """The run's job, wherever on its ladder it was submitted; None where the service shows none."""
+    jobs = services.jobs.of_run(record.run_id, ladder[0].spec.kind, regions_of(ladder))
+    return next((job for job in jobs if job_of_run(record, job, RUN_LABEL)), None)
+
+
+def submitted(services: Services, held: Held, job: Job, what: str) -> Happened:
+    """The job is the run's, on record, unless the record says otherwise by now.
+
+    Raises:
+        RecordMoved: it says nothing of any job.
+    """
+    known = with_job(held.record, job, now=services.clock.now(), attempt=services.attempt)
+    tell_steps(services, held.record, known)
+    try:
+        held = services.ledger.replace(held, known)
+    except RecordMoved:
+        # The job's end may be on record before its submission; then that record stands. Or we were stopped
+        # and taken over, and this job is the second one.
+        held = present(services, held.record.run_id)
+        record = held.record
+        if record.job is None and not record.ended and not record.gave_up(job.name):
+            raise
+        held = cancel_second_jobs(services, held, [job])
+    else:
+        leave_queue(services, held.record)
+        if held.record.second_look_at is not None:
+            held = look_for_second_job(services, held)
+    tell_status(services, held.record)
+    if held.record.job is None or not same_job(held.record.job.name, job.name):
+        problem = held.record.problems[-1] if held.record.problems else f"{job.name} is not the run's"
+        return Happened(message=problem, run_id=held.record.run_id, severity="WARNING")
+    return Happened(message=f"{what}: {job.name}", run_id=held.record.run_id)
+
+
+def failed(services: Services, held: Held, refusal: SubmissionRefused) -> Happened:
+    """The run ended without a job; the sweep tells the notice."""
+    now = services.clock.now()
+    ended = moved(held.record, RunState.FAILED, entered_at=now, now=now, attempt=services.attempt)
+    problem = Problem(message=f"Vertex AI refused the job: {refusal.reason}", code=refusal.code)
+    held = services.ledger.replace(held, replace(ended, error=problem))
+    leave_queue(services, held.record)
+    give_back(services, ended.run_id, ended.slots)
+    tell_status(services, held.record)
+    return Happened(message=str(refusal), run_id=held.record.run_id, severity="ERROR")
+
+
+def kept_waiting(
+    services: Services, held: Held, ladder: Sequence[Rung], waiting: Waiting, rung: int
+) -> Happened:
+    """The place in the queue, the notice, the record; then whatever the run held is free again.
+
+    A place without a record that says so is taken away by the next walk; a record without a place, which another
+    attempt may have taken away late, is given one by the sweep.
+    """
+    before, now = held.record, services.clock.now()
+    record = waits(before, waiting, rung=rung, now=now, attempt=services.attempt)
+    place = place_of(services, record, ladder)
+    services.queue.put(place)
+    tell_steps(services, before, record)
+    held = services.ledger.replace(held, record)
+    if before.state is RunState.WAITING:
+        leave_regions(services, record, ladder, but=place.region)
+    give_back(services, record.run_id, before.slots)
+    tell_status(services, held.record)
+    return Happened(message=f"the run waits: {waiting.reason}", run_id=record.run_id, severity="NOTICE")
+
+
+def present(services: Services, run_id: str) -> Held:
+    """The record, which was there a moment ago.
+
+    Raises:
+        RecordMoved: it is not.
+    """
+    held = services.ledger.find(run_id)
+    if held is None:
+        raise RecordMoved(run_id)
+    return held

@@ -1,0 +1,121 @@
+"""Limits are exact: a run that falls under one submits only while it holds one of its slots.
+
+The order of writes, and what a crash between two of them leaves:
+
+    slot      taken, and not on record: whoever takes the run over finds it by its holder and takes it again
+    record    names the slot; then the job may be submitted
+    …
+    record    the run has ended, or waits: it holds nothing any more
+    slot      given back; before that, whoever finds no slot free reads the holder's record and takes it over
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from orchestrator.admission_ports import Slot
+from orchestrator.core.admission.limits import SlotSet, limits_of
+from orchestrator.core.errors import GenerationMoved, RecordDamaged
+from orchestrator.core.launch.spec import JobSpec
+from orchestrator.core.run import RunRecord, RunState
+from orchestrator.flow.services import Services
+
+RACES_MAX = 5
+ORPHAN_AGE = timedelta(days=1)
+"""A slot whose holder is on no record is kept so long: as long as the event of that run may be delivered again."""
+
+
+def limits_for(services: Services, spec: JobSpec) -> tuple[SlotSet, ...]:
+    """The limits that the run falls under, by the policy as it is now."""
+    return limits_of(services.standards().policy, spec.model_name, spec.labels)
+
+
+def take_slots(
+    services: Services, run_id: str, limits: Sequence[SlotSet], *, reclaim: bool
+) -> tuple[str, ...] | SlotSet:
+    """The names of the slots now held, one of each limit; or the limit that is full, and then none is held.
+
+    With `reclaim`, those who hold the slots of a full limit are looked at: what the dead left is taken over.
+    """
+    taken: list[str] = []
+    for limit in limits:
+        name = _take(services, run_id, limit, reclaim=reclaim)
+        if name is None:
+            give_back(services, run_id, taken)
+            return limit
+        taken.append(name)
+    return tuple(taken)
+
+
+def full_limit(
+    services: Services, run_id: str, limits: Sequence[SlotSet], *, reclaim: bool
+) -> SlotSet | None:
+    """The first limit without a slot for the run; it costs a listing of each, and writes nothing."""
+    for limit in limits:
+        slots = services.slots.taken(limit.name)
+        if any(slot.holder == run_id for slot in slots) or _free(limit, slots):
+            continue
+        if not reclaim or not any(_is_left(services, slot) for slot in slots):
+            return limit
+    return None
+
+
+def give_back(services: Services, run_id: str, names: Sequence[str]) -> None:
+    """Free the slots, those that the run holds still. Safe to repeat; without any it costs nothing."""
+    for name in names:
+        services.slots.free(name, run_id)
+
+
+def _take(services: Services, run_id: str, limit: SlotSet, *, reclaim: bool) -> str | None:
+    for _ in range(RACES_MAX):
+        slots = services.slots.taken(limit.name)
+        own = next((slot for slot in slots if slot.holder == run_id), None)
+        try:
+            if own is not None:
+                # Written again: an earlier attempt of this run may be about to give it back as it was.
+                services.slots.take(limit.name, own.number, run_id, instead_of=own)
+                return own.name
+            for number in _free(limit, slots):
+                services.slots.take(limit.name, number, run_id)
+                return f"{limit.name}/{number}"
+            left = next((slot for slot in slots if _is_left(services, slot)), None) if reclaim else None
+            if left is None:
+                return None
+            services.slots.take(limit.name, left.number, run_id, instead_of=left)
+        except GenerationMoved:
+            continue  # somebody was faster, or the answer was lost: the next listing tells
+        return left.name
+    return None
+
+
+def _free(limit: SlotSet, slots: Sequence[Slot]) -> list[int]:
+    """The numbers that may be taken: of a limit that was lowered, fewer while more than it allows are taken."""
+    numbers = {slot.number for slot in slots}
+    if len(numbers) >= limit.slots:
+        return []
+    beyond = sum(number >= limit.slots for number in numbers)
+    return [number for number in range(limit.slots - beyond) if number not in numbers]
+
+
+def _is_left(services: Services, slot: Slot) -> bool:
+    """Whether nobody holds the slot any more.
+
+    The slot is listed before its holder's record is read, and taken over only as it was listed: whoever takes it
+    again for that run meanwhile has written it.
+    """
+    try:
+        held = services.ledger.find(slot.holder)
+    except RecordDamaged:
+        return False
+    now = services.clock.now()
+    if held is None:
+        return now - slot.taken_at > ORPHAN_AGE
+    record = held.record
+    return record.ended or (
+        record.state is RunState.WAITING
+        and not _is_leased(record, services)
+        and slot.name not in record.slots
+    )
+
+
+def _is_leased(record: RunRecord, services: Services) -> bool:
+    return record.lease is not None and record.lease.expires_at > services.clock.now()

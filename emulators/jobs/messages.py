@@ -33,6 +33,11 @@ def waited_too_long(job: Job) -> str:
     )
 
 
+def out_of_stock(job: Job) -> str:
+    """The error of a job for which the region had no machines, in the service's words."""
+    return f"Resources are insufficient in region: {job.location}. Please try a different region."
+
+
 def ran_too_long(job: Job) -> str:
     """The error of a job that was ended by its own `timeout`. Its words after the code's name are ours."""
     return f"CANCELED: the job ran longer than its timeout of {job.timeout}."

@@ -37,6 +37,7 @@ from emulators.jobs.restarts import (
     Succeed,
 )
 from emulators.jobs.service_log import JobLog
+from emulators.jobs.supply import Supply
 from emulators.jobs.team import Team, team_of
 
 _LAST_LINE = {
@@ -70,6 +71,7 @@ class Surroundings:
 
     machine: Machine
     capacity: Capacity
+    supply: Supply
     save: Callable[[Job], None]
 
 
@@ -163,6 +165,7 @@ class Run:
         try:
             if self.job.state is JobState.QUEUED:
                 self._move(JobState.PENDING)
+            await self._find_machines()
             await self._train()
         finally:
             self._around.capacity.release(places)
@@ -174,6 +177,13 @@ class Run:
             await self._log.service(messages.internal_error(self.job), "ERROR")
             raise _FailedError(INTERNAL_CODE, messages.internal_error(self.job))
         await self._log.service(lines.INTERNAL_ERROR, "WARNING")
+
+    async def _find_machines(self) -> None:
+        spec = self.job.message.job_spec
+        if self.job.attempts == 0 and self._around.supply.is_out_of_stock(self.job.location, spec):
+            reason = messages.out_of_stock(self.job)
+            await self._log.service(reason, "ERROR")
+            raise _FailedError(EXHAUSTED_CODE, reason)
 
     async def _train(self) -> None:
         for text in (lines.PROVISIONING, lines.SETTING_UP):

@@ -3,19 +3,20 @@
 import builtins
 import logging
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from emulators.jobs.capacity import Capacity
 from emulators.jobs.errors import ApiError, Status
 from emulators.jobs.lifecycle import JobState
+from emulators.jobs.operations import brief, delete_operation_of
 from emulators.jobs.paging import page_of
 from emulators.jobs.replica import Machine
-from emulators.jobs.resource import InvalidJobError, Job, parse_job, project_number
+from emulators.jobs.resource import InvalidJobError, Job, Message, parse_job, project_number
 from emulators.jobs.runner import Run, Surroundings
 from emulators.jobs.service_log import Entry, JobLog, WriteLog, audit_entry
 from emulators.jobs.store import Store
+from emulators.jobs.supply import Supply
 
 _log = logging.getLogger(__name__)
 
@@ -37,14 +38,22 @@ class JobService:
     """Custom jobs: created, read, listed, cancelled, deleted. All calls are made from one event loop."""
 
     def __init__(
-        self, *, project: str, store: Store, machine: Machine, capacity: Capacity, write_log: WriteLog
+        self,
+        *,
+        project: str,
+        store: Store,
+        machine: Machine,
+        capacity: Capacity,
+        write_log: WriteLog,
+        supply: Supply | None = None,
     ) -> None:
         self._project_id = project
         self._project_number = project_number(project)
         self._store = store
         self._write_log = write_log
         self._capacity = capacity
-        self._around = Surroundings(machine=machine, capacity=capacity, save=self._save)
+        self.supply = supply or Supply()
+        self._around = Surroundings(machine=machine, capacity=capacity, supply=self.supply, save=self._save)
         self._jobs: dict[str, Job] = {job.job_id: job for job in store.jobs()}
         self._runs: dict[str, Run] = {}
 
@@ -75,8 +84,10 @@ class JobService:
         """Accept a job and start it as soon as there is room.
 
         Raises:
-            ApiError: INVALID_ARGUMENT with every fault; RESOURCE_EXHAUSTED when it could never run here.
+            ApiError: INVALID_ARGUMENT with every fault; RESOURCE_EXHAUSTED when it could never run here,
+                or the region's quota or rate of requests leaves no room for it.
         """
+        self.supply.count_request(parent.location, parent.project)
         job_id = str(10**18 + secrets.randbelow(8 * 10**18))
         try:
             job = parse_job(
@@ -86,6 +97,7 @@ class JobService:
         except InvalidJobError as error:
             raise ApiError(Status.INVALID_ARGUMENT, str(error)) from error
         self.refuse_what_never_fits(job)
+        self.refuse_over_quota(job, job.message.job_spec)
         job = self._accept(job)
         await self.audit(
             "CreateCustomJob", job.name, {"parent": parent.name, "customJob": brief(job)}, {"name": job.name}
@@ -130,6 +142,19 @@ class JobService:
                 f"(this machine runs at most {self._capacity.replicas} replicas at once, the job asks for "
                 f"{len(job.replicas)}; the stack's capacity is a flag)",
             )
+
+    def refuse_over_quota(self, job: Job, spec: Message, *, copies: int = 1) -> None:
+        """Refuse a job for which the region's quota leaves too little; of `spec` so many copies run at once.
+
+        Raises:
+            ApiError: RESOURCE_EXHAUSTED.
+        """
+        going = [
+            (each.location, each.message.job_spec)
+            for each in self._jobs.values()
+            if not each.state.is_terminal
+        ]
+        self.supply.refuse_over_quota(job.location, spec, copies=copies, going=going)
 
     def _accept(self, job: Job) -> Job:
         if not self._capacity.has_room_for(len(job.replicas)):
@@ -271,22 +296,3 @@ class JobService:
                 await waiting
         except Exception:  # a log that fails must not fail the call
             _log.exception("the audit entry of %s %s is lost", method, name)
-
-
-def brief(job: Job) -> Mapping[str, object]:
-    """What an audit entry shows of a job."""
-    return {"displayName": job.message.display_name, "labels": dict(job.message.labels)}
-
-
-def delete_operation_of(job: Job) -> dict[str, object]:
-    """The finished operation that the deletion of a job answers with."""
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return {
-        "name": f"{job.parent}/operations/{10**18 + secrets.randbelow(8 * 10**18)}",
-        "metadata": {
-            "@type": "type.googleapis.com/google.cloud.aiplatform.v1.DeleteOperationMetadata",
-            "genericMetadata": {"createTime": now, "updateTime": now},
-        },
-        "done": True,
-        "response": {"@type": "type.googleapis.com/google.protobuf.Empty"},
-    }

@@ -104,6 +104,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         tick_s=arguments.tick_s,
         backoff=Backoff(min_s=arguments.retry_min_s, max_s=arguments.retry_max_s),
         faults=faults_of(arguments.faults) if arguments.faults else Plan(),
+        quota=arguments.quota,
     )
 
 
@@ -151,6 +152,8 @@ def _add_up_arguments(up: argparse.ArgumentParser) -> None:
         help="longest such pause; default 60 (the cloud: 600)")  # fmt: skip
     add("--faults", type=Path, metavar="FILE",
         help="faults to strike the services with, JSON or YAML; docs/local-stack.md says how")  # fmt: skip
+    add("--quota", type=Path, metavar="FILE",
+        help="what each region has for jobs, JSON or YAML; default: no limits")  # fmt: skip
     add("--tick-s", type=float, metavar="S", help="tick every S seconds instead of as the schedules say")
 
 

@@ -4,11 +4,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from emulators.events.backoff import Backoff
 from emulators.faults import BadFaultsError, Plan, plan_from
 from emulators.stack.errors import BadOptionsError
+
+if TYPE_CHECKING:
+    from emulators.jobs.quota import Quota
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_STATE = Path(".trainmaster")
@@ -32,6 +35,7 @@ class Options:
     `port_base` is the first of four ports that must be free; None keeps the last stack's where they are.
     `tick_s` replaces the schedules' cron by an interval in seconds.
     `faults` strike from the moment on when everything has started.
+    `quota` is a file that says what each region has for jobs; None has no limits.
     """
 
     state: Path = DEFAULT_STATE
@@ -47,6 +51,7 @@ class Options:
     tick_s: float | None = None
     backoff: Backoff = field(default_factory=Backoff)
     faults: Plan = field(default_factory=Plan)
+    quota: Path | None = None
 
     def check(self) -> None:
         """Raises `BadOptionsError` with every fault."""
@@ -55,6 +60,8 @@ class Options:
             *_functions_faults(self.functions),
             *_number_faults(self),
         ]
+        if self.quota is not None:
+            quota_of(self.quota)
         if not _PROJECT.fullmatch(self.project):
             faults.append(
                 f"--project {self.project!r}: a project id has 6 to 30 lower-case letters, digits and hyphens, "
@@ -82,6 +89,20 @@ def faults_of(path: Path) -> Plan:
         raise BadOptionsError(f"--faults {str(path)!r}: it cannot be read: {fault}.") from fault
     except BadFaultsError as fault:
         raise BadOptionsError(f"--faults {str(path)!r}:\n{fault}") from fault
+
+
+def quota_of(path: Path) -> "Quota":
+    """What a file says that the regions have, JSON or YAML. Raises `BadOptionsError`."""
+    import yaml  # so that `down` and `status` start at once
+
+    from emulators.jobs.quota import BadQuotaError, quota_from
+
+    try:
+        return quota_from(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as fault:
+        raise BadOptionsError(f"--quota {str(path)!r}: it cannot be read: {fault}.") from fault
+    except BadQuotaError as fault:
+        raise BadOptionsError(f"--quota {str(path)!r}:\n{fault}") from fault
 
 
 def _image_faults(images: Mapping[str, Path]) -> list[str]:

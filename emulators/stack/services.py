@@ -17,7 +17,7 @@ from emulators.logging import Logging
 from emulators.process import ProcessGuard
 from emulators.pubsub import PubSub
 from emulators.stack.errors import ServiceError
-from emulators.stack.options import Options
+from emulators.stack.options import Options, quota_of
 from emulators.stack.state import StateFolder
 from emulators.storage import Storage
 from emulators.storage.pubsub import Publisher
@@ -87,6 +87,7 @@ async def running_services(
             grace_s=options.grace_s,
             guard=guard,
             faults=faults,
+            quota=quota_of(options.quota) if options.quota else None,
         )
         vertex_url = await starting.jobs(jobs)
         state.keep_ports(starting.ports)

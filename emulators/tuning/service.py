@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from emulators.jobs.errors import ApiError, Status
+from emulators.jobs.operations import brief, delete_operation_of
 from emulators.jobs.paging import page_of
 from emulators.jobs.resource import InvalidJobError
-from emulators.jobs.service import JobService, Parent, brief, delete_operation_of
+from emulators.jobs.service import JobService, Parent
 from emulators.jobs.service_log import JobLog, WriteLog
 from emulators.jobs.store import Store
 from emulators.tuning.ledger import TuningJob, parse_tuning_job
@@ -47,8 +48,10 @@ class TuningService:
         """Accept a tuning job and start its first trials.
 
         Raises:
-            ApiError: INVALID_ARGUMENT with every fault; RESOURCE_EXHAUSTED when no trial could ever run here.
+            ApiError: INVALID_ARGUMENT with every fault; RESOURCE_EXHAUSTED when no trial could ever run here,
+                or the region's quota or rate of requests leaves no room for it.
         """
+        self._jobs.supply.count_request(parent.location, parent.project)
         job_id = str(10**18 + secrets.randbelow(8 * 10**18))
         try:
             job = parse_tuning_job(
@@ -57,6 +60,7 @@ class TuningService:
         except InvalidJobError as error:
             raise ApiError(Status.INVALID_ARGUMENT, str(error)) from error
         self._jobs.refuse_what_never_fits(job)
+        self._jobs.refuse_over_quota(job, job.message.trial_job_spec, copies=job.message.parallel_trial_count)
         self._save(job, None)
         self._run(job)
         request: dict[str, object] = {"parent": parent.name, "hyperparameterTuningJob": brief(job)}

@@ -20,6 +20,7 @@ from emulators.faults.surface import Faulty
 from emulators.http import LoopbackOnly, google_error, json_value
 from emulators.jobs.cluster import CHIEF
 from emulators.jobs.errors import ApiError, Status
+from emulators.jobs.quota import BadQuotaError, quota_from
 from emulators.jobs.resource import InvalidJobError, Job, Message, read_mask
 from emulators.jobs.service import JobService, Parent
 from emulators.tuning.ledger import TuningJob
@@ -133,6 +134,13 @@ class Happenings:
         await self._service.preempt(parent, where["job"], replica)
         return JSONResponse({})
 
+    async def put_quota(self, request: Request) -> Response:
+        try:
+            self._service.supply.put(quota_from(await _body(request)))
+        except BadQuotaError as wrong:
+            raise ApiError(Status.INVALID_ARGUMENT, str(wrong)) from wrong
+        return JSONResponse({})
+
 
 def application(service: JobService, tuning: TuningService, *, region: str, faults: Faults) -> LoopbackOnly:
     """The ASGI application of one JobService, with the faults at every call of it."""
@@ -149,9 +157,14 @@ def application(service: JobService, tuning: TuningService, *, region: str, faul
     routes = [
         route for version in _VERSIONS for surface in surfaces for route in _routes(surface, f"/{version}")
     ]
+    happenings = Happenings(service)
     preempt = f"{_OURS}/projects/{{project}}/locations/{{location}}/customJobs/{{job}}:preempt"
     calls = Starlette(
-        routes=[*routes, Route(preempt, Happenings(service).preempt, methods=["POST"])],
+        routes=[
+            *routes,
+            Route(preempt, happenings.preempt, methods=["POST"]),
+            Route(f"{_OURS}/quota", happenings.put_quota, methods=["PUT"]),
+        ],
         exception_handlers={ApiError: _refused, HTTPException: _not_routed, Exception: _broken},
     )
     return LoopbackOnly(Faulty(app=calls, faults=faults, service="vertex", named=named, subjects=subjects))

@@ -16,11 +16,13 @@ from emulators.jobs import rootfs
 from emulators.jobs.capacity import Capacity
 from emulators.jobs.images import repository_of
 from emulators.jobs.lifecycle import JobState
+from emulators.jobs.quota import Quota
 from emulators.jobs.replica import Machine, default_capacity
 from emulators.jobs.rootfs import Mounts
 from emulators.jobs.service import JobService
 from emulators.jobs.service_log import WriteLog
 from emulators.jobs.store import Store
+from emulators.jobs.supply import Supply
 from emulators.process import ProcessGuard
 from emulators.tuning.service import TuningService
 from emulators.vertex.server import application
@@ -46,6 +48,7 @@ class Jobs:
         guard: ProcessGuard | None = None,
         seed: int | None = None,
         faults: Faults | None = None,
+        quota: Quota | None = None,
     ) -> None:
         """Nothing is opened or started yet.
 
@@ -62,6 +65,7 @@ class Jobs:
             seed: makes the suggestions of tuning jobs repeatable; by chance when None.
             guard: who watches over the replicas' processes; a guard of its own when None.
             faults: shared with other emulators; its own when None.
+            quota: what the regions have; no limits when None.
         """
         self._dir = dir.resolve()
         self._buckets = buckets_dir.resolve()
@@ -74,6 +78,7 @@ class Jobs:
         self._given_guard = guard
         self._seed = seed
         self._faults = faults or Faults()
+        self._supply = Supply(quota)
         self._running: _Running | None = None
 
     @property
@@ -113,6 +118,7 @@ class Jobs:
             machine=machine,
             capacity=Capacity(self._capacity),
             write_log=self._write_log,
+            supply=self._supply,
         )
         tuning = TuningService(
             jobs=service, store=store, directory=self._dir, write_log=self._write_log, seed=self._seed

@@ -205,6 +205,9 @@ def running_project(
 ) -> Iterator[Project]:
     """A project on a stack of its own, started as a user starts it; stopped at the end, whatever happens."""
     log = state.with_name(f"{state.name}.out")
+    (state / "stack.env").unlink(
+        missing_ok=True
+    )  # a killed stack leaves its own, which says nothing of this one
     image = f"{image_uri(project)}={TINY}"
     command = [sys.executable, "-m", "emulators", "up", "--state", str(state), "--project", project,
                "--image", image, *arguments]  # fmt: skip

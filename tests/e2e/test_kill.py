@@ -2,117 +2,57 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
-from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from urllib.parse import urlsplit
 
 import psutil
 import pytest
-import yaml
 
-from .project import ROOT, Project, request, running_project
+from .project import Project, request, running_project
+from .proxied import LEASE_S, Answer, Request, VertexProxy, quick_topology, running
 
 pytestmark = pytest.mark.slow
 
-TIMEOUT_S = 10  # the lease outlives it by a minute
-LEASE_S = TIMEOUT_S + 60
-JOBS = ("/customJobs", "/hyperparameterTuningJobs")
 
-
-class KillingProxy:
-    """Stands between the functions and Vertex AI; the first job that is created, its caller never hears of.
+class KillingProxy(VertexProxy):
+    """The first job that is created, its caller never hears of.
 
     The job exists when the caller is killed: the answer has arrived here, and goes no further.
     """
 
     def __init__(self) -> None:
-        self.target = ""
+        super().__init__()
         self.kill = threading.Event()
         self.killed: list[int] = []
         self.victims: Callable[[], list[psutil.Process]] = list
-        proxy = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                proxy._pass_on(self)
-
-            do_POST = do_DELETE = do_GET  # noqa: N815  # the names that http.server looks for
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-
-    def _pass_on(self, caller: BaseHTTPRequestHandler) -> None:
-        body = caller.rfile.read(int(caller.headers.get("Content-Length") or 0))
-        address = urlsplit(self.target)
-        connection = HTTPConnection(address.hostname or "", address.port or 0, timeout=30)
-        headers = {name: value for name, value in caller.headers.items() if name.lower() != "host"}
-        connection.request(caller.command, caller.path, body=body, headers=headers)
-        answer = connection.getresponse()
-        content = answer.read()
-        connection.close()
-        created = caller.command == "POST" and caller.path.partition("?")[0].endswith(JOBS)
-        if created and answer.status == 200 and self.kill.is_set():
-            self.kill.clear()
-            for victim in self.victims():
-                victim.kill()
-                self.killed.append(victim.pid)
-            caller.close_connection = True
-            return
-        caller.send_response(answer.status)
-        caller.send_header("Content-Type", answer.headers["Content-Type"])
-        caller.send_header("Content-Length", str(len(content)))
-        caller.end_headers()
-        caller.wfile.write(content)
-
-
-@contextmanager
-def killing_proxy() -> Iterator[KillingProxy]:
-    proxy = KillingProxy()
-    thread = threading.Thread(target=proxy.server.serve_forever)
-    thread.start()
-    try:
-        yield proxy
-    finally:
-        proxy.server.shutdown()
-        proxy.server.server_close()
-        thread.join()
-
-
-def topology_through(proxy_url: str, folder: Path) -> Path:
-    """The project's own topology, its functions talking to Vertex AI through the proxy."""
-    topology = yaml.safe_load((ROOT / "deploy" / "topology.yaml").read_text())
-    topology["environment"]["VERTEX_EMULATOR_HOST"] = proxy_url
-    for function in topology["functions"].values():
-        function["timeout_s"] = TIMEOUT_S
-    (folder / "log_sink.filter").write_text((ROOT / "deploy" / "log_sink.filter").read_text())
-    path = folder / "topology.yaml"
-    path.write_text(yaml.safe_dump(topology))
-    return path
+    def answer(self, request: Request, pass_on: Callable[[], Answer]) -> Answer | None:
+        told = pass_on()
+        if not (request.creates_job and told.status == 200 and self.kill.is_set()):
+            return told
+        self.kill.clear()
+        for victim in self.victims():
+            victim.kill()
+            self.killed.append(victim.pid)
+        return None
 
 
 @pytest.fixture(scope="module")
 def proxy() -> Iterator[KillingProxy]:
-    with killing_proxy() as running:
-        yield running
+    with running(KillingProxy()) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
 def fragile(proxy: KillingProxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     folder = tmp_path_factory.mktemp("killed")
     arguments = (
-        "--topology", str(topology_through(proxy.url, folder)),
+        "--topology", str(quick_topology(folder, vertex_url=proxy.url)),
         "--retry-min-s", "0.5", "--retry-max-s", "2", "--tick-s", "3600",
     )  # fmt: skip
-    with running_project(folder / "state", *arguments, project="e2e-killed") as running:
-        proxy.target = running.env["VERTEX_EMULATOR_HOST"]
-        proxy.victims = lambda: running.function_processes("on-request-uploaded")
-        yield running
+    with running_project(folder / "state", *arguments, project="e2e-killed") as started:
+        proxy.target = started.env["VERTEX_EMULATOR_HOST"]
+        proxy.victims = lambda: started.function_processes("on-request-uploaded")
+        yield started
 
 
 def jobs(project: Project, run_id: str) -> list[str]:

@@ -1,0 +1,276 @@
+"""A flood of uploads on the local stack, with duplicates and faults: what is lost, what is doubled, and how long each took.
+
+python bench/upload_flood.py [--uploads 10000] [--deliverers 16] [--seed 7]
+
+Real: the functions as functions-framework processes, Cloud Storage, Pub/Sub, JobService, Cloud Logging and its
+sink as the stack's emulators, the official clients between all of them, and every job's replica, a process.
+Not real: what the replica does (a shell script that leaves a file that looks like a model), and the pauses of
+redelivery, which are shorter than the cloud's. Every fiftieth upload is no sound request.
+
+One in ten events is brought twice at the same time. One in twenty calls at every boundary is struck by a fault:
+refused, done but not told, cut off, delayed, delivered twice, or its function killed.
+Exits with 1 when a run is lost, doubled or unfinished, or has two jobs.
+"""
+
+import argparse
+import json
+import math
+import statistics
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # run as a file, from anywhere
+
+from tests.e2e.project import Project, running_project  # noqa: E402  # needs the line above
+from tests.e2e.reckoning import STUB, Upload, files_in, reckoning, stub_request, stub_uri  # noqa: E402
+
+PROJECT = "bench-flood"
+TAKER = "on-request-uploaded"
+TIMEOUT_S = 20  # of every function; a lease outlasts it by a minute
+FAULTY_EVERY = 50
+PROGRESS_S = 400
+"""Without any progress for so long, what is missing is lost: the longest pause of a run is a lease, or the tenth wait."""
+QUIET_S = 10
+"""Longer than the pauses of redelivery: without an event for so long, none is out."""
+SAMPLE_S = 5
+
+
+def fault(name: str, at: str, kind: str, probability: float, **more: object) -> dict[str, object]:
+    return {"name": name, "at": at, "kind": kind, "probability": probability, **more}
+
+
+def plan(seed: int) -> dict[str, object]:
+    """Duplicates of one event in ten, and a twentieth of the calls at every boundary struck in one way or another."""
+    ledger, inbox = "bench-flood-ledger/*", "bench-flood-inbox/requests/*"
+    faults = [
+        fault("twice", f"functions.{TAKER}", "duplicate", 0.10),
+        fault("killed", "functions.*", "kill", 0.001, seconds=0.1, times=20),
+        fault("untaken", "functions.*", "error_before", 0.02),
+        fault("untold", "functions.*", "error_after", 0.02, code=500),
+        fault("late", "functions.*", "delay", 0.01, seconds=0.5),
+        fault("unread", "storage.objects.get", "error_before", 0.05, match=inbox),
+        fault("ledger-refuses", "storage.*", "error_before", 0.02, match=ledger),
+        fault("ledger-done-untold", "storage.*", "error_after", 0.02, match=ledger),
+        fault("ledger-cut", "storage.*", "drop", 0.01, match=ledger),
+        # Each makes all runs of its kind wait for half a minute, for none may overtake: a few are enough.
+        fault("no-room", "vertex.*.create", "error_before", 0.01, code=429, times=2),
+        fault("overloaded", "vertex.*.create", "error_before", 0.01, times=2),
+        fault("job-untold", "vertex.*.create", "error_after", 0.02, code=500),
+        fault("job-cut", "vertex.*.create", "drop", 0.01),
+        fault("jobs-unread", "vertex.customJobs.[gl]*", "error_before", 0.05),
+        fault("not-notified", "storage.notify", "error_before", 0.02, match=inbox),
+        fault("notified-untold", "storage.notify", "error_after", 0.02, match=inbox),
+        fault("notified-twice", "storage.notify", "duplicate", 0.01, match=inbox),
+        fault("not-exported", "logging.export", "error_before", 0.02),
+        fault("exported-untold", "logging.export", "error_after", 0.02),
+        fault("export-lost", "logging.export", "drop", 0.01),
+        fault("unpublished", "pubsub.publish", "error_before", 0.02),
+        fault("published-untold", "pubsub.publish", "error_after", 0.03),
+        fault("delivered-late", "pubsub.deliver", "delay", 0.02, seconds=2),
+        fault("delivered-twice", "pubsub.deliver", "duplicate", 0.02),
+        fault("delivered-behind", "pubsub.deliver", "reorder", 0.01, seconds=2),
+    ]
+    return {"seed": seed, "faults": faults}
+
+
+def topology(folder: Path, deliverers: int) -> Path:
+    """The project's own, with so many events out at once, and a policy that lets a flood pass."""
+    read = yaml.safe_load((ROOT / "deploy" / "topology.yaml").read_text())
+    for function in read["functions"].values():
+        function["timeout_s"] = TIMEOUT_S
+    read["functions"][TAKER]["concurrency"] = deliverers
+    policy = yaml.safe_load((ROOT / "functions" / "policy.yaml").read_text())
+    policy.pop("admission", None)  # its caps are what would stop a flood
+    (folder / "policy.yaml").write_text(yaml.safe_dump(policy))
+    read["environment"]["TRAINMASTER_POLICY"] = str(folder / "policy.yaml")
+    for sink in read["sinks"].values():
+        sink["filter_file"] = str(ROOT / "deploy" / sink["filter_file"])
+    path = folder / "topology.yaml"
+    path.write_text(yaml.safe_dump(read))
+    return path
+
+
+@dataclass(kw_only=True)
+class Memory:
+    """The most resident memory that all processes of each function had at once, in bytes."""
+
+    most: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    def sample(self, project: Project) -> None:
+        now: Counter[str] = Counter()
+        for process in psutil.process_iter():
+            try:
+                environment = process.environ()
+                if environment.get("LOGGING_EMULATOR_HOST") == project.env["LOGGING_EMULATOR_HOST"]:
+                    now[environment.get("K_SERVICE", "")] += process.memory_info().rss
+            except psutil.Error:
+                continue
+        for function, size in now.items():
+            self.most[function] = max(self.most[function], size)
+
+
+@contextmanager
+def watched_memory(project: Project) -> Iterator[Memory]:
+    memory, over = Memory(), threading.Event()
+
+    def watch() -> None:
+        while not over.wait(SAMPLE_S):
+            memory.sample(project)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield memory
+    finally:
+        over.set()
+        thread.join()
+
+
+def uploaded(project: Project, count: int, uploaders: int) -> list[Upload]:
+    sound = stub_request(project.id)
+
+    def upload(number: int) -> Upload:
+        name = f"requests/flood-{number:06d}.json"
+        is_faulty = number % FAULTY_EVERY == FAULTY_EVERY - 1
+        generation = project.upload(name, sound[: len(sound) // 2] if is_faulty else sound)
+        return Upload(name=name, generation=generation, ends=("rejected" if is_faulty else "succeeded",))
+
+    with ThreadPoolExecutor(uploaders) as pool:
+        return list(pool.map(upload, range(count)))
+
+
+def until_all_ended(project: Project, count: int) -> None:
+    """Return when every upload is on record and no run is active, or when nothing more moves."""
+    last, since = (-1, -1), time.monotonic()
+    while True:
+        now = files_in(project, "runs"), files_in(project, "active")
+        if now == (count, 0):
+            return
+        if now != last:
+            last, since = now, time.monotonic()
+            print(
+                f"  {now[0]:>6} on record, {now[1]:>6} of them active", end="\r", file=sys.stderr, flush=True
+            )
+        if time.monotonic() - since > PROGRESS_S:
+            return
+        time.sleep(1)
+
+
+def until_quiet(project: Project) -> None:
+    """Return when no event has reached the taker for a while: no redelivery is out that could start anything."""
+    last, since = -1, time.monotonic()
+    while time.monotonic() - since < QUIET_S:
+        now = accounts(project)["twice"]["asked"]  # the first of the faults there: asked of every event
+        if now != last:
+            last, since = now, time.monotonic()
+        time.sleep(2)
+
+
+def answers(project: Project) -> list[tuple[int, float]]:
+    """Status and seconds of everything brought to the taker, from the platform's request log."""
+    name = f"projects/{project.id}/logs/run.googleapis.com%2Frequests"
+    found = project.logging.list_entries(
+        filter_=f'logName="{name}" AND resource.labels.service_name="{TAKER}"', page_size=1000
+    )
+    return [(each.http_request["status"], float(each.http_request["latency"].rstrip("s"))) for each in found]
+
+
+def accounts(project: Project) -> Mapping[str, Mapping[str, Any]]:
+    with urllib.request.urlopen(faults_url(project)) as answer:
+        return {each["name"]: each for each in json.load(answer)["faults"]}
+
+
+def accounts_at_the_end(project: Project) -> Mapping[str, Mapping[str, Any]]:
+    """The same; and no fault strikes any more, for whoever counts what became of it all is not to be struck."""
+    found = accounts(project)
+    urllib.request.urlopen(urllib.request.Request(faults_url(project), method="DELETE")).close()
+    return found
+
+
+def faults_url(project: Project) -> str:
+    return f"{project.env['STORAGE_EMULATOR_HOST']}/emulator/v1/faults"
+
+
+def shown_accounts(found: Mapping[str, Mapping[str, Any]]) -> None:
+    print(f"\n{'fault':<20}{'struck':>8} of {'asked':>8}")
+    for name, each in found.items():
+        print(f"{name:<20}{each['struck']:>8}    {each['asked']:>8}")
+
+
+def shown_times(all_answers: Sequence[tuple[int, float]]) -> None:
+    print(f"\n{'deliveries':<24}{'':>8}{'p50':>10}{'p99':>10}")
+    done = [seconds for status, seconds in all_answers if status == 200]
+    for what, each in (("answered 200", done), ("all answers", [seconds for _, seconds in all_answers])):
+        p99 = sorted(each)[math.ceil(0.99 * len(each)) - 1]
+        print(f"{what:<24}{len(each):>8}{1000 * statistics.median(each):>7.0f} ms{1000 * p99:>7.0f} ms")
+    others = Counter(status for status, _ in all_answers if status != 200)
+    print(f"answered otherwise      {sum(others.values()):>8}   {dict(sorted(others.items()))}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--uploads", type=int, default=10_000)
+    parser.add_argument(
+        "--deliverers", type=int, default=16, help="events that are out to the function at once"
+    )
+    parser.add_argument("--seed", type=int, default=7, help="of the faults")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "faults.yaml").write_text(yaml.safe_dump(plan(arguments.seed)))
+        flags = (
+            "--topology", str(topology(folder, arguments.deliverers)), "--faults", str(folder / "faults.yaml"),
+            "--image", f"{stub_uri(PROJECT)}={STUB}", "--retry-min-s", "0.5", "--retry-max-s", "5", "--tick-s", "5",
+        )  # fmt: skip
+        with running_project(folder / "state", *flags, project=PROJECT) as project:
+            return flooded(project, arguments.uploads, arguments.deliverers)
+
+
+def flooded(project: Project, count: int, deliverers: int) -> int:
+    """The flood and its report; the exit status."""
+    began = time.monotonic()
+    with watched_memory(project) as memory:
+        uploads = uploaded(project, count, deliverers)
+        upload_s = time.monotonic() - began
+        until_all_ended(project, count)
+        wall_s = time.monotonic() - began
+        until_quiet(project)
+        memory.sample(project)
+    struck = accounts_at_the_end(project)
+    found = reckoning(project, uploads)
+    print(
+        f"uploads                 {count:>8}   in {upload_s:.0f} s; all ended after {wall_s:.0f} s, {count / wall_s:.1f} a second"
+    )
+    print(
+        f"deliverers              {deliverers:>8}   and {struck['twice']['struck']} events brought twice at once"
+    )
+    print(f"lost                    {len(found.lost):>8}   limit 0")
+    print(f"recorded twice          {len(found.recorded_twice):>8}   limit 0")
+    print(f"runs with two jobs      {len(found.two_jobs):>8}   limit 0")
+    shown_times(answers(project))
+    print("\nmost memory of a function's processes, both of them together")
+    for function, size in sorted(memory.most.items()):
+        print(f"{function or 'others':<24}{size / 2**20:>7.0f} MiB")
+    shown_accounts(struck)
+    print(f"\n{found}")
+    return 0 if found.kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

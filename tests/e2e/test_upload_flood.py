@@ -1,0 +1,18 @@
+"""A small flood, as bench/upload_flood.py makes it: nothing is lost and nothing doubled."""
+
+import subprocess
+import sys
+
+import pytest
+
+from .project import ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def test_a_flood_with_duplicates_and_faults_loses_nothing_and_doubles_nothing() -> None:
+    command = [sys.executable, "bench/upload_flood.py", "--uploads", "200", "--seed", "11"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=880, check=False)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-2000:]}"
+    assert "every upload has one record, every run one job" in done.stdout
+    assert "twice" in done.stdout

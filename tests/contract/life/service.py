@@ -23,7 +23,7 @@ SHOWN_AFTER = timedelta(seconds=20)
 """How late a listing may show a new job at most; a bound of this simulation, Google states none."""
 
 
-ROOM_OF_A_CLASS = 12
+ROOM_OF_A_CLASS = 15
 """So many jobs on one kind of machine may go on at once in a region; more find no quota."""
 DEFERRALS = {
     "no room": SubmissionDeferred(

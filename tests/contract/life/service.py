@@ -39,7 +39,7 @@ class Manners:
     """How often the service answers a submission otherwise than with the job."""
 
     has_no_room: float = 0.02
-    is_unavailable: float = 0.005
+    is_unavailable: float = 0.01
     is_asked_too_fast: float = 0.01
     refuses: float = 0.003
     loses_request: float = 0.01

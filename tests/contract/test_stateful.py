@@ -1,7 +1,8 @@
 """Whatever is interleaved with whatever, call by call: the record behaves as a simple model says.
 
 Uploads, redeliveries, log entries, sweeps and cancellations go on side by side, each stopped before any of its
-calls while others run; they fail, die, and come again.
+calls while others run; they fail, die, and come again. The service has room or none, or asks for fewer requests;
+jobs find no capacity; and no more than AT_ONCE_MAX may go on at a time.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,40 +21,67 @@ from hypothesis.stateful import (
 )
 
 from orchestrator.adapters.memory import MemoryJobs
+from orchestrator.core.admission.terms import Admission, Limit
+from orchestrator.core.errors import SubmissionDeferred
 from orchestrator.core.launch.event import Arrival
+from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import RUN_LABEL, JobKind
-from orchestrator.core.run import ENDS, LEGAL_MOVES, PROGRESS, Job, JobState, RunState
+from orchestrator.core.run import ENDS, LEGAL_MOVES, PROGRESS, Job, JobState, Problem, RunState
 from orchestrator.core.settle.outcome import END_OF
+from orchestrator.core.settle.stockout import stockout_of
+from orchestrator.core.waiting import WAIT_MOST
 from orchestrator.flow.admission import settle_and_admit
 from orchestrator.flow.launch import launch
 from orchestrator.flow.orders import take_order
 from orchestrator.flow.services import Services
 from orchestrator.flow.sweep import sweep
 from tests.contract.life.asking import FAULTY, SOUND
+from tests.contract.life.guarantees import entered_ids
+from tests.contract.life.service import DEFERRALS
 from tests.contract.life.stepwise import Process
-from tests.contract.world import LEASE, PROJECT, World
+from tests.contract.world import LEASE, PROJECT, World, standards_with
 
 TIMEOUT = timedelta(seconds=120)
 AT_ONCE = 5
+AT_ONCE_MAX = 2
+LIMITED = standards_with(admission=Admission(limits=(Limit(jobs=AT_ONCE_MAX),)))
+NO_CAPACITY = Problem(code=8, message="Resources are insufficient in region: us-central1.")
 Flow = Callable[[Services], object]
 NUMBERS = st.integers(min_value=0, max_value=1000)
 ENDINGS = st.sampled_from([JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED])
 
 
+class MoodyJobs(MemoryJobs):
+    """A JobService that takes every job, or refuses each with the answer that it has."""
+
+    answer: SubmissionDeferred | None = None
+
+    def submit(self, submission: Submission) -> Job:
+        if self.answer is not None:
+            raise self.answer
+        return super().submit(submission)
+
+
 class Deployment(RuleBasedStateMachine):
     """The model: what was asked for, and how far each run has been seen to be."""
 
+    service: type[MoodyJobs] = MoodyJobs
+    standards = LIMITED
+
     def __init__(self) -> None:
         super().__init__()
-        self.world = World()
+        self.world = World(self.standards)
+        self.world.jobs = self.jobs = self.service(self.world.clock, project=PROJECT)
         self.sound: dict[str, bool] = {}
-        self.seen: dict[str, RunState] = {}
+        self.seen: dict[str, tuple[int, RunState]] = {}
         self.owed: list[Flow] = []
         self.running: list[tuple[Process, Flow | None]] = []
 
-    @rule(name=st.integers(0, 1), sound=st.booleans())
-    def upload(self, name: int, sound: bool) -> None:
-        asked = SOUND[9] if sound else FAULTY[2]
+    @rule(name=st.integers(0, 1), which=st.sampled_from([None, 9, 2, 1, 11]))
+    def upload(self, name: int, which: int | None) -> None:
+        """Faulty, or of one of several priorities, some with fallbacks."""
+        sound = which is not None
+        asked = FAULTY[2] if which is None else SOUND[which]
         arrival = self.world.drop(asked.content, f"requests/{name}-{len(self.sound)}.json")
         self.sound[arrival.run_id] = sound
         self.owed.append(partial(_launched, arrival))
@@ -117,9 +145,13 @@ class Deployment(RuleBasedStateMachine):
         self.world.clock.advance(timedelta(seconds=seconds))
 
     @invariant()
-    def a_run_has_one_job_at_most(self) -> None:
-        runs = [job.labels[RUN_LABEL] for job in self.world.jobs.all()]
+    def a_run_has_one_job_at_most_that_found_capacity(self) -> None:
+        runs = [job.labels[RUN_LABEL] for job in self.world.jobs.all() if stockout_of(job) is None]
         assert len(runs) == len(set(runs)), runs
+
+    @invariant()
+    def no_more_jobs_go_on_than_the_limit_allows(self) -> None:
+        assert sum(job.state not in END_OF for job in self.world.jobs.all()) <= AT_ONCE_MAX
 
     @invariant()
     def records_only_go_forward_and_ends_are_the_jobs(self) -> None:
@@ -128,11 +160,12 @@ class Deployment(RuleBasedStateMachine):
             if held is None:
                 assert run_id not in self.seen, f"the record of {run_id} is gone"
                 continue
-            state, before = held.record.state, self.seen.get(run_id)
-            if before is not None and before is not state:
+            state, round_number = held.record.state, held.record.round
+            before_round, before = self.seen.get(run_id, (0, RunState.RESERVED))
+            assert (round_number, PROGRESS[state]) >= (before_round, PROGRESS[before])
+            if before is not state and round_number == before_round and run_id in self.seen:
                 assert state in LEGAL_MOVES[before], f"{before} became {state}"
-                assert PROGRESS[state] > PROGRESS[before]
-            self.seen[run_id] = state
+            self.seen[run_id] = round_number, state
             assert (state is RunState.REJECTED) is not sound
             if state in ENDS - {RunState.REJECTED}:
                 assert held.record.job is not None
@@ -143,27 +176,29 @@ class Deployment(RuleBasedStateMachine):
         for process, _ in self.running:
             process.kill()
         self._answered()
-        for _ in range(3):
-            self.world.clock.advance(LEASE)
+        self.jobs.answer = None
+        for _ in range(4 + len(self.sound)):
+            self.world.clock.advance(WAIT_MOST)
             for flow in [*self.owed]:
                 self._begin(flow, flow, calls=1000)
                 self.owed.remove(flow)
             self.world.sweep()
+            self.no_more_jobs_go_on_than_the_limit_allows()
             for job in self.world.jobs.all():
                 if job.state not in END_OF:
                     self.world.jobs.become(job.name, JobState.SUCCEEDED)
         for _ in range(3):
             self.world.clock.advance(LEASE)
             self.world.sweep()
-        self.a_run_has_one_job_at_most()
+        self.a_run_has_one_job_at_most_that_found_capacity()
         self.records_only_go_forward_and_ends_are_the_jobs()
         assert self.world.active() == []
         assert set(self.seen) == set(self.sound)
         ids = {notice.id for notice in self.world.notices.published}
-        for run_id, state in self.seen.items():
+        assert list(self.world.services().queue.places()) == []
+        for run_id, (_, state) in self.seen.items():
             assert state in ENDS, f"{run_id} is {state}"
-            steps = self.world.record(run_id).history
-            assert {f"{run_id}/{step.state}" for step in steps} <= ids
+            assert {f"{run_id}/{each}" for each in entered_ids(self.world.record(run_id))} <= ids
             assert {f"{run_id}/{end}" for end in ENDS} & ids == {f"{run_id}/{state}"}
 
     def _begin(self, flow: Flow, owed: Flow | None, calls: int) -> None:
@@ -184,7 +219,24 @@ class Deployment(RuleBasedStateMachine):
         return jobs[which % len(jobs)]
 
 
-class BlindJobs(MemoryJobs):
+class ScarceDeployment(Deployment):
+    """Now and then there is no room, too many requests were made, or a job finds no capacity."""
+
+    @rule(answer=st.sampled_from([None, None, *DEFERRALS.values()]))
+    def room_changes(self, answer: SubmissionDeferred | None) -> None:
+        self.jobs.answer = answer
+
+    @precondition(lambda self: self.world.jobs.all())
+    @rule(which=NUMBERS, told=st.booleans())
+    def job_finds_no_capacity(self, which: int, told: bool) -> None:
+        job = self._job(which)
+        if job.state is JobState.PENDING:
+            self.world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
+            if told:
+                self.owed.append(partial(_settled, self.world, job))
+
+
+class BlindJobs(MoodyJobs):
     """A listing that never shows anything."""
 
     def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
@@ -194,9 +246,10 @@ class BlindJobs(MemoryJobs):
 class BlindDeployment(Deployment):
     """Whoever takes a run over finds no job and submits another."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.world.jobs = BlindJobs(self.world.clock, project=PROJECT)
+    service = BlindJobs
+    standards = standards_with(
+        admission=Admission()
+    )  # fewer calls come before a submission, so that more deaths come after it
 
     def teardown(self) -> None:
         for process, _ in self.running:
@@ -211,7 +264,7 @@ def _settled(world: World, job: Job, services: Services) -> object:
     return list(settle_and_admit(services, world.hint(job)))
 
 
-TestDeployment = Deployment.TestCase
+TestDeployment = ScarceDeployment.TestCase
 QUICK = settings(
     max_examples=400, stateful_step_count=40, deadline=None, database=None, phases=[Phase.generate]
 )

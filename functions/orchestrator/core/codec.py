@@ -7,7 +7,7 @@ Unknown keys are passed over, so that an older reader understands a newer record
 import dataclasses
 import functools
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -65,47 +65,73 @@ def decoded(kind: type[_Value], document: object) -> _Value:
     Raises:
         ValueError: the document does not hold such a value; the message names the place.
     """
-    result: _Value = _decoded(kind, document, "$")
+    read: _Reader = _reader(kind)  # type: ignore[arg-type]  # every type can be hashed
+    result: _Value = read(document, "$")
     return result
 
 
-def _decoded(kind: object, document: object, path: str) -> Any:  # Any: its type is the value of `kind`
-    arguments = get_args(kind)
-    origin = get_origin(kind)
-    result: object
-    if origin in (Union, types.UnionType):
-        (present,) = (argument for argument in arguments if argument is not type(None))
-        result = None if document is None else _decoded(present, document, path)
-    elif origin is tuple:
-        parts = _expected(document, list, path)
-        result = tuple(_decoded(arguments[0], part, f"{path}[{i}]") for i, part in enumerate(parts))
-    elif origin is not None:  # Mapping[str, X]
-        items = _expected(document, dict, path).items()
-        result = {key: _decoded(arguments[1], part, f"{path}.{key}") for key, part in items}
-    elif dataclasses.is_dataclass(kind):
-        result = _dataclass(kind, _expected(document, dict, path), path)  # type: ignore[arg-type]  # never an instance here
-    elif kind is object:
-        result = document
-    else:
-        result = _scalar(kind, document, path)
-    return result
-
-
-def _dataclass(kind: type, document: Mapping[str, object], path: str) -> object:
-    hints = _hints(kind)
-    values: dict[str, object] = {}
-    for field in dataclasses.fields(kind):
-        if field.name in document:
-            values[field.name] = _decoded(hints[field.name], document[field.name], f"{path}.{field.name}")
-    try:
-        return kind(**values)
-    except TypeError as error:
-        raise ValueError(f"{path}: {error}") from error
+# Any: what a reader gives is of the kind that it was made for.
+_Reader = Callable[[object, str], Any]
 
 
 @functools.cache
-def _hints(kind: type) -> Mapping[str, object]:
-    return get_type_hints(kind)
+def _reader(kind: object) -> _Reader:
+    """What reads a value of this type. Made once: to ask what a type consists of costs more than to read it."""
+    arguments = get_args(kind)
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        (present,) = (argument for argument in arguments if argument is not type(None))
+        return _optional(_reader(present))
+    if origin is tuple:
+        return _each(_reader(arguments[0]))
+    if origin is not None:  # Mapping[str, X]
+        return _values(_reader(arguments[1]))
+    if dataclasses.is_dataclass(kind):
+        return _dataclass(kind)  # type: ignore[arg-type]  # never an instance here
+    if kind is object:
+        return _as_it_is
+    return functools.partial(_scalar, kind)
+
+
+def _as_it_is(document: object, _: str) -> object:
+    return document
+
+
+def _optional(read: _Reader) -> _Reader:
+    return lambda document, path: None if document is None else read(document, path)
+
+
+def _each(read: _Reader) -> _Reader:
+    def reader(document: object, path: str) -> object:
+        parts = _expected(document, list, path)
+        return tuple(read(part, f"{path}[{i}]") for i, part in enumerate(parts))
+
+    return reader
+
+
+def _values(read: _Reader) -> _Reader:
+    def reader(document: object, path: str) -> object:
+        items = _expected(document, dict, path).items()
+        return {key: read(part, f"{path}.{key}") for key, part in items}
+
+    return reader
+
+
+def _dataclass(kind: type) -> _Reader:
+    hints = get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
+
+    def reader(document: object, path: str) -> object:
+        given = _expected(document, dict, path)
+        values = {
+            name: _reader(hints[name])(given[name], f"{path}.{name}") for name in names if name in given
+        }
+        try:
+            return kind(**values)
+        except TypeError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    return reader
 
 
 def _scalar(kind: object, document: object, path: str) -> object:

@@ -5,8 +5,8 @@ from random import Random
 
 from tests.contract.life.accidents import Accident
 
-CALLS_OF_A_DELIVERY = 5.0
-CALLS_OF_A_TICK = 40.0
+CALLS_OF_A_DELIVERY = 9.0
+CALLS_OF_A_TICK = 50.0
 """Where an accident strikes: the mean of the call's number. One beyond the last call does not happen."""
 FATAL = (
     Accident.KILLED_BEFORE,

@@ -23,7 +23,7 @@ SHOWN_AFTER = timedelta(seconds=20)
 """How late a listing may show a new job at most; a bound of this simulation, Google states none."""
 
 
-ROOM_OF_A_CLASS = 12
+ROOM_OF_A_CLASS = 15
 """So many jobs on one kind of machine may go on at once in a region; more find no quota."""
 DEFERRALS = {
     "no room": SubmissionDeferred(
@@ -39,7 +39,7 @@ class Manners:
     """How often the service answers a submission otherwise than with the job."""
 
     has_no_room: float = 0.02
-    is_unavailable: float = 0.005
+    is_unavailable: float = 0.01
     is_asked_too_fast: float = 0.01
     refuses: float = 0.003
     loses_request: float = 0.01

@@ -19,9 +19,9 @@ from tests.contract.world import LEDGER, standards_with
 
 LIMITS = (
     Limit(jobs=2, per_model=True),
-    Limit(jobs=3, labels={"team": "blue"}),
-    Limit(jobs=4, model="model-3*"),
-    Limit(jobs=20),
+    Limit(jobs=4, labels={"team": "blue"}),
+    Limit(jobs=6, model="model-3*"),
+    Limit(jobs=30),
 )
 LIMITED = standards_with(admission=Admission(limits=LIMITS))
 RUNS_PER_HOUR = 330
@@ -71,17 +71,15 @@ class Watch:
         services = self._world.services()
         ladder = ladder_for(services, record)
         own, wanted = place_of(services, record, ladder), quota_class(ladder[record.rung])
-        for place in self._waiting(listed):
-            if place.order < own.order and place.quota_class == wanted and place.run_id != own.run_id:
+        for place in services.queue.places():
+            if place.quota_class == wanted and place.order < own.order and self._waits(place, listed):
                 yield f"{own.run_id} overtakes {place.run_id}, which waits for {wanted} too"
 
-    def _waiting(self, listed: Sequence[Listed]) -> Iterator[Place]:
-        """Those that wait for room, by their record too, and have done so for a while."""
+    def _waits(self, place: Place, listed: Sequence[Listed]) -> bool:
+        """Whether it waits for room, by its record too, and has done so for a while."""
         now = self._world.clock.now()
-        old = {each.name for each in listed if now - each.created_at > SEEN_AFTER}
-        for place in self._world.services().queue.places() if old else ():
-            if not any(name.endswith(f"-{place.run_id}") for name in old) or place.aside is not None:
-                continue
-            held = self._world.ledger.find(place.run_id)
-            if held is not None and held.record.state is RunState.WAITING:
-                yield place
+        old = [each for each in listed if each.name.endswith(f"-{place.run_id}")]
+        if place.aside is not None or all(now - each.created_at <= SEEN_AFTER for each in old):
+            return False
+        held = self._world.ledger.find(place.run_id)
+        return held is not None and held.record.state is RunState.WAITING

@@ -12,15 +12,16 @@ from jsonschema import Draft202012Validator
 from orchestrator.adapters.pubsub import cloud_event
 from orchestrator.core.admission.terms import Admission, Caps, Limit
 from orchestrator.core.codec import encoded
-from orchestrator.core.errors import LeaseHeld, RecordMoved, SubmissionDeferred
+from orchestrator.core.errors import LeaseHeld, RecordMoved, SubmissionDeferred, SubmissionUnknown
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import RUN_LABEL
-from orchestrator.core.run import Job, JobState, RunState
+from orchestrator.core.run import Job, JobState, RunState, taken_over
 from orchestrator.core.settle.outcome import END_OF
 from orchestrator.flow.queueing import place_of
+from orchestrator.flow.submit import SUBMIT_NEEDS
 from tests.contract.retraining import SMALL
-from tests.contract.world import LEDGER, Boundary, World, schema, standards_with
+from tests.contract.world import LEASE, LEDGER, Boundary, World, schema, standards_with
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
 NOTICE = Draft202012Validator(schema("notice.v1"))
@@ -37,6 +38,7 @@ class Room:
     def __init__(self, world: World, places: int | None = None) -> None:
         self.world, self.places = world, places
         self.too_fast = 0
+        self.loses: set[str] = set()
         self.asked: list[str] = []
         self.most = 0
         self._submit = world.jobs.submit
@@ -49,6 +51,9 @@ class Room:
             raise TOO_FAST
         if self.places is not None and len(going(self.world)) >= self.places:
             raise FULL
+        if submission.run_id in self.loses:
+            self.loses.remove(submission.run_id)
+            raise SubmissionUnknown("the connection broke")
         job = self._submit(submission)
         self.most = max(self.most, len(going(self.world)))
         return job
@@ -165,6 +170,45 @@ def test_nobody_goes_before_the_first_whose_pause_is_not_over() -> None:
     world.sweep()
     assert room.asked == []
     assert states(world, later) == ["waiting"]
+
+
+def test_a_run_that_may_have_gone_keeps_nobody_waiting_and_goes_when_its_lease_is_over() -> None:
+    world = World()
+    room = Room(world, 0)
+    first, second = launched(world), launched(world)
+    room.places, room.loses = None, {first}
+    world.clock.advance(timedelta(minutes=1))
+    world.sweep()
+    third = launched(world)
+    assert states(world, first, second, third) == ["waiting", "submitted", "submitted"]
+    world.clock.advance(timedelta(minutes=1))
+    world.sweep()
+    assert places(world) == [], "while the lease lasts, nobody knows and nobody waits for it"
+    world.clock.advance(LEASE)
+    world.sweep()
+    assert states(world, first) == ["submitted"]
+    assert room.asked.count(first) == 3
+    assert places(world) == []
+
+
+def test_a_run_whose_process_died_while_it_asked_keeps_others_no_longer_than_asking_takes() -> None:
+    world = World()
+    room = Room(world, 0)
+    first, second = launched(world), launched(world)
+    room.places = None
+    world.clock.advance(timedelta(minutes=1))
+    held = world.services().ledger.find(first)
+    assert held is not None
+    dead = taken_over(held.record, attempt="dead", now=world.clock.now(), lease=LEASE)
+    world.services().ledger.replace(held, dead)
+    world.sweep()
+    assert states(world, first, second) == ["waiting", "waiting"], "it may be asking at this moment"
+    world.clock.advance(SUBMIT_NEEDS)
+    world.sweep()
+    assert states(world, first, second) == ["waiting", "submitted"]
+    world.clock.advance(LEASE)
+    world.sweep()
+    assert states(world, first) == ["submitted"]
 
 
 def test_when_the_service_is_asked_too_fast_the_whole_region_pauses() -> None:

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from orchestrator.core.codec import encoded
-from orchestrator.core.errors import ServiceFailed, SubmissionRefused
+from orchestrator.core.errors import ServiceFailed, SubmissionRefused, SubmissionUnknown
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import JobKind
@@ -24,11 +24,19 @@ RECORD = Draft202012Validator(schema("run_record.v1"))
 class Stopped(Boundary):
     """The process stands still before the nth call of a name, while `meanwhile` happens, and then goes on."""
 
-    def __init__(self, at: str, meanwhile: Callable[[], object], *, dies_after: bool = False) -> None:
+    def __init__(
+        self,
+        at: str,
+        meanwhile: Callable[[], object],
+        *,
+        dies_after: bool = False,
+        hears_nothing: bool = False,
+    ) -> None:
         super().__init__()
         self.at = at
         self.meanwhile = meanwhile
         self.dies_after = dies_after
+        self.hears_nothing = hears_nothing
 
     def cross(self, name: str, call: Callable[[], Answer]) -> Answer:
         if name != self.at or self.at in self.calls:
@@ -37,6 +45,8 @@ class Stopped(Boundary):
         answer = super().cross(name, call)
         if self.dies_after:
             raise Killed("after it woke")
+        if self.hears_nothing:
+            raise SubmissionUnknown("the answer never came")
         return answer
 
 
@@ -70,6 +80,15 @@ def test_the_one_that_wakes_cancels_its_own_job() -> None:
     assert len(world.jobs.all()) == 2
     one_job_stays(world, arrival)
     assert world.document("status/requests/cassava.yaml.json")["state"] == "submitted"
+
+
+def test_the_one_that_wakes_and_hears_no_answer_cancels_its_own_job_all_the_same() -> None:
+    world = World()
+    arrival = world.drop()
+    unheard = Stopped("submit", takes_over(world, arrival), hears_nothing=True)
+    assert world.launch(arrival, unheard).severity == "INFO", "what it found was the run's own job"
+    assert len(world.jobs.all()) == 2
+    one_job_stays(world, arrival)
 
 
 def test_one_that_wakes_and_dies_is_found_by_the_sweeps_second_look_which_is_one() -> None:

@@ -62,6 +62,10 @@ class Walk:
             if place.too_fast and place.not_before > self.began_at:
                 self.hold(place.region, place.not_before)
 
+    def joined(self, place: Place) -> None:
+        """One more waits than the listing showed; to be told before the walk goes along."""
+        self.places = sorted((*self.places, place), key=lambda each: each.order)
+
     def why_not(self, own: Place, quota_class: str) -> str | None:
         """Why a job of that class may not be asked for now, for this run; None: it may."""
         if quota_class in self._closed:

@@ -26,11 +26,11 @@ from orchestrator.flow.queueing import place_of, walk_of
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.settle import settle_hint
 from orchestrator.flow.slots import full_limit, limits_for
-from orchestrator.flow.submit import take_up
+from orchestrator.flow.submit import SUBMIT_NEEDS, take_up
 from orchestrator.ports import Held
 
-BUSY = (LeaseHeld, LeaseTooShort, RecordMoved, SubmissionUnknown, GenerationMoved)
-"""Somebody is at the run, or nobody knows yet whether it went: nobody may overtake it."""
+BUSY = (LeaseHeld, LeaseTooShort, RecordMoved, GenerationMoved)
+"""Somebody is asking for the run's place at this moment: nobody may overtake it."""
 
 
 def settle_and_admit(services: Services, hint: JobHint) -> Iterator[Happened]:
@@ -91,7 +91,10 @@ def _turn(services: Services, walk: Walk, place: Place, *, reclaim: bool) -> Hap
         return None
     record, now = held.record, services.clock.now()
     if record.lease is not None and record.lease.expires_at > now:
-        raise LeaseHeld(record.run_id, record.lease.expires_at)
+        if now - record.updated_at < SUBMIT_NEEDS:
+            raise LeaseHeld(record.run_id, record.lease.expires_at)
+        _stands_out(services, walk, place)
+        return None
     ladder = ladder_for(services, record)
     there = place_of(services, record, ladder)
     if (there.region, there.order) != (place.region, place.order):
@@ -103,7 +106,20 @@ def _turn(services: Services, walk: Walk, place: Place, *, reclaim: bool) -> Hap
         if limit is not None:
             walk.fill(limit.name)
             return None
-    return take_up(services, held, ladder, walk, reclaim=reclaim)
+    try:
+        return take_up(services, held, ladder, walk, reclaim=reclaim)
+    except SubmissionUnknown as unknown:
+        _stands_out(services, walk, place)
+        return Happened(message=str(unknown), run_id=record.run_id, severity="WARNING")
+
+
+def _stands_out(services: Services, walk: Walk, place: Place) -> None:
+    """Whether the run has a job is not known before its lease ends, and nobody waits for that.
+
+    It may well have gone. If not, the sweep gives it its place again once the lease is over.
+    """
+    services.queue.remove(place)
+    walk.went(place.run_id)
 
 
 def _placed(services: Services, walk: Walk, waiting: Sequence[Held]) -> Iterator[Happened]:
@@ -112,6 +128,11 @@ def _placed(services: Services, walk: Walk, waiting: Sequence[Held]) -> Iterator
     for run_id in [held.record.run_id for held in waiting if held.record.run_id not in there]:
         with suppress(RecordDamaged):
             held = services.ledger.find(run_id)
-            if held is not None and held.record.state is RunState.WAITING:
-                services.queue.put(place_of(services, held.record))
+            if held is None or held.record.state is not RunState.WAITING:
+                continue
+            lease = held.record.lease
+            if lease is None or lease.expires_at <= services.clock.now():
+                place = place_of(services, held.record)
+                services.queue.put(place)
+                walk.joined(place)
                 yield Happened(message="the run waits and had no place in the queue", run_id=run_id)

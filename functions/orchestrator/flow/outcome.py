@@ -41,7 +41,8 @@ def submitted(services: Services, held: Held, job: Job, what: str) -> Happened:
         record = held.record
         if record.job is None and not record.ended and not record.gave_up(job.name):
             raise
-        held = cancel_second_jobs(services, held, [job])
+        # The one that was found may be the run's, and ours, whose answer never came, the second one.
+        held = look_for_second_job(services, cancel_second_jobs(services, held, [job]))
     else:
         leave_queue(services, held.record)
         if held.record.second_look_at is not None:

@@ -67,6 +67,7 @@ class Deployment(RuleBasedStateMachine):
 
     service: type[MoodyJobs] = MoodyJobs
     standards = LIMITED
+    at_once_max = AT_ONCE_MAX
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,7 +152,7 @@ class Deployment(RuleBasedStateMachine):
 
     @invariant()
     def no_more_jobs_go_on_than_the_limit_allows(self) -> None:
-        assert sum(job.state not in END_OF for job in self.world.jobs.all()) <= AT_ONCE_MAX
+        assert sum(job.state not in END_OF for job in self.world.jobs.all()) <= self.at_once_max
 
     @invariant()
     def records_only_go_forward_and_ends_are_the_jobs(self) -> None:
@@ -247,6 +248,7 @@ class BlindDeployment(Deployment):
     """Whoever takes a run over finds no job and submits another."""
 
     service = BlindJobs
+    at_once_max = 1000
     standards = standards_with(
         admission=Admission()
     )  # fewer calls come before a submission, so that more deaths come after it

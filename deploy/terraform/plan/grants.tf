@@ -5,8 +5,8 @@ locals {
 
   # Account ids have 6 to 30 characters, so the prefix is short.
   accounts = merge(
-    { for name in keys(local.functions) : name => { id = "tm-${name}", for = "the function ${name}" } },
-    { for name, account in local.permissions.accounts : name => { id = "tm-${name}", for = account.for } }
+    { for name in keys(local.functions) : name => { id = "tm-${name}", what = "the function ${name}" } },
+    { for name, account in local.permissions.accounts : name => { id = "tm-${name}", what = account.what } }
   )
 
   custom_roles = {

@@ -62,3 +62,23 @@ output "grants" {
   value       = local.grants
   description = "Grants by the kind of thing they are on, each with account, role and the thing's name."
 }
+
+output "printed" {
+  value       = local.printed
+  description = "Filter of what the functions print."
+}
+
+output "metrics" {
+  value       = local.metrics
+  description = "Counters of log lines."
+}
+
+output "alerts" {
+  value       = local.alerts
+  description = "What raises an alert, by name."
+}
+
+output "dashboard" {
+  value       = local.dashboard
+  description = "The dashboard, as Cloud Monitoring takes it."
+}

@@ -40,6 +40,14 @@ resource "google_eventarc_trigger" "trigger" {
     }
   }
 
+  # One delivery, and no other.
+  dynamic "retry_policy" {
+    for_each = each.value.retry ? [] : [1]
+    content {
+      max_attempts = retry_policy.value
+    }
+  }
+
   depends_on = [
     time_sleep.grants,
     google_project_iam_member.project,
@@ -55,16 +63,18 @@ resource "terraform_data" "retries" {
 
   input = {
     subscription = google_eventarc_trigger.trigger[each.key].transport[0].pubsub[0].subscription
-    flags = compact([
+    flags = compact(concat([
       "--project=${var.project}",
       "--ack-deadline=${each.value.subscription.ack_deadline_s}",
+      "--expiration-period=never",
+      # How often an event comes that comes once is Eventarc's affair: the trigger says so.
+      ], !each.value.retry ? [] : [
       "--min-retry-delay=${each.value.subscription.min_pause_s}s",
       "--max-retry-delay=${each.value.subscription.max_pause_s}s",
       "--message-retention-duration=${each.value.subscription.retention_s}s",
-      "--expiration-period=never",
       each.value.subscription.dead_letter_topic == null ? "" : "--dead-letter-topic=projects/${var.project}/topics/${each.value.subscription.dead_letter_topic}",
       each.value.subscription.max_attempts == null ? "" : "--max-delivery-attempts=${each.value.subscription.max_attempts}",
-    ])
+    ]))
   }
   triggers_replace = [
     google_eventarc_trigger.trigger[each.key].uid,

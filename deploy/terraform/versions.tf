@@ -8,13 +8,14 @@ terraform {
   required_version = ">= 1.7"
 
   required_providers {
+    # 7.14: retry_policy of google_eventarc_trigger.
     google = {
       source  = "hashicorp/google"
-      version = "~> 6.20"
+      version = "~> 7.14"
     }
     google-beta = {
       source  = "hashicorp/google-beta"
-      version = "~> 6.20"
+      version = "~> 7.14"
     }
     archive = {
       source  = "hashicorp/archive"

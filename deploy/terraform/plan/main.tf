@@ -44,11 +44,6 @@ locals {
   pauses_s    = { min = 10, max = 600 }
   retention_s = 86400
 
-  # Eventarc has no word for "do not deliver again". The shortest retention of a subscription, ten minutes, is not
-  # longer than the longest pause before a second delivery, so by then the message is gone.
-  unretried_pauses_s    = { min = 600, max = 600 }
-  unretried_retention_s = 600
-
   functions = {
     for name, function in local.topology.functions : name => {
       entry_point = function.entry_point
@@ -78,11 +73,12 @@ locals {
       }
 
       # Eventarc makes the subscription; these are set on it afterwards.
+      retry = function.retry
       subscription = {
         ack_deadline_s    = min(max(function.timeout_s, 10), 600)
-        min_pause_s       = function.retry ? local.pauses_s.min : local.unretried_pauses_s.min
-        max_pause_s       = function.retry ? local.pauses_s.max : local.unretried_pauses_s.max
-        retention_s       = function.retry ? local.retention_s : local.unretried_retention_s
+        min_pause_s       = local.pauses_s.min
+        max_pause_s       = local.pauses_s.max
+        retention_s       = local.retention_s
         dead_letter_topic = try(local.topics[function.dead_letter.topic], null)
         max_attempts      = try(function.dead_letter.max_attempts, null)
       }

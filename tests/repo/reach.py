@@ -161,7 +161,7 @@ def calls_of(entry_point: str) -> frozenset[Call]:
 
 def _port_calls(port: str, verb: str) -> Iterator[Call]:
     if port == "arrival_log":  # no port of the flow: what an event brings is kept before any flow begins
-        yield Call(name="GcsObjects.write", bucket="ledger")
+        yield Call(name="ArrivalLog.create", bucket="ledger")
         return
     adapter, bucket = ports()[port]
     for name in adapter_calls(adapter, verb):

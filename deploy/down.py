@@ -81,7 +81,9 @@ def _refused(fault: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m deploy.down", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m deploy.down",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--project", required=True, help="project id")
     parser.add_argument("--region", required=True, help="where it is deployed")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ from deploy.gcloud import GcloudFailed, described, gcloud, listed
 from deploy.names import Names
 
 STATE_OBJECT = "trainmaster/default.tfstate"
+AT_ONCE = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,15 +66,16 @@ def existing_in(names: Names, project_number: str) -> Existing:
     Raises:
         GcloudFailed: something may not be listed; nothing can be said about collisions then.
     """
-    state = _state(names)
+    wanted = [*names.buckets.values(), names.state_bucket]
+    # Each question is a process that waits a second or two for its answer, and no answer depends on another.
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        buckets = pool.map(_bucket, wanted)
+        named = pool.map(lambda how: _names(names, *how), _LISTS.values())
+        state = _state(names)
     return Existing(
         project_number=project_number,
-        buckets={
-            name: bucket
-            for name in [*names.buckets.values(), names.state_bucket]
-            if (bucket := _bucket(name)) is not None
-        },
-        named={kind: _names(names, *how) for kind, how in _LISTS.items()},
+        buckets={name: bucket for name, bucket in zip(wanted, buckets, strict=True) if bucket is not None},
+        named=dict(zip(_LISTS, named, strict=True)),
         made=_made(state),
         made_buckets=frozenset(
             instance["attributes"]["name"]

@@ -81,10 +81,11 @@ def _project_number(project: str) -> tuple[str | None, list[str]]:
     try:
         found = described("projects", "describe", project)
     except GcloudFailed as failed:
-        return None, [
+        fault = (
             f"project {project!r} does not exist, or you may not see it ({failed.said}): create it with "
             f"`gcloud projects create {project}`, or ask its owner for roles/viewer"
-        ]
+        )
+        return None, [fault]
     if found.get("lifecycleState") != "ACTIVE":
         state = found.get("lifecycleState")
         return None, [

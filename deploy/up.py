@@ -79,7 +79,10 @@ def make_state_bucket(names: Names) -> None:
 def _notes(clearance: Clearance) -> list[str]:
     return [
         *(f"bucket {name} is there already and is kept" for name in clearance.kept_buckets.values()),
-        *(f"the topic for {role} is somebody else's and is used as it is" for role in clearance.foreign_topics),
+        *(
+            f"the topic for {role} is somebody else's and is used as it is"
+            for role in clearance.foreign_topics
+        ),
     ]
 
 
@@ -91,7 +94,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--region", required=True, help="for example europe-west4")
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--check", action="store_true", help="tell what stands in the way, and end")
-    only.add_argument("--plan", action="store_true", help="show what would be changed, and change only the state bucket")
+    only.add_argument(
+        "--plan", action="store_true", help="show what would be changed, and change only the state bucket"
+    )
     return parser
 
 

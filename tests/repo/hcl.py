@@ -80,4 +80,6 @@ def arguments(body: Mapping[str, Any]) -> Iterator[tuple[str, list[Mapping[str, 
 
 
 def _is_blocks(value: object) -> bool:
-    return isinstance(value, list) and any(isinstance(each, dict) and "__is_block__" in each for each in value)
+    return isinstance(value, list) and any(
+        isinstance(each, dict) and "__is_block__" in each for each in value
+    )

@@ -134,7 +134,9 @@ def _body(node: ast.stmt, module: str) -> _Body:
     body = _Body()
     for inner in ast.walk(node):
         match inner:
-            case ast.Attribute(value=ast.Attribute(attr=port) | ast.Name(id=port), attr=verb) if port in ports():
+            case ast.Attribute(value=ast.Attribute(attr=port) | ast.Name(id=port), attr=verb) if (
+                port in ports()
+            ):
                 body.ports.add((port, verb))
             case ast.Attribute(attr="arrival_log"):
                 body.ports.add(("arrival_log", "append"))

@@ -133,9 +133,7 @@ def test_the_schedules_are_the_same(local: Topology) -> None:
 
 
 def test_the_trainers_image_is_in_the_repository_that_is_made(local: Topology) -> None:
-    assert (
-        local.images["trainer"] == f"{REGION}-docker.pkg.dev/{PROJECT}/{plan()['repository']}/trainer"
-    )
+    assert local.images["trainer"] == f"{REGION}-docker.pkg.dev/{PROJECT}/{plan()['repository']}/trainer"
 
 
 def test_accounts_have_ids_that_the_service_takes() -> None:

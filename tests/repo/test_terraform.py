@@ -80,7 +80,7 @@ def test_nothing_is_named_in_the_configuration_that_the_topology_names() -> None
     }
     for path in TERRAFORM.glob("*.tf"):
         code = re.sub(r"#.*", "", path.read_text())
-        code = re.sub(r'(?m)^\s*(description|error_message)\s*=.*$', "", code)
+        code = re.sub(r"(?m)^\s*(description|error_message)\s*=.*$", "", code)
         assert {name for name in named if f'"{name}"' in code} == set(), path.name
 
 
@@ -107,7 +107,10 @@ def test_every_kind_of_grant_in_the_plan_becomes_a_resource() -> None:
 
 
 def test_the_sinks_writer_may_publish_on_the_sinks_topic() -> None:
-    sink, grant = block("google_logging_project_sink", "sink"), block("google_pubsub_topic_iam_member", "sink")
+    sink, grant = (
+        block("google_logging_project_sink", "sink"),
+        block("google_pubsub_topic_iam_member", "sink"),
+    )
     assert sink["for_each"] == grant["for_each"] == "${module.plan.sinks}"
     assert sink["unique_writer_identity"] == "true" or sink["unique_writer_identity"] is True
     assert grant["member"] == "${google_logging_project_sink.sink[each.key].writer_identity}"
@@ -150,6 +153,10 @@ def test_the_builds_bucket_is_the_one_that_cloud_build_writes_to() -> None:
 @pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH")
 def test_the_files_are_formatted() -> None:
     found = subprocess.run(
-        ["terraform", "fmt", "-check", "-recursive", "-no-color"], cwd=TERRAFORM, capture_output=True, text=True, check=False
+        ["terraform", "fmt", "-check", "-recursive", "-no-color"],
+        cwd=TERRAFORM,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert found.returncode == 0, found.stdout

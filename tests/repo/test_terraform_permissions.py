@@ -38,7 +38,7 @@ def permissions(call: Call) -> list[str]:
 
 
 def thing_of(call: Call, permission: str) -> str:
-    match permission.split(".")[0]:
+    match permission.partition(".")[0]:
         case "storage":
             return f"bucket {call.bucket}"
         case "pubsub":
@@ -134,7 +134,8 @@ def test_training_jobs_and_functions_that_only_listen_cannot_write_records() -> 
     writers = {
         account
         for grant in GRANTS
-        if grant["thing"] == {"bucket": "ledger"} and "storage.objects.delete" in ROLES[grant["role"]]["permissions"]
+        if grant["thing"] == {"bucket": "ledger"}
+        and "storage.objects.delete" in ROLES[grant["role"]]["permissions"]
         for account in grant["accounts"]
     }
     assert writers == set(FUNCTIONS) - {"on-data-arrived"}
@@ -193,7 +194,11 @@ def test_every_file_that_reaches_a_service_is_known() -> None:
 
 
 def attributes(file: str) -> set[str]:
-    return {node.attr for node in ast.walk(ast.parse((ADAPTERS / file).read_text())) if isinstance(node, ast.Attribute)}
+    return {
+        node.attr
+        for node in ast.walk(ast.parse((ADAPTERS / file).read_text()))
+        if isinstance(node, ast.Attribute)
+    }
 
 
 def client_methods(file: str) -> Iterator[str]:
@@ -212,7 +217,9 @@ def object_methods() -> Iterator[str]:
     values = {"bucket", "blob", "name", "generation", "size", "time_created", "metadata", "Client"}
     for node in ast.walk(ast.parse((ADAPTERS / "gcs.py").read_text())):
         match node:
-            case ast.Attribute(value=ast.Name(id="blob") | ast.Attribute(attr="_client" | "client"), attr=name):
+            case ast.Attribute(
+                value=ast.Name(id="blob") | ast.Attribute(attr="_client" | "client"), attr=name
+            ):
                 if name not in values:
                     yield api[name]
             case ast.Attribute(value=ast.Call(func=ast.Attribute(attr="_blob")), attr=name):

@@ -69,7 +69,7 @@ def test_a_bucket_of_another_project_is_refused(cloud: Cloud) -> None:
     assert f"bucket '{PROJECT}-models' exists, and you may not see it" in said
 
 
-TAKEN = {
+TAKEN: dict[str, tuple[dict[str, object], str]] = {
     "pubsub topics": ({"name": f"projects/{PROJECT}/topics/trainmaster-ticks"}, "topic 'trainmaster-ticks'"),
     "pubsub subscriptions": ({"name": "projects/p/subscriptions/trainmaster-dead-letters"}, "subscription '"),
     "logging sinks": ({"name": "trainmaster-job-logs"}, "log sink 'trainmaster-job-logs'"),
@@ -95,7 +95,7 @@ TAKEN = {
 
 
 def test_names_that_somebody_else_took_are_refused(cloud: Cloud) -> None:
-    cloud.content["lists"] = {kind: [thing, {**thing}] for kind, (thing, _) in TAKEN.items()}
+    cloud.content["lists"] = {kind: [thing] for kind, (thing, _) in TAKEN.items()}
     said = refused(cloud.up())
     for _, told in TAKEN.values():
         assert f"refused: {told}" in said

@@ -17,6 +17,7 @@ DEFAULT_PROJECT = "trainmaster-local"
 DEFAULT_REGION = "us-central1"
 
 Mounts = Literal["auto", "private", "environment"]
+Runtime = Literal["process", "container", "auto"]
 
 # https://cloud.google.com/resource-manager/docs/creating-managing-projects
 _PROJECT = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
@@ -42,6 +43,7 @@ class Options:
     region: str = DEFAULT_REGION
     port_base: int | None = None
     mounts: Mounts = "auto"
+    runtime: Runtime = "process"
     capacity: int | None = None
     grace_s: float = 5.0
     tick_s: float | None = None

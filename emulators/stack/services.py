@@ -83,6 +83,7 @@ async def running_services(
             project=options.project,
             region=options.region,
             mounts=options.mounts,
+            runtime=options.runtime,
             capacity=options.capacity,
             grace_s=options.grace_s,
             guard=guard,

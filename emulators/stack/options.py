@@ -31,6 +31,7 @@ class Options:
     `functions` is the staged source directory; None stages the repository's own.
     `images` are the source trees of images by URI, beside the repository's own trainer.
     `port_base` is the first of four ports that must be free; None keeps the last stack's where they are.
+    `registry`: whether a registry of images runs beside the services.
     `tick_s` replaces the schedules' cron by an interval in seconds.
     `faults` strike from the moment on when everything has started.
     """
@@ -44,6 +45,7 @@ class Options:
     port_base: int | None = None
     mounts: Mounts = "auto"
     runtime: Runtime = "process"
+    registry: bool = False
     capacity: int | None = None
     grace_s: float = 5.0
     tick_s: float | None = None

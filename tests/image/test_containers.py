@@ -12,7 +12,7 @@ import pytest
 
 from deploy.local_image import Builder
 from emulators.jobs.containers import LABEL
-from tests.wire.jobs.conftest import Stack, container, run_stack
+from tests.wire.jobs.conftest import Stack, container, run_stack, stand_alone
 
 from .conftest import ROOT
 
@@ -151,3 +151,13 @@ def test_auto_takes_a_source_tree_where_there_is_no_image(tmp_path: Path, progra
         assert stack.told(process.name)["environ"]["GREETING"] == "hello"
         assert stack.told(contained.name)["environ"]["FROM_IMAGE"] == "set in the image"
         assert "GREETING" not in stack.told(contained.name)["environ"]
+
+
+def test_a_stack_that_is_killed_leaves_no_container(tmp_path: Path, program: str) -> None:
+    with stand_alone(tmp_path, "--runtime", "container") as (process, stack):
+        stack.submit(ours("write=b/mark", "sleep=600"), ours("sleep=600", replicas=2))
+        eventually((tmp_path / "buckets/b/mark").exists, "it runs")
+        eventually(lambda: len(containers_of(tmp_path)) == 3, "all three run")
+        process.kill()
+        process.wait()
+    eventually(lambda: containers_of(tmp_path) == [], "no container is left")

@@ -7,7 +7,6 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +34,17 @@ USER 10001
 ENTRYPOINT ["python3", "tiny.py"]
 """
 # What the steps' images bring, on this machine: podman takes docker's words.
+# It does not show the digest that an image got when it was pushed, only that of its uncompressed form here,
+# which no registry has; so `inspect` is answered as docker answers it, from what `push` was told.
 DOCKER = """#!/bin/sh
 verb=$1; shift
 case $verb in
   build) exec podman build --isolation chroot --layers "$@" ;;
-  push | pull) exec podman "$verb" --tls-verify=false "$@" ;;
+  pull) exec podman pull --tls-verify=false "$@" ;;
+  push)
+    podman push --tls-verify=false --digestfile "$HOME/digest" "$@" || exit
+    echo "${1%:*}@$(cat "$HOME/digest")" >> "$HOME/pushed" ;;
+  inspect) podman inspect "$@" > /dev/null && tail -n 1 "$HOME/pushed" ;;
   *) exec podman "$verb" "$@" ;;
 esac
 """
@@ -105,14 +110,8 @@ def test_a_build_pushes_and_a_rule_runs_the_new_image_by_its_digest(project: Pro
     record = project.eventually(lambda: ended_run(project), "the run of the new image ends", deadline_s=120)
     assert record["state"] == "succeeded", record
     (job,) = project.jobs(record["run_id"])
-    (uri,) = {pool.container_spec.image_uri for pool in job.job_spec.worker_pool_specs}
-    repository, _, pushed = uri.partition("@")
-    assert repository == REPOSITORY
-    # podman may compress a layer again for the second tag, and then the same image has two manifests; docker
-    # does not. The image itself is one.
-    registry = worker.values["_REGISTRY"]
-    assert image_id(registry, pushed) == image_id(registry, "latest") == image_id(registry, digest[1])
-    assert manifest_digest(registry, "latest") == pushed
+    uris = {pool.container_spec.image_uri for pool in job.job_spec.worker_pool_specs}
+    assert uris == {f"{REPOSITORY}@{digest[1]}"}
     assert project.document(project.models, f"line/{record['run_id']}/model/export.json")
 
     worker.run(build, "deploy-functions", "publish-image")
@@ -169,27 +168,6 @@ def layers_of(image: str) -> list[str]:
     )
     found: list[str] = json.loads(done.stdout)
     return found
-
-
-def image_id(registry: str, reference: str) -> str:
-    with _manifest(registry, reference) as answer:
-        return str(json.load(answer)["config"]["digest"])
-
-
-def manifest_digest(registry: str, reference: str) -> str:
-    with _manifest(registry, reference) as answer:
-        return str(answer.headers["Docker-Content-Digest"])
-
-
-def _manifest(registry: str, reference: str) -> HTTPResponse:
-    kinds = (
-        "application/vnd.oci.image.manifest.v1+json",
-        "application/vnd.docker.distribution.manifest.v2+json",
-    )
-    url = f"http://{registry}/v2/{ID}/trainmaster/trainer/manifests/{reference}"
-    request = urllib.request.Request(url, headers={"Accept": ", ".join(kinds)})
-    answer: HTTPResponse = urllib.request.urlopen(request, timeout=10)
-    return answer
 
 
 def catalog(registry: str) -> list[str]:

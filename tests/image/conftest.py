@@ -1,9 +1,13 @@
 """The trainer's image, built for real by the builder of this machine; where there is none, these tests are left out."""
 
+import fcntl
 import json
 import os
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,15 +54,25 @@ def build() -> Builder:
 @pytest.fixture(scope="session")
 def base(build: Builder) -> str:
     """The local base: made by the first test run of a machine, kept in the builder's store for those after it."""
-    if not build.has(BASE):
-        make_base(build)
+    with alone():
+        if not build.has(BASE):
+            make_base(build)
     return BASE
 
 
 @pytest.fixture(scope="session")
 def trainer_image(build: Builder, base: str) -> str:
-    build_trainer(build, base=base, tag=IMAGE, revision="the-first")
+    with alone():
+        build_trainer(build, base=base, tag=IMAGE, revision="the-first")
     return IMAGE
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """One at a time: of two test processes that build the same, the second finds the layers of the first."""
+    with (Path(tempfile.gettempdir()) / "trainmaster-tests-image.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def inspected(image: str) -> dict[str, Any]:

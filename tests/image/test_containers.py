@@ -12,7 +12,8 @@ import pytest
 
 from deploy.local_image import Builder
 from emulators.jobs.containers import LABEL
-from tests.wire.jobs.conftest import Stack, container, run_stack, stand_alone
+from tests.wire.jobs.conftest import PARENT, Stack, container, run_stack, stand_alone
+from tests.wire.jobs.studies import REPORT, X, ended
 
 from .conftest import ROOT
 
@@ -140,6 +141,22 @@ def test_an_image_that_was_never_built_fails_the_job(stack: Stack) -> None:
     ended = stack.ended(job.name)
     assert ended.state.name == "JOB_STATE_FAILED"
     assert f"Failed to read the container uri [{NAME}:never]." in ended.error.message
+
+
+def test_trials_of_a_tuning_report_their_metrics_out_of_their_containers(stack: Stack) -> None:
+    pool = ours("-c", REPORT + "report(x, 1)", command=["python3"])
+    study: Any = {
+        "display_name": "a study",
+        "max_trial_count": 2,
+        "parallel_trial_count": 2,
+        "study_spec": {"metrics": [{"metric_id": "accuracy", "goal": "MAXIMIZE"}], "parameters": [X]},
+        "trial_job_spec": {"worker_pool_specs": [pool]},
+    }
+    job = stack.jobs.create_hyperparameter_tuning_job(parent=PARENT, hyperparameter_tuning_job=study)
+    done = ended(stack, job.name)
+    assert done.state.name == "JOB_STATE_SUCCEEDED", done
+    for trial in done.trials:
+        assert trial.final_measurement.metrics[0].value == pytest.approx(trial.parameters[0].value)
 
 
 def test_auto_takes_a_source_tree_where_there_is_no_image(tmp_path: Path, program: str) -> None:

@@ -1,20 +1,23 @@
 # The trainer image. Build it with
 #
-#     docker build --tag trainer .
+#     docker build --tag trainer .          (BuildKit)
+#     buildah build --tag trainer .         (no daemon, and with --isolation chroot no privileges)
 #
 # The base is the last Deep Learning Container with TensorFlow. It brings the system's libraries,
 # Cloud Storage tools and drivers; its own TensorFlow (2.17, Python 3.10) is older than what was tested
 # here, so the locked packages go into an environment of their own. Any image with Python and pip will
-# do in its place: --build-arg BASE_IMAGE=python:3.12-slim
+# do in its place: --build-arg BASE_IMAGE=python:3.12-slim, or what deploy/local_image.py makes of Debian.
 # For GPUs the base must bring CUDA 12.5 or a later 12.x and cuDNN 9, which the locked TensorFlow 2.21 was
 # built for; the Deep Learning base for GPUs (tf2-cu123.2-17.py310) has an older cuDNN.
 # Names and dates: https://cloud.google.com/deep-learning-containers/docs/choosing-container, read 2026-11.
+#
+# Where packages come from is the builder's business and stays out of the image:
+#     --secret id=pip,src=pip.conf --secret id=uv,src=uv.toml --secret id=ca,src=ca.pem
+# as pip and uv read them, and the authorities to trust. All three may be left out.
 ARG BASE_IMAGE=us-docker.pkg.dev/deeplearning-platform-release/gcr.io/tf2-cpu.2-17.py310
 FROM ${BASE_IMAGE}
 
-ARG UV_VERSION=0.13.8
 ARG PYTHON_VERSION=3.12
-ARG REVISION=unknown
 
 USER root
 # Two memory arenas instead of eight for each processor: 80 MiB less in a replica, no slower.
@@ -24,21 +27,33 @@ ENV PATH=/opt/trainer/bin:$PATH \
     MALLOC_ARENA_MAX=2
 
 # The packages change seldom, the program often: two layers, and only the second is built again.
-COPY trainer/requirements.txt /opt/requirements.txt
-RUN python3 -m pip install --no-cache-dir "uv==${UV_VERSION}" \
- && uv venv --python "${PYTHON_VERSION}" /opt/trainer \
- && uv pip install --python /opt/trainer/bin/python --no-cache --compile-bytecode --require-hashes \
-      --requirement /opt/requirements.txt
+# uv goes where a newer Debian's own Python lets pip install, and away again: it is not needed afterwards.
+# That the libraries load is known here, not by the first job.
+COPY trainer/installer.txt trainer/requirements.txt /opt/
+RUN --mount=type=secret,id=pip,target=/run/secrets/pip.conf \
+    --mount=type=secret,id=uv,target=/run/secrets/uv.toml \
+    --mount=type=secret,id=ca,target=/run/secrets/ca.pem \
+    if [ -s /run/secrets/ca.pem ]; then export SSL_CERT_FILE=/run/secrets/ca.pem PIP_CERT=/run/secrets/ca.pem; fi \
+ && if [ -s /run/secrets/pip.conf ]; then export PIP_CONFIG_FILE=/run/secrets/pip.conf; fi \
+ && if [ -s /run/secrets/uv.toml ]; then export UV_CONFIG_FILE=/run/secrets/uv.toml; fi \
+ && python3 -m pip install --no-cache-dir --target /tmp/uv --require-hashes --requirement /opt/installer.txt \
+ && /tmp/uv/bin/uv venv --python "${PYTHON_VERSION}" /opt/trainer \
+ && /tmp/uv/bin/uv pip install --python /opt/trainer/bin/python --no-cache --compile-bytecode --require-hashes \
+      --requirement /opt/requirements.txt \
+ && rm -rf /tmp/uv \
+ && /opt/trainer/bin/python -c "import tensorflow, tensorflow_datasets, tf_keras" \
+ && useradd --create-home --uid 10001 trainer
 
 WORKDIR /app
 COPY trainer /app/trainer
-# The image is not finished unless the program starts.
-RUN python -m trainer.task --help > /dev/null \
- && useradd --create-home --uid 10001 trainer
+RUN python -m compileall -q trainer
 USER trainer
+# The image is not finished unless the program starts, as the user it will run as.
+RUN python -m trainer.task --help > /dev/null
 
+# The revision is no build argument: a builder's cache may keep the layer of another one's (buildah 1.28 does).
+# It comes with --label org.opencontainers.image.revision=…, from cloudbuild.yaml and deploy/local_image.py.
 LABEL org.opencontainers.image.title="Trainmaster trainer" \
-      org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.revision="${REVISION}"
+      org.opencontainers.image.licenses="Apache-2.0"
 
 ENTRYPOINT ["python", "-m", "trainer.task"]

@@ -12,8 +12,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = "requirements.lock"
-EVERY_GROUP = ("functions", "trainer", "emulators", "console", "dev")
-EXPORTS = {"functions": "functions/requirements.txt", "trainer": "trainer/requirements.txt"}
+EVERY_GROUP = ("functions", "trainer", "emulators", "image", "console", "dev")
+EXPORTS = {
+    "functions": "functions/requirements.txt",
+    "trainer": "trainer/requirements.txt",
+    "image": "trainer/installer.txt",
+}
 
 # No index is written into the files: whoever installs uses their own.
 OPTIONS = (

@@ -8,12 +8,13 @@ import json
 import platform
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from emulators.jobs.cluster import ReplicaEnvironment
+from emulators.jobs.containers import Container
 from emulators.jobs.images import Image, ImageError, read_image, repository_of
 
 ENVIRONMENT_VARIABLE = "TRAINMASTER_REPLICA_ENVIRONMENT"
@@ -32,6 +33,10 @@ _PREBUILT = re.compile(
 _NUMBER = re.compile(r"[0-9]{1,3}")
 
 
+Find = Callable[[str], str | None]
+"""An image's name in the store of the machine's containers, by its URI; None where it is not there."""
+
+
 class ProgramError(Exception):
     """A worker pool that cannot be run here as it is; the message is for whoever submitted the job."""
 
@@ -44,6 +49,7 @@ class Program:
         argv: the whole command line.
         env: the pool's own variables, in order, their references not yet resolved.
         open_ports: how many ports each replica has beside its address.
+        container: runs instead of `argv`, which is empty then; None where a process of this machine stands for it.
         stands_for: what of the request this machine itself stands in for, in words; empty where nothing.
     """
 
@@ -52,11 +58,27 @@ class Program:
     env: tuple[tuple[str, str], ...]
     environment: ReplicaEnvironment = ReplicaEnvironment.VERTEX
     open_ports: int = 0
+    container: Container | None = None
     stands_for: str = field(default="", compare=False)
 
 
-def programs_of(spec: Message, *, pools: Iterable[int], images: Mapping[str, Path]) -> dict[int, Program]:
-    """The programs of `pools` of a CustomJobSpec. Reads Dockerfiles.
+@dataclass(frozen=True, kw_only=True)
+class Provided:
+    """What images there are.
+
+    Attributes:
+        images: source tree by repository, as `images.repository_of` gives it.
+        find: finds the images that containers can be made of; None where replicas are processes.
+        only_containers: no source tree stands in for an image that is not found.
+    """
+
+    images: Mapping[str, Path]
+    find: Find | None = None
+    only_containers: bool = False
+
+
+def programs_of(spec: Message, *, pools: Iterable[int], provided: Provided) -> dict[int, Program]:
+    """The programs of `pools` of a CustomJobSpec. Reads Dockerfiles, and asks for containers' images.
 
     Raises:
         ProgramError: an image is not provided or cannot be read, or a variable asks for what cannot be;
@@ -66,7 +88,7 @@ def programs_of(spec: Message, *, pools: Iterable[int], images: Mapping[str, Pat
     faults: list[str] = []
     for pool in sorted(set(pools)):
         try:
-            found[pool] = _program(spec.worker_pool_specs[pool], pool, images)
+            found[pool] = _program(spec.worker_pool_specs[pool], pool, provided)
         except (ProgramError, ImageError) as fault:
             faults.append(str(fault))
     if faults:
@@ -74,22 +96,48 @@ def programs_of(spec: Message, *, pools: Iterable[int], images: Mapping[str, Pat
     return found
 
 
-def _program(pool_spec: Message, pool: int, images: Mapping[str, Path]) -> Program:
-    is_package = pool_spec.WhichOneof("task") == "python_package_spec"
-    task = pool_spec.python_package_spec if is_package else pool_spec.container_spec
-    uri = task.executor_image_uri if is_package else task.image_uri
-    image, stands_for = _image(uri, images)
-    if is_package:
-        argv = _package_argv(task)
-    elif stands_for and not task.command:  # a prebuilt container's own program is not here
+def _program(pool_spec: Message, pool: int, provided: Provided) -> Program:
+    # A Python package needs this machine's runner and packages: it is a process in any case.
+    if pool_spec.WhichOneof("task") == "python_package_spec":
+        task = pool_spec.python_package_spec
+        image, stands_for = _image(task.executor_image_uri, provided.images)
+        return _made(task, pool, image=image, argv=_package_argv(task), stands_for=stands_for)
+    task = pool_spec.container_spec
+    if (container := _container(task, provided)) is not None:
+        return _made(task, pool, image=Image(tree=Path("/")), container=container)
+    image, stands_for = _image(task.image_uri, provided.images)
+    if stands_for and not task.command:  # a prebuilt container's own program is not here
         argv = []
     else:
         argv = image.argv(command=list(task.command), args=list(task.args))
     if not argv:
         raise ProgramError(
-            f"Worker pool {pool} has nothing to run: what stands for the image {uri!r} has no program of its own, "
-            "so its containerSpec needs a command."
+            f"Worker pool {pool} has nothing to run: what stands for the image {task.image_uri!r} has no program of "
+            "its own, so its containerSpec needs a command."
         )
+    return _made(task, pool, image=image, argv=argv, stands_for=stands_for)
+
+
+def _container(task: Message, provided: Provided) -> Container | None:
+    if provided.find is None:
+        return None
+    found = provided.find(task.image_uri)
+    if found is None and provided.only_containers:
+        raise _unreadable(task.image_uri)
+    if found is None:
+        return None
+    return Container(image=found, command=tuple(task.command), args=tuple(task.args))
+
+
+def _made(
+    task: Message,
+    pool: int,
+    *,
+    image: Image,
+    argv: Iterable[str] = (),
+    container: Container | None = None,
+    stands_for: str = "",
+) -> Program:
     env = tuple((variable.name, variable.value) for variable in task.env)
     return Program(
         image=image,
@@ -97,6 +145,7 @@ def _program(pool_spec: Message, pool: int, images: Mapping[str, Path]) -> Progr
         env=env,
         environment=_environment(dict(env), pool),
         open_ports=_open_ports(dict(env), pool),
+        container=container,
         stands_for=stands_for,
     )
 
@@ -108,7 +157,11 @@ def _image(uri: str, images: Mapping[str, Path]) -> tuple[Image, str]:
     if _PREBUILT.fullmatch(uri):
         here = f"Python {platform.python_version()} and the packages of this machine stand for it"
         return Image(tree=Path("/")), f"The prebuilt container {uri} is not run here: {here}."
-    raise ProgramError(f"Failed to read the container uri [{uri}]. Please make sure that the image exists.")
+    raise _unreadable(uri)
+
+
+def _unreadable(uri: str) -> ProgramError:
+    return ProgramError(f"Failed to read the container uri [{uri}]. Please make sure that the image exists.")
 
 
 def _package_argv(task: Message) -> list[str]:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from emulators.jobs import cluster, rootfs
 from emulators.jobs.cluster import Cluster, Replica
-from emulators.jobs.programs import Program
+from emulators.jobs.containers import Container, Containers
+from emulators.jobs.programs import Program, Provided
 from emulators.jobs.rootfs import Mounts
 from emulators.jobs.variables import expanded
 from emulators.process import ProcessGuard
@@ -27,6 +28,8 @@ class Machine:
         buckets: the directory whose folders are the buckets.
         scratch: a directory of short path that is the stack's own to fill and to empty.
         grace_s: from SIGTERM to SIGKILL.
+        containers: runs images that were built; None where every replica is a process.
+        only_containers: a job whose image is not there fails, though a source tree is provided.
     """
 
     guard: ProcessGuard
@@ -35,6 +38,63 @@ class Machine:
     scratch: Path
     mounts: Mounts
     grace_s: float
+    containers: Containers | None = None
+    only_containers: bool = False
+
+    @property
+    def provided(self) -> Provided:
+        """What images jobs may name."""
+        find = self.containers.find if self.containers is not None else None
+        return Provided(images=self.images, find=find, only_containers=self.only_containers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """How a replica's process is started: its command, its whole environment, and the name of its container."""
+
+    argv: list[str]
+    env: dict[str, str]
+    container: str = ""
+
+
+def start_of(
+    machine: Machine, common: Cluster, replica: Replica, *, program: Program, scratch: Path, name: str
+) -> Start:
+    """How to start a replica, with the scratch directory that this makes for it. `name` is for its container."""
+    if program.container is not None and machine.containers is not None:
+        scratch.mkdir(parents=True)
+        argv = _container_argv(machine.containers, program.container, machine, common, replica,
+                               program=program, scratch=scratch, name=name)  # fmt: skip
+        return Start(argv=argv, env=machine.containers.surroundings(), container=name)
+    plan = prepare(machine, scratch, program)
+    return Start(
+        argv=[sys.executable, "-I", "-S", str(rootfs.LAUNCHER), str(plan)],
+        env=environment(machine, common, replica, program=program, scratch=scratch),
+    )
+
+
+def _container_argv(
+    containers: Containers,
+    container: Container,
+    machine: Machine,
+    common: Cluster,
+    replica: Replica,
+    *,
+    program: Program,
+    scratch: Path,
+    name: str,
+) -> list[str]:
+    service = cluster.environment(common, replica, program.environment)
+    volumes = [(machine.buckets, "/gcs")]
+    if common.metrics_dir:  # where the replica's variables say that its metric file is
+        volumes.append((Path(common.metrics_dir), common.metrics_dir))
+    return containers.argv(
+        container,
+        name=name,
+        env={**expanded(program.env, known=service), **service},
+        env_file=scratch / "variables",
+        volumes=volumes,
+    )
 
 
 def environment(

@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import shutil
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +10,11 @@ from pathlib import Path
 
 from google.protobuf.json_format import MessageToDict
 
-from emulators.jobs import rootfs
 from emulators.jobs.cluster import Cluster, Replica
 from emulators.jobs.memory import oom_kills
 from emulators.jobs.ports import free_ports, give_back
 from emulators.jobs.programs import Program, programs_of
-from emulators.jobs.replica import Machine, environment, prepare
+from emulators.jobs.replica import Machine, start_of
 from emulators.jobs.resource import Job, TrialPlace
 from emulators.jobs.restarts import KILLED, Exit, exit_status
 from emulators.jobs.service_log import JobLog
@@ -63,6 +61,7 @@ class Team:
         self._told = asyncio.Event()
         self._scratch = machine.scratch / common.job_id[-8:]
         self._starts = 0
+        self._containers: list[str] = []
 
     async def start_all(self) -> None:
         """Start every replica."""
@@ -74,11 +73,16 @@ class Team:
         program = self._programs[replica.pool]
         self._starts += 1
         scratch = self._scratch / str(self._starts)
-        plan = await asyncio.to_thread(prepare, self._machine, scratch, program)
+        name = f"trainmaster-{self._common.job_id}-{replica.name}-{self._starts}"
+        start = await asyncio.to_thread(
+            start_of, self._machine, self._common, replica, program=program, scratch=scratch, name=name
+        )
+        if start.container:
+            self._containers.append(start.container)
         kills = oom_kills()
         child = self._machine.guard.start(
-            [sys.executable, "-I", "-S", str(rootfs.LAUNCHER), str(plan)],
-            env=environment(self._machine, self._common, replica, program=program, scratch=scratch),
+            start.argv,
+            env=start.env,
             cwd=scratch,
             on_lines=lambda stream, lines: self._log.worker(replica.name, stream, lines),
         )
@@ -120,6 +124,9 @@ class Team:
         members, self._members = list(self._members.values()), {}
         await asyncio.gather(*(member.child.stop(grace_s=self._machine.grace_s) for member in members))
         await asyncio.gather(*self._watchers)
+        names, self._containers = self._containers, []
+        if self._machine.containers is not None:  # one that was killed may have left its files behind
+            await asyncio.to_thread(self._machine.containers.remove, names)
         await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
 
     def close(self) -> None:
@@ -161,7 +168,7 @@ def team_of(job: Job, *, machine: Machine, log: JobLog) -> tuple[Team, list[str]
     """
     spec = job.message.job_spec
     pools = {replica.pool for replica in job.replicas}
-    programs = programs_of(spec, pools=pools, images=machine.images)
+    programs = programs_of(spec, pools=pools, provided=machine.provided)
     addresses, open_ports = _ports_of(job.replicas, programs)
     common = Cluster(
         job_id=job.job_id,

@@ -99,6 +99,8 @@ def _options(arguments: argparse.Namespace) -> Options:
         region=arguments.region,
         port_base=arguments.port_base,
         mounts=arguments.mounts,
+        runtime=arguments.runtime,
+        registry=arguments.registry,
         capacity=arguments.capacity,
         grace_s=arguments.grace_s,
         tick_s=arguments.tick_s,
@@ -143,6 +145,14 @@ def _add_up_arguments(up: argparse.ArgumentParser) -> None:
         help="the first of four ports; default: the last stack's where they are free")  # fmt: skip
     add("--mounts", choices=["auto", "private", "environment"], default="auto",
         help="how a replica sees the buckets: under /gcs, or under $TRAINMASTER_GCS_ROOT")  # fmt: skip
+    add("--runtime", choices=["process", "container", "auto"], default="process",
+        help="whether a replica is a process, or a container of its built image, by podman; "
+        "auto: a container where podman has the image; default process")  # fmt: skip
+    add(
+        "--registry",
+        action="store_true",
+        help="run a registry of images too, which tells the topic gcr of every push",
+    )
     add("--capacity", type=int, metavar="N", help="replicas that may run at once; default four per processor")
     add("--grace-s", type=float, default=5.0, metavar="S",
         help="seconds from SIGTERM to SIGKILL for a replica; default 5 (the cloud: 30)")  # fmt: skip

@@ -20,6 +20,7 @@ DEFAULT_PROJECT = "trainmaster-local"
 DEFAULT_REGION = "us-central1"
 
 Mounts = Literal["auto", "private", "environment"]
+Runtime = Literal["process", "container", "auto"]
 
 # https://cloud.google.com/resource-manager/docs/creating-managing-projects
 _PROJECT = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
@@ -33,6 +34,7 @@ class Options:
     `functions` is the staged source directory; None stages the repository's own.
     `images` are the source trees of images by URI, beside the repository's own trainer.
     `port_base` is the first of four ports that must be free; None keeps the last stack's where they are.
+    `registry`: whether a registry of images runs beside the services.
     `tick_s` replaces the schedules' cron by an interval in seconds.
     `faults` strike from the moment on when everything has started.
     `quota` is a file that says what each region has for jobs; None has no limits.
@@ -46,6 +48,8 @@ class Options:
     region: str = DEFAULT_REGION
     port_base: int | None = None
     mounts: Mounts = "auto"
+    runtime: Runtime = "process"
+    registry: bool = False
     capacity: int | None = None
     grace_s: float = 5.0
     tick_s: float | None = None

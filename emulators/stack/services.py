@@ -16,6 +16,7 @@ from emulators.http import Server
 from emulators.logging import Logging
 from emulators.process import ProcessGuard
 from emulators.pubsub import PubSub
+from emulators.registry import Registry, RegistryFailedError
 from emulators.stack.errors import ServiceError
 from emulators.stack.options import Options, quota_of
 from emulators.stack.state import StateFolder
@@ -29,7 +30,10 @@ SERVICES = ("storage", "pubsub", "vertex", "logging")
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """The services, all answering. `external` names those that run elsewhere; `faults` strike the others."""
+    """The services, all answering. `external` names those that run elsewhere; `faults` strike the others.
+
+    `registry` is `host:port`, empty where none was asked for.
+    """
 
     storage_url: str
     pubsub_host: str
@@ -40,6 +44,7 @@ class Services:
     logging: Logging
     external: frozenset[str]
     faults: Faults
+    registry: str = ""
 
 
 @asynccontextmanager
@@ -49,8 +54,9 @@ async def running_services(
     state: StateFolder,
     images: Mapping[str, Path],
     guard: ProcessGuard,
+    images_topic: str,
 ) -> AsyncIterator[Services]:
-    """The services of a stack while the block runs.
+    """The services of a stack while the block runs. `images_topic` is the full name of the one that hears of pushes.
 
     Where STORAGE_EMULATOR_HOST or PUBSUB_EMULATOR_HOST is set, the server there is used instead of ours.
 
@@ -75,6 +81,17 @@ async def running_services(
         storage_url = f"http://{storage_host}" if storage_host else await starting.storage(publisher)
         buckets_dir = state.folder("storage") / "buckets"
 
+        registry = ""
+        if options.registry:
+            registry = await starting.registry(
+                Registry(
+                    dir=state.folder("registry"),
+                    host=f"{options.region}-docker.pkg.dev",
+                    publish=lambda data: publisher(images_topic, [(data, {})]),
+                    guard=guard,
+                )
+            )
+
         jobs = Jobs(
             dir=state.folder("jobs"),
             buckets_dir=buckets_dir,
@@ -83,6 +100,8 @@ async def running_services(
             project=options.project,
             region=options.region,
             mounts=options.mounts,
+            runtime=options.runtime,
+            registry=registry,
             capacity=options.capacity,
             grace_s=options.grace_s,
             guard=guard,
@@ -101,6 +120,7 @@ async def running_services(
             logging=logging,
             external=frozenset(SERVICES) - starting.ports.keys(),
             faults=faults,
+            registry=registry,
         )
 
 
@@ -153,6 +173,14 @@ class _Starting:
         except RuntimeError as fault:
             raise ServiceError(f"Vertex AI cannot run here: {fault}") from fault
         return await server.start()
+
+    async def registry(self, registry: Registry) -> str:
+        self._running.push_async_callback(registry.stop)
+        try:
+            self.ports["registry"] = await registry.start(self._last.get("registry", 0))
+        except RegistryFailedError as fault:
+            raise ServiceError(f"The registry cannot run here: {fault}") from fault
+        return registry.address
 
     def bound(self, app: ASGIApp, service: str) -> Server:
         for port in self._candidates(service):

@@ -47,6 +47,7 @@ class Stack:
                 if name != "TRAINMASTER_NOTICES_TOPIC"
             },
             **addresses(self.services),
+            **({"TRAINMASTER_REGISTRY": self.services.registry} if self.services.registry else {}),
         }
 
 
@@ -77,7 +78,13 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
         )
         running.callback(staging.cancel)
         services = await running.enter_async_context(
-            running_services(options, state=state, images=_images(options, topology), guard=guard)
+            running_services(
+                options,
+                state=state,
+                images=_images(options, topology),
+                guard=guard,
+                images_topic=_images_topic(options, topology),
+            )
         )
         host = FunctionsHost(
             topology.functions,
@@ -151,6 +158,14 @@ def _posting_to(instance: Instance, faults: Faults) -> Invoke:
         return instance.post(event.headers, event.body)
 
     return faulty(instance.function.name, invoke, kill=instance.kill, faults=faults)
+
+
+def _images_topic(options: Options, topology: Topology) -> str:
+    if "images" in topology.topics:
+        return topology.topic_name("images")
+    if options.registry:
+        raise ServiceError("--registry: the topology has no topic `images`, which hears of every push.")
+    return ""
 
 
 def _images(options: Options, topology: Topology) -> dict[str, Path]:

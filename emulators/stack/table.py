@@ -38,6 +38,8 @@ def endpoints(
         ("Cloud Logging", "logging", services.logging_url),
     ):
         table.add_row(label, address + (" (running elsewhere)" if service in services.external else ""))
+    if services.registry:
+        table.add_row("Artifact Registry", services.registry)
     table.add_section()
     for function, url in functions:
         table.add_row(function.name, f"{url}  ← {_source(function)}")

@@ -32,6 +32,7 @@ async def _serve(given: argparse.Namespace) -> None:
         project=given.project,
         region=given.region,
         mounts=given.mounts,
+        runtime=given.runtime,
         capacity=given.capacity,
         grace_s=given.grace,
     )
@@ -65,6 +66,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--project", default="local-project")
     parser.add_argument("--region", default="us-central1")
     parser.add_argument("--mounts", choices=["auto", "private", "environment"], default="auto")
+    parser.add_argument("--runtime", choices=["process", "container", "auto"], default="process")
     parser.add_argument("--capacity", type=int, help="replicas at once; default four for each processor")
     parser.add_argument(
         "--grace", type=float, default=30.0, help="seconds from SIGTERM to SIGKILL for a replica"

@@ -1,5 +1,6 @@
 """The JobService as a part of the local stack: made, started, served, stopped."""
 
+import asyncio
 import contextlib
 import hashlib
 import shutil
@@ -14,6 +15,7 @@ from emulators.faults import Faults
 from emulators.http import LoopbackOnly, in_thread, serving
 from emulators.jobs import rootfs
 from emulators.jobs.capacity import Capacity
+from emulators.jobs.containers import Containers, ContainersUnavailableError, containers_here
 from emulators.jobs.images import repository_of
 from emulators.jobs.lifecycle import JobState
 from emulators.jobs.quota import Quota
@@ -28,6 +30,7 @@ from emulators.tuning.service import TuningService
 from emulators.vertex.server import application
 
 MountChoice = Literal["auto", "private", "environment"]
+RuntimeChoice = Literal["process", "container", "auto"]
 
 
 class Jobs:
@@ -43,6 +46,8 @@ class Jobs:
         project: str = "local-project",
         region: str = "us-central1",
         mounts: MountChoice = "auto",
+        runtime: RuntimeChoice = "process",
+        registry: str = "",
         capacity: int | None = None,
         grace_s: float = 30.0,
         guard: ProcessGuard | None = None,
@@ -60,6 +65,9 @@ class Jobs:
             region: what the list of locations shows; jobs of any region are accepted.
             write_log: takes batches of log entries, in order.
             mounts: whether replicas get a root of their own; `auto` where this machine allows it.
+            runtime: whether a replica is a process on this machine or a container of its built image; `auto`: a
+                container where podman has the image, else a process.
+            registry: `host:port` on loopback that has the images of every registry; empty for podman's store alone.
             capacity: how many replicas may run at once; four for each processor when None.
             grace_s: from SIGTERM to SIGKILL for a replica.
             seed: makes the suggestions of tuning jobs repeatable; by chance when None.
@@ -73,6 +81,7 @@ class Jobs:
         self._write_log = write_log
         self._project, self._region = project, region
         self._choice = mounts
+        self._runtime, self._registry = runtime, registry
         self._capacity = capacity or default_capacity()
         self._grace_s = grace_s
         self._given_guard = guard
@@ -98,8 +107,11 @@ class Jobs:
         """Open the store, find out what the machine allows, and take up unfinished jobs.
 
         Raises:
-            RuntimeError: private mounts are asked for and this machine does not allow them.
+            RuntimeError: private mounts or containers are asked for and this machine does not allow them.
         """
+        containers = await asyncio.to_thread(
+            _containers, self._runtime, stack=str(self._dir), registry=self._registry
+        )
         guard = self._given_guard or ProcessGuard()
         scratch = _empty_scratch(self._dir)
         self._buckets.mkdir(parents=True, exist_ok=True)
@@ -110,6 +122,8 @@ class Jobs:
             scratch=scratch,
             mounts=_chosen(self._choice),
             grace_s=self._grace_s,
+            containers=containers,
+            only_containers=self._runtime == "container",
         )
         store = Store(self._dir / "jobs.sqlite")
         service = JobService(
@@ -189,6 +203,19 @@ def _chosen(choice: MountChoice) -> Mounts:
             "mounts=private, but this machine refuses a mount namespace to this user; "
             "use mounts=environment (buckets then lie under $TRAINMASTER_GCS_ROOT) or run as root"
         )
+    return found
+
+
+def _containers(choice: RuntimeChoice, *, stack: str, registry: str) -> Containers | None:
+    if choice == "process":
+        return None
+    try:
+        found = containers_here(stack=stack, registry=registry)
+    except ContainersUnavailableError as fault:
+        if choice == "container":
+            raise RuntimeError(f"runtime=container, but {fault}") from fault
+        return None
+    found.remove_leftovers()
     return found
 
 

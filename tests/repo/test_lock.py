@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+EXPORTS = ["functions/requirements.txt", "trainer/requirements.txt", "trainer/installer.txt"]
 PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>\S+)")
 
 
@@ -14,16 +15,14 @@ def pins(path: str) -> dict[str, str]:
     return {match["name"]: match["version"] for match in found if match}
 
 
-@pytest.mark.parametrize("export", ["functions/requirements.txt", "trainer/requirements.txt"])
+@pytest.mark.parametrize("export", EXPORTS)
 def test_every_deployed_version_is_the_locked_one(export: str) -> None:
     locked, exported = pins("requirements.lock"), pins(export)
     assert exported
     assert {name: locked.get(name) for name in exported} == exported
 
 
-@pytest.mark.parametrize(
-    "path", ["requirements.lock", "functions/requirements.txt", "trainer/requirements.txt"]
-)
+@pytest.mark.parametrize("path", ["requirements.lock", *EXPORTS])
 def test_every_locked_package_has_a_hash_and_no_index_is_named(path: str) -> None:
     text = (ROOT / path).read_text()
     for block in re.split(r"\n(?=\S)", text.strip()):

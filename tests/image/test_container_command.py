@@ -1,0 +1,67 @@
+"""The command that becomes a container, made without one."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from emulators.jobs.containers import Container, Containers, limits, mirrored_name
+from emulators.process.family import MARK
+
+HERE = Containers(podman="/usr/bin/podman", oci_runtime="/usr/sbin/runc", stack="/state")
+DIGEST = "sha256:" + "0a" * 32
+
+
+def argv(tmp_path: Path, container: Container, **env: str) -> list[str]:
+    return HERE.argv(
+        container, name="replica-1", env=env, env_file=tmp_path / "variables", volumes=[(tmp_path, "/gcs")]
+    )
+
+
+def test_variables_stand_in_a_file_of_this_users_own_and_not_on_the_command_line(tmp_path: Path) -> None:
+    words = argv(tmp_path, Container(image="i"), TOKEN="secret words", EMPTY="")
+    file = tmp_path / "variables"
+    assert file.read_text() == "TOKEN=secret words\nEMPTY=\n"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert not [word for word in words if "secret" in word]
+
+
+def test_a_value_of_several_lines_is_kept_whole(tmp_path: Path) -> None:
+    words = argv(tmp_path, Container(image="i"), KEY="one\ntwo")
+    assert "--env=KEY=one\ntwo" in words
+    assert (tmp_path / "variables").read_text() == ""
+
+
+def test_the_guards_mark_goes_into_the_container(tmp_path: Path) -> None:
+    words = argv(tmp_path, Container(image="i"))
+    assert words[words.index("--env") + 1] == MARK
+
+
+def test_a_command_replaces_the_entry_point_and_args_follow_the_image(tmp_path: Path) -> None:
+    words = argv(tmp_path, Container(image="i:1", command=("python", "-m", "a b"), args=("--x", "")))
+    assert f"--entrypoint={json.dumps(['python', '-m', 'a b'])}" in words
+    assert words[-3:] == ["i:1", "--x", ""]
+    assert not [word for word in argv(tmp_path, Container(image="i:1")) if word.startswith("--entrypoint")]
+
+
+def test_limits_are_no_higher_than_this_processs_own() -> None:
+    for limit in limits():
+        _, _, numbers = limit.partition("=")
+        soft, hard = map(int, numbers.split(":"))
+        assert soft <= hard or hard == -1
+
+
+@pytest.mark.parametrize(
+    ("uri", "mirrored"),
+    [
+        ("us-central1-docker.pkg.dev/p/r/i:1", "127.0.0.1:5000/p/r/i:1"),
+        ("us-central1-docker.pkg.dev/p/r/i", "127.0.0.1:5000/p/r/i"),
+        (f"us-central1-docker.pkg.dev/p/r/i@{DIGEST}", f"127.0.0.1:5000/p/r/i@{DIGEST}"),
+        (f"gcr.io/p/i:1@{DIGEST}", f"127.0.0.1:5000/p/i@{DIGEST}"),
+        ("localhost/i:1", "127.0.0.1:5000/i:1"),
+        ("p/i:1", "127.0.0.1:5000/p/i:1"),
+        ("i", "127.0.0.1:5000/i"),
+    ],
+)
+def test_the_local_registry_stands_for_whatever_registry_is_named(uri: str, mirrored: str) -> None:
+    assert mirrored_name(uri, "127.0.0.1:5000") == mirrored

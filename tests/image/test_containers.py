@@ -1,0 +1,180 @@
+"""Replicas as containers: what a replica sees, writes and ends with, as it does as a process."""
+
+import functools
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.local_image import Builder
+from emulators.jobs.containers import LABEL
+from tests.wire.jobs.conftest import PARENT, Stack, container, run_stack, stand_alone
+from tests.wire.jobs.studies import REPORT, X, ended
+
+from .conftest import ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.needs("runtime"), pytest.mark.timeout(900)]
+
+NAME = "us-central1-docker.pkg.dev/project-1/repository/program"
+DOCKERFILE = """
+ARG BASE_IMAGE
+FROM ${BASE_IMAGE}
+ENV FROM_IMAGE="set in the image"
+WORKDIR /app
+COPY program /app/program
+USER 10001:10001
+ENTRYPOINT ["python3", "-m", "program.main"]
+CMD ["print=from CMD"]
+"""
+
+
+@pytest.fixture(scope="module")
+def program(build: Builder, base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The program of the process runtime's tests, in an image of its own, under a registry's name."""
+    tree = tmp_path_factory.mktemp("program")
+    shutil.copytree(ROOT / "tests/wire/jobs/images/program/program", tree / "program")
+    (tree / "Dockerfile").write_text(DOCKERFILE)
+    build.build(context=tree, tag=f"{NAME}:1", options=("--build-arg", f"BASE_IMAGE={base}"))
+    yield f"{NAME}:1"
+    subprocess.run(["podman", "rmi", "--force", f"{NAME}:1"], check=False, capture_output=True)
+
+
+@pytest.fixture
+def stack(tmp_path: Path, program: str) -> Iterator[Stack]:
+    with run_stack(tmp_path, runtime="container") as running:
+        yield running
+    assert containers_of(tmp_path) == [], "a container outlived its stack"
+
+
+def containers_of(directory: Path) -> list[str]:
+    label = f"label={LABEL}={(directory / 'state').resolve()}"
+    listed = subprocess.run(
+        ["podman", "ps", "--all", "--quiet", "--filter", label], check=True, capture_output=True, text=True
+    )
+    return listed.stdout.split()
+
+
+def eventually(condition: Callable[[], object], what: str, deadline_s: float = 60) -> None:
+    deadline = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {deadline_s} s: {what}"
+        time.sleep(0.05)
+
+
+def is_ready(stack: Stack, job_name: str) -> bool:
+    return "ready" in stack.texts(job_name)
+
+
+def ours(*words: str, **more: Any) -> dict[str, Any]:
+    return container(*words, image=f"{NAME}:1", **more)
+
+
+def test_a_replica_is_the_images_user_on_its_files_with_the_services_variables(stack: Stack) -> None:
+    several = "two\nlines"
+    env = [{"name": "GREETING", "value": "hello"}, {"name": "SEVERAL", "value": several},
+           {"name": "DIRECTORY", "value": "$(AIP_MODEL_DIR)"}]  # fmt: skip
+    output = {"output_uri_prefix": "gs://models/x/y"}
+    job = stack.submit(ours("tell", env=env), base_output_directory=output)
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+    told = stack.told(job.name)
+    assert told["cwd"] == "/app"
+    seen = told["environ"]
+    assert seen["FROM_IMAGE"] == "set in the image"
+    assert (seen["GREETING"], seen["SEVERAL"]) == ("hello", several)
+    assert seen["AIP_MODEL_DIR"] == seen["DIRECTORY"] == "gs://models/x/y/model/"
+    assert seen["CLOUD_ML_JOB_ID"] == job.name.rpartition("/")[2]
+    assert "TRAINMASTER_GCS_ROOT" not in seen
+    assert not [name for name in seen if name.startswith(("PYTEST", "VIRTUAL_ENV", "STORAGE_"))]
+
+
+def test_what_it_writes_under_gcs_is_in_the_bucket(stack: Stack) -> None:
+    job = stack.submit(ours("write=models/deep/down.txt"))
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+    assert (stack.buckets / "models/deep/down.txt").read_text() == "workerpool0-0"
+
+
+def test_command_replaces_the_entry_point_and_args_replace_cmd(stack: Stack) -> None:
+    by_cmd = stack.submit(ours())
+    by_command = stack.submit(ours("-c", "echo by the shell", command=["/bin/sh"]))
+    for job, text in ((by_cmd, "from CMD"), (by_command, "by the shell")):
+        assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+        assert text in stack.texts(job.name, "workerpool0-0")
+
+
+def test_replicas_find_each_other_at_their_addresses(stack: Stack) -> None:
+    job = stack.submit(ours("tell", "write=b/chief", "wait=b/worker"), ours("wait=b/chief", "write=b/worker"))
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+    assert '"worker": ["127.0.0.1:' in stack.told(job.name)["environ"]["TF_CONFIG"]
+
+
+def test_an_exit_status_is_the_jobs_failure(stack: Stack) -> None:
+    job = stack.submit(ours("exit=7"))
+    ended = stack.ended(job.name)
+    assert ended.state.name == "JOB_STATE_FAILED"
+    assert "exited with a non-zero status of 7" in ended.error.message
+
+
+def test_a_replica_that_is_killed_is_started_again(stack: Stack) -> None:
+    job = stack.submit(ours("print=ready", "sleep_once=b/mark", "print=alive again"))
+    eventually((stack.buckets / "b/mark").exists, "it sleeps")
+    (name,) = containers_of(stack.buckets.parent)
+    subprocess.run(["podman", "kill", "--signal", "KILL", name], check=True, capture_output=True)
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+    assert stack.texts(job.name, "workerpool0-0") == ["ready", "ready", "alive again"]
+
+
+def test_cancelling_sends_sigterm_and_after_the_grace_sigkill(stack: Stack) -> None:
+    polite = stack.submit(ours("print=ready", "sleep=600"))
+    deaf = stack.submit(ours("deaf", "print=ready", "sleep=600"))
+    for job in (polite, deaf):
+        eventually(functools.partial(is_ready, stack, job.name), "it runs")
+        stack.jobs.cancel_custom_job(name=job.name)
+        assert stack.ended(job.name).state.name == "JOB_STATE_CANCELLED"
+
+
+def test_an_image_that_was_never_built_fails_the_job(stack: Stack) -> None:
+    job = stack.submit(container(image=f"{NAME}:never"))
+    ended = stack.ended(job.name)
+    assert ended.state.name == "JOB_STATE_FAILED"
+    assert f"Failed to read the container uri [{NAME}:never]." in ended.error.message
+
+
+def test_trials_of_a_tuning_report_their_metrics_out_of_their_containers(stack: Stack) -> None:
+    pool = ours("-c", REPORT + "report(x, 1)", command=["python3"])
+    study: Any = {
+        "display_name": "a study",
+        "max_trial_count": 2,
+        "parallel_trial_count": 2,
+        "study_spec": {"metrics": [{"metric_id": "accuracy", "goal": "MAXIMIZE"}], "parameters": [X]},
+        "trial_job_spec": {"worker_pool_specs": [pool]},
+    }
+    job = stack.jobs.create_hyperparameter_tuning_job(parent=PARENT, hyperparameter_tuning_job=study)
+    done = ended(stack, job.name)
+    assert done.state.name == "JOB_STATE_SUCCEEDED", done
+    for trial in done.trials:
+        assert trial.final_measurement.metrics[0].value == pytest.approx(trial.parameters[0].value)
+
+
+def test_auto_takes_a_source_tree_where_there_is_no_image(tmp_path: Path, program: str) -> None:
+    with run_stack(tmp_path, runtime="auto") as stack:
+        process = stack.submit(container("tell"))
+        contained = stack.submit(ours("tell"))
+        for job in (process, contained):
+            assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+        assert stack.told(process.name)["environ"]["GREETING"] == "hello"
+        assert stack.told(contained.name)["environ"]["FROM_IMAGE"] == "set in the image"
+        assert "GREETING" not in stack.told(contained.name)["environ"]
+
+
+def test_a_stack_that_is_killed_leaves_no_container(tmp_path: Path, program: str) -> None:
+    with stand_alone(tmp_path, "--runtime", "container") as (process, stack):
+        stack.submit(ours("write=b/mark", "sleep=600"), ours("sleep=600", replicas=2))
+        eventually((tmp_path / "buckets/b/mark").exists, "it runs")
+        eventually(lambda: len(containers_of(tmp_path)) == 3, "all three run")
+        process.kill()
+        process.wait()
+    eventually(lambda: containers_of(tmp_path) == [], "no container is left")

@@ -1,0 +1,43 @@
+"""What building takes of a machine, known before anything is built."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from deploy.local_image import revision_of, secrets
+
+from .conftest import ROOT
+
+
+def test_where_nothing_builds_images_it_is_said_what_to_install() -> None:
+    command = [sys.executable, "deploy/local_image.py"]
+    done = subprocess.run(
+        command, cwd=ROOT, env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "apt-get install buildah" in done.stderr
+
+
+def test_the_settings_that_the_environment_names_are_given_to_the_build(tmp_path: Path) -> None:
+    for name in ("pip.conf", "uv.toml", "ca.pem"):
+        (tmp_path / name).touch()
+    environment = {
+        "PIP_CONFIG_FILE": str(tmp_path / "pip.conf"),
+        "UV_CONFIG_FILE": str(tmp_path / "uv.toml"),
+        "SSL_CERT_FILE": str(tmp_path / "ca.pem"),
+    }
+    assert dict(secrets(environment)) == {
+        "pip": tmp_path / "pip.conf",
+        "uv": tmp_path / "uv.toml",
+        "ca": tmp_path / "ca.pem",
+    }
+
+
+def test_a_file_that_is_not_there_is_no_setting(tmp_path: Path) -> None:
+    gone = str(tmp_path / "gone")
+    named = {"PIP_CONFIG_FILE": gone, "UV_CONFIG_FILE": gone, "PIP_CERT": gone}
+    assert dict(secrets(named)) == {}
+
+
+def test_a_tree_outside_of_git_has_no_revision(tmp_path: Path) -> None:
+    assert revision_of(tmp_path) == "unknown"

@@ -7,7 +7,7 @@ STAMP  := .venv/.installed-from-lock
 # A file's tests stay together, for they share what they start; more workers than four only wait for each other.
 WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage convert bench lock clean
+.PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage deploy undeploy convert bench lock clean
 
 help:          ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,14 @@ format: $(STAMP) ## rewrite the sources as the formatter wants them
 
 stage: $(STAMP) ## the Cloud Functions source directory as it is deployed, in build/functions
 	$(PY) deploy/stage.py build/functions
+
+deploy: $(STAMP) ## deploy to a project, checks first: make deploy PROJECT=… REGION=… [PLAN=1 | CHECK=1]
+	$(if $(and $(PROJECT),$(REGION)),,$(error Say where: make deploy PROJECT=my-project REGION=europe-west4))
+	@$(PY) -m deploy.up --project '$(PROJECT)' --region '$(REGION)' $(if $(CHECK),--check) $(if $(PLAN),--plan)
+
+undeploy: $(STAMP) ## remove the deployment; the buckets only with BUCKETS=delete
+	$(if $(and $(PROJECT),$(REGION)),,$(error Say where: make undeploy PROJECT=my-project REGION=europe-west4))
+	@$(PY) -m deploy.down --project '$(PROJECT)' --region '$(REGION)' $(if $(filter delete,$(BUCKETS)),--delete-buckets)
 
 convert: $(STAMP) ## the Vertex AI form of a request in any dialect: make convert FILE=…
 	@cd functions && ../$(PY) -m orchestrator.convert $(abspath $(FILE))

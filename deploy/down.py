@@ -1,0 +1,97 @@
+"""Remove a deployment from a project. Buckets, and so every record and model, stay unless told otherwise.
+
+    python -m deploy.down --project my-project --region europe-west4 [--delete-buckets]
+
+A later deployment takes the buckets over again.
+"""
+
+import argparse
+import sys
+
+from deploy.existing import Existing, existing_in
+from deploy.gcloud import GcloudFailed, described, gcloud
+from deploy.names import Names, names_of
+from deploy.preflight import Clearance, judged
+from deploy.stage import stage
+from deploy.terraform_cli import TerraformFailed, addresses, init, run, variables, version_fault
+from deploy.up import REFUSED, SOURCE
+
+BUCKETS = "google_storage_bucket.bucket"
+LEFT = ("google_project_iam_member.agent", "google_project_service_identity.")
+"""What Google's own accounts may do serves the whole project, so it is forgotten and not taken from them."""
+
+
+def main(words: list[str] | None = None) -> int:
+    """The exit status: 0 done, 1 something failed halfway (repeat it), 2 refused before anything was removed."""
+    asked = _parser().parse_args(words)
+    names = names_of(asked.project, asked.region)
+    try:
+        existing = existing_in(names, str(described("projects", "describe", names.project)["projectNumber"]))
+    except GcloudFailed as failed:
+        return _refused(f"what is deployed cannot be told: {failed}")
+    fault = version_fault() or _fault(names, existing)
+    if fault:
+        return _refused(fault)
+    try:
+        _remove(names, judged(names, existing), delete_buckets=asked.delete_buckets)
+    except (GcloudFailed, TerraformFailed) as failed:
+        print(f"{failed}\nWhat is left is removed by the same command.", file=sys.stderr)
+        return 1
+    if not asked.delete_buckets:
+        kept = [*names.buckets.values(), names.state_bucket]
+        print(f"Kept: {', '.join(f'gs://{name}' for name in kept)}. BUCKETS=delete removes them too.")
+    return 0
+
+
+def _fault(names: Names, existing: Existing) -> str | None:
+    bucket = existing.buckets.get(names.state_bucket)
+    if bucket is None or bucket.project_number != existing.project_number:
+        return f"nothing was deployed to {names.project!r} from here: there is no bucket {names.state_bucket!r} of its own"
+    elsewhere = {
+        existing.buckets[name].location.lower() for name in existing.made_buckets if name in existing.buckets
+    } - {names.region}
+    if elsewhere:
+        return f"the deployment is in {', '.join(sorted(elsewhere))}, not in {names.region!r}: give that as REGION"
+    return None
+
+
+def _remove(names: Names, clearance: Clearance, *, delete_buckets: bool) -> None:
+    stage(SOURCE)  # the configuration reads it even to destroy
+    init(names)
+    told = variables(names, clearance, delete_buckets=delete_buckets)
+    if delete_buckets:
+        # That a bucket goes with all that is in it must be in the state before it can be destroyed so.
+        run("apply", "-input=false", "-auto-approve", f"-target={BUCKETS}", *told)
+    forgotten = [
+        address
+        for address in addresses()
+        if address.startswith(LEFT) or (not delete_buckets and address.startswith(f"{BUCKETS}["))
+    ]
+    if forgotten:
+        run("state", "rm", *forgotten)
+    run("destroy", "-input=false", "-auto-approve", *told)
+    if delete_buckets:
+        gcloud("storage", "rm", "--recursive", f"gs://{names.state_bucket}")
+
+
+def _refused(fault: str) -> int:
+    print(f"refused: {fault}\nNothing was removed.", file=sys.stderr)
+    return REFUSED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m deploy.down",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--project", required=True, help="project id")
+    parser.add_argument("--region", required=True, help="where it is deployed")
+    parser.add_argument(
+        "--delete-buckets", action="store_true", help="every request, record, model and Terraform's state too"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""Questions to Google Cloud, asked through the `gcloud` on PATH, which has the user's credentials."""
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+TIMEOUT_S = 120
+
+# How gcloud's own words tell what happened; its exit status is 1 for all of it.
+_ABSENT = ("not found: 404", "NOT_FOUND", "HTTPError 404", "does not exist")
+_FORBIDDEN = ("HTTPError 403", "PERMISSION_DENIED", "does not have permission", "does not have storage.")
+_SWITCHED_OFF = ("SERVICE_DISABLED", "has not been used in project", "not enabled on project", "API [")
+
+
+class GcloudFailed(Exception):
+    """A command ended with an error; `said` is what it wrote."""
+
+    def __init__(self, command: Sequence[str], said: str) -> None:
+        super().__init__(f"gcloud {' '.join(command)} failed: {said}")
+        self.said = said
+
+    @property
+    def absent(self) -> bool:
+        return any(words in self.said for words in _ABSENT) and not self.forbidden
+
+    @property
+    def forbidden(self) -> bool:
+        return any(words in self.said for words in _FORBIDDEN)
+
+    @property
+    def switched_off(self) -> bool:
+        """The service is not enabled in the project, so it has nothing there."""
+        return any(words in self.said for words in _SWITCHED_OFF)
+
+
+def gcloud(*command: str) -> str:
+    """What the command printed. It never asks: a question is answered as `--quiet` answers it.
+
+    Raises:
+        GcloudFailed: it ended with an error, or took longer than TIMEOUT_S.
+    """
+    environment = {**os.environ, "CLOUDSDK_CORE_DISABLE_PROMPTS": "1"}
+    try:
+        ran = subprocess.run(
+            ["gcloud", *command],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except FileNotFoundError as missing:
+        raise GcloudFailed(command, "there is no gcloud on PATH: https://cloud.google.com/sdk") from missing
+    except subprocess.TimeoutExpired as late:
+        raise GcloudFailed(command, f"no answer within {TIMEOUT_S} s") from late
+    if ran.returncode != 0:
+        raise GcloudFailed(command, " ".join(ran.stderr.split()))
+    return ran.stdout
+
+
+def described(*command: str) -> dict[str, Any]:
+    """The one thing that the command describes.
+
+    Raises:
+        GcloudFailed: as `gcloud`; also where the answer is no JSON object.
+    """
+    answer = _json(*command)
+    if not isinstance(answer, dict):
+        raise GcloudFailed(command, f"an object was expected, found {answer!r}")
+    return answer
+
+
+def listed(*command: str) -> list[dict[str, Any]]:
+    """Everything that the command lists; nothing where the service is not enabled.
+
+    Raises:
+        GcloudFailed: as `gcloud`; also where the answer is no JSON list.
+    """
+    try:
+        answer = _json(*command)
+    except GcloudFailed as failed:
+        if failed.switched_off:
+            return []
+        raise
+    if not isinstance(answer, list):
+        raise GcloudFailed(command, f"a list was expected, found {answer!r}")
+    return answer
+
+
+def _json(*command: str) -> Any:  # Any: JSON
+    printed = gcloud(*command, "--format=json")
+    try:
+        return json.loads(printed or "[]")
+    except ValueError as fault:
+        raise GcloudFailed(command, f"its answer is no JSON: {printed[:200]!r}") from fault

@@ -1,0 +1,36 @@
+# With a key of the project's own (var.kms_key), the services that use it must be allowed to.
+
+locals {
+  # Source: https://cloud.google.com/functions/docs/securing/cmek, https://cloud.google.com/pubsub/docs/encryption,
+  # https://cloud.google.com/storage/docs/encryption/using-customer-managed-keys
+  encrypting = var.kms_key == null ? [] : [
+    "gcf-admin-robot",
+    "gcp-sa-artifactregistry",
+    "gcp-sa-eventarc",
+    "gcp-sa-pubsub",
+    "gs-project-accounts",
+    "serverless-robot-prod",
+  ]
+}
+
+resource "google_project_service_identity" "encrypting" {
+  provider = google-beta
+  for_each = var.kms_key == null ? [] : toset(["artifactregistry.googleapis.com", "cloudfunctions.googleapis.com", "run.googleapis.com"])
+
+  service    = each.value
+  depends_on = [google_project_service.api]
+}
+
+resource "google_kms_crypto_key_iam_member" "agent" {
+  for_each = toset(local.encrypting)
+
+  crypto_key_id = var.kms_key
+  role          = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
+  member        = "serviceAccount:service-${data.google_project.this.number}@${each.value}.iam.gserviceaccount.com"
+
+  depends_on = [
+    google_project_service_identity.agent,
+    google_project_service_identity.encrypting,
+    data.google_storage_project_service_account.gcs,
+  ]
+}

@@ -1,0 +1,78 @@
+# Counters, alert policies and the dashboard of module.plan, and the channel that rules may listen to.
+
+resource "google_logging_metric" "line" {
+  for_each = module.plan.metrics
+
+  name        = "trainmaster/${each.key}"
+  description = each.value.what
+  filter      = "${module.plan.printed} AND ${each.value.filter}"
+
+  metric_descriptor {
+    metric_kind = "DELTA"
+    value_type  = "INT64"
+
+    dynamic "labels" {
+      for_each = each.value.labels
+      content {
+        key        = labels.value
+        value_type = "STRING"
+      }
+    }
+  }
+
+  label_extractors = { for label in each.value.labels : label => "EXTRACT(jsonPayload.${label})" }
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_monitoring_notification_channel" "email" {
+  for_each = var.alert_emails
+
+  display_name = "Trainmaster: ${each.value}"
+  type         = "email"
+  labels       = { email_address = each.value }
+
+  depends_on = [google_project_service.api]
+}
+
+# For alert policies of a project's own models: rules may wait for them (docs/rules.md). Ours below do not use it.
+resource "google_monitoring_notification_channel" "alerts" {
+  display_name = "Trainmaster: retraining rules"
+  type         = "pubsub"
+  labels       = { topic = local.topic_ids["alerts"] }
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_monitoring_alert_policy" "policy" {
+  for_each = module.plan.alerts
+
+  display_name          = "Trainmaster: ${each.value.title}"
+  combiner              = "OR"
+  notification_channels = [for channel in google_monitoring_notification_channel.email : channel.name]
+
+  conditions {
+    display_name = each.value.title
+
+    condition_prometheus_query_language {
+      query               = each.value.query
+      duration            = "${each.value.for_s}s"
+      evaluation_interval = "60s"
+      # A counter of log lines is known minutes after it was made, and some only with their first line.
+      disable_metric_validation = true
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    content   = "What it means and what to do: docs/runbook.md, \"${each.value.title}\"."
+  }
+
+  depends_on = [google_logging_metric.line]
+}
+
+resource "google_monitoring_dashboard" "dashboard" {
+  dashboard_json = jsonencode(module.plan.dashboard)
+
+  depends_on = [google_logging_metric.line]
+}

@@ -1,0 +1,141 @@
+# What is measured and what raises an alert. docs/runbook.md says of each alert what it means and what to do.
+# Queries are PromQL: https://cloud.google.com/monitoring/promql/promql-mapping
+
+locals {
+  # What the functions print: https://cloud.google.com/run/docs/logging
+  printed = join(" AND ", [
+    "resource.type=\"cloud_run_revision\"",
+    "resource.labels.service_name=(${join(" OR ", [for name in keys(local.functions) : "\"${name}\""])})",
+    "logName=\"projects/${var.project}/logs/run.googleapis.com%2Fstdout\"",
+  ])
+
+  # Counted in the functions' log, for a log line is all that they write beside the ledger.
+  metrics = {
+    ends = {
+      what   = "Ends of runs, by the entry point that recorded them"
+      filter = "jsonPayload.message=~\"^the run (succeeded|failed|cancelled|expired|partially_succeeded)\""
+      labels = ["entry_point"]
+    }
+    unswept = {
+      what   = "Runs that a sweep could not look at"
+      filter = "jsonPayload.message=~\"^not swept: \""
+      labels = []
+    }
+    behind = {
+      what   = "Sweeps that had no time for all active runs"
+      filter = "jsonPayload.message=~\"^no time for [0-9]+ of [0-9]+ active runs\""
+      labels = []
+    }
+    waits = {
+      what   = "Submissions that were put off for want of quota or capacity"
+      filter = "jsonPayload.message:\"the run waits\""
+      labels = []
+    }
+    refusals = {
+      what   = "Requests that were refused, and other events that no delivery can mend"
+      filter = "severity=ERROR"
+      labels = ["entry_point", "error"]
+    }
+    mistakes = {
+      what   = "Errors that nobody foresaw"
+      filter = "severity=CRITICAL"
+      labels = ["entry_point", "error"]
+    }
+  }
+
+  services = join("|", keys(local.functions))
+}
+
+locals {
+  # `for_s`: how long it must be true. The heading in docs/runbook.md is the title.
+  alerts = {
+    dead_letters = {
+      title = "Events were given up"
+      query = "max by (subscription_id) (pubsub_googleapis_com:subscription_num_undelivered_messages{subscription_id=~\"${join("|", keys(local.subscriptions))}\"}) > 0"
+      for_s = 0
+    }
+    sink_errors = {
+      title = "The log sink cannot deliver"
+      query = "sum by (name) (increase(logging_googleapis_com:exports_error_count{monitored_resource=\"logging_sink\",name=~\"${join("|", keys(local.sinks))}\"}[10m])) > 0"
+      for_s = 0
+    }
+    sink_silence = {
+      title = "Only the sweep tells of ends"
+      query = "sum(increase(logging_googleapis_com:user_trainmaster_ends{entry_point=\"on_tick\"}[6h])) > 2 unless sum(increase(logging_googleapis_com:user_trainmaster_ends{entry_point=\"on_job_log\"}[6h])) > 0"
+      for_s = 0
+    }
+    no_ticks = {
+      title = "No tick succeeds"
+      query = "absent_over_time(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=\"on-tick\",response_code_class=\"2xx\"}[15m])"
+      for_s = 300
+    }
+    stuck_runs = {
+      title = "A run is stuck"
+      # Each tick says it once of each such run.
+      query = "sum(increase(logging_googleapis_com:user_trainmaster_unswept[30m])) > 20"
+      for_s = 0
+    }
+    sweep_behind = {
+      title = "Sweeps have no time for all runs"
+      query = "sum(increase(logging_googleapis_com:user_trainmaster_behind[30m])) > 20"
+      for_s = 0
+    }
+    runs_wait = {
+      title = "Runs wait for capacity"
+      query = "sum(increase(logging_googleapis_com:user_trainmaster_waits[1h])) > 0"
+      for_s = 21600
+    }
+    events_wait = {
+      title = "Events wait"
+      query = "max by (subscription_id) (pubsub_googleapis_com:subscription_oldest_unacked_message_age{subscription_id=~\"eventarc-${var.region}-(${local.services})-.*\"}) > 3600"
+      for_s = 300
+    }
+    function_fails = {
+      title = "A function fails"
+      query = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\",response_code_class=\"5xx\"}[15m])) > 20"
+      for_s = 0
+    }
+    mistakes = {
+      title = "An unforeseen error"
+      query = "sum by (entry_point, error) (increase(logging_googleapis_com:user_trainmaster_mistakes[10m])) > 0"
+      for_s = 0
+    }
+  }
+
+  # Each tile is a third of the dashboard's width.
+  tiles = [
+    { title = "Ends of runs an hour, by who recorded them", query = "sum by (entry_point) (increase(logging_googleapis_com:user_trainmaster_ends[1h]))" },
+    { title = "Requests refused an hour", query = "sum by (entry_point, error) (increase(logging_googleapis_com:user_trainmaster_refusals[1h]))" },
+    { title = "Submissions put off an hour", query = "sum(increase(logging_googleapis_com:user_trainmaster_waits[1h]))" },
+    { title = "Events handled a minute", query = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[1m]))" },
+    { title = "Events answered with an error, an hour", query = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\",response_code_class!=\"2xx\"}[1h]))" },
+    { title = "Handling time, 99th percentile, ms", query = "histogram_quantile(0.99, sum by (le, service_name) (increase(run_googleapis_com:request_latencies_bucket{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[10m])))" },
+    { title = "Oldest waiting event, s", query = "max by (subscription_id) (pubsub_googleapis_com:subscription_oldest_unacked_message_age{subscription_id=~\"eventarc-${var.region}-(${local.services})-.*\"})" },
+    { title = "Dead letters", query = "max by (subscription_id) (pubsub_googleapis_com:subscription_num_undelivered_messages{subscription_id=~\"${join("|", keys(local.subscriptions))}\"})" },
+    { title = "Log entries that the sink could not deliver, an hour", query = "sum by (name) (increase(logging_googleapis_com:exports_error_count{monitored_resource=\"logging_sink\",name=~\"${join("|", keys(local.sinks))}\"}[1h]))" },
+    { title = "Runs that sweeps could not look at, an hour", query = "sum(increase(logging_googleapis_com:user_trainmaster_unswept[1h]))" },
+    { title = "Memory of instances, share of the limit, 99th percentile", query = "histogram_quantile(0.99, sum by (le, service_name) (increase(run_googleapis_com:container_memory_utilizations_bucket{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[10m])))" },
+    { title = "Instances", query = "sum by (service_name) (max_over_time(run_googleapis_com:container_instance_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[5m]))" },
+  ]
+
+  dashboard = {
+    displayName = "Trainmaster"
+    mosaicLayout = {
+      columns = 12
+      tiles = [
+        for number, tile in local.tiles : {
+          xPos   = number % 3 * 4
+          yPos   = floor(number / 3) * 4
+          width  = 4
+          height = 4
+          widget = {
+            title = tile.title
+            xyChart = {
+              dataSets = [{ plotType = "LINE", targetAxis = "Y1", timeSeriesQuery = { prometheusQuery = tile.query } }]
+            }
+          }
+        }
+      ]
+    }
+  }
+}

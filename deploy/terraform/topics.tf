@@ -1,0 +1,42 @@
+# Topics, and subscriptions of nobody's function. Those of the functions come with their triggers: triggers.tf.
+
+locals {
+  own_topics = { for role, id in module.plan.topics : role => id if !contains(var.foreign_topics, role) }
+}
+
+resource "google_pubsub_topic" "topic" {
+  for_each = local.own_topics
+
+  name         = each.value
+  kms_key_name = var.kms_key
+
+  depends_on = [google_project_service.api, google_kms_crypto_key_iam_member.agent]
+}
+
+data "google_pubsub_topic" "foreign" {
+  for_each = var.foreign_topics
+
+  name = module.plan.topics[each.value]
+}
+
+locals {
+  # Full names, projects/P/topics/T, by role.
+  topic_ids = merge(
+    { for role, topic in google_pubsub_topic.topic : role => topic.id },
+    { for role, topic in data.google_pubsub_topic.foreign : role => topic.id }
+  )
+}
+
+resource "google_pubsub_subscription" "kept" {
+  for_each = module.plan.subscriptions
+
+  name                       = each.key
+  topic                      = local.topic_ids[each.value.topic_role]
+  ack_deadline_seconds       = each.value.ack_deadline_s
+  message_retention_duration = "${each.value.retention_s}s"
+
+  # Never, even when nobody reads it for a month.
+  expiration_policy {
+    ttl = ""
+  }
+}

@@ -1,0 +1,114 @@
+# How events reach the functions.
+
+# What was granted to Eventarc's and Cloud Storage's accounts is not in force at once, and a trigger that is made
+# too early is refused: https://cloud.google.com/eventarc/docs/troubleshooting
+resource "time_sleep" "grants" {
+  create_duration = "120s"
+  triggers = {
+    grants = join(",", sort(keys(google_project_iam_member.agent)))
+  }
+}
+
+resource "google_eventarc_trigger" "trigger" {
+  for_each = module.plan.functions
+
+  name            = each.key
+  location        = var.region # a bucket's trigger must be where the bucket is
+  service_account = google_service_account.account["events"].email
+
+  dynamic "matching_criteria" {
+    for_each = each.value.trigger.criteria
+    content {
+      attribute = matching_criteria.key
+      value     = matching_criteria.value
+    }
+  }
+
+  dynamic "transport" {
+    for_each = each.value.trigger.topic_role == null ? [] : [each.value.trigger.topic_role]
+    content {
+      pubsub {
+        topic = local.topic_ids[transport.value]
+      }
+    }
+  }
+
+  destination {
+    cloud_run_service {
+      service = google_cloudfunctions2_function.function[each.key].name
+      region  = var.region
+    }
+  }
+
+  # One delivery, and no other.
+  dynamic "retry_policy" {
+    for_each = each.value.retry ? [] : [1]
+    content {
+      max_attempts = retry_policy.value
+    }
+  }
+
+  depends_on = [
+    time_sleep.grants,
+    google_project_iam_member.project,
+    google_cloud_run_v2_service_iam_member.function,
+    google_storage_bucket.bucket,
+  ]
+}
+
+# Eventarc makes the subscription and gives no way to say how it retries or where it gives up, so that is said
+# afterwards, as its documentation does: https://cloud.google.com/eventarc/docs/retry-events
+resource "terraform_data" "retries" {
+  for_each = module.plan.functions
+
+  input = {
+    subscription = google_eventarc_trigger.trigger[each.key].transport[0].pubsub[0].subscription
+    flags = compact(concat([
+      "--project=${var.project}",
+      "--ack-deadline=${each.value.subscription.ack_deadline_s}",
+      "--expiration-period=never",
+      # How often an event comes that comes once is Eventarc's affair: the trigger says so.
+      ], !each.value.retry ? [] : [
+      "--min-retry-delay=${each.value.subscription.min_pause_s}s",
+      "--max-retry-delay=${each.value.subscription.max_pause_s}s",
+      "--message-retention-duration=${each.value.subscription.retention_s}s",
+      each.value.subscription.dead_letter_topic == null ? "" : "--dead-letter-topic=projects/${var.project}/topics/${each.value.subscription.dead_letter_topic}",
+      each.value.subscription.max_attempts == null ? "" : "--max-delivery-attempts=${each.value.subscription.max_attempts}",
+    ]))
+  }
+  triggers_replace = [
+    google_eventarc_trigger.trigger[each.key].uid,
+    jsonencode(each.value.subscription),
+  ]
+
+  provisioner "local-exec" {
+    command = "gcloud pubsub subscriptions update ${self.input.subscription} ${join(" ", self.input.flags)}"
+  }
+
+  # What is given up must find somebody who keeps it, and Pub/Sub must be allowed to move it.
+  depends_on = [google_pubsub_subscription.kept, google_pubsub_topic_iam_member.topic]
+}
+
+data "google_pubsub_subscription" "events" {
+  for_each = module.plan.functions
+
+  name       = reverse(split("/", google_eventarc_trigger.trigger[each.key].transport[0].pubsub[0].subscription))[0]
+  depends_on = [terraform_data.retries]
+}
+
+# Told at every plan: somebody changed a subscription by hand, and events would be lost.
+check "events_that_are_given_up_are_kept" {
+  assert {
+    condition = alltrue([
+      for name, function in module.plan.functions :
+      function.subscription.dead_letter_topic == null || try(
+        endswith(
+          data.google_pubsub_subscription.events[name].dead_letter_policy[0].dead_letter_topic,
+          "/topics/${function.subscription.dead_letter_topic}"
+        ),
+        false
+      )
+    ])
+    error_message = "A trigger's subscription has lost its dead-letter topic. Mend it with: terraform apply -replace='terraform_data.retries[\"FUNCTION\"]'"
+  }
+}

@@ -1,0 +1,116 @@
+"""Alerts and counters speak of what the functions really print, and the runbook of every alert."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulators.logging.filters import compile_filter, parse_filter
+from orchestrator.core.run import ENDS, RunState
+from tests.repo.plan import PROJECT, TERRAFORM_BINARY, plan
+
+pytestmark = pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")
+
+ROOT = Path(__file__).resolve().parents[2]
+FLOW = "\n".join(path.read_text() for path in (ROOT / "functions/orchestrator/flow").rglob("*.py"))
+
+# A line that each counter counts, and the piece of the flow's source that prints it.
+PRINTED = {
+    "ends": ("the run succeeded; its model is gs://b/m", 'message=f"the run {ended.state}{where}"'),
+    "unswept": ("not swept: Vertex AI did not answer", 'message=f"not swept: {error}"'),
+    "behind": ("no time for 3 of 40 active runs: the next sweep goes on with them", 'f"no time for {left} of {len(markers)} active runs'),
+    "waits": ("429: quota exceeded; the run waits", '; the run waits"'),
+}  # fmt: skip
+
+
+def entry(message: str, *, severity: str = "INFO", service: str = "on-tick") -> Mapping[str, Any]:
+    """An entry as Cloud Run makes it of a printed line."""
+    return {
+        "logName": f"projects/{PROJECT}/logs/run.googleapis.com%2Fstdout",
+        "resource": {"type": "cloud_run_revision", "labels": {"service_name": service}},
+        "severity": severity,
+        "jsonPayload": {"message": message, "entry_point": "on_tick"},
+    }
+
+
+def counts(metric: str, line: Mapping[str, Any]) -> bool:
+    text = f"{plan()['printed']} AND {plan()['metrics'][metric]['filter']}"
+    return compile_filter(parse_filter(text))(line)
+
+
+@pytest.mark.parametrize("metric", PRINTED)
+def test_a_counter_counts_the_line_that_the_flow_prints(metric: str) -> None:
+    message, source = PRINTED[metric]
+    assert source in FLOW
+    assert counts(metric, entry(message))
+
+
+@pytest.mark.parametrize("metric", PRINTED)
+def test_a_counter_counts_no_other_line_and_no_other_service(metric: str) -> None:
+    message, _ = PRINTED[metric]
+    assert not counts(metric, entry("submitted: projects/p/locations/r/customJobs/1"))
+    assert not counts(metric, entry(message, service="somebody-elses"))
+    for other in set(PRINTED) - {metric}:
+        assert not counts(metric, entry(PRINTED[other][0]))
+
+
+def test_every_end_but_a_refusal_is_counted() -> None:
+    for state in ENDS:
+        assert counts("ends", entry(f"the run {state}")) == (state is not RunState.REJECTED)
+
+
+def test_severities_tell_refusals_from_mistakes() -> None:
+    assert counts("refusals", entry("x", severity="ERROR"))
+    assert not counts("refusals", entry("x", severity="CRITICAL"))
+    assert counts("mistakes", entry("x", severity="CRITICAL"))
+
+
+def test_every_counter_in_a_query_exists_and_every_one_is_used() -> None:
+    queries = [alert["query"] for alert in plan()["alerts"].values()]
+    tiles = plan()["dashboard"]["mosaicLayout"]["tiles"]
+    queries += [
+        data["timeSeriesQuery"]["prometheusQuery"]
+        for tile in tiles
+        for data in tile["widget"]["xyChart"]["dataSets"]
+    ]
+    named = {name for query in queries for name in re.findall(r"user_trainmaster_(\w+)", query)}
+    assert named == set(plan()["metrics"])
+
+
+def test_labels_in_queries_are_labels_of_the_counter() -> None:
+    for alert in plan()["alerts"].values():
+        for name, labels in re.findall(r"user_trainmaster_(\w+)\{([^}]*)\}", alert["query"]):
+            assert set(re.findall(r"(\w+)=", labels)) <= set(plan()["metrics"][name]["labels"])
+
+
+def test_queries_name_functions_subscriptions_and_sinks_that_exist() -> None:
+    text = " ".join(alert["query"] for alert in plan()["alerts"].values())
+    for name in [*plan()["subscriptions"], *plan()["sinks"], *plan()["functions"]]:
+        assert name in text
+
+
+def test_brackets_in_queries_close() -> None:
+    for alert in plan()["alerts"].values():
+        bare = re.sub(r'"[^"]*"', "", alert["query"])
+        for opening, closing in ("()", "{}", "[]"):
+            assert bare.count(opening) == bare.count(closing)
+
+
+@pytest.mark.parametrize("page", ["docs/runbook.md"])
+def test_the_runbook_has_a_section_for_every_alert(page: str) -> None:
+    headings = re.findall(r"(?m)^#+ (.*)$", (ROOT / page).read_text())
+    assert {alert["title"] for alert in plan()["alerts"].values()} <= set(headings)
+
+
+def test_the_dashboards_tiles_do_not_overlap() -> None:
+    layout = plan()["dashboard"]["mosaicLayout"]
+    taken = [
+        (x, y)
+        for tile in layout["tiles"]
+        for x in range(tile["xPos"], tile["xPos"] + tile["width"])
+        for y in range(tile["yPos"], tile["yPos"] + tile["height"])
+    ]
+    assert len(set(taken)) == len(taken)
+    assert max(x for x, _ in taken) < layout["columns"]

@@ -15,6 +15,7 @@ from orchestrator.adapters.stored import StoredInbox, StoredLedger, StoredModels
 from orchestrator.adapters.stored_arrivals import StoredArrivals
 from orchestrator.adapters.stored_champions import StoredChampions
 from orchestrator.adapters.stored_rules import StoredBook, StoredRuleStates, StoredRuleStatuses
+from orchestrator.adapters.stored_self_tests import StoredSelfTests
 from orchestrator.core.documents import document_in
 from orchestrator.core.envelope import Envelope
 from orchestrator.core.launch.event import Arrival, message_in, upload_in
@@ -189,6 +190,7 @@ class World:
             export_schema=lambda: EXPORT_SCHEMA,
             attempt=f"attempt-{next(self._attempts)}",
             buckets=Buckets(inbox=INBOX, ledger=LEDGER, models=MODELS),
+            self_tests=StoredSelfTests(objects, LEDGER),
             rule_book=StoredBook(objects, LEDGER),
             rule_states=StoredRuleStates(objects, LEDGER),
             rule_statuses=StoredRuleStatuses(objects, LEDGER),

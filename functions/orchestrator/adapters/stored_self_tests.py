@@ -1,5 +1,6 @@
 """Answers to self-tests over any object store: one object each, written once."""
 
+import contextlib
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
@@ -24,10 +25,8 @@ class StoredSelfTests:
     def answer(self, answer: Answer) -> str:
         self._forget(answer)
         name = self_test_object(answer.self_test_id)
-        try:
+        with contextlib.suppress(GenerationMoved):  # a redelivery: the first answer has the true latency
             self.objects.write(self.bucket, name, json_bytes(_document(answer)), if_generation=0)
-        except GenerationMoved:
-            pass  # a redelivery: the first answer has the true latency
         return object_uri(self.bucket, name)
 
     def _forget(self, answer: Answer) -> None:

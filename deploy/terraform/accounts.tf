@@ -93,7 +93,7 @@ locals {
   ]...)
   subscription_grants = merge([
     for key, grant in module.plan.grants.subscription : {
-      for name in keys(module.plan.functions) : "${key}/${name}" => merge(grant, { function = name })
+      for name in keys(module.plan.triggers) : "${key}/${name}" => merge(grant, { trigger = name })
     }
   ]...)
 }
@@ -112,7 +112,7 @@ resource "google_cloud_run_v2_service_iam_member" "function" {
 resource "google_pubsub_subscription_iam_member" "subscription" {
   for_each = local.subscription_grants
 
-  subscription = google_eventarc_trigger.trigger[each.value.function].transport[0].pubsub[0].subscription
+  subscription = google_eventarc_trigger.trigger[each.value.trigger].transport[0].pubsub[0].subscription
   role         = each.value.role
   member       = local.members[each.value.account]
 

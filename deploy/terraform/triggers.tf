@@ -10,14 +10,14 @@ resource "time_sleep" "grants" {
 }
 
 resource "google_eventarc_trigger" "trigger" {
-  for_each = module.plan.functions
+  for_each = module.plan.triggers
 
   name            = each.key
   location        = var.region # a bucket's trigger must be where the bucket is
   service_account = google_service_account.account["events"].email
 
   dynamic "matching_criteria" {
-    for_each = each.value.trigger.criteria
+    for_each = each.value.criteria
     content {
       attribute = matching_criteria.key
       value     = matching_criteria.value
@@ -25,7 +25,7 @@ resource "google_eventarc_trigger" "trigger" {
   }
 
   dynamic "transport" {
-    for_each = each.value.trigger.topic_role == null ? [] : [each.value.trigger.topic_role]
+    for_each = each.value.topic_role == null ? [] : [each.value.topic_role]
     content {
       pubsub {
         topic = local.topic_ids[transport.value]
@@ -35,14 +35,14 @@ resource "google_eventarc_trigger" "trigger" {
 
   destination {
     cloud_run_service {
-      service = google_cloudfunctions2_function.function[each.key].name
+      service = google_cloudfunctions2_function.function[each.value.function].name
       region  = var.region
     }
   }
 
   # One delivery, and no other.
   dynamic "retry_policy" {
-    for_each = each.value.retry ? [] : [1]
+    for_each = module.plan.functions[each.value.function].retry ? [] : [1]
     content {
       max_attempts = retry_policy.value
     }
@@ -56,29 +56,38 @@ resource "google_eventarc_trigger" "trigger" {
   ]
 }
 
+locals {
+  trigger_policies = {
+    for name, trigger in module.plan.triggers : name => merge(
+      module.plan.functions[trigger.function].subscription,
+      { retry = module.plan.functions[trigger.function].retry }
+    )
+  }
+}
+
 # Eventarc makes the subscription and gives no way to say how it retries or where it gives up, so that is said
 # afterwards, as its documentation does: https://cloud.google.com/eventarc/docs/retry-events
 resource "terraform_data" "retries" {
-  for_each = module.plan.functions
+  for_each = local.trigger_policies
 
   input = {
     subscription = google_eventarc_trigger.trigger[each.key].transport[0].pubsub[0].subscription
     flags = compact(concat([
       "--project=${var.project}",
-      "--ack-deadline=${each.value.subscription.ack_deadline_s}",
+      "--ack-deadline=${each.value.ack_deadline_s}",
       "--expiration-period=never",
       # How often an event comes that comes once is Eventarc's affair: the trigger says so.
       ], !each.value.retry ? [] : [
-      "--min-retry-delay=${each.value.subscription.min_pause_s}s",
-      "--max-retry-delay=${each.value.subscription.max_pause_s}s",
-      "--message-retention-duration=${each.value.subscription.retention_s}s",
-      each.value.subscription.dead_letter_topic == null ? "" : "--dead-letter-topic=projects/${var.project}/topics/${each.value.subscription.dead_letter_topic}",
-      each.value.subscription.max_attempts == null ? "" : "--max-delivery-attempts=${each.value.subscription.max_attempts}",
+      "--min-retry-delay=${each.value.min_pause_s}s",
+      "--max-retry-delay=${each.value.max_pause_s}s",
+      "--message-retention-duration=${each.value.retention_s}s",
+      each.value.dead_letter_topic == null ? "" : "--dead-letter-topic=projects/${var.project}/topics/${each.value.dead_letter_topic}",
+      each.value.max_attempts == null ? "" : "--max-delivery-attempts=${each.value.max_attempts}",
     ]))
   }
   triggers_replace = [
     google_eventarc_trigger.trigger[each.key].uid,
-    jsonencode(each.value.subscription),
+    jsonencode(each.value),
   ]
 
   provisioner "local-exec" {
@@ -90,7 +99,7 @@ resource "terraform_data" "retries" {
 }
 
 data "google_pubsub_subscription" "events" {
-  for_each = module.plan.functions
+  for_each = module.plan.triggers
 
   name       = reverse(split("/", google_eventarc_trigger.trigger[each.key].transport[0].pubsub[0].subscription))[0]
   depends_on = [terraform_data.retries]
@@ -100,15 +109,15 @@ data "google_pubsub_subscription" "events" {
 check "events_that_are_given_up_are_kept" {
   assert {
     condition = alltrue([
-      for name, function in module.plan.functions :
-      function.subscription.dead_letter_topic == null || try(
+      for name, policy in local.trigger_policies :
+      policy.dead_letter_topic == null || try(
         endswith(
           data.google_pubsub_subscription.events[name].dead_letter_policy[0].dead_letter_topic,
-          "/topics/${function.subscription.dead_letter_topic}"
+          "/topics/${policy.dead_letter_topic}"
         ),
         false
       )
     ])
-    error_message = "A trigger's subscription has lost its dead-letter topic. Mend it with: terraform apply -replace='terraform_data.retries[\"FUNCTION\"]'"
+    error_message = "A trigger's subscription has lost its dead-letter topic. Mend it with: terraform apply -replace='terraform_data.retries[\"TRIGGER\"]'"
   }
 }

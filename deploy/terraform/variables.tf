@@ -48,6 +48,12 @@ variable "foreign_topics" {
   }
 }
 
+variable "watched_buckets" {
+  type        = set(string)
+  default     = []
+  description = "Buckets beside our own that rules watch. They must be in the region; grant whoever trains to read them."
+}
+
 variable "delete_buckets" {
   type        = bool
   default     = false

@@ -51,7 +51,8 @@ data "google_project" "this" {
 module "plan" {
   source = "./plan"
 
-  project        = var.project
-  region         = var.region
-  project_number = data.google_project.this.number
+  project         = var.project
+  region          = var.region
+  project_number  = data.google_project.this.number
+  watched_buckets = var.watched_buckets
 }

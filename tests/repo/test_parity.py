@@ -46,7 +46,8 @@ def test_the_functions_are_the_same(local: Topology) -> None:
 
 def test_each_function_hears_of_the_same(local: Topology) -> None:
     for function in local.functions:
-        trigger = plan()["functions"][function.name]["trigger"]
+        trigger = plan()["triggers"][function.name]
+        assert trigger["function"] == function.name
         match function.trigger:
             case BucketTrigger(bucket=bucket):
                 assert trigger["criteria"] == {

@@ -16,13 +16,17 @@ pytestmark = pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is n
 ROOT = Path(__file__).resolve().parents[2]
 FLOW = "\n".join(path.read_text() for path in (ROOT / "functions/orchestrator/flow").rglob("*.py"))
 
-# A line that each counter counts, and the piece of the flow's source that prints it.
+# A line that each counter counts, its severity, and how the flow's source prints it.
 PRINTED = {
-    "ends": ("the run succeeded; its model is gs://b/m", 'message=f"the run {ended.state}{where}"'),
-    "unswept": ("not swept: Vertex AI did not answer", 'message=f"not swept: {error}"'),
-    "behind": ("no time for 3 of 40 active runs: the next sweep goes on with them", 'f"no time for {left} of {len(markers)} active runs'),
-    "waits": ("429: quota exceeded; the run waits", '; the run waits"'),
-}  # fmt: skip
+    "ends": ("the run succeeded; its model is gs://b/m", "INFO", r'message=f"the run {ended\.state}{where}"'),
+    "unswept": ("not swept: Vertex AI did not answer", "WARNING", r'message=f"not swept: {error}"'),
+    "behind": (
+        "no time for 3 of 40 active runs: the next sweep goes on with them",
+        "WARNING",
+        r'f"no time for {left} of {len\(markers\)} active runs',
+    ),
+    "waits": ("quota exceeded; the run waits", "NOTICE", r'message=f".*the run waits.*severity="NOTICE"'),
+}
 
 
 def entry(message: str, *, severity: str = "INFO", service: str = "on-tick") -> Mapping[str, Any]:
@@ -42,18 +46,18 @@ def counts(metric: str, line: Mapping[str, Any]) -> bool:
 
 @pytest.mark.parametrize("metric", PRINTED)
 def test_a_counter_counts_the_line_that_the_flow_prints(metric: str) -> None:
-    message, source = PRINTED[metric]
-    assert source in FLOW
-    assert counts(metric, entry(message))
+    message, severity, source = PRINTED[metric]
+    assert re.search(source, FLOW)
+    assert counts(metric, entry(message, severity=severity))
 
 
 @pytest.mark.parametrize("metric", PRINTED)
 def test_a_counter_counts_no_other_line_and_no_other_service(metric: str) -> None:
-    message, _ = PRINTED[metric]
+    message, severity, _ = PRINTED[metric]
     assert not counts(metric, entry("submitted: projects/p/locations/r/customJobs/1"))
-    assert not counts(metric, entry(message, service="somebody-elses"))
+    assert not counts(metric, entry(message, severity=severity, service="somebody-elses"))
     for other in set(PRINTED) - {metric}:
-        assert not counts(metric, entry(PRINTED[other][0]))
+        assert not counts(metric, entry(PRINTED[other][0], severity=PRINTED[other][1]))
 
 
 def test_every_end_but_a_refusal_is_counted() -> None:

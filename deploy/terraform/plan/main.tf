@@ -21,6 +21,12 @@ variable "project_number" {
   description = "Number of the project: Google's own accounts in it are named by it."
 }
 
+variable "watched_buckets" {
+  type        = set(string)
+  default     = []
+  description = "Buckets beside our own that rules watch."
+}
+
 locals {
   topology = yamldecode(
     replace(
@@ -57,23 +63,9 @@ locals {
       # A tick does the work of all before it, so more than the one that runs and the next are of no use.
       max_instances = function.retry ? 20 : 2
 
-      trigger = {
-        criteria = merge(
-          {
-            type = (
-              try(function.trigger.bucket, null) != null
-              ? "google.cloud.storage.object.v1.finalized"
-              : "google.cloud.pubsub.topic.v1.messagePublished"
-            )
-          },
-          try({ bucket = local.buckets[function.trigger.bucket] }, {})
-        )
-        # A bucket's events come through a topic that Eventarc makes for the trigger.
-        topic_role = try(function.trigger.topic, null)
-      }
+      retry = function.retry
 
       # Eventarc makes the subscription; these are set on it afterwards.
-      retry = function.retry
       subscription = {
         ack_deadline_s    = min(max(function.timeout_s, 10), 600)
         min_pause_s       = local.pauses_s.min
@@ -87,6 +79,37 @@ locals {
 }
 
 locals {
+  triggers = merge(
+    {
+      for name, function in local.topology.functions : name => {
+        function = name
+        criteria = merge(
+          {
+            type = (
+              try(function.trigger.bucket, null) != null
+              ? "google.cloud.storage.object.v1.finalized"
+              : "google.cloud.pubsub.topic.v1.messagePublished"
+            )
+          },
+          try({ bucket = local.buckets[function.trigger.bucket] }, {})
+        )
+        # A bucket's events come through a topic that Eventarc makes for the trigger.
+        topic_role = try(function.trigger.topic, null)
+      }
+    },
+    # Whoever hears of the data bucket hears of the others that are watched. A bucket's name may be too long and
+    # have characters that a trigger's may not.
+    merge([
+      for name, function in local.topology.functions : {
+        for bucket in var.watched_buckets : "${name}-${substr(sha1(bucket), 0, 8)}" => {
+          function   = name
+          criteria   = { type = "google.cloud.storage.object.v1.finalized", bucket = bucket }
+          topic_role = null
+        }
+      } if try(function.trigger.bucket, null) == "data"
+    ]...)
+  )
+
   subscriptions = {
     for name, kept in local.topology.subscriptions : name => {
       topic_role     = kept.topic

@@ -30,7 +30,12 @@ output "schedules" {
 
 output "functions" {
   value       = local.functions
-  description = "Functions with their environment, trigger and the policy of the trigger's subscription."
+  description = "Functions with their environment, and the policy of their triggers' subscriptions."
+}
+
+output "triggers" {
+  value       = local.triggers
+  description = "What each trigger hears of, and the function that it calls."
 }
 
 output "repository" {

@@ -19,6 +19,7 @@ from console.local_stack import read_stack_env
 from console.self_test.access import account_findings
 from console.self_test.deployment import Deployment, deployment_of
 from console.self_test.finding import Finding, Verdict, failed, ok, summary, unknown
+from console.self_test.giving_up import giving_up_finding, those_that_give_up
 from console.self_test.hops import entry_findings, request_findings
 from console.self_test.probe import own_request, publish_request, wait_for_answers, write_entry
 from console.self_test.questions import AskRefusedError, Hosts, Questions
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from google.cloud.logging import Client as LoggingClient
     from google.cloud.storage import Client as StorageClient
     from google.pubsub_v1 import PublisherClient, SubscriberClient
-
-_LISTED_S = 60.0
 
 
 class CannotBeginError(Exception):
@@ -76,15 +75,12 @@ class _Visit:
             ]
 
     def _accounts(self, number: str) -> list[Finding]:
-        dead_letters = self.deployment.topic("dead_letters").resource
-        listed = self.subscriber.list_subscriptions(
-            project=f"projects/{self.deployment.project}", timeout=_LISTED_S
-        )
-        gives_up = tuple(
-            sorted(each.name for each in listed if each.dead_letter_policy.dead_letter_topic == dead_letters)
-        )
+        gives_up = those_that_give_up(self.deployment, self.subscriber)
         expected = self.deployment.expected(project_number=number, subscriptions=gives_up)
-        return account_findings(self.deployment, self.questions, expected)
+        return [
+            giving_up_finding(self.deployment, gives_up),
+            *account_findings(self.deployment, self.questions, expected),
+        ]
 
 
 def doctor(options: Namespace) -> int:

@@ -165,6 +165,8 @@ async def _body(request: Request) -> dict[str, object]:
             raise _RefusedError(400, "INVALID_ARGUMENT", f"the body has more than {MAX_BODY_BYTES} bytes")
     try:
         body = json.loads(raw or b"{}")
+        # Half a surrogate pair is no text, and no answer could say it back: UnicodeEncodeError is a ValueError.
+        json.dumps(body, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as fault:
         raise _RefusedError(400, "INVALID_ARGUMENT", f"the body is no JSON: {fault}") from fault
     if not isinstance(body, dict):

@@ -12,6 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 import yaml
+from google.protobuf.field_mask_pb2 import FieldMask
+from google.pubsub_v1 import Subscription
 
 from emulators.events.clients import clients_of
 
@@ -159,6 +161,23 @@ def test_what_cannot_be_checked_is_said_and_is_no_failure(deployed: Project) -> 
     unchecked = not_well(findings)
     assert f"permissions of {JOB_LOG}" in unchecked
     assert all(text.startswith("unknown") for text in unchecked.values())
+
+
+def test_a_subscription_that_lost_its_dead_letters_is_told(deployed: Project) -> None:
+    with clients_of(deployed.env["PUBSUB_EMULATOR_HOST"]) as clients:
+        listed = list(clients.subscriber.list_subscriptions(project=f"projects/{PROJECT}"))
+        (found,) = [each for each in listed if "-on-alert-sub" in each.name]
+        changed = Subscription(name=found.name, topic=found.topic)
+        mask = FieldMask(paths=["dead_letter_policy"])
+        clients.subscriber.update_subscription(subscription=changed, update_mask=mask)
+        try:
+            status, findings = doctor(deployed)
+        finally:
+            clients.subscriber.update_subscription(subscription=found, update_mask=mask)
+    assert status == 1
+    ((check, told),) = not_well(findings).items()
+    assert check == "events that keep failing"
+    assert "those of on-alert are dropped" in told
 
 
 def test_a_request_that_the_policy_refuses_is_told_with_its_faults(deployed: Project, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from google.auth.exceptions import GoogleAuthError
 from console.clients import Target, log_reader, pubsub_clients, storage_client, target_from
 from console.local_stack import read_stack_env
 from console.self_test.access import account_findings
+from console.self_test.caller import caller_finding
 from console.self_test.deployment import Deployment, deployment_of
 from console.self_test.finding import Finding, Verdict, failed, ok, summary, unknown
 from console.self_test.giving_up import giving_up_finding, those_that_give_up
@@ -60,6 +61,7 @@ class _Visit:
             yield failed(f"project {project}", f"it is not there, or you may not see it: {refused}", repair)
             return
         yield ok(f"project {project}", f"its number is {number}")
+        yield from _made("your own permissions", lambda: [caller_finding(self.deployment, self.questions)])
         yield from _made("the sink", lambda: sink_findings(self.deployment, self.logs, self.questions))
         yield from _made("the way of events", self._probes)
         yield from _made("permissions", lambda: self._accounts(number))

@@ -154,12 +154,14 @@ def test_what_cannot_be_checked_is_said_and_is_no_failure(deployed: Project) -> 
     refused = [
         {"permission": "iam.serviceAccounts.getAccessToken", "resource": "*"},
         {"permission": "resourcemanager.projects.getIamPolicy", "resource": "*"},
+        {"permission": "storage.objects.get", "resource": "*"},
     ]
     with taken(deployed, permissions=refused):
         status, findings = doctor(deployed)
     assert status == 0
     unchecked = not_well(findings)
-    assert f"permissions of {JOB_LOG}" in unchecked
+    assert {f"permissions of {JOB_LOG}", "your own permissions"} <= set(unchecked)
+    assert f"storage.objects.get on bucket {PROJECT}-ledger" in unchecked["your own permissions"]
     assert all(text.startswith("unknown") for text in unchecked.values())
 
 
@@ -232,7 +234,11 @@ def test_a_function_that_fails_is_told_with_its_own_words(tmp_path: Path) -> Non
 def test_without_a_stack_or_a_project_it_says_what_it_needs(tmp_path: Path) -> None:
     def refused(*arguments: str) -> str:
         command = [sys.executable, "-m", "console", "doctor", *arguments]
-        clean = {name: value for name, value in os.environ.items() if name != "GOOGLE_CLOUD_PROJECT"}
+        # Without credentials, whoever runs this; the client would else look for them on the network.
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("GOOGLE_", "CLOUDSDK_"))
+        }
+        clean = {**kept, "HOME": str(tmp_path), "NO_GCE_CHECK": "true"}
         done = subprocess.run(
             command, cwd=ROOT, env=clean, capture_output=True, text=True, timeout=60, check=False
         )
@@ -242,3 +248,4 @@ def test_without_a_stack_or_a_project_it_says_what_it_needs(tmp_path: Path) -> N
     assert "python -m emulators up --state" in refused("--state", str(tmp_path))
     assert "--project ID and --region REGION" in refused()
     assert "--region" in refused("--project", "p")
+    assert "gcloud auth application-default login" in refused("--project", "p", "--region", "r")

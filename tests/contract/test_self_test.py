@@ -16,7 +16,7 @@ from orchestrator.core.launch.event import message_in
 from orchestrator.core.self_test import DryRun, MarkedEntry, dry_run_in, marked_entry_in
 from orchestrator.core.settle.entry import hint_in
 from orchestrator.flow.self_test import answer_entry, try_request
-from tests.contract.world import LEDGER, REQUEST, START, World, schema
+from tests.contract.world import LEDGER, PROJECT, REGION, REQUEST, START, World, schema
 
 ID = "0123456789abcdef0123456789abcdef"
 
@@ -101,7 +101,7 @@ def test_a_sound_request_is_answered_with_its_job_and_no_job_is_submitted() -> N
     try_request(world.services(), dry_run(REQUEST))
     verdict = answer_in(world)["verdict"]
     assert verdict["accepted"]
-    assert verdict["submission"]["parent"] == "projects/project-1/locations/us-central1"
+    assert verdict["submission"]["parent"] == f"projects/{PROJECT}/locations/{REGION}"
     assert verdict["submission"]["kind"] == "customJobs"
     assert verdict["submission"]["body"]["displayName"] == "dry-run"
     assert ledger_names(world) == [f"self-test/{ID}.json"]

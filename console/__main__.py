@@ -4,6 +4,7 @@ python -m console demo
 python -m console demo-tuning
 python -m console demo-retrain
 python -m console replay --list
+python -m console doctor --project my-project --region us-central1
 python -m console study projects/my-project/locations/us-central1/hyperparameterTuningJobs/123
 """
 
@@ -32,6 +33,10 @@ def main(arguments: list[str] | None = None) -> int:
             from console.dead_letters.command import replay
 
             return replay(options)
+        case "doctor":
+            from console.self_test.command import doctor
+
+            return doctor(options)
         case _:
             from console.study.command import write
 
@@ -52,7 +57,28 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, default=Path(), help="folder of study.html and study.png (default: %(default)s)"
     )
     _replay(verbs)
+    _doctor(verbs)
     return parser
+
+
+def _doctor(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser(
+        "doctor", help="try every part of a deployment, and name what stands in its way"
+    )
+    parser.add_argument("--state", type=Path, metavar="DIR", help="the running local stack on this folder")
+    parser.add_argument("--project", metavar="ID", help="the project in Google Cloud")
+    parser.add_argument("--region", help="the deployment's region")
+    parser.add_argument(
+        "--topology", type=Path, default=Path(__file__).resolve().parents[1] / "deploy" / "topology.yaml",
+        metavar="FILE", help="what was deployed (default: deploy/topology.yaml)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--request", type=Path, metavar="FILE", help="a request to try, instead of a small one"
+    )
+    parser.add_argument(
+        "--wait-s", type=float, default=60.0, metavar="S",
+        help="how long to wait for the functions' answers (default: %(default)g)",
+    )  # fmt: skip
 
 
 def _replay(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

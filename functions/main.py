@@ -23,6 +23,7 @@ from orchestrator.core.retrain.arrival import arrived_in
 from orchestrator.core.retrain.image_push import image_pushed_in
 from orchestrator.core.retrain.notice import notice_in
 from orchestrator.core.retrain.signal import Signal
+from orchestrator.core.self_test import dry_run_in, marked_entry_in
 from orchestrator.core.settle.entry import hint_in
 from orchestrator.flow.admission import settle_and_admit
 from orchestrator.flow.launch import launch
@@ -30,6 +31,7 @@ from orchestrator.flow.orders import take_order
 from orchestrator.flow.retrain.accept import accept, rule_drop_in
 from orchestrator.flow.retrain.signal import take_notice, take_signal
 from orchestrator.flow.retrain.tick import tick
+from orchestrator.flow.self_test import answer_entry, try_request
 from orchestrator.flow.services import Happened
 from orchestrator.flow.sweep import sweep
 from orchestrator.settings import settings_from
@@ -101,6 +103,9 @@ def _uploaded(envelope: Envelope) -> Iterable[Happened]:
 
 
 def _published(envelope: Envelope) -> Iterable[Happened]:
+    dry_run = dry_run_in(pubsub_message(envelope))
+    if dry_run is not None:
+        return [try_request(_wiring().services(), dry_run)]
     return [launch(_wiring().services(), message_in(envelope), take_order)]
 
 
@@ -134,6 +139,9 @@ def _noticed(envelope: Envelope) -> Iterable[Happened]:
 
 
 def _logged(envelope: Envelope) -> Iterable[Happened]:
+    marked = marked_entry_in(pubsub_message(envelope))
+    if marked is not None:
+        return [answer_entry(_wiring().services(), marked)]
     hint = hint_in(pubsub_message(envelope))
     if hint is None:
         return [Happened(message="ignored: the entry is about no training job")]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from emulators.faults import Faults
+from emulators.iam.grants import Grants
 from emulators.pubsub import names, wire
 from emulators.pubsub.backlog import Failed
 from emulators.pubsub.errors import InvalidAckIds, InvalidArgument, NotFound
@@ -39,10 +40,11 @@ class Delivery:
 class Broker:
     """Topics and subscriptions by name, and what is published to them."""
 
-    def __init__(self, store: Store, faults: Faults | None = None) -> None:
-        """Everything the store holds; what was unacknowledged is ready again. No faults when None."""
+    def __init__(self, store: Store, faults: Faults | None = None, grants: Grants | None = None) -> None:
+        """Everything the store holds; what was unacknowledged is ready again. No faults, and every permission, when None."""
         self.store = store
         self.faults = faults or Faults()
+        self.grants = grants
         self.topics: dict[str, wire.Message] = {
             name: wire.Topic.FromString(body) for name, body in store.topics().items()
         }

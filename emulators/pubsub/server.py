@@ -11,6 +11,7 @@ import grpc
 
 from emulators.faults import Faults
 from emulators.http import in_thread
+from emulators.iam.grants import Grants
 from emulators.pubsub.admin import Admin
 from emulators.pubsub.broker import Broker
 from emulators.pubsub.publisher import Publisher
@@ -39,9 +40,14 @@ class PubSub:
         *,
         dir: Path | str,  # noqa: A002  # the name every emulator of the stack uses
         faults: Faults | None = None,
+        grants: Grants | None = None,
     ) -> None:
-        """`faults` are shared with other emulators; there are none when None, and nobody can ask for any."""
+        """`faults` are shared with other emulators; there are none when None, and nobody can ask for any.
+
+        `grants` are what questions about permissions are answered from; without, everyone may do everything.
+        """
         self._folder = Path(dir)
+        self._grants = grants
         self._faults = faults or Faults()
         self._server: Any = None  # grpcio ships no types
         self._store: Store | None = None
@@ -64,7 +70,7 @@ class PubSub:
             raise
 
     async def _listen(self, store: Store, port: int) -> int:
-        broker = self._broker = Broker(store, self._faults)
+        broker = self._broker = Broker(store, self._faults, self._grants)
         admin = Admin(broker, changed=self._follow)
         self._server = grpc.aio.server(
             options=[

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from emulators.faults import Faults
 from emulators.http import Server
+from emulators.iam import Grants, application
 from emulators.logging import Logging
 from emulators.process import ProcessGuard
 from emulators.pubsub import PubSub
@@ -42,6 +43,7 @@ class Services:
     buckets_dir: Path
     publisher: Publisher
     logging: Logging
+    iam_url: str
     external: frozenset[str]
     faults: Faults
     registry: str = ""
@@ -55,6 +57,7 @@ async def running_services(
     images: Mapping[str, Path],
     guard: ProcessGuard,
     images_topic: str,
+    grants: Grants,
 ) -> AsyncIterator[Services]:
     """The services of a stack while the block runs. `images_topic` is the full name of the one that hears of pushes.
 
@@ -66,7 +69,12 @@ async def running_services(
     faults = Faults()
     async with AsyncExitStack() as running:
         starting = _Starting(
-            state=state, running=running, base=options.port_base, last=state.ports(), faults=faults
+            state=state,
+            running=running,
+            base=options.port_base,
+            last=state.ports(),
+            faults=faults,
+            grants=grants,
         )
         pubsub_host = _external("PUBSUB_EMULATOR_HOST") or await starting.pubsub()
         publisher = Publisher(pubsub_host)
@@ -109,6 +117,7 @@ async def running_services(
             quota=quota_of(options.quota) if options.quota else None,
         )
         vertex_url = await starting.jobs(jobs)
+        iam_url = await starting.anywhere(application(grants))
         state.keep_ports(starting.ports)
         yield Services(
             storage_url=storage_url,
@@ -118,6 +127,7 @@ async def running_services(
             buckets_dir=buckets_dir,
             publisher=publisher,
             logging=logging,
+            iam_url=iam_url,
             external=frozenset(SERVICES) - starting.ports.keys(),
             faults=faults,
             registry=registry,
@@ -138,9 +148,11 @@ class _Starting:
         base: int | None,
         last: Mapping[str, int],
         faults: Faults,
+        grants: Grants,
     ) -> None:
         self._state = state
         self._faults = faults
+        self._grants = grants
         self._running = running
         self._base = base
         self._last = last
@@ -148,7 +160,7 @@ class _Starting:
 
     async def pubsub(self) -> str:
         for port in self._candidates("pubsub"):
-            pubsub = PubSub(dir=self._state.folder("pubsub"), faults=self._faults)
+            pubsub = PubSub(dir=self._state.folder("pubsub"), faults=self._faults, grants=self._grants)
             try:
                 self.ports["pubsub"] = await pubsub.start(port)
             except OSError:
@@ -158,7 +170,9 @@ class _Starting:
         raise self._port_taken("pubsub")
 
     async def storage(self, publisher: Publisher) -> str:
-        storage = Storage(dir=self._state.folder("storage"), publish=publisher, faults=self._faults)
+        storage = Storage(
+            dir=self._state.folder("storage"), publish=publisher, faults=self._faults, grants=self._grants
+        )
         self._running.push_async_callback(storage.stop)
         server = self.bound(storage, "storage")
         storage.url = server.url
@@ -181,6 +195,12 @@ class _Starting:
         except RegistryFailedError as fault:
             raise ServiceError(f"The registry cannot run here: {fault}") from fault
         return registry.address
+
+    async def anywhere(self, app: ASGIApp) -> str:
+        """The URL of a server on any free port: nobody but a stack's own commands asks there."""
+        server = Server(app)
+        self._running.push_async_callback(server.stop)
+        return await server.start()
 
     def bound(self, app: ASGIApp, service: str) -> Server:
         for port in self._candidates(service):

@@ -18,6 +18,7 @@ from emulators.events.schedule import Scheduler
 from emulators.faults import Faults
 from emulators.functions import FunctionsHost, Instance, StartFailedError
 from emulators.process import ProcessGuard
+from emulators.stack.access import grants_of
 from emulators.stack.errors import FunctionsError, ServiceError
 from emulators.stack.options import ROOT, Options
 from emulators.stack.provision import provision
@@ -48,6 +49,7 @@ class Stack:
             },
             **addresses(self.services),
             **({"TRAINMASTER_REGISTRY": self.services.registry} if self.services.registry else {}),
+            "IAM_EMULATOR_HOST": self.services.iam_url,
         }
 
 
@@ -77,12 +79,14 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
             source_directory(options.functions, destination=state.path / "functions", guard=guard)
         )
         running.callback(staging.cancel)
+        grants = grants_of(topology, ROOT / "deploy" / "permissions.yaml")
         services = await running.enter_async_context(
             running_services(
                 options,
                 state=state,
                 images=_images(options, topology),
                 guard=guard,
+                grants=grants,
                 images_topic=_images_topic(options, topology),
             )
         )

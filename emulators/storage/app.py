@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from emulators.faults import Faults
 from emulators.faults.surface import Faulty
 from emulators.http import LoopbackOnly, google_error
+from emulators.iam.grants import Grants
 from emulators.storage.api.call import Call, Service
 from emulators.storage.api.routes import route_for
 from emulators.storage.arrivals import Arrivals
@@ -44,11 +45,13 @@ class Storage:
         publish: Publish | None = None,
         url: str = "http://127.0.0.1",
         faults: Faults | None = None,
+        grants: Grants | None = None,
     ) -> None:
         """Open the directory, and make it if need be.
 
         Without `publish`, notifications are kept until a later start has one.
-        `faults` are shared with other emulators; its own when None.
+        `faults` are shared with other emulators; its own when None. `grants` are what questions about permissions
+        are answered from; without, everyone may do everything.
 
         Raises:
             RuntimeError: another process has this directory open.
@@ -56,7 +59,9 @@ class Storage:
         self.url = url
         self.store = Store(Path(dir))
         self.arrivals = Arrivals(self.store)
-        self._service = Service(store=self.store, arrivals=self.arrivals, uploads=Uploads(self.store))
+        self._service = Service(
+            store=self.store, arrivals=self.arrivals, uploads=Uploads(self.store), grants=grants
+        )
         faults = faults or Faults()
         self._publish = notifying(publish, faults) if publish else None
         self._guarded: ASGIApp = LoopbackOnly(

@@ -5,14 +5,21 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 
 from emulators.http import Server, in_thread
+from emulators.iam.grants import Grants
 from emulators.storage.app import Storage
 from emulators.storage.delivery import Publish
 
 
 @asynccontextmanager
-async def served(dir: Path | str, *, publish: Publish | None = None, port: int = 0) -> AsyncIterator[str]:  # noqa: A002
+async def served(
+    dir: Path | str,  # noqa: A002
+    *,
+    publish: Publish | None = None,
+    port: int = 0,
+    grants: Grants | None = None,
+) -> AsyncIterator[str]:
     """The URL of an emulator over `dir`, served while the block runs. `port` 0 picks a free one."""
-    storage = Storage(dir=dir, publish=publish)
+    storage = Storage(dir=dir, publish=publish, grants=grants)
     try:
         server = Server(storage, port=port)
         storage.url = server.url

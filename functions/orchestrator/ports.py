@@ -16,6 +16,7 @@ from orchestrator.core.retrain.book import Book
 from orchestrator.core.retrain.state import RuleState
 from orchestrator.core.retrain.status import RuleStatus
 from orchestrator.core.run import Job, RunRecord, RunState
+from orchestrator.core.self_test import Answer
 from orchestrator.core.settle.outcome import ModelDirectory
 
 
@@ -297,6 +298,17 @@ class Champions(Protocol):
 
     def uri(self, model_name: str) -> str:
         """Where the document lies."""
+        ...
+
+
+class SelfTests(Protocol):
+    """Where self-tests of the deployment are answered."""
+
+    def answer(self, answer: Answer) -> str:
+        """The answer's URI, once it is written. Safe to repeat: the first answer under an id stands.
+
+        Answers older than a day are removed meanwhile.
+        """
         ...
 
 

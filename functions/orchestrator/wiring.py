@@ -17,6 +17,7 @@ from orchestrator.adapters.stored_admission import StoredQueue, StoredSlots, Sto
 from orchestrator.adapters.stored_arrivals import StoredArrivals
 from orchestrator.adapters.stored_champions import StoredChampions
 from orchestrator.adapters.stored_rules import StoredBook, StoredRuleStates, StoredRuleStatuses
+from orchestrator.adapters.stored_self_tests import StoredSelfTests
 from orchestrator.adapters.vertex import VertexJobs
 from orchestrator.core.documents import document_in
 from orchestrator.core.errors import PolicyInvalid
@@ -73,6 +74,7 @@ class Wiring:
             buckets=Buckets(
                 inbox=settings.inbox_bucket, ledger=settings.ledger_bucket, models=settings.models_bucket
             ),
+            self_tests=StoredSelfTests(self._objects, settings.ledger_bucket),
             rule_book=StoredBook(self._objects, settings.ledger_bucket),
             rule_states=StoredRuleStates(self._objects, settings.ledger_bucket),
             rule_statuses=StoredRuleStatuses(self._objects, settings.ledger_bucket),

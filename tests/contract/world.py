@@ -16,6 +16,7 @@ from orchestrator.adapters.stored_admission import StoredQueue, StoredSlots, Sto
 from orchestrator.adapters.stored_arrivals import StoredArrivals
 from orchestrator.adapters.stored_champions import StoredChampions
 from orchestrator.adapters.stored_rules import StoredBook, StoredRuleStates, StoredRuleStatuses
+from orchestrator.adapters.stored_self_tests import StoredSelfTests
 from orchestrator.core.admission.terms import Admission
 from orchestrator.core.documents import document_in
 from orchestrator.core.envelope import Envelope
@@ -204,6 +205,7 @@ class World:
             export_schema=lambda: EXPORT_SCHEMA,
             attempt=f"attempt-{next(self._attempts)}",
             buckets=Buckets(inbox=INBOX, ledger=LEDGER, models=MODELS),
+            self_tests=StoredSelfTests(objects, LEDGER),
             rule_book=StoredBook(objects, LEDGER),
             rule_states=StoredRuleStates(objects, LEDGER),
             rule_statuses=StoredRuleStatuses(objects, LEDGER),

@@ -6,6 +6,7 @@ import shutil
 
 from starlette.responses import Response
 
+from emulators.iam.grants import member_of
 from emulators.storage.api.call import Call, Json, json_answer, no_content, text_field
 from emulators.storage.errors import RefusedError, condition_not_met, invalid
 from emulators.storage.listing import page_token, resume_of
@@ -161,23 +162,25 @@ async def managed_folders(call: Call) -> Response:
 
 
 async def get_iam_policy(call: Call) -> Response:
-    bucket = call.store.bucket(call.path["bucket"])
+    resource = _iam_name(call)
+    granted = call.service.grants.policy(resource) if call.service.grants else {"version": 1, "bindings": []}
     return json_answer(
-        {
-            "kind": "storage#policy",
-            "resourceId": f"projects/_/buckets/{bucket.name}",
-            "version": 1,
-            "etag": "CAE=",
-            "bindings": [],
-        }
+        {"bindings": [], **granted, "kind": "storage#policy", "resourceId": resource, "etag": "CAE="}
     )
 
 
 async def test_iam_permissions(call: Call) -> Response:
-    """Everyone may do everything here."""
-    call.store.bucket(call.path["bucket"])
+    """Everyone may do everything here, except by the grants of a stack, which are told and never enforced."""
+    resource = _iam_name(call)
     asked = call.request.query_params.getlist("permissions")
+    if call.service.grants:
+        member = member_of(call.request.headers.get("authorization", ""))
+        asked = call.service.grants.permitted(member, asked, resource)
     return json_answer({"kind": "storage#testIamPermissionsResponse", "permissions": asked})
+
+
+def _iam_name(call: Call) -> str:
+    return f"projects/_/buckets/{call.store.bucket(call.path['bucket']).name}"
 
 
 async def service_account(call: Call) -> Response:  # noqa: ARG001  # every method takes its call

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from emulators.http import json_value
+from emulators.iam.grants import Grants
 from emulators.storage.arrivals import Arrivals
 from emulators.storage.errors import UnsettledError, invalid
 from emulators.storage.preconditions import Preconditions, preconditions_from
@@ -39,6 +40,7 @@ class Service:
     store: Store
     arrivals: Arrivals
     uploads: Uploads
+    grants: Grants | None = None
     counts: Counter[str] = field(default_factory=Counter)
     _turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 

@@ -20,6 +20,7 @@ from orchestrator.ports import (
     RuleBook,
     RuleStates,
     RuleStatuses,
+    SelfTests,
     TrainingJobs,
 )
 
@@ -45,6 +46,7 @@ class Services:
     export_schema: Callable[[], Mapping[str, Any]]
     attempt: str
     buckets: Buckets
+    self_tests: SelfTests
     rule_book: RuleBook
     rule_states: RuleStates
     rule_statuses: RuleStatuses

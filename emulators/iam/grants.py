@@ -1,0 +1,152 @@
+"""Who has which role on what, as a deployment granted it, and what a test took away since."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+TOKEN_PREFIX = "emulator."  # noqa: S105  # no secret: it tells who somebody says to be
+
+
+class BadTakingError(ValueError):
+    """Something cannot be taken away; the message holds every fault."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grant:
+    """`member` has `role` on every resource that `resource` is a pattern of."""
+
+    member: str
+    role: str
+    resource: str
+
+
+class Grants:
+    """Answers about permissions. Whoever shows no token owns the project and may do everything.
+
+    A project's grants hold for all that is in it, as in the cloud:
+    https://cloud.google.com/iam/docs/resource-hierarchy-access-control
+    """
+
+    def __init__(
+        self,
+        *,
+        project: str,
+        project_number: str,
+        grants: Iterable[Grant] = (),
+        roles: Mapping[str, frozenset[str]] | None = None,
+    ) -> None:
+        """`roles` are the permissions of each role that is granted, as far as they are known."""
+        self.project = project
+        self.project_number = project_number
+        self._granted = tuple(grants)
+        self._roles = roles or {}
+        self._taken_grants: list[Grant] = []
+        self._taken_permissions: list[tuple[str, str]] = []
+
+    def permitted(self, member: str, permissions: Sequence[str], resource: str) -> list[str]:
+        """Those of the permissions that `member`, empty for the owner, has on the resource; order is kept."""
+        if not member:
+            return [each for each in permissions if not self._is_taken(each, resource)]
+        held: set[str] = set()
+        for grant in self._live():
+            if grant.member == member and self._reaches(grant, resource):
+                held |= self._roles.get(grant.role, frozenset())
+        return [each for each in permissions if each in held]
+
+    def policy(self, resource: str) -> dict[str, object]:
+        """The resource's own policy, without what it inherits."""
+        bindings: dict[str, list[str]] = {}
+        for grant in self._live():
+            if fnmatchcase(resource, grant.resource):
+                bindings.setdefault(grant.role, []).append(grant.member)
+        found = [
+            {"role": role, "members": sorted(set(members))} for role, members in sorted(bindings.items())
+        ]
+        return {"version": 1, "etag": "ACAB", **({"bindings": found} if found else {})}
+
+    def knows(self, member: str) -> bool:
+        """Whether anything was ever granted to the account, which is all that makes one here."""
+        return any(grant.member == member for grant in self._granted)
+
+    def take(self, document: object) -> None:
+        """Take away what a JSON document names, until `restore`.
+
+        `grants` is a list of `{member, role, resource}`; `permissions` of `{permission, resource}`, which the
+        project's owner then lacks. All of them are patterns with `*`.
+
+        Raises:
+            BadTakingError: with every fault.
+        """
+        faults: list[str] = []
+        if not isinstance(document, dict) or not set(document) <= {"grants", "permissions"} or not document:
+            raise BadTakingError(f"expected grants, permissions or both, found {document!r}")
+        grants = _rows(document, "grants", ("member", "role", "resource"), faults)
+        permissions = _rows(document, "permissions", ("permission", "resource"), faults)
+        if faults:
+            raise BadTakingError("; ".join(faults))
+        self._taken_grants += [Grant(**row) for row in grants]
+        self._taken_permissions += [(row["permission"], row["resource"]) for row in permissions]
+
+    def restore(self) -> None:
+        self._taken_grants.clear()
+        self._taken_permissions.clear()
+
+    def taken(self) -> dict[str, object]:
+        """What `take` was told since the last `restore`."""
+        return {
+            "grants": [vars(grant) for grant in self._taken_grants],
+            "permissions": [
+                {"permission": permission, "resource": resource}
+                for permission, resource in self._taken_permissions
+            ],
+        }
+
+    def _live(self) -> list[Grant]:
+        return [grant for grant in self._granted if not any(_meant(grant, by) for by in self._taken_grants)]
+
+    def _reaches(self, grant: Grant, resource: str) -> bool:
+        return fnmatchcase(resource, grant.resource) or grant.resource == f"projects/{self.project}"
+
+    def _is_taken(self, permission: str, resource: str) -> bool:
+        return any(
+            fnmatchcase(permission, pattern) and fnmatchcase(resource, on)
+            for pattern, on in self._taken_permissions
+        )
+
+
+def member_of(authorization: str) -> str:
+    """Whom an `Authorization` header speaks for; empty for the owner, who needs none here."""
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not token.startswith(TOKEN_PREFIX):
+        return ""
+    return f"serviceAccount:{token.removeprefix(TOKEN_PREFIX)}"
+
+
+def token_of(email: str) -> str:
+    """A token that `member_of` knows."""
+    return f"{TOKEN_PREFIX}{email}"
+
+
+def _meant(grant: Grant, by: Grant) -> bool:
+    return (
+        fnmatchcase(grant.member, by.member)
+        and fnmatchcase(grant.role, by.role)
+        and fnmatchcase(grant.resource, by.resource)
+    )
+
+
+def _rows(
+    document: Mapping[str, object], key: str, fields: tuple[str, ...], faults: list[str]
+) -> list[dict[str, str]]:
+    rows = document.get(key, [])
+    if not isinstance(rows, list):
+        faults.append(f"{key}: expected a list, found {rows!r}")
+        return []
+    for number, row in enumerate(rows):
+        if not isinstance(row, dict) or set(row) != set(fields) or not all(map(_is_text, row.values())):
+            faults.append(f"{key}[{number}]: expected texts {', '.join(fields)}, found {row!r}")
+    return [] if faults else rows
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)

@@ -1,0 +1,172 @@
+"""Self-tests of a deployment are answered, and change nothing else."""
+
+import base64
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from orchestrator.core.envelope import PubsubMessage, pubsub_message
+from orchestrator.core.launch.event import message_in
+from orchestrator.core.self_test import DryRun, MarkedEntry, dry_run_in, marked_entry_in
+from orchestrator.core.settle.entry import hint_in
+from orchestrator.flow.self_test import answer_entry, try_request
+from tests.contract.world import LEDGER, PROJECT, REGION, REQUEST, START, World, schema
+
+ID = "0123456789abcdef0123456789abcdef"
+
+
+def message(data: object, **attributes: str) -> PubsubMessage:
+    raw = data if isinstance(data, bytes) else json.dumps(data).encode()
+    return PubsubMessage(message_id="17", publish_time=START, attributes=attributes, data=raw)
+
+
+def entry(job_id: str = "0", mark: object = ID) -> dict[str, Any]:
+    labels = {"job_id": job_id, "project_id": "p", "task_name": "service"}
+    return {
+        "resource": {"type": "ml_job", "labels": labels},
+        "labels": {"trainmaster_self_test": mark},
+        "jsonPayload": {"message": "Job completed successfully."},
+        "timestamp": (START - timedelta(seconds=2)).isoformat(),
+    }
+
+
+def marked(job_id: str = "0", mark: object = ID) -> MarkedEntry | None:
+    return marked_entry_in(message(entry(job_id, mark)))
+
+
+def dry_run(content: bytes, **attributes: str) -> DryRun:
+    found = dry_run_in(message(content, dry_run="true", self_test_id=ID, **attributes))
+    assert found is not None
+    return found
+
+
+def answer_in(world: World, self_test_id: str = ID) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(world.objects.read(LEDGER, f"self-test/{self_test_id}.json").content)
+    Draft202012Validator(schema("self_test.v1")).validate(found)
+    return found
+
+
+def ledger_names(world: World) -> list[str]:
+    return [each.name for each in world.objects.listing(LEDGER, "")]
+
+
+def test_a_marked_entry_is_answered_with_its_latency_and_nothing_else_is_written() -> None:
+    world = World()
+    found = marked()
+    assert found is not None
+    happened = answer_entry(world.services(), found)
+    answer = answer_in(world)
+    assert (answer["entry_point"], answer["latency_s"]) == ("on_job_log", 2.0)
+    assert ledger_names(world) == [f"self-test/{ID}.json"]
+    assert ID in happened.message
+    assert not world.notices.published
+
+
+def test_a_redelivered_entry_keeps_the_first_answer() -> None:
+    world = World()
+    found = marked()
+    assert found is not None
+    answer_entry(world.services(), found)
+    world.clock.advance(timedelta(minutes=5))
+    answer_entry(world.services(), found)
+    assert answer_in(world)["latency_s"] == 2.0
+
+
+def test_a_mark_on_a_real_jobs_entry_changes_nothing() -> None:
+    """Else whoever may label log entries could keep an end from its run."""
+    assert marked(job_id="1234567890123456789") is None
+    hint = hint_in(message(entry("1234567890123456789")))
+    assert hint is not None
+    assert hint.tells_end
+
+
+@pytest.mark.parametrize("mark", ["", "ABC", "../../runs/x", ID[:-1], f"{ID}0", f"{ID}\n", 7, None, [ID]])
+def test_what_is_no_id_is_no_self_test(mark: object) -> None:
+    assert marked(mark=mark) is None
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_of_an_entry_break_the_reading(noise: bytes) -> None:
+    assert marked_entry_in(message(b"trainmaster_self_test" + noise)) is None
+
+
+def test_a_sound_request_is_answered_with_its_job_and_no_job_is_submitted() -> None:
+    world = World()
+    try_request(world.services(), dry_run(REQUEST))
+    verdict = answer_in(world)["verdict"]
+    assert verdict["accepted"]
+    assert verdict["submission"]["parent"] == f"projects/{PROJECT}/locations/{REGION}"
+    assert verdict["submission"]["kind"] == "customJobs"
+    assert verdict["submission"]["body"]["displayName"] == "dry-run"
+    assert ledger_names(world) == [f"self-test/{ID}.json"]
+    assert not world.jobs.all()
+    assert not world.notices.published
+
+
+@pytest.mark.parametrize(
+    ("content", "path"),
+    [
+        (
+            b"model_name: m\nimage: nowhere.example/image\ncluster: {chief: {machine: n1-standard-4}}\n",
+            "$.image",
+        ),
+        (b"\xff", "$"),
+        (b"[]", "$"),
+        (b"", "$"),
+        (b"fire: {rule: r}\n", "$.fire"),
+        (b"x" * 300_000, "$"),
+    ],
+)
+def test_a_faulty_request_is_answered_with_its_faults(content: bytes, path: str) -> None:
+    world = World()
+    try_request(world.services(), dry_run(content))
+    verdict = answer_in(world)["verdict"]
+    assert not verdict["accepted"]
+    assert path in [fault["path"] for fault in verdict["faults"]]
+    assert ledger_names(world) == [f"self-test/{ID}.json"]
+
+
+@pytest.mark.parametrize("wanted", ["true", "True", "1", "yes", ""])
+def test_whatever_is_said_but_false_means_dry(wanted: str) -> None:
+    assert dry_run_in(message(REQUEST, dry_run=wanted)) is not None
+
+
+@pytest.mark.parametrize("attributes", [{}, {"dry_run": "false"}, {"self_test_id": ID}])
+def test_a_message_that_says_nothing_of_it_is_run(attributes: Mapping[str, str]) -> None:
+    assert dry_run_in(message(REQUEST, **attributes)) is None
+
+
+@pytest.mark.parametrize("given_id", ["", "runs/x", "../x", ID.upper()])
+def test_without_a_usable_id_the_answer_has_one_of_the_messages_own(given_id: str) -> None:
+    found = [dry_run_in(message(REQUEST, dry_run="true", self_test_id=given_id)) for _ in range(2)]
+    assert found[0] is not None
+    assert found[0] == found[1]
+    assert len(found[0].self_test_id) == 32
+    int(found[0].self_test_id, 16)
+
+
+def test_no_run_can_have_the_id_that_stands_in_a_tried_requests_job() -> None:
+    data = {"message": {"messageId": "1", "data": base64.b64encode(REQUEST).decode(),
+                        "attributes": {"idempotency_key": "dry-run"}}}  # fmt: skip
+    world = World()
+    envelope = world.envelope(data)
+    assert pubsub_message(envelope).attributes["idempotency_key"] == "dry-run"
+    assert message_in(envelope).run_id != "dry-run"
+
+
+def test_answers_of_the_day_before_are_removed_by_the_next() -> None:
+    world = World()
+    found = marked()
+    assert found is not None
+    answer_entry(world.services(), found)
+    world.clock.advance(timedelta(hours=25))
+    other = marked(mark="f" * 32)
+    assert other is not None
+    answer_entry(world.services(), other)
+    assert ledger_names(world) == [f"self-test/{'f' * 32}.json"]

@@ -1,0 +1,251 @@
+"""`python -m console doctor` on a running stack: all is well, or what is not is named with its repair."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+from google.protobuf.field_mask_pb2 import FieldMask
+from google.pubsub_v1 import Subscription
+
+from emulators.events.clients import clients_of
+
+from .project import ROOT, Project, running_project
+
+pytestmark = pytest.mark.slow
+
+PROJECT = "e2e-doctor"
+SINK = "trainmaster-job-logs"
+JOB_LOG = f"tm-on-job-log@{PROJECT}.iam.gserviceaccount.com"
+SHORT_S = "3"
+
+
+@pytest.fixture(scope="module")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    state = tmp_path_factory.mktemp("doctor") / "state"
+    with running_project(state, "--tick-s", "3600", project=PROJECT) as running:
+        yield running
+
+
+def doctor(project: Project, *arguments: str) -> tuple[int, dict[str, str]]:
+    """The exit status, and what was printed of each check, by the check; its repairs are the lines after the first."""
+    command = [sys.executable, "-m", "console", "doctor", "--state", str(project.state), *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
+    assert not done.stderr, done.stderr
+    findings: dict[str, str] = {}
+    check = ""
+    for line in done.stdout.splitlines()[:-1]:
+        if not line.startswith(" "):
+            check = line[9:].partition(": ")[0]
+        findings[check] = f"{findings.get(check, '')}{line}\n"
+    return done.returncode, findings
+
+
+def not_well(findings: dict[str, str]) -> dict[str, str]:
+    return {check: text for check, text in findings.items() if not text.startswith("ok ")}
+
+
+@contextmanager
+def taken(project: Project, **what: list[dict[str, str]]) -> Iterator[None]:
+    url = f"{project.env['IAM_EMULATOR_HOST']}/emulator/v1/taken-grants"
+    assert httpx.post(url, json=what).status_code == 200
+    try:
+        yield
+    finally:
+        assert httpx.delete(url).status_code == 200
+
+
+def test_all_is_well_and_nothing_is_left_of_it(deployed: Project) -> None:
+    status, findings = doctor(deployed)
+    assert not_well(findings) == {}
+    assert status == 0
+    assert {f"project {PROJECT}", f"sink {SINK}", "on_job_log handles it", "the policy allows it"} <= set(
+        findings
+    )
+    accounts = [check for check in findings if check.startswith("permissions of tm-")]
+    assert len(accounts) == 8 + 3
+    assert deployed.records() == {}
+    assert deployed.all_jobs() == []
+    with clients_of(deployed.env["PUBSUB_EMULATOR_HOST"]) as clients:
+        names = [each.name for each in clients.subscriber.list_subscriptions(project=f"projects/{PROJECT}")]
+    assert not [name for name in names if "self-test" in name]
+
+
+def test_a_removed_sink_is_told_and_where_the_entry_stopped(deployed: Project) -> None:
+    url = f"{deployed.env['LOGGING_EMULATOR_HOST']}/v2/projects/{PROJECT}/sinks"
+    sink = httpx.get(f"{url}/{SINK}").json()
+    httpx.delete(f"{url}/{SINK}")
+    try:
+        status, findings = doctor(deployed, "--wait-s", SHORT_S)
+    finally:
+        sink.pop("writerIdentity")
+        assert httpx.post(f"{url}?uniqueWriterIdentity=true", json=sink).status_code == 200
+    assert status == 1
+    assert set(not_well(findings)) == {f"sink {SINK}", "the sink passes it on"}
+    assert "there is no such sink" in findings[f"sink {SINK}"]
+    assert f"make deploy PROJECT={PROJECT} REGION=us-central1" in findings[f"sink {SINK}"]
+    assert "Cloud Logging shows it" in findings["a log entry is written"]
+
+
+def test_a_sink_that_was_changed_is_told_with_each_command_that_mends_it(deployed: Project) -> None:
+    url = f"{deployed.env['LOGGING_EMULATOR_HOST']}/v2/projects/{PROJECT}/sinks/{SINK}"
+    sink = httpx.get(url).json()
+    changed = {"filter": "severity>=ERROR", "disabled": True}
+    mask = {"updateMask": "filter,disabled", "uniqueWriterIdentity": "true"}
+    assert httpx.patch(url, params=mask, json=changed).status_code == 200
+    try:
+        _, findings = doctor(deployed, "--wait-s", SHORT_S)
+    finally:
+        whole = {"filter": sink["filter"], "disabled": False}
+        assert httpx.patch(url, params=mask, json=whole).status_code == 200
+    told = findings[f"sink {SINK}"]
+    assert told.startswith("FAILED")
+    assert f"gcloud logging sinks update {SINK} --project {PROJECT} --no-disabled" in told
+    assert '--log-filter="$(cat deploy/log_sink.filter)"' in told
+
+
+def test_a_writer_without_its_grant_is_named_with_the_command(deployed: Project) -> None:
+    with taken(deployed, grants=[{"member": "*gcp-sa-logging*", "role": "*", "resource": "*"}]):
+        status, findings = doctor(deployed)
+    assert status == 1
+    ((check, told),) = not_well(findings).items()
+    writer = check.removeprefix("the sink's writer ")
+    assert f"gcloud pubsub topics add-iam-policy-binding {SINK} --project {PROJECT} --member={writer}" in told
+    assert "--role=roles/pubsub.publisher" in told
+
+
+def test_a_grant_that_was_taken_away_is_named_with_the_command(deployed: Project) -> None:
+    member = f"serviceAccount:{JOB_LOG}"
+    with taken(deployed, grants=[{"member": member, "role": "*", "resource": "*-ledger"}]):
+        status, findings = doctor(deployed)
+    assert status == 1
+    ((check, told),) = not_well(findings).items()
+    assert check == f"permissions of {JOB_LOG}"
+    assert "storage.objects.delete" in told
+    assert (
+        f"gcloud storage buckets add-iam-policy-binding gs://{PROJECT}-ledger "
+        f"--member={member} --role=roles/storage.objectUser"
+    ) in told
+
+
+def test_whom_nobody_may_act_as_is_judged_by_bindings_and_that_is_said(deployed: Project) -> None:
+    member = f"serviceAccount:{JOB_LOG}"
+    lost = [{"member": member, "role": "*trainmaster_jobs", "resource": "*"}]
+    refused = [{"permission": "iam.serviceAccounts.getAccessToken", "resource": "*"}]
+    with taken(deployed, grants=lost, permissions=refused):
+        status, findings = doctor(deployed)
+    assert status == 1
+    assert set(not_well(findings)) == {f"permissions of {JOB_LOG}"}
+    told = findings[f"permissions of {JOB_LOG}"]
+    assert "roles/iam.serviceAccountTokenCreator" in told
+    assert f"gcloud projects add-iam-policy-binding {PROJECT} --member={member}" in told
+    assert f"--role=projects/{PROJECT}/roles/trainmaster_jobs" in told
+    assert "by its bindings alone" in findings[f"permissions of tm-on-tick@{PROJECT}.iam.gserviceaccount.com"]
+
+
+def test_what_cannot_be_checked_is_said_and_is_no_failure(deployed: Project) -> None:
+    refused = [
+        {"permission": "iam.serviceAccounts.getAccessToken", "resource": "*"},
+        {"permission": "resourcemanager.projects.getIamPolicy", "resource": "*"},
+        {"permission": "storage.objects.get", "resource": "*"},
+    ]
+    with taken(deployed, permissions=refused):
+        status, findings = doctor(deployed)
+    assert status == 0
+    unchecked = not_well(findings)
+    assert {f"permissions of {JOB_LOG}", "your own permissions"} <= set(unchecked)
+    assert f"storage.objects.get on bucket {PROJECT}-ledger" in unchecked["your own permissions"]
+    assert all(text.startswith("unknown") for text in unchecked.values())
+
+
+def test_a_subscription_that_lost_its_dead_letters_is_told(deployed: Project) -> None:
+    with clients_of(deployed.env["PUBSUB_EMULATOR_HOST"]) as clients:
+        listed = list(clients.subscriber.list_subscriptions(project=f"projects/{PROJECT}"))
+        (found,) = [each for each in listed if "-on-alert-sub" in each.name]
+        changed = Subscription(name=found.name, topic=found.topic)
+        mask = FieldMask(paths=["dead_letter_policy"])
+        clients.subscriber.update_subscription(subscription=changed, update_mask=mask)
+        try:
+            status, findings = doctor(deployed)
+        finally:
+            clients.subscriber.update_subscription(subscription=found, update_mask=mask)
+    assert status == 1
+    ((check, told),) = not_well(findings).items()
+    assert check == "events that keep failing"
+    assert "those of on-alert are dropped" in told
+
+
+def test_a_request_that_the_policy_refuses_is_told_with_its_faults(deployed: Project, tmp_path: Path) -> None:
+    path = tmp_path / "request.yaml"
+    path.write_text("model_name: m\nimage: nowhere.example/a\ncluster: {chief: {machine: my-own-pc}}\n")
+    status, findings = doctor(deployed, "--request", str(path))
+    assert status == 1
+    ((check, told),) = not_well(findings).items()
+    assert check == "the policy allows it"
+    assert "$.image" in told
+    assert "$.cluster.chief.machine" in told
+    assert deployed.all_jobs() == []
+
+
+def test_a_function_that_does_not_answer_is_named(deployed: Project) -> None:
+    stopped = deployed.function_processes("on-job-log")
+    for process in stopped:
+        process.send_signal(signal.SIGSTOP)
+    try:
+        status, findings = doctor(deployed, "--wait-s", SHORT_S)
+    finally:
+        for process in stopped:
+            process.send_signal(signal.SIGCONT)
+    assert status == 1
+    ((check, told),) = not_well(findings).items()
+    assert check == "on_job_log handles it"
+    assert "on-job-log told nothing" in told
+    assert "gcloud eventarc triggers describe on-job-log" in told
+    assert findings["the sink passes it on"].startswith("ok")
+
+
+def test_a_function_that_fails_is_told_with_its_own_words(tmp_path: Path) -> None:
+    """The policy that it was deployed with cannot be used; the log entry needs none."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("schema: policy.v1\nimages: none\n")
+    loaded = yaml.safe_load((ROOT / "deploy" / "topology.yaml").read_text())
+    loaded["environment"]["TRAINMASTER_POLICY"] = str(policy)
+    topology = tmp_path / "topology.yaml"
+    topology.write_text(yaml.safe_dump(loaded, sort_keys=False))
+    shutil.copy(ROOT / "deploy" / "log_sink.filter", tmp_path)
+    arguments = ("--topology", str(topology), "--tick-s", "3600")
+    with running_project(tmp_path / "state", *arguments, project=PROJECT) as project:
+        status, findings = doctor(project, "--wait-s", SHORT_S, "--topology", str(topology))
+        assert status == 1
+        ((check, told),) = not_well(findings).items()
+        assert check == "on_request_published tries it"
+        assert "PolicyInvalid" in told
+        assert findings["on_job_log handles it"].startswith("ok")
+        assert project.records() == {}
+
+
+def test_without_a_stack_or_a_project_it_says_what_it_needs(tmp_path: Path) -> None:
+    def refused(*arguments: str) -> str:
+        command = [sys.executable, "-m", "console", "doctor", *arguments]
+        # Without credentials, whoever runs this; the client would else look for them on the network.
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("GOOGLE_", "CLOUDSDK_"))
+        }
+        clean = {**kept, "HOME": str(tmp_path), "NO_GCE_CHECK": "true"}
+        done = subprocess.run(
+            command, cwd=ROOT, env=clean, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 2
+        return done.stderr
+
+    assert "python -m emulators up --state" in refused("--state", str(tmp_path))
+    assert "--project ID and --region REGION" in refused()
+    assert "--region" in refused("--project", "p")
+    assert "gcloud auth application-default login" in refused("--project", "p", "--region", "r")

@@ -5,7 +5,7 @@ output "buckets" {
 
 output "trainer_account" {
   value       = google_service_account.account["trainer"].email
-  description = "For `service_account` in requests: it reads data, writes models, and nothing else."
+  description = "Jobs run as it whose request names no `service_account`: it reads data, writes models, and nothing else."
 }
 
 output "image_repository" {

@@ -1,5 +1,6 @@
 """The only reader of the environment."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,6 +11,8 @@ from orchestrator.core.errors import SettingsIncomplete
 SOURCE_DIR = Path(__file__).resolve().parent.parent
 LEASE_MARGIN = timedelta(seconds=60)
 """How much longer a lease lives than the function that holds it may run."""
+
+_EMAIL = re.compile(r"[^@:\s]+@[^@:\s]+")
 
 REQUIRED = {
     "GOOGLE_CLOUD_PROJECT": "project id",
@@ -24,7 +27,10 @@ REQUIRED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The deployment, as the environment describes it. `vertex_endpoint` None means Google Cloud."""
+    """The deployment, as the environment describes it. `vertex_endpoint` None means Google Cloud.
+
+    `trainer_account` None leaves it to Vertex AI as whom a job runs whose request does not say.
+    """
 
     project: str
     region: str
@@ -32,6 +38,7 @@ class Settings:
     ledger_bucket: str
     models_bucket: str
     notices_topic: str
+    trainer_account: str | None
     function_timeout: timedelta
     policy_path: Path
     prices_path: Path
@@ -65,6 +72,12 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     timeout = environment.get("TRAINMASTER_FUNCTION_TIMEOUT_S", "")
     if timeout and not (timeout.isdecimal() and int(timeout) > 0):
         problems.append(f"TRAINMASTER_FUNCTION_TIMEOUT_S is {timeout!r}: a whole number of seconds is wanted")
+    account = environment.get("TRAINMASTER_TRAINER_ACCOUNT", "")
+    if account and not _EMAIL.fullmatch(account):
+        problems.append(
+            f"TRAINMASTER_TRAINER_ACCOUNT is {account!r}: the email of a service account is wanted, "
+            "without serviceAccount:"
+        )
     if problems:
         raise SettingsIncomplete(tuple(problems))
     return Settings(
@@ -74,6 +87,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         ledger_bucket=environment["TRAINMASTER_LEDGER_BUCKET"],
         models_bucket=environment["TRAINMASTER_MODELS_BUCKET"],
         notices_topic=environment["TRAINMASTER_NOTICES_TOPIC"],
+        trainer_account=account or None,
         function_timeout=timedelta(seconds=int(timeout)),
         policy_path=Path(environment.get("TRAINMASTER_POLICY") or SOURCE_DIR / "policy.yaml"),
         prices_path=SOURCE_DIR / "prices.yaml",

@@ -65,7 +65,10 @@ class Wiring:
             notices=self._notices,
             clock=SystemClock(),
             target=Target(
-                project=settings.project, region=settings.region, models_bucket=settings.models_bucket
+                project=settings.project,
+                region=settings.region,
+                models_bucket=settings.models_bucket,
+                service_account=settings.trainer_account,
             ),
             lease=settings.lease,
             standards=lambda: self._standards,

@@ -52,6 +52,19 @@ def test_unusable_values_are_named_with_their_repair() -> None:
     )
 
 
+def test_jobs_without_an_account_run_as_the_one_that_the_deployment_names() -> None:
+    account = "tm-trainer@my-project.iam.gserviceaccount.com"
+    settings = settings_from({**WHOLE, "TRAINMASTER_TRAINER_ACCOUNT": account})
+    assert Wiring(settings).services().target.service_account == account
+    assert Wiring(settings_from(WHOLE)).services().target.service_account is None
+
+
+def test_an_account_is_named_by_its_email_alone() -> None:
+    member = "serviceAccount:tm-trainer@my-project.iam.gserviceaccount.com"
+    with pytest.raises(SettingsIncomplete, match="without serviceAccount:"):
+        settings_from({**WHOLE, "TRAINMASTER_TRAINER_ACCOUNT": member})
+
+
 @pytest.fixture
 def policy(tmp_path: Path) -> Callable[[str], Wiring]:
     def wired(text: str) -> Wiring:

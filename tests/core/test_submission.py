@@ -1,13 +1,14 @@
 """What a request says reaches the service, in messages that the service's own types take without a word unknown."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 from google.protobuf import json_format
 
-from orchestrator.core.launch.submission import Submission
+from orchestrator.core.launch.submission import Submission, submission_of
 from orchestrator.core.names import JobKind
 from tests.core.roles import (
     EXECUTOR,
@@ -16,7 +17,9 @@ from tests.core.roles import (
     OTHER,
     PACKAGE,
     T4,
+    TARGET,
     TUNING,
+    accepted,
     cluster,
     pools,
     request,
@@ -25,6 +28,8 @@ from tests.core.roles import (
 
 KEY = "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key"
 NETWORK = "projects/1/global/networks/n"
+OURS = "tm-trainer@my-project.iam.gserviceaccount.com"
+OTHERS = "others-trainer@my-project.iam.gserviceaccount.com"
 EXPERIMENT = "projects/my-project/locations/us-central1/metadataStores/default/contexts/e"
 
 
@@ -185,3 +190,16 @@ def test_every_role_is_told_whose_environment_it_reads() -> None:
     for pool in pools(request(cluster=cluster(**roles, replica_environment="ai_platform"))):
         said = {"name": "TRAINMASTER_REPLICA_ENVIRONMENT", "value": "ai_platform"}
         assert said in pool["containerSpec"]["env"]
+
+
+@pytest.mark.parametrize("work", [{}, {"tuning": TUNING}])
+@pytest.mark.parametrize(
+    ("named", "deployed", "runs_as"),
+    [(None, OURS, OURS), (OTHERS, OURS, OTHERS), (OTHERS, None, OTHERS), (None, None, "")],
+)
+def test_a_job_runs_as_the_account_of_its_request_or_else_of_the_deployment(
+    work: Mapping[str, Any], named: str | None, deployed: str | None, runs_as: str
+) -> None:
+    spec = accepted(request(**work, service_account=named)).spec
+    message = message_of(submission_of("run-1", spec, replace(TARGET, service_account=deployed)))
+    assert (message.trial_job_spec if work else message.job_spec).service_account == runs_as

@@ -12,6 +12,7 @@ from emulators.stack.topology import Topology, read_topology
 from orchestrator.settings import LEASE_MARGIN, settings_from
 from tests.repo.hcl import TERRAFORM
 from tests.repo.plan import NUMBER, PROJECT, REGION, TERRAFORM_BINARY, plan
+from tests.repo.reach import Call, calls_of
 
 pytestmark = pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")
 
@@ -149,6 +150,24 @@ def test_accounts_have_ids_that_the_service_takes() -> None:
 def test_every_function_has_an_account_of_its_own() -> None:
     for name in plan()["functions"]:
         assert plan()["accounts"][name]["id"] == f"tm-{name}"
+
+
+def test_jobs_without_an_account_run_as_the_trainers_and_whoever_submits_may_act_as_it() -> None:
+    submitting = {
+        name
+        for name, function in plan()["functions"].items()
+        if Call(name="VertexJobs.submit") in calls_of(function["entry_point"])
+    }
+    assert submitting >= {"on-request-uploaded", "on-tick"}
+    email = f"{plan()['accounts']['trainer']['id']}@{PROJECT}.iam.gserviceaccount.com"
+    for name in submitting:
+        assert settings_from(plan()["functions"][name]["environment"]).trainer_account == email
+    acting = {
+        grant["account"]
+        for grant in plan()["grants"]["account"].values()
+        if (grant["role"], grant["name"]) == ("roles/iam.serviceAccountUser", "trainer")
+    }
+    assert submitting <= acting
 
 
 def test_googles_own_accounts_are_those_of_this_project() -> None:

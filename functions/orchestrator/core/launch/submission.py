@@ -28,11 +28,16 @@ REPLICA_ENVIRONMENT = "TRAINMASTER_REPLICA_ENVIRONMENT"
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """Where runs are submitted, and where they write unless they say otherwise."""
+    """Where runs are submitted, and where they write and as whom they run unless they say otherwise.
+
+    Without a `service_account` in either, a job runs as Vertex AI's Custom Code Service Agent, whose role reaches
+    every bucket of its project: https://cloud.google.com/vertex-ai/docs/general/custom-service-account
+    """
 
     project: str
     region: str
     models_bucket: str
+    service_account: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +64,7 @@ def submission_of(run_id: str, spec: JobSpec, target: Target) -> Submission:
     }
     optional = {
         "scheduling": _scheduling(spec.scheduling),
-        "serviceAccount": spec.service_account,
+        "serviceAccount": spec.service_account or target.service_account,
         "network": spec.network,
         "tensorboard": spec.tensorboard,
         "enableWebAccess": spec.access.web,

@@ -112,8 +112,9 @@ class Deployment:
             case "topic":
                 yield self.topic(name)
             case "account":
-                email = self._email(name)
-                yield Thing(kind=kind, name=email, resource=f"{prefix}/serviceAccounts/{email}")
+                for account in self.topology["functions"] if name == "functions" else [name]:
+                    email = self._email(account)
+                    yield Thing(kind=kind, name=email, resource=f"{prefix}/serviceAccounts/{email}")
             case "function":
                 for function in self.topology["functions"]:
                     resource = f"{prefix}/locations/{self.region}/services/{function}"

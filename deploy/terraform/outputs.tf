@@ -20,5 +20,5 @@ output "dashboard" {
 
 output "build_account" {
   value       = google_service_account.account["build"].email
-  description = "For `gcloud builds submit --service-account`."
+  description = "Builds run as it, as cloudbuild.yaml says. Whoever submits one must be allowed to act as it."
 }

@@ -1,5 +1,6 @@
 """What a deployment grants, from the table that it is granted from: deploy/permissions.yaml."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,10 @@ def _grants(topology: Topology, table: Mapping[str, Any]) -> Iterator[Grant]:
         role = _role(row["role"], table["roles"][row["role"]], topology)
         named = [each for name in row["accounts"] for each in (functions if name == "functions" else [name])]
         ((kind, thing),) = row["thing"].items()
-        for name in named:
+        things = functions if thing == "functions" else [thing]
+        for name, on in itertools.product(named, things):
             member = _member(name, table, topology)
-            yield Grant(member=member, role=role, resource=_resource(kind, thing, topology))
+            yield Grant(member=member, role=role, resource=_resource(kind, on, topology))
     for sink in topology.sinks:  # deploy/terraform/sink.tf
         writer = writer_identity(f"projects/{topology.project}", unique=True)
         yield Grant(member=writer, role="roles/pubsub.publisher", resource=sink.topic_name)

@@ -43,6 +43,7 @@ def test_googles_own_type_takes_every_line() -> None:
     assert [each.id for each in parsed.steps] == [each["id"] for each in loaded()["steps"]]
     assert parsed.timeout.total_seconds() == 3600
     assert parsed.options.logging.name == "CLOUD_LOGGING_ONLY"
+    assert parsed.service_account == loaded()["serviceAccount"]
     assert parsed.artifacts.objects.paths == ["trainer-image.txt"]
 
 
@@ -101,6 +102,15 @@ def test_every_function_of_the_topology_gets_its_source(
     assert f"--source={step(build, 'stage')['args'][-1]}" in text
     assert "--trigger" not in text, "a function's trigger is said in one place"
     assert "--set-env-vars" not in text
+
+
+def test_it_runs_as_the_account_that_the_deployment_makes_and_logs_where_that_may(build: dict[str, Any]) -> None:
+    accounts = yaml.safe_load((ROOT / "deploy" / "permissions.yaml").read_text())["accounts"]
+    account = substituted(build["serviceAccount"], substitutions(build)).rpartition("/")[2]
+    assert account == f"tm-build@{GIVEN['PROJECT_ID']}.iam.gserviceaccount.com"
+    assert "build" in accounts
+    # Cloud Build refuses an account of one's own beside the default logging.
+    assert build["options"]["logging"] == "CLOUD_LOGGING_ONLY"
 
 
 def test_the_event_of_the_image_goes_to_the_topic_that_rules_listen_to(

@@ -170,6 +170,11 @@ def test_jobs_without_an_account_run_as_the_trainers_and_whoever_submits_may_act
     assert submitting <= acting
 
 
+def test_a_build_may_act_as_every_account_that_its_functions_run_and_are_built_as() -> None:
+    acting = {g["name"] for g in plan()["grants"]["account"].values() if g["account"] == "build"}
+    assert acting == {*plan()["functions"], "build"}
+
+
 def test_googles_own_accounts_are_those_of_this_project() -> None:
     for email in plan()["agents"].values():
         assert email.startswith(f"service-{NUMBER}@")

@@ -150,12 +150,29 @@ def test_nobody_but_users_and_trainers_writes_where_users_and_trainers_write() -
             assert grant["accounts"] == ["trainer"]
 
 
+def test_a_build_may_do_what_its_steps_do_and_no_more_to_functions() -> None:
+    given = may("build")
+    assert {on for permission, on in given if permission == "iam.serviceAccounts.actAs"} == {
+        "account functions",
+        "account build",
+    }
+    assert ("pubsub.topics.publish", "topic images") in given
+    # What `gcloud functions deploy` calls of a function that exists: get, generateUploadUrl, patch, operations.get.
+    assert {permission for permission, _ in given if permission.startswith("cloudfunctions.")} == {
+        "cloudfunctions.functions.get",
+        "cloudfunctions.functions.sourceCodeSet",
+        "cloudfunctions.functions.update",
+        "cloudfunctions.operations.get",
+    }
+    assert not any(on.startswith("bucket ledger") for _, on in given)
+
+
 def test_everything_that_is_named_exists() -> None:
     accounts = {*FUNCTIONS, *TABLE["accounts"], *TABLE["agents"], "functions"}
     things = {
         "bucket": {*TOPOLOGY["buckets"], "builds"},
         "topic": set(TOPOLOGY["topics"]),
-        "account": {*FUNCTIONS, *TABLE["accounts"]},
+        "account": {*FUNCTIONS, *TABLE["accounts"], "functions"},
         "function": {"all"},
         "subscription": {"all"},
         "project": {"all"},

@@ -19,21 +19,23 @@ locals {
     name => "service-${var.project_number}@${agent.domain}.iam.gserviceaccount.com"
   }
 
-  # Every grant with each of its accounts; `functions` stands for all of them.
+  # Every grant with each of its accounts and things; `functions` stands for all of their accounts.
   each_grant = flatten([
     for grant in local.permissions.grants : [
       for account in distinct(flatten([
         for name in grant.accounts : name == "functions" ? keys(local.functions) : [name]
-        ])) : {
-        account = account
-        role = (
-          contains(keys(local.custom_roles), grant.role)
-          ? "projects/${var.project}/roles/${grant.role}"
-          : grant.role
-        )
-        kind = keys(grant.thing)[0]
-        name = values(grant.thing)[0]
-      }
+        ])) : [
+        for thing in values(grant.thing)[0] == "functions" ? keys(local.functions) : [values(grant.thing)[0]] : {
+          account = account
+          role = (
+            contains(keys(local.custom_roles), grant.role)
+            ? "projects/${var.project}/roles/${grant.role}"
+            : grant.role
+          )
+          kind = keys(grant.thing)[0]
+          name = thing
+        }
+      ]
     ]
   ])
 

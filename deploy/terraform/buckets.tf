@@ -16,7 +16,7 @@ locals {
   versioned = ["inbox", "ledger"]
 
   # Objects of the ledger that come and go all the time; of these, what was deleted is of no use to anybody.
-  passing = ["active/", "arrivals/", "slots/", "started/", "waiting/"]
+  passing = sort(concat(["active/", "arrivals/", "slots/", "waiting/"], keys(module.plan.ledger_days)))
 }
 
 resource "google_storage_bucket" "bucket" {
@@ -62,16 +62,15 @@ resource "google_storage_bucket" "bucket" {
     }
   }
 
-  # Marks of what was started are counted for a day. Ticks remove older ones; this is for a service that is off.
   dynamic "lifecycle_rule" {
-    for_each = each.key == "ledger" ? [3] : []
+    for_each = { for prefix, days in module.plan.ledger_days : prefix => days if each.key == "ledger" }
     content {
       action {
         type = "Delete"
       }
       condition {
         age            = lifecycle_rule.value
-        matches_prefix = ["started/"]
+        matches_prefix = [lifecycle_rule.key]
       }
     }
   }

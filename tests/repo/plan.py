@@ -21,7 +21,7 @@ def plan() -> dict[str, Any]:
         AssertionError: Terraform refused the configuration; with what it said.
     """
     names = [
-        "topology", "topics", "buckets", "builds_bucket", "repository", "functions", "triggers", "subscriptions", "sinks",
+        "topology", "topics", "buckets", "builds_bucket", "ledger_days", "repository", "functions", "triggers", "subscriptions", "sinks",
         "schedules", "accounts", "agents", "custom_roles", "grants", "printed", "metrics", "alerts", "dashboard",
     ]  # fmt: skip
     wanted = ", ".join(f"{name} = local.{name}" for name in names)

@@ -104,7 +104,9 @@ def test_every_function_of_the_topology_gets_its_source(
     assert "--set-env-vars" not in text
 
 
-def test_it_runs_as_the_account_that_the_deployment_makes_and_logs_where_that_may(build: dict[str, Any]) -> None:
+def test_it_runs_as_the_account_that_the_deployment_makes_and_logs_where_that_may(
+    build: dict[str, Any],
+) -> None:
     accounts = yaml.safe_load((ROOT / "deploy" / "permissions.yaml").read_text())["accounts"]
     account = substituted(build["serviceAccount"], substitutions(build)).rpartition("/")[2]
     assert account == f"tm-build@{GIVEN['PROJECT_ID']}.iam.gserviceaccount.com"

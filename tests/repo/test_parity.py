@@ -1,5 +1,8 @@
 """What Terraform deploys is what the local stack starts, to the last name, filter, timeout and variable."""
 
+from datetime import timedelta
+from pathlib import PurePosixPath
+
 import pytest
 from google.pubsub_v1 import Subscription
 
@@ -9,6 +12,10 @@ from emulators.functions.function import BucketTrigger, Function, TopicTrigger
 from emulators.logging.filters import compile_filter, parse_filter
 from emulators.stack.provision import kept_subscription
 from emulators.stack.topology import Topology, read_topology
+from orchestrator.adapters.stored_self_tests import KEPT_FOR
+from orchestrator.core.names import STARTED_PREFIX, cap_object
+from orchestrator.core.self_test import SELF_TEST_PREFIX
+from orchestrator.flow.caps import KEPT
 from orchestrator.settings import LEASE_MARGIN, settings_from
 from tests.repo.hcl import TERRAFORM
 from tests.repo.plan import NUMBER, PROJECT, REGION, TERRAFORM_BINARY, plan
@@ -173,6 +180,16 @@ def test_jobs_without_an_account_run_as_the_trainers_and_whoever_submits_may_act
 def test_a_build_may_act_as_every_account_that_its_functions_run_and_are_built_as() -> None:
     acting = {g["name"] for g in plan()["grants"]["account"].values() if g["account"] == "build"}
     assert acting == {*plan()["functions"], "build"}
+
+
+def test_marks_in_the_ledger_stay_for_as_long_as_they_count() -> None:
+    """By the beginnings that the functions give them; a mark that goes too early would let a cap be passed."""
+    days = {prefix: timedelta(days=number) for prefix, number in plan()["ledger_days"].items()}
+    caps = cap_object("")
+    assert set(days) == {STARTED_PREFIX, SELF_TEST_PREFIX, f"{PurePosixPath(caps).parent}/"}
+    # A mark of a day's first minute still counts in its last, and old ones are removed a day after that.
+    assert days[STARTED_PREFIX] > timedelta(days=1) + KEPT
+    assert days[SELF_TEST_PREFIX] > KEPT_FOR
 
 
 def test_googles_own_accounts_are_those_of_this_project() -> None:

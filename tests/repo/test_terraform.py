@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.repo.hcl import TERRAFORM, Block, arguments, block, blocks, loaded
+from tests.repo.hcl import TERRAFORM, Block, arguments, bare, block, blocks, loaded
 
 ROOT = Path(__file__).resolve().parents[2]
 FACTS = yaml.safe_load((Path(__file__).parent / "terraform_provider.yaml").read_text())
@@ -123,6 +123,20 @@ def test_buckets_are_closed_to_the_public_and_to_object_acls() -> None:
     assert str(bucket["uniform_bucket_level_access"]).lower() == "true"
     assert bucket["public_access_prevention"] == '"enforced"'
     assert bucket["force_destroy"] == "${var.delete_buckets}"
+
+
+def test_old_marks_leave_the_ledger_and_it_alone() -> None:
+    rules = [
+        body
+        for each in block("google_storage_bucket", "bucket")["dynamic"]
+        for name, body in each.items()
+        if bare(name) == "lifecycle_rule"
+    ]
+    (body,) = [each for each in rules if "ledger_days" in each["for_each"]]
+    assert 'if each.key == "ledger"' in body["for_each"]
+    ((condition,),) = [content["condition"] for content in body["content"]]
+    assert condition["age"] == "${lifecycle_rule.value}"
+    assert condition["matches_prefix"] == ["${lifecycle_rule.key}"]
 
 
 def test_a_function_runs_with_its_own_account_and_the_plans_numbers() -> None:

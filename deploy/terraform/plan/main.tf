@@ -40,6 +40,11 @@ locals {
   # Of the deployment alone: sources of the functions and what builds leave.
   builds_bucket = "${var.project}-builds"
 
+  # How many days marks in the ledger stay at most, by their names' beginning. The functions remove most of them
+  # earlier: what started counts for a day, that a cap was told for its hour or day, and an answer to a self-test
+  # is read within minutes.
+  ledger_days = { "started/" = 3, "caps/" = 40, "self-test/" = 2 }
+
   # "region-docker.pkg.dev/project/REPOSITORY/image"
   repository = split("/", local.topology.images.trainer)[2]
 }

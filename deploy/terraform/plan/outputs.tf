@@ -8,6 +8,11 @@ output "builds_bucket" {
   description = "Bucket of the functions' sources and of what builds leave."
 }
 
+output "ledger_days" {
+  value       = local.ledger_days
+  description = "Days after which marks in the ledger are removed, by the beginning of their names."
+}
+
 output "topics" {
   value       = local.topics
   description = "Topic ids by role."

@@ -7,7 +7,7 @@ STAMP  := .venv/.installed-from-lock
 # A file's tests stay together, for they share what they start; more workers than four only wait for each other.
 WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
-.PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage deploy undeploy convert bench lock clean
+.PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage deploy undeploy doctor image convert bench lock clean
 
 help:          ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,6 +49,13 @@ deploy: $(STAMP) ## deploy to a project, checks first: make deploy PROJECT=… R
 undeploy: $(STAMP) ## remove the deployment; the buckets only with BUCKETS=delete
 	$(if $(and $(PROJECT),$(REGION)),,$(error Say where: make undeploy PROJECT=my-project REGION=europe-west4))
 	@$(PY) -m deploy.down --project '$(PROJECT)' --region '$(REGION)' $(if $(filter delete,$(BUCKETS)),--delete-buckets)
+
+doctor: $(STAMP) ## try every part of a deployment: make doctor PROJECT=… REGION=…, or STATE=.trainmaster
+	$(if $(or $(STATE),$(and $(PROJECT),$(REGION))),,$(error Say where: make doctor PROJECT=my-project REGION=europe-west4, or STATE=.trainmaster for the local stack))
+	@$(PY) -m console doctor $(if $(STATE),--state '$(STATE)',--project '$(PROJECT)' --region '$(REGION)')
+
+image: $(STAMP) ## build the trainer's image on this machine, without a daemon: make image [TAG=…]
+	$(PY) deploy/local_image.py $(if $(TAG),--tag '$(TAG)')
 
 convert: $(STAMP) ## the Vertex AI form of a request in any dialect: make convert FILE=…
 	@cd functions && ../$(PY) -m orchestrator.convert $(abspath $(FILE))

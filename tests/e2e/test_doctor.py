@@ -231,6 +231,24 @@ def test_a_function_that_fails_is_told_with_its_own_words(tmp_path: Path) -> Non
         assert project.records() == {}
 
 
+@pytest.mark.parametrize(
+    ("given", "called"),
+    [
+        (["STATE=.trainmaster"], "-m console doctor --state '.trainmaster'"),
+        (
+            ["PROJECT=my-project", "REGION=europe-west4"],
+            "-m console doctor --project 'my-project' --region 'europe-west4'",
+        ),
+        (["PROJECT=my-project"], "Say where: make doctor PROJECT="),
+    ],
+)
+def test_make_doctor_calls_it_with_what_was_given(given: list[str], called: str) -> None:
+    said = subprocess.run(
+        ["make", "-n", "doctor", *given], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert called in said.stdout + said.stderr
+
+
 def test_without_a_stack_or_a_project_it_says_what_it_needs(tmp_path: Path) -> None:
     def refused(*arguments: str) -> str:
         command = [sys.executable, "-m", "console", "doctor", *arguments]

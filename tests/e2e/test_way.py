@@ -38,6 +38,7 @@ def assert_trained(project: Project, record: dict[str, Any]) -> None:
     (job,) = project.jobs(record["run_id"])
     assert job.name == record["job"]["name"]
     assert job.state == JobState.JOB_STATE_SUCCEEDED
+    assert job.job_spec.service_account == f"tm-trainer@{project.id}.iam.gserviceaccount.com"
 
 
 def test_an_upload_becomes_a_trained_model_on_record(project: Project) -> None:

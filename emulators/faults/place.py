@@ -86,9 +86,10 @@ def unknown_place(at: object) -> str:
         if known
         else f"the services are {', '.join(SERVICES)}"
     )
+    near = _nearest(at, [*PLACES, *_GLOBS, _FUNCTION])
     return (
         "expected SERVICE.METHOD or a glob of it, like storage.objects.insert or functions.*, "
-        f"found {at!r:.80}; {nearest(at, [*PLACES, *_GLOBS, _FUNCTION])}{there}."
+        f"found {at!r:.80}; {near}{' ' if near else ''}{there}."
     )
 
 
@@ -97,9 +98,8 @@ def unknown_kind(kind: object) -> str:
     known = [each.value for each in Kind]
     if kind in known:
         return ""
-    return (
-        f"expected one of {', '.join(known)}, found {kind!r:.80}; {nearest(kind, known)}".rstrip("; ") + "."
-    )
+    found = f"expected one of {', '.join(known)}, found {kind!r:.80}"
+    return f"{found}; {near}" if (near := _nearest(kind, known)) else f"{found}."
 
 
 def kind_out_of_place(at: str, kind: Kind) -> str:
@@ -111,11 +111,10 @@ def kind_out_of_place(at: str, kind: Kind) -> str:
     return f"{at} knows only {listed}, found {kind.value!r}."
 
 
-def nearest(word: object, known: list[str]) -> str:
-    """`did you mean 'kill'?; `, or nothing when no known word comes near."""
-    if (
-        not isinstance(word, str) or len(word) > _NEAR_CHARS
-    ):  # difflib's cost grows with the square of the length
+def _nearest(word: object, known: list[str]) -> str:
+    """`did you mean 'kill'?`, or nothing when no known word comes near."""
+    # difflib's cost grows with the square of the length.
+    if not isinstance(word, str) or len(word) > _NEAR_CHARS:
         return ""
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    return f"did you mean {close[0]!r}? " if close else ""
+    return f"did you mean {close[0]!r}?" if close else ""

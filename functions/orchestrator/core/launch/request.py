@@ -171,7 +171,9 @@ def _found(
 
     The roles come first: of a second chief they know more than the schema.
     """
-    of_schema = schema_faults(schema, document, spelled)  # before all others, for it makes 2.0 the 2 that they count
+    of_schema = schema_faults(
+        schema, document, spelled
+    )  # before all others, for it makes 2.0 the 2 that they count
     return (
         role_faults(standards.policy, document),
         of_schema,

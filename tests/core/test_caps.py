@@ -33,6 +33,7 @@ def test_as_many_as_the_cap_go_and_the_next_is_told_when_to_come_again() -> None
     assert reached.window == "runs_per_hour/2026-11-21T12"
     assert "2 runs were started in the hour from 12:00 UTC" in reached.text
     assert "after 13:00 UTC" in reached.fault.repair
+    assert reached.fault.found == "one more, after 2"
 
 
 def test_the_next_hour_has_room_again() -> None:

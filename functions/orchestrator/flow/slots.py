@@ -16,7 +16,9 @@ from orchestrator.admission_ports import Slot
 from orchestrator.core.admission.limits import SlotSet, limits_of
 from orchestrator.core.errors import GenerationMoved, RecordDamaged
 from orchestrator.core.launch.spec import JobSpec
+from orchestrator.core.names import JobKind
 from orchestrator.core.run import RunRecord, RunState
+from orchestrator.core.settle.outcome import END_OF
 from orchestrator.flow.services import Services
 
 RACES_MAX = 5
@@ -102,11 +104,11 @@ def _is_left(services: Services, slot: Slot) -> bool:
     The slot is listed before its holder's record is read, and taken over only as it was listed: whoever takes it
     again for that run meanwhile has written it.
     """
+    now = services.clock.now()
     try:
         held = services.ledger.find(slot.holder)
-    except RecordDamaged:
-        return False
-    now = services.clock.now()
+    except RecordDamaged:  # which is told by the sweep; the slot is kept while there may be a job
+        return now - slot.taken_at > ORPHAN_AGE and not _has_job(services, slot.holder)
     if held is None:
         return now - slot.taken_at > ORPHAN_AGE
     record = held.record
@@ -115,6 +117,14 @@ def _is_left(services: Services, slot: Slot) -> bool:
         and not _is_leased(record, services)
         and slot.name not in record.slots
     )
+
+
+def _has_job(services: Services, run_id: str) -> bool:
+    """Whether a job of the run goes on, in any region and of any kind: for a run whose record cannot tell."""
+    policy = services.standards().policy
+    regions = dict.fromkeys((services.target.region, *(policy.region_names if policy is not None else ())))
+    found = (job for kind in JobKind for job in services.jobs.of_run(run_id, kind, tuple(regions)))
+    return any(job.state not in END_OF for job in found)
 
 
 def _is_leased(record: RunRecord, services: Services) -> bool:

@@ -75,6 +75,7 @@ def _of_runs(cap: int, moment: datetime) -> CapReached:
     fault = Fault(
         path="$",
         problem=text,
+        found=f"one more, after {cap}",
         allowed=f"{cap} runs an hour",
         repair=f"send it again after {free:%H:%M} UTC; if so many are meant, have runs_per_hour raised in the policy",
     )

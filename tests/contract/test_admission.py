@@ -2,11 +2,12 @@
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
+import pytest
 from jsonschema import Draft202012Validator
 
 from orchestrator.adapters.pubsub import cloud_event
@@ -15,19 +16,37 @@ from orchestrator.core.codec import encoded
 from orchestrator.core.errors import LeaseHeld, RecordMoved, SubmissionDeferred, SubmissionUnknown
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import RUN_LABEL
-from orchestrator.core.run import Job, JobState, RunState, taken_over
+from orchestrator.core.names import RUN_LABEL, held_slot
+from orchestrator.core.run import Job, JobState, Problem, RunState, taken_over
 from orchestrator.core.settle.outcome import END_OF
+from orchestrator.flow.ladder import ladder_for
 from orchestrator.flow.queueing import place_of
-from orchestrator.flow.submit import SUBMIT_NEEDS
+from orchestrator.flow.slots import limits_for
+from orchestrator.flow.submit import SUBMIT_NEEDS, submit
 from tests.contract.retraining import SMALL
-from tests.contract.world import LEASE, LEDGER, Boundary, World, schema, standards_with
+from tests.contract.world import ELSEWHERE, LEASE, LEDGER, Boundary, Killed, World, schema, standards_with
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
 NOTICE = Draft202012Validator(schema("notice.v1"))
 GPU = {
     "cluster": {"chief": {"machine": "n1-standard-4", "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 1}}}
 }
+_Answer = TypeVar("_Answer")
+
+
+class DiesAt(Boundary):
+    """The process dies before the first call of this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def cross(self, name: str, call: Callable[[], _Answer]) -> _Answer:
+        if name == self.name:
+            raise Killed(f"before {name}")
+        return super().cross(name, call)
+
+
 FULL = SubmissionDeferred(429, "The following quota metrics exceed quota limits: custom_model_training_cpus")
 TOO_FAST = SubmissionDeferred(429, "Quota exceeded: requests per minute per region")
 
@@ -233,7 +252,8 @@ def test_a_full_limit_keeps_its_own_runs_and_nobody_else() -> None:
     first, second = launched(world), launched(world)
     other = launched(world, model_name="other")
     assert states(world, first, second, other) == ["submitted", "waiting", "submitted"]
-    assert world.record(first).slots == ("model.cassava/0",)
+    (slot,) = world.services().slots.taken("model.cassava")
+    assert world.record(first).slots == (held_slot("model.cassava/0", slot.version),)
     waiting = world.record(second).waiting
     assert waiting is not None
     assert (waiting.aside, waiting.reason) == (
@@ -316,9 +336,66 @@ def test_a_slot_that_another_run_holds_by_now_is_not_given_back() -> None:
     world = limited(Limit(jobs=1))
     first, second = launched(world), launched(world)
     ends(world, first)
-    world.services().slots.free("all/0", first)
+    world.services().slots.free(world.record(first).slots[0])
     assert going(world) == [second]
     assert slots(world) == ["slots/all/0"]
+
+
+def test_a_slot_given_back_late_is_not_that_of_the_runs_next_job() -> None:
+    world = limited(Limit(jobs=1))
+    first = launched(world, fallbacks=[{"region": ELSEWHERE}])
+    before = world.record(first)
+    assert before.job is not None
+    empty = Problem(message="Resources are insufficient in region: us-central1", code=8)
+    job = world.jobs.become(before.job.name, JobState.FAILED, error=empty, ran=False)
+    with pytest.raises(Killed):
+        # It has written down that the run waits, and stands still before it gives the slot back.
+        world.settle(world.hint(job), DiesAt("delete slots"))
+    assert states(world, first) == ["waiting"]
+    world.sweep()
+    assert states(world, first) == ["submitted"]
+    world.services().slots.free(before.slots[0])
+    second = launched(world)
+    assert states(world, first, second) == ["submitted", "waiting"]
+    ends(world, first)
+    assert going(world) == [second]
+
+
+def test_what_was_taken_before_a_full_limit_is_given_back_only_by_whoever_has_the_run() -> None:
+    world = limited(Limit(jobs=5, per_model=True), Limit(jobs=5, labels={"team": "blue"}))
+    boundary = DiesAt("submit")
+    arrival = drop(world, labels={"team": "blue"})
+    with pytest.raises(Killed):
+        world.launch(arrival, boundary)
+    late = world.services()
+    held = late.ledger.find(arrival.run_id)
+    assert held is not None
+    world.clock.advance(LEASE)
+    world.sweep()
+    assert states(world, arrival.run_id) == ["submitted"]
+    there = slots(world)
+    # Whoever was taken over finds one more limit by the policy that it knows, and that one is full.
+    world.standards = limited(
+        Limit(jobs=5, per_model=True),
+        Limit(jobs=5, labels={"team": "blue"}),
+        Limit(jobs=1, model="cass*"),
+    ).standards
+    ladder = ladder_for(late, held.record)
+    for limit in limits_for(late, ladder[0].spec):
+        if limit.name.startswith("models."):
+            late.slots.take(limit.name, 0, "another")
+    with pytest.raises(RecordMoved):
+        submit(late, held, ladder)
+    assert set(there) <= set(slots(world))
+
+
+def test_a_storm_that_the_limit_has_room_for_goes_at_once() -> None:
+    world = limited(Limit(jobs=40))
+    arrivals = [drop(world) for _ in range(40)]
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(world.launch, arrivals))
+    assert states(world, *(each.run_id for each in arrivals)) == ["submitted"] * 40
+    assert len(slots(world)) == 40
 
 
 def test_a_lowered_limit_counts_those_who_hold_higher_slots() -> None:

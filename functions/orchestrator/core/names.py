@@ -147,6 +147,23 @@ def slot_object(slot_name: str) -> str:
     return f"{SLOTS_PREFIX}{slot_name}"
 
 
+def held_slot(slot_name: str, generation: int) -> str:
+    """`<limit>/<number>@<generation>`, as records name a slot: the same slot taken again is another."""
+    return f"{slot_name}@{generation}"
+
+
+def held_slot_parts(held: str) -> tuple[str, int]:
+    """What `held_slot` was given.
+
+    Raises:
+        ValueError: it is no such name.
+    """
+    slot_name, _, generation = held.rpartition("@")
+    if not slot_name or not generation.isdecimal():
+        raise ValueError(f"{held!r} names no slot that was taken")
+    return slot_name, int(generation)
+
+
 def started_prefix(day: date) -> str:
     """Where the runs that were started on that day (UTC) are marked."""
     return f"{STARTED_PREFIX}{day.isoformat()}/"

@@ -154,9 +154,8 @@ class _Attempt:
         if self.slots is None:
             limits = limits_for(self.services, self.ladder[0].spec)
             taken = take_slots(self.services, self.place.run_id, limits, reclaim=self.reclaim)
-            if isinstance(taken, SlotSet):
-                return taken
-            self.slots = taken
+            self.slots = taken.slots
+            return taken.full
         return None
 
     def _asked(self, rung: Rung, wanted: str) -> Happened | None:
@@ -224,7 +223,7 @@ class _Attempt:
             too_fast=too_fast,
             aside=aside,
         )
-        return kept_waiting(self.services, self.held, self.ladder, waiting, rung)
+        return kept_waiting(self.services, self.held, self.ladder, waiting, rung, self.slots or ())
 
 
 def _on_record(services: Services, held: Held, rung: Rung, slots: tuple[str, ...]) -> Held:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from orchestrator.core.errors import ObjectGone
-from orchestrator.core.names import same_job
+from orchestrator.core.names import held_slot_parts, same_job
 from orchestrator.core.run import ENDS, JobState, RunRecord, RunState
 from orchestrator.core.settle.outcome import END_OF
 from tests.contract.life.asking import CHAMPION, CONTESTED
@@ -88,7 +88,8 @@ def _admission(life: Life, records: dict[str, RunRecord]) -> Iterator[str]:
         yield f"{place.run_id} has a place in the queue still"
     for listed in life.world.objects.listing(LEDGER, "slots/"):
         holder = listed.metadata["run_id"]
-        if holder not in records or listed.name.removeprefix("slots/") in records[holder].slots:
+        name = listed.name.removeprefix("slots/")
+        if holder not in records or name in {held_slot_parts(each)[0] for each in records[holder].slots}:
             yield f"{holder} holds {listed.name} still"
     hours = Counter[str]()
     for listed in life.world.objects.listing(LEDGER, "started/"):

@@ -258,7 +258,7 @@ def test_a_full_limit_keeps_its_own_runs_and_nobody_else() -> None:
     assert waiting is not None
     assert (waiting.aside, waiting.reason) == (
         "model.cassava",
-        "as many jobs run as the limit model.cassava allows: 1",
+        "as many jobs run as the limit of the model cassava allows: 1",
     )
     world.sweep()
     assert states(world, second) == ["waiting"]

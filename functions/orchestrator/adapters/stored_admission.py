@@ -20,6 +20,7 @@ from orchestrator.core.names import (
     held_slot,
     held_slot_parts,
     slot_object,
+    started_hour,
     started_object,
     started_prefix,
     waiting_object,
@@ -151,7 +152,7 @@ class StoredStarts:
             )
 
     def unmark(self, counted: Counted) -> None:
-        self.objects.delete(self.bucket, started_object(counted.created_at, counted.run_id))
+        self.objects.delete(self.bucket, started_object(counted.counts_at, counted.run_id))
 
     def forget(self, before: date, most: int) -> int:
         limit = started_prefix(before)
@@ -183,4 +184,10 @@ def _counted(listed: Listed) -> Counted:
         cost = None if text is None else Decimal(text)
     except InvalidOperation:
         cost = None
-    return Counted(run_id=listed.name.rpartition("/")[2], created_at=listed.created_at, cost=cost)
+    return Counted(
+        run_id=listed.name.rpartition("/")[2],
+        created_at=listed.created_at,
+        cost=cost,
+        hour=started_hour(listed.name),
+        version=listed.generation,
+    )

@@ -4,6 +4,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -19,12 +20,23 @@ from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import RUN_LABEL, held_slot
 from orchestrator.core.run import Job, JobState, Problem, RunState, taken_over
 from orchestrator.core.settle.outcome import END_OF
+from orchestrator.core.waiting import UNANSWERED_MAX, WAIT_IN_ALL
 from orchestrator.flow.ladder import ladder_for
 from orchestrator.flow.queueing import place_of
 from orchestrator.flow.slots import limits_for
 from orchestrator.flow.submit import SUBMIT_NEEDS, submit
 from tests.contract.retraining import SMALL
-from tests.contract.world import ELSEWHERE, LEASE, LEDGER, Boundary, Killed, World, schema, standards_with
+from tests.contract.world import (
+    ELSEWHERE,
+    LEASE,
+    LEDGER,
+    REGION,
+    Boundary,
+    Killed,
+    World,
+    schema,
+    standards_with,
+)
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
 NOTICE = Draft202012Validator(schema("notice.v1"))
@@ -396,6 +408,119 @@ def test_a_storm_that_the_limit_has_room_for_goes_at_once() -> None:
         list(pool.map(world.launch, arrivals))
     assert states(world, *(each.run_id for each in arrivals)) == ["submitted"] * 40
     assert len(slots(world)) == 40
+
+
+def test_a_run_of_more_priority_gets_the_slot_first_though_it_is_of_another_class() -> None:
+    world = limited(Limit(jobs=1))
+    first = launched(world)
+    high = launched(world, priority=90, **GPU)
+    world.standards = limited(Limit(jobs=2)).standards
+    low = launched(world, priority=0)
+    assert states(world, first, high, low) == ["submitted", "waiting", "waiting"]
+    waiting = world.record(low).waiting
+    assert waiting is not None
+    assert (waiting.aside, waiting.reason) == (
+        "all",
+        f"{high} waits for a place under the same limit before it",
+    )
+    world.sweep()
+    assert states(world, high, low) == ["submitted", "waiting"]
+    ends(world, first)
+    assert states(world, low) == ["submitted"]
+
+
+def test_nobody_waits_at_a_limit_for_a_run_that_waits_for_room_as_well() -> None:
+    world = limited(Limit(jobs=1))
+    first = launched(world)
+    launched(world, priority=90, **GPU)
+    room = Room(world, 0)
+    world.standards = limited(Limit(jobs=2)).standards
+    world.sweep()
+    room.places = None
+    low = launched(world, priority=0)
+    assert states(world, first, low) == ["submitted", "submitted"], "the one of more priority found no room"
+
+
+def test_who_waited_for_a_limit_longer_than_a_week_does_not_fail_at_its_first_refusal() -> None:
+    world = limited(Limit(jobs=1))
+    room = Room(world)
+    first, second = launched(world), launched(world)
+    for _ in range(9):
+        world.clock.advance(timedelta(days=1))
+        world.sweep()
+    assert room.asked == [first]
+    room.places = 0
+    ends(world, first)
+    assert states(world, second) == ["waiting"]
+    world.clock.advance(WAIT_IN_ALL - timedelta(days=1))
+    world.sweep()
+    assert states(world, second) == ["waiting"]
+    world.clock.advance(timedelta(days=1, hours=1))
+    world.sweep()
+    assert states(world, second) == ["failed"]
+    error = world.record(second).error
+    assert error is not None
+    assert error.message.startswith("there was no room in the 7 days since 2026-03-10")
+
+
+def test_a_run_to_which_the_service_never_answers_ends_and_gives_its_slot_back() -> None:
+    world = limited(Limit(jobs=1))
+    room = Room(world)
+    arrival = drop(world)
+    for number in range(UNANSWERED_MAX):
+        room.loses = {arrival.run_id}
+        with suppress(SubmissionUnknown):
+            world.launch(arrival)
+        record = world.record(arrival.run_id)
+        assert (record.unanswered, record.state) == (number + 1, RunState.RESERVED)
+        world.clock.advance(LEASE)
+    world.sweep()
+    assert states(world, arrival.run_id) == ["failed"]
+    record = world.record(arrival.run_id)
+    assert record.error is not None
+    assert f"no answer to {UNANSWERED_MAX} submissions in a row" in record.error.message
+    assert "the connection broke" in record.error.message
+    assert (slots(world), len(room.asked)) == ([], UNANSWERED_MAX)
+    world.sweep()
+    assert world.active() == []
+
+
+def test_an_answer_ends_the_row_of_those_without_one() -> None:
+    world = World()
+    room = Room(world)
+    arrival = drop(world)
+    room.loses = {arrival.run_id}
+    with pytest.raises(SubmissionUnknown):
+        world.launch(arrival)
+    room.places = 0
+    world.clock.advance(LEASE)
+    world.sweep()
+    record = world.record(arrival.run_id)
+    assert (record.state, record.unanswered) == (RunState.WAITING, 0)
+    assert record.refused_since == record.tries[-1].at
+
+
+def test_a_run_that_waits_ends_when_the_policy_allows_it_no_more() -> None:
+    world = World(standards_with(admission=Admission()))
+    room = Room(world, 0)
+    run_id = launched(world, region=ELSEWHERE)
+    world.standards = standards_with(admission=Admission(), regions=(REGION,))
+    room.places, room.asked = None, []
+    world.clock.advance(timedelta(minutes=11))
+    world.sweep()
+    assert states(world, run_id) == ["failed"]
+    record = world.record(run_id)
+    assert record.error is not None
+    assert record.error.message.startswith("the request is not allowed any more: $.region")
+    assert (room.asked, places(world)) == ([], [])
+
+
+def test_the_reason_has_the_policys_words_for_a_limit_by_pattern() -> None:
+    world = limited(Limit(jobs=1, model="cass*"))
+    launched(world)
+    waiting = world.record(launched(world)).waiting
+    assert waiting is not None
+    assert waiting.reason == "as many jobs run as the limit of the models cass* allows: 1"
 
 
 def test_a_lowered_limit_counts_those_who_hold_higher_slots() -> None:

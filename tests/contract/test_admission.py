@@ -2,11 +2,13 @@
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
+import pytest
 from jsonschema import Draft202012Validator
 
 from orchestrator.adapters.pubsub import cloud_event
@@ -15,19 +17,48 @@ from orchestrator.core.codec import encoded
 from orchestrator.core.errors import LeaseHeld, RecordMoved, SubmissionDeferred, SubmissionUnknown
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import RUN_LABEL
-from orchestrator.core.run import Job, JobState, RunState, taken_over
+from orchestrator.core.names import RUN_LABEL, held_slot
+from orchestrator.core.run import Job, JobState, Problem, RunState, taken_over
 from orchestrator.core.settle.outcome import END_OF
+from orchestrator.core.waiting import UNANSWERED_MAX, WAIT_IN_ALL
+from orchestrator.flow.ladder import ladder_for
 from orchestrator.flow.queueing import place_of
-from orchestrator.flow.submit import SUBMIT_NEEDS
+from orchestrator.flow.slots import limits_for
+from orchestrator.flow.submit import SUBMIT_NEEDS, submit
 from tests.contract.retraining import SMALL
-from tests.contract.world import LEASE, LEDGER, Boundary, World, schema, standards_with
+from tests.contract.world import (
+    ELSEWHERE,
+    LEASE,
+    LEDGER,
+    REGION,
+    Boundary,
+    Killed,
+    World,
+    schema,
+    standards_with,
+)
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
 NOTICE = Draft202012Validator(schema("notice.v1"))
 GPU = {
     "cluster": {"chief": {"machine": "n1-standard-4", "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 1}}}
 }
+_Answer = TypeVar("_Answer")
+
+
+class DiesAt(Boundary):
+    """The process dies before the first call of this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def cross(self, name: str, call: Callable[[], _Answer]) -> _Answer:
+        if name == self.name:
+            raise Killed(f"before {name}")
+        return super().cross(name, call)
+
+
 FULL = SubmissionDeferred(429, "The following quota metrics exceed quota limits: custom_model_training_cpus")
 TOO_FAST = SubmissionDeferred(429, "Quota exceeded: requests per minute per region")
 
@@ -233,12 +264,13 @@ def test_a_full_limit_keeps_its_own_runs_and_nobody_else() -> None:
     first, second = launched(world), launched(world)
     other = launched(world, model_name="other")
     assert states(world, first, second, other) == ["submitted", "waiting", "submitted"]
-    assert world.record(first).slots == ("model.cassava/0",)
+    (slot,) = world.services().slots.taken("model.cassava")
+    assert world.record(first).slots == (held_slot("model.cassava/0", slot.version),)
     waiting = world.record(second).waiting
     assert waiting is not None
     assert (waiting.aside, waiting.reason) == (
         "model.cassava",
-        "as many jobs run as the limit model.cassava allows: 1",
+        "as many jobs run as the limit of the model cassava allows: 1",
     )
     world.sweep()
     assert states(world, second) == ["waiting"]
@@ -316,9 +348,179 @@ def test_a_slot_that_another_run_holds_by_now_is_not_given_back() -> None:
     world = limited(Limit(jobs=1))
     first, second = launched(world), launched(world)
     ends(world, first)
-    world.services().slots.free("all/0", first)
+    world.services().slots.free(world.record(first).slots[0])
     assert going(world) == [second]
     assert slots(world) == ["slots/all/0"]
+
+
+def test_a_slot_given_back_late_is_not_that_of_the_runs_next_job() -> None:
+    world = limited(Limit(jobs=1))
+    first = launched(world, fallbacks=[{"region": ELSEWHERE}])
+    before = world.record(first)
+    assert before.job is not None
+    empty = Problem(message="Resources are insufficient in region: us-central1", code=8)
+    job = world.jobs.become(before.job.name, JobState.FAILED, error=empty, ran=False)
+    with pytest.raises(Killed):
+        # It has written down that the run waits, and stands still before it gives the slot back.
+        world.settle(world.hint(job), DiesAt("delete slots"))
+    assert states(world, first) == ["waiting"]
+    world.sweep()
+    assert states(world, first) == ["submitted"]
+    world.services().slots.free(before.slots[0])
+    second = launched(world)
+    assert states(world, first, second) == ["submitted", "waiting"]
+    ends(world, first)
+    assert going(world) == [second]
+
+
+def test_what_was_taken_before_a_full_limit_is_given_back_only_by_whoever_has_the_run() -> None:
+    world = limited(Limit(jobs=5, per_model=True), Limit(jobs=5, labels={"team": "blue"}))
+    boundary = DiesAt("submit")
+    arrival = drop(world, labels={"team": "blue"})
+    with pytest.raises(Killed):
+        world.launch(arrival, boundary)
+    late = world.services()
+    held = late.ledger.find(arrival.run_id)
+    assert held is not None
+    world.clock.advance(LEASE)
+    world.sweep()
+    assert states(world, arrival.run_id) == ["submitted"]
+    there = slots(world)
+    # Whoever was taken over finds one more limit by the policy that it knows, and that one is full.
+    world.standards = limited(
+        Limit(jobs=5, per_model=True),
+        Limit(jobs=5, labels={"team": "blue"}),
+        Limit(jobs=1, model="cass*"),
+    ).standards
+    ladder = ladder_for(late, held.record)
+    for limit in limits_for(late, ladder[0].spec):
+        if limit.name.startswith("models."):
+            late.slots.take(limit.name, 0, "another")
+    with pytest.raises(RecordMoved):
+        submit(late, held, ladder)
+    assert set(there) <= set(slots(world))
+
+
+def test_a_storm_that_the_limit_has_room_for_goes_at_once() -> None:
+    world = limited(Limit(jobs=40))
+    arrivals = [drop(world) for _ in range(40)]
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(world.launch, arrivals))
+    assert states(world, *(each.run_id for each in arrivals)) == ["submitted"] * 40
+    assert len(slots(world)) == 40
+
+
+def test_a_run_of_more_priority_gets_the_slot_first_though_it_is_of_another_class() -> None:
+    world = limited(Limit(jobs=1))
+    first = launched(world)
+    high = launched(world, priority=90, **GPU)
+    world.standards = limited(Limit(jobs=2)).standards
+    low = launched(world, priority=0)
+    assert states(world, first, high, low) == ["submitted", "waiting", "waiting"]
+    waiting = world.record(low).waiting
+    assert waiting is not None
+    assert (waiting.aside, waiting.reason) == (
+        "all",
+        f"{high} waits for a place under the same limit before it",
+    )
+    world.sweep()
+    assert states(world, high, low) == ["submitted", "waiting"]
+    ends(world, first)
+    assert states(world, low) == ["submitted"]
+
+
+def test_nobody_waits_at_a_limit_for_a_run_that_waits_for_room_as_well() -> None:
+    world = limited(Limit(jobs=1))
+    first = launched(world)
+    launched(world, priority=90, **GPU)
+    room = Room(world, 0)
+    world.standards = limited(Limit(jobs=2)).standards
+    world.sweep()
+    room.places = None
+    low = launched(world, priority=0)
+    assert states(world, first, low) == ["submitted", "submitted"], "the one of more priority found no room"
+
+
+def test_who_waited_for_a_limit_longer_than_a_week_does_not_fail_at_its_first_refusal() -> None:
+    world = limited(Limit(jobs=1))
+    room = Room(world)
+    first, second = launched(world), launched(world)
+    for _ in range(9):
+        world.clock.advance(timedelta(days=1))
+        world.sweep()
+    assert room.asked == [first]
+    room.places = 0
+    ends(world, first)
+    assert states(world, second) == ["waiting"]
+    world.clock.advance(WAIT_IN_ALL - timedelta(days=1))
+    world.sweep()
+    assert states(world, second) == ["waiting"]
+    world.clock.advance(timedelta(days=1, hours=1))
+    world.sweep()
+    assert states(world, second) == ["failed"]
+    error = world.record(second).error
+    assert error is not None
+    assert error.message.startswith("there was no room in the 7 days since 2026-03-10")
+
+
+def test_a_run_to_which_the_service_never_answers_ends_and_gives_its_slot_back() -> None:
+    world = limited(Limit(jobs=1))
+    room = Room(world)
+    arrival = drop(world)
+    for number in range(UNANSWERED_MAX):
+        room.loses = {arrival.run_id}
+        with suppress(SubmissionUnknown):
+            world.launch(arrival)
+        record = world.record(arrival.run_id)
+        assert (record.unanswered, record.state) == (number + 1, RunState.RESERVED)
+        world.clock.advance(LEASE)
+    world.sweep()
+    assert states(world, arrival.run_id) == ["failed"]
+    record = world.record(arrival.run_id)
+    assert record.error is not None
+    assert f"no answer to {UNANSWERED_MAX} submissions in a row" in record.error.message
+    assert "the connection broke" in record.error.message
+    assert (slots(world), len(room.asked)) == ([], UNANSWERED_MAX)
+    world.sweep()
+    assert world.active() == []
+
+
+def test_an_answer_ends_the_row_of_those_without_one() -> None:
+    world = World()
+    room = Room(world)
+    arrival = drop(world)
+    room.loses = {arrival.run_id}
+    with pytest.raises(SubmissionUnknown):
+        world.launch(arrival)
+    room.places = 0
+    world.clock.advance(LEASE)
+    world.sweep()
+    record = world.record(arrival.run_id)
+    assert (record.state, record.unanswered) == (RunState.WAITING, 0)
+    assert record.refused_since == record.tries[-1].at
+
+
+def test_a_run_that_waits_ends_when_the_policy_allows_it_no_more() -> None:
+    world = World(standards_with(admission=Admission()))
+    room = Room(world, 0)
+    run_id = launched(world, region=ELSEWHERE)
+    world.standards = standards_with(admission=Admission(), regions=(REGION,))
+    room.places, room.asked = None, []
+    world.clock.advance(timedelta(minutes=11))
+    world.sweep()
+    assert states(world, run_id) == ["failed"]
+    record = world.record(run_id)
+    assert record.error is not None
+    assert record.error.message.startswith("the request is not allowed any more: $.region")
+    assert (room.asked, places(world)) == ([], [])
+
+
+def test_the_reason_has_the_policys_words_for_a_limit_by_pattern() -> None:
+    world = limited(Limit(jobs=1, model="cass*"))
+    launched(world)
+    waiting = world.record(launched(world)).waiting
+    assert waiting is not None
+    assert waiting.reason == "as many jobs run as the limit of the models cass* allows: 1"
 
 
 def test_a_lowered_limit_counts_those_who_hold_higher_slots() -> None:

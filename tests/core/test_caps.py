@@ -53,6 +53,22 @@ def test_own_counts_once_whether_its_mark_is_listed_or_not() -> None:
     assert over_cap(TWO, [run("a"), run("b")], run("c", 1)) is not None
 
 
+def test_a_run_counts_in_the_hour_of_its_mark_whatever_the_store_says_when_it_came() -> None:
+    edge = NOON.replace(minute=0) + timedelta(hours=1)
+    late = [
+        Counted(run_id=name, created_at=edge + timedelta(seconds=n), cost=None, hour=NOON)
+        for n, name in enumerate("abc")
+    ]
+    next_hour = Counted(run_id="d", created_at=edge + timedelta(seconds=9), cost=None, hour=edge)
+    runs = [*late, next_hour]
+    assert [over_cap(TWO, runs, each) is None for each in runs] == [True, True, False, True]
+
+
+def test_of_marks_of_the_same_moment_the_one_that_was_there_first_goes() -> None:
+    runs = [Counted(run_id=name, created_at=NOON, cost=None, version=n) for n, name in enumerate("zyx")]
+    assert [over_cap(TWO, runs, each) is None for each in runs] == [True, True, False]
+
+
 def test_of_runs_at_the_same_moment_the_run_id_decides() -> None:
     runs = [run(name) for name in "cab"]
     assert [over_cap(TWO, runs, each) is None for each in runs] == [False, True, True]

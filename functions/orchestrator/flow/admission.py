@@ -105,7 +105,9 @@ def _turn(services: Services, walk: Walk, place: Place, *, reclaim: bool) -> Hap
         limit = full_limit(services, record.run_id, limits, reclaim=reclaim)
         if limit is not None:
             walk.fill(limit.name)
-            return None
+            if limit.name == record.waiting.aside:
+                return None
+            # It is another one by now, and whoever waits for the former need not wait for this run.
     try:
         return take_up(services, held, ladder, walk, reclaim=reclaim)
     except SubmissionUnknown as unknown:

@@ -67,7 +67,13 @@ def failed(services: Services, held: Held, refusal: SubmissionRefused) -> Happen
 
 
 def kept_waiting(
-    services: Services, held: Held, ladder: Sequence[Rung], waiting: Waiting, rung: int
+    services: Services,
+    held: Held,
+    ladder: Sequence[Rung],
+    waiting: Waiting,
+    rung: int,
+    *,
+    is_due: bool = False,
 ) -> Happened:
     """The place in the queue, the notice, the record; then whatever the run held is free again.
 
@@ -84,7 +90,8 @@ def kept_waiting(
         leave_regions(services, record, ladder, but=place.region)
     give_back(services, record.run_id, before.slots)
     tell_status(services, held.record)
-    return Happened(message=f"the run waits: {waiting.reason}", run_id=record.run_id, severity="NOTICE")
+    message = f"the run waits: {waiting.reason}"
+    return Happened(message=message, run_id=record.run_id, severity="NOTICE", is_due=is_due)
 
 
 def present(services: Services, run_id: str) -> Held:

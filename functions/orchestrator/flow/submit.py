@@ -125,7 +125,7 @@ class _Attempt:
             if happened is not None:
                 return happened
         if not self.asked:
-            return self._waits(first, self.reason)
+            return self._waits(first, self.reason, is_due=True)
         if self.refused is not None and not self.reason and first == 0:
             return failed(self.services, self.held, self.refused)
         return self._backs_off()
@@ -215,6 +215,7 @@ class _Attempt:
         not_before: datetime | None = None,
         too_fast: bool = False,
         aside: str | None = None,
+        is_due: bool = False,
     ) -> Happened:
         """The rung stays the run's next one; it is due at once unless told otherwise."""
         waiting = Waiting(
@@ -224,7 +225,7 @@ class _Attempt:
             too_fast=too_fast,
             aside=aside,
         )
-        return kept_waiting(self.services, self.held, self.ladder, waiting, rung)
+        return kept_waiting(self.services, self.held, self.ladder, waiting, rung, is_due=is_due)
 
 
 def _on_record(services: Services, held: Held, rung: Rung, slots: tuple[str, ...]) -> Held:

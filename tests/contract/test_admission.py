@@ -21,6 +21,7 @@ from orchestrator.core.names import RUN_LABEL, held_slot
 from orchestrator.core.run import Job, JobState, Problem, RunState, taken_over
 from orchestrator.core.settle.outcome import END_OF
 from orchestrator.core.waiting import UNANSWERED_MAX, WAIT_IN_ALL
+from orchestrator.flow.admission import launch_and_admit
 from orchestrator.flow.ladder import ladder_for
 from orchestrator.flow.queueing import place_of
 from orchestrator.flow.slots import limits_for
@@ -222,7 +223,7 @@ def test_a_run_that_may_have_gone_keeps_nobody_waiting_and_goes_when_its_lease_i
     assert places(world) == []
 
 
-def test_a_run_whose_process_died_while_it_asked_keeps_others_no_longer_than_asking_takes() -> None:
+def test_a_run_that_another_process_asks_for_or_died_over_keeps_nobody_waiting() -> None:
     world = World()
     room = Room(world, 0)
     first, second = launched(world), launched(world)
@@ -233,13 +234,29 @@ def test_a_run_whose_process_died_while_it_asked_keeps_others_no_longer_than_ask
     dead = taken_over(held.record, attempt="dead", now=world.clock.now(), lease=LEASE)
     world.services().ledger.replace(held, dead)
     world.sweep()
-    assert states(world, first, second) == ["waiting", "waiting"], "it may be asking at this moment"
+    assert states(world, first, second) == ["waiting", "submitted"]
+    assert places(world) == [first], "it may be asking at this moment"
     world.clock.advance(SUBMIT_NEEDS)
     world.sweep()
-    assert states(world, first, second) == ["waiting", "submitted"]
+    assert places(world) == [], "no new run waits for it any more"
     world.clock.advance(LEASE)
     world.sweep()
     assert states(world, first) == ["submitted"]
+
+
+def test_a_new_run_that_waits_for_its_turn_takes_those_before_it_along() -> None:
+    world = World()
+    room = Room(world, 0)
+    waits = [launched(world) for _ in range(3)]
+    room.places = None
+    world.clock.advance(timedelta(minutes=11))
+    arrival = drop(world)
+    list(launch_and_admit(world.services(), arrival))
+    assert states(world, *waits, arrival.run_id) == ["submitted", "submitted", "waiting", "waiting"]
+    assert places(world) == [waits[2], arrival.run_id]
+    later = drop(world)
+    list(launch_and_admit(world.services(), later))
+    assert places(world) == [later.run_id]
 
 
 def test_when_the_service_is_asked_too_fast_the_whole_region_pauses() -> None:

@@ -74,6 +74,7 @@ def kept_waiting(
     rung: int,
     *,
     slots: Sequence[str] = (),
+    is_due: bool = False,
 ) -> Happened:
     """The place in the queue, the notice, the record; then whatever the run held is free again.
 
@@ -92,7 +93,8 @@ def kept_waiting(
         leave_regions(services, record, ladder, but=place.region)
     give_back(services, tuple(dict.fromkeys((*before.slots, *slots))))
     tell_status(services, held.record)
-    return Happened(message=f"the run waits: {waiting.reason}", run_id=record.run_id, severity="NOTICE")
+    message = f"the run waits: {waiting.reason}"
+    return Happened(message=message, run_id=record.run_id, severity="NOTICE", is_due=is_due)
 
 
 def present(services: Services, run_id: str) -> Held:

@@ -137,7 +137,7 @@ class _Attempt:
             if happened is not None:
                 return happened
         if not self.asked:
-            return self._waits(first, self.reason)
+            return self._waits(first, self.reason, is_due=True)
         if self.refused is not None and not self.reason and first == 0:
             why = f"Vertex AI refused the job: {self.refused.reason}"
             return self._fails(Problem(message=why, code=self.refused.code))
@@ -250,6 +250,7 @@ class _Attempt:
         not_before: datetime | None = None,
         too_fast: bool = False,
         aside: str | None = None,
+        is_due: bool = False,
     ) -> Happened:
         """The rung stays the run's next one; it is due at once unless told otherwise."""
         waiting = Waiting(
@@ -259,7 +260,9 @@ class _Attempt:
             too_fast=too_fast,
             aside=aside,
         )
-        return kept_waiting(self.services, self.held, self.ladder, waiting, rung, slots=self.slots or ())
+        return kept_waiting(
+            self.services, self.held, self.ladder, waiting, rung, slots=self.slots or (), is_due=is_due
+        )
 
 
 def _on_record(services: Services, held: Held, rung: Rung, slots: tuple[str, ...]) -> Held:

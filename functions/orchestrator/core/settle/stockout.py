@@ -6,8 +6,11 @@ from orchestrator.core.run import Job, JobState
 
 EXHAUSTED, UNAVAILABLE = 8, 14
 """google.rpc.Code: https://cloud.google.com/apis/design/errors#handling_errors"""
-_OF_THE_REQUEST = (3, 5, 6, 7, 9, 11, 12, 16)
-"""Codes that say what is wrong with the request; the words beside them quote it, names of images among them."""
+_OF_THE_REQUEST = (3, 5, 6, 7, 11, 12, 16)
+"""Codes that say what is wrong with the request; the words beside them quote it, names of images among them.
+
+9, FAILED_PRECONDITION, is none: a full quota is told with it, too.
+"""
 _WORDS = re.compile(
     r"Resources are insufficient in region"
     r"|ZONE_RESOURCE_POOL_EXHAUSTED"

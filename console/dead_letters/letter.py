@@ -15,6 +15,8 @@ KEY_CHARS = 32
 _SHOWN_CHARS = 200
 REPLAYED_ID = "trainmaster_replayed_id"
 REPLAYED_PUBLISH_TIME = "trainmaster_replayed_publish_time"
+REPLAYED_WITHIN = timedelta(days=62)
+"""An earlier time than so long before is not believed, as the functions believe none."""
 """What a function is told of a message that was put back: functions/orchestrator/core/envelope.py reads it."""
 
 _FORWARDED = "CloudPubSubDeadLetter"
@@ -88,14 +90,9 @@ class Letter:
         What a function takes for no time is none here either, or the two would know the event by different keys:
         functions/orchestrator/core/envelope.py and its `decoded_time`.
         """
-        for name in (REPLAYED_PUBLISH_TIME, f"{_FORWARDED}SourceTopicPublishTime"):
-            try:
-                found = datetime.fromisoformat(self.attributes.get(name, ""))
-                if found.tzinfo is not None:
-                    return found.astimezone(UTC)
-            except (ValueError, OverflowError):  # beyond the years 1 to 9999 in UTC
-                continue
-        return self.given_up_at
+        own = _time(self.attributes.get(f"{_FORWARDED}SourceTopicPublishTime", "")) or self.given_up_at
+        replayed = _time(self.attributes.get(REPLAYED_PUBLISH_TIME, ""))
+        return replayed if replayed and timedelta(0) <= own - replayed <= REPLAYED_WITHIN else own
 
     @property
     def failed_since(self) -> datetime:
@@ -150,6 +147,14 @@ def attributes_to_put_back(letter: Letter, event_id: str) -> dict[str, str]:
         REPLAYED_ID: letter.attributes.get(REPLAYED_ID) or event_id or f"dead-letter-{letter.id}",
         REPLAYED_PUBLISH_TIME: letter.published_at.isoformat(timespec="milliseconds"),
     }
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+        return found.astimezone(UTC) if found.tzinfo is not None else None
+    except (ValueError, OverflowError):  # no time, or beyond the years 1 to 9999 in UTC
+        return None
 
 
 def shown(text: str) -> str:

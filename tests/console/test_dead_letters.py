@@ -316,7 +316,7 @@ def test_one_bad_letter_keeps_nobody_from_listing_and_replaying_the_others(
     assert main(["replay", "--list"]) == 0
     said = capsys.readouterr()
     assert sound in said.out
-    assert "of 0001-01-01 00:00:00 UTC" in said.out
+    assert "of 0001" not in said.out
     assert "after ? deliveries" in said.out
     assert "reason    DocumentDamaged: it is told" in said.out
     assert "\x1b" not in said.out

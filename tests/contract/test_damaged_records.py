@@ -9,7 +9,7 @@ import pytest
 from orchestrator.core.admission.terms import Limit
 from orchestrator.core.run import JobState, RunState
 from orchestrator.flow.sweep import ORPHAN_AGE
-from tests.contract.test_admission import Room, ends, launched, limited, slots, states
+from tests.contract.rooms import Room, ends, launched, limited, slots, states
 from tests.contract.world import LEDGER, MODELS, World
 
 DAMAGE = b"["

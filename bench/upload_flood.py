@@ -66,9 +66,9 @@ def plan(seed: int) -> dict[str, object]:
         fault("ledger-refuses", "storage.*", "error_before", 0.02, match=ledger),
         fault("ledger-done-untold", "storage.*", "error_after", 0.02, match=ledger),
         fault("ledger-cut", "storage.*", "drop", 0.01, match=ledger),
-        # Each makes all runs of its kind wait for half a minute, for none may overtake: a few are enough.
-        fault("no-room", "vertex.*.create", "error_before", 0.01, code=429, times=2),
-        fault("overloaded", "vertex.*.create", "error_before", 0.01, times=2),
+        # Makes all runs of its kind wait until one ends, for none may overtake.
+        fault("no-room", "vertex.*.create", "error_before", 0.005, code=429),
+        fault("overloaded", "vertex.*.create", "error_before", 0.01),
         fault("job-untold", "vertex.*.create", "error_after", 0.02, code=500),
         fault("job-cut", "vertex.*.create", "drop", 0.01),
         fault("jobs-unread", "vertex.customJobs.[gl]*", "error_before", 0.05),

@@ -25,8 +25,7 @@ from orchestrator.core.retrain.notice import notice_in
 from orchestrator.core.retrain.signal import Signal
 from orchestrator.core.self_test import dry_run_in, marked_entry_in
 from orchestrator.core.settle.entry import hint_in
-from orchestrator.flow.admission import settle_and_admit
-from orchestrator.flow.launch import launch
+from orchestrator.flow.admission import launch_and_admit, settle_and_admit
 from orchestrator.flow.orders import take_order
 from orchestrator.flow.retrain.accept import accept, rule_drop_in
 from orchestrator.flow.retrain.signal import take_notice, take_signal
@@ -99,14 +98,14 @@ def _uploaded(envelope: Envelope) -> Iterable[Happened]:
     arrival = upload_in(envelope, inbox)
     if isinstance(arrival, Ignored):
         return [Happened(message=f"ignored: {arrival.reason}")]
-    return [launch(_wiring().services(), arrival, take_order)]
+    return launch_and_admit(_wiring().services(), arrival, take_order)
 
 
 def _published(envelope: Envelope) -> Iterable[Happened]:
     dry_run = dry_run_in(pubsub_message(envelope))
     if dry_run is not None:
         return [try_request(_wiring().services(), dry_run)]
-    return [launch(_wiring().services(), message_in(envelope), take_order)]
+    return launch_and_admit(_wiring().services(), message_in(envelope), take_order)
 
 
 def _ticked(_: Envelope) -> Iterable[Happened]:

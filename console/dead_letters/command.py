@@ -4,9 +4,9 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime
 
-from google.api_core.exceptions import GoogleAPICallError, NotFound
+from google.api_core.exceptions import GoogleAPICallError, NotFound, RetryError
 from google.auth.exceptions import GoogleAuthError
 
 from console.clients import log_reader, pubsub_clients
@@ -15,9 +15,6 @@ from console.dead_letters.mailbox import AT_MOST, Mailbox
 from console.dead_letters.reasons import Reasons, Said
 from console.dead_letters.replay import Replay
 from console.local_stack import read_stack_env
-
-_CLOCKS_APART = timedelta(minutes=5)
-"""How much earlier than an event its failure may seem to be: the clocks of services differ."""
 
 
 class CannotAskError(Exception):
@@ -35,7 +32,7 @@ def replay(options: Namespace) -> int:
             f"{fault.message}\nThe dead letters are kept by the subscription {options.subscription!r} of the topology; "
             "deploy it, or name another with --subscription."
         )
-    except GoogleAPICallError as fault:
+    except (GoogleAPICallError, RetryError) as fault:
         problem = f"The dead letters could not be read: {fault.message}"
     except (GoogleAuthError, OSError) as fault:  # no credentials; nobody answers
         problem = (
@@ -72,7 +69,8 @@ def _replay(options: Namespace, environment: Mapping[str, str]) -> int:
             mailbox = Mailbox(
                 subscriber=subscriber,
                 publisher=publisher,
-                subscription_name=f"projects/{project}/subscriptions/{options.subscription}",
+                project=project,
+                subscription_id=options.subscription,
             )
             with mailbox.letters() as letters:
                 return _deal_with(options, mailbox, letters, reasons)
@@ -88,7 +86,7 @@ def _deal_with(options: Namespace, mailbox: Mailbox, letters: list[Letter], reas
     if not chosen:
         print("No dead letters.")
         return 1 if unknown else 0
-    since = min(letter.published_at for letter in chosen) - _CLOCKS_APART
+    since = min(letter.failed_since for letter in chosen)
     failures = reasons.failures([event_key(letter) for letter in chosen], since)
     if options.list:
         for letter in chosen:
@@ -107,7 +105,7 @@ def _shown(letter: Letter, failure: Said | None) -> str:
         source = letter.subscription_name.rpartition("/")[2]
     except NoSourceError as fault:
         return f"{letter.id}  not to be put back: {fault}"
-    what = letter.object_uri or f"a message of {len(letter.data)} bytes"
+    what = ascii(letter.object_uri)[1:-1] or f"a message of {len(letter.data)} bytes"
     why = (
         failure.text
         if failure
@@ -115,7 +113,11 @@ def _shown(letter: Letter, failure: Said | None) -> str:
     )
     return (
         f"{letter.id}  {source}\n"
-        f"  event     {ascii(what)[1:-1]}, of {letter.published_at:%Y-%m-%d %H:%M:%S} UTC\n"
-        f"  given up  {letter.given_up_at:%Y-%m-%d %H:%M:%S} UTC, after {letter.deliveries} deliveries\n"
+        f"  event     {what}, of {_moment(letter.published_at)} UTC\n"
+        f"  given up  {_moment(letter.given_up_at)} UTC, after {letter.deliveries} deliveries\n"
         f"  reason    {why}"
     )
+
+
+def _moment(time: datetime) -> str:
+    return time.replace(tzinfo=None).isoformat(" ", "seconds")

@@ -6,28 +6,43 @@ more: https://cloud.google.com/pubsub/docs/handling-failures#how_dead_letter_top
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 KEY_CHARS = 32
+_SHOWN_CHARS = 200
 REPLAYED_ID = "trainmaster_replayed_id"
 REPLAYED_PUBLISH_TIME = "trainmaster_replayed_publish_time"
+REPLAYED_WITHIN = timedelta(days=62)
+"""An earlier time than so long before is not believed, as the functions believe none."""
 """What a function is told of a message that was put back: functions/orchestrator/core/envelope.py reads it."""
 
 _FORWARDED = "CloudPubSubDeadLetter"
 _RESERVED = "goog"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CLOCKS_APART = timedelta(minutes=5)
+"""How much earlier than an event its failure may seem to be: the clocks of services differ."""
+
+# https://cloud.google.com/pubsub/docs/pubsub-basics#resource_names
+_SUBSCRIPTION_ID = re.compile(r"[A-Za-z][A-Za-z0-9._~+%-]{2,254}")
+_COUNT = re.compile(r"[0-9]{1,9}")
 
 
 class NoSourceError(Exception):
-    """The message does not say where it failed: nobody's subscription gave it up."""
+    """The message does not say where it failed, or names a place that is not to be believed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Letter:
-    """A message on the dead-letter topic. `id` is its id there; `ack_id` holds it for this process."""
+    """A message on the dead-letter topic. `id` is its id there; `ack_id` holds it for this process.
 
+    Its bytes and attributes are whatever anybody published there: they are read so that no letter can keep the
+    others from being read. `project` is that of the subscription that the letter was pulled from.
+    """
+
+    project: str
     id: str
     ack_id: str
     data: bytes
@@ -37,10 +52,11 @@ class Letter:
 
     @property
     def subscription_name(self) -> str:
-        """The full name of the subscription that gave the event up.
+        """The full name of the subscription that is said to have given the event up, one of this project.
 
         Raises:
-            NoSourceError: the message names none.
+            NoSourceError: the message names none, one that cannot be, or one of another project. Whoever may
+                publish a dead letter would else choose where the replayer's rights publish it.
         """
         project = self.attributes.get(f"{_FORWARDED}SourceSubscriptionProject", "")
         name = self.attributes.get(f"{_FORWARDED}SourceSubscription", "").rpartition("/")[2]
@@ -49,23 +65,39 @@ class Letter:
                 f"message {self.id} names no subscription that gave it up, so it was published here by somebody; "
                 "look at it with gcloud pubsub subscriptions pull"
             )
+        if project != self.project:
+            raise NoSourceError(
+                f"message {self.id} names a subscription of the project {shown(project)}, and only what those of "
+                f"{shown(self.project)} gave up is put back; a project is named by its id, not its number"
+            )
+        if not _SUBSCRIPTION_ID.fullmatch(name):
+            raise NoSourceError(
+                f"message {self.id} names the subscription {shown(name)}, which cannot be one; "
+                "it was published here by somebody"
+            )
         return f"projects/{project}/subscriptions/{name}"
 
     @property
     def deliveries(self) -> str:
-        """How often the event was tried, about; Pub/Sub counts by best effort."""
-        return self.attributes.get(f"{_FORWARDED}SourceDeliveryCount", "?")
+        """How often the event was tried, about, and `?` where no number says; Pub/Sub counts by best effort."""
+        told = self.attributes.get(f"{_FORWARDED}SourceDeliveryCount", "")
+        return told if _COUNT.fullmatch(told) else "?"
 
     @property
     def published_at(self) -> datetime:
-        """When the event was published first, also if it was put back before; else when it was given up."""
-        for name in (REPLAYED_PUBLISH_TIME, f"{_FORWARDED}SourceTopicPublishTime"):
-            try:
-                found = datetime.fromisoformat(self.attributes[name])
-            except (KeyError, ValueError):
-                continue
-            return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
-        return self.given_up_at
+        """When the event was published first, also if it was put back before; else when it was given up.
+
+        What a function takes for no time is none here either, or the two would know the event by different keys:
+        functions/orchestrator/core/envelope.py and its `decoded_time`.
+        """
+        own = _time(self.attributes.get(f"{_FORWARDED}SourceTopicPublishTime", "")) or self.given_up_at
+        replayed = _time(self.attributes.get(REPLAYED_PUBLISH_TIME, ""))
+        return replayed if replayed and timedelta(0) <= own - replayed <= REPLAYED_WITHIN else own
+
+    @property
+    def failed_since(self) -> datetime:
+        """No failure of the event is earlier, whatever time the letter claims."""
+        return min(max(self.published_at, _EPOCH), self.given_up_at) - _CLOCKS_APART
 
     @property
     def object_uri(self) -> str:
@@ -115,6 +147,19 @@ def attributes_to_put_back(letter: Letter, event_id: str) -> dict[str, str]:
         REPLAYED_ID: letter.attributes.get(REPLAYED_ID) or event_id or f"dead-letter-{letter.id}",
         REPLAYED_PUBLISH_TIME: letter.published_at.isoformat(timespec="milliseconds"),
     }
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+        return found.astimezone(UTC) if found.tzinfo is not None else None
+    except (ValueError, OverflowError):  # no time, or beyond the years 1 to 9999 in UTC
+        return None
+
+
+def shown(text: str) -> str:
+    """Foreign text within quotes and printable: terminals obey what they print."""
+    return ascii(text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}...")
 
 
 def _digest(parts: list[object]) -> str:

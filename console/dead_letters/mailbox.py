@@ -22,19 +22,26 @@ _DELETED_TOPIC = "_deleted-topic_"
 
 
 class SourceGoneError(Exception):
-    """The subscription that gave a letter up has no topic any more."""
+    """The subscription that is said to have given a letter up has no topic any more, or gives nothing up here."""
 
 
 class Mailbox:
     """The letters of one subscription. Every call raises `google.api_core`'s errors as they come."""
 
     def __init__(
-        self, *, subscriber: "SubscriberClient", publisher: "PublisherClient", subscription_name: str
+        self,
+        *,
+        subscriber: "SubscriberClient",
+        publisher: "PublisherClient",
+        project: str,
+        subscription_id: str,
     ) -> None:
         self._subscriber = subscriber
         self._publisher = publisher
-        self._subscription_name = subscription_name
+        self._project = project
+        self._subscription_name = f"projects/{project}/subscriptions/{subscription_id}"
         self._topic_of = cache(self._topic_name)
+        self._dead_letter_topic = cache(self._own_topic)
         self._held: dict[str, str] = {}
 
     @contextmanager
@@ -46,7 +53,7 @@ class Mailbox:
         letters: dict[str, Letter] = {}
         try:
             while len(letters) < AT_MOST and (pulled := self._pull()):
-                for letter in map(_letter, pulled):
+                for letter in map(self._letter, pulled):
                     letters[letter.id] = letter
                     self._held[letter.id] = letter.ack_id
             yield sorted(letters.values(), key=lambda letter: (letter.given_up_at, letter.id))
@@ -58,7 +65,7 @@ class Mailbox:
 
         Raises:
             NoSourceError: the letter does not say where it came from.
-            SourceGoneError: that subscription has lost its topic.
+            SourceGoneError: that subscription has lost its topic, or gives its events up elsewhere or nowhere.
         """
         from google.pubsub_v1.types import PubsubMessage
 
@@ -94,20 +101,32 @@ class Mailbox:
                 timeout=_CALL_S,
             )
 
+    def _own_topic(self) -> str:
+        found = self._subscriber.get_subscription(subscription=self._subscription_name, timeout=_CALL_S)
+        return str(found.topic)
+
     def _topic_name(self, subscription_name: str) -> str:
         found = self._subscriber.get_subscription(subscription=subscription_name, timeout=_CALL_S)
         if found.topic == _DELETED_TOPIC:
             raise SourceGoneError(f"{subscription_name} is on no topic any more: the topic was deleted")
+        here = self._dead_letter_topic()
+        # Only a subscription that gives its events up here can have given one up here: without this, whoever may
+        # publish a dead letter chooses where the replayer's rights publish it.
+        if (given_up_to := found.dead_letter_policy.dead_letter_topic) != here:
+            raise SourceGoneError(
+                f"{subscription_name} gives its events up to {given_up_to or 'no topic'}, not to {here}: "
+                "set its dead-letter topic again if this letter is its own"
+            )
         return str(found.topic)
 
-
-def _letter(received: "ReceivedMessage") -> Letter:
-    message = received.message
-    return Letter(
-        id=message.message_id,
-        ack_id=received.ack_id,
-        data=message.data,
-        attributes=dict(message.attributes),
-        ordering_key=message.ordering_key,
-        given_up_at=message.publish_time,
-    )
+    def _letter(self, received: "ReceivedMessage") -> Letter:
+        message = received.message
+        return Letter(
+            project=self._project,
+            id=message.message_id,
+            ack_id=received.ack_id,
+            data=message.data,
+            attributes=dict(message.attributes),
+            ordering_key=message.ordering_key,
+            given_up_at=message.publish_time,
+        )

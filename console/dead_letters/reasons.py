@@ -31,8 +31,9 @@ class Said:
     @property
     def text(self) -> str:
         """One printable line, whatever the log holds: terminals obey what they print."""
-        told = _UNPRINTABLE.sub(" ", self.message.strip().rpartition("\n")[2])
+        told = self.message.strip().rpartition("\n")[2]
         told = told if not self.error or told.startswith(self.error) else f"{self.error}: {told}"
+        told = _printable(told)
         return told if len(told) <= SHOWN_CHARS else f"{told[:SHOWN_CHARS]}…"
 
 
@@ -73,6 +74,10 @@ class Reasons:
                 yield _said(entry)
 
 
+def _printable(text: str) -> str:
+    return _UNPRINTABLE.sub(" ", text)
+
+
 def _said(entry: Any) -> Said:  # Any: the client's entry classes share no typed base
     payload = entry.payload if isinstance(entry.payload, dict) else {}
     error = str(payload.get("error", ""))
@@ -81,7 +86,7 @@ def _said(entry: Any) -> Said:  # Any: the client's entry classes share no typed
         event_key=str(payload.get("event_key", "")),
         error=error,
         message=str(payload.get("message", "")),
-        run_id=str(payload.get("run_id", "")),
+        run_id=_printable(str(payload.get("run_id", "")))[:SHOWN_CHARS],
         # functions/main.py: an error that no redelivery can mend is of severity ERROR, all others come again.
         final=not error or entry.severity == "ERROR",
     )

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from google.api_core.exceptions import GoogleAPICallError
+from google.api_core.exceptions import GoogleAPICallError, RetryError
 
 from console.dead_letters.letter import Letter, NoSourceError, attributes_to_put_back, event_key
 from console.dead_letters.mailbox import Mailbox, SourceGoneError
@@ -42,7 +42,7 @@ class Replay:
             try:
                 attributes = attributes_to_put_back(letter, failure.event_id if failure else "")
                 event_id = self._mailbox.put_back(letter, attributes)
-            except (NoSourceError, SourceGoneError, GoogleAPICallError) as fault:
+            except (NoSourceError, SourceGoneError, GoogleAPICallError, RetryError) as fault:
                 well = False
                 print(f"{letter.id}  not put back, it stays: {fault}")
                 continue
@@ -53,7 +53,7 @@ class Replay:
     def _taken_off(self, letter: Letter) -> bool:
         try:
             self._mailbox.take_off(letter)
-        except GoogleAPICallError as fault:
+        except (GoogleAPICallError, RetryError) as fault:
             print(f"{letter.id}  put back, but it could not be taken off and will come again: {fault}")
             return False
         return True

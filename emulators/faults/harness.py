@@ -50,6 +50,11 @@ class Faults:
     def active(self) -> bool:
         return bool(self._plan.faults)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the faults in force, in the order they are asked."""
+        return tuple(fault.name for fault in self._plan.faults)
+
     def concerns(self, at: str) -> bool:
         """Whether any fault is about this place: cheap, and counts nothing."""
         return any(fnmatchcase(at, fault.at) for fault in self._plan.faults)
@@ -121,15 +126,20 @@ class Faults:
     def to_json(self) -> dict[str, object]:
         """The plan in force, each fault with its account."""
         with self._lock:
-            faults = [
-                {
-                    **fault.to_json(),
-                    **vars(self._accounts[fault.name]),
-                    "on": list(self._accounts[fault.name].on),
-                }
-                for fault in self._plan.faults
-            ]
-            return {"seed": self._plan.seed, "faults": faults}
+            return {
+                "seed": self._plan.seed,
+                "faults": [self._shown(fault) for fault in self._plan.faults],
+            }
+
+    def one_to_json(self, name: str) -> dict[str, object] | None:
+        """The fault of that name with its account; None when there is none."""
+        with self._lock:
+            found = (fault for fault in self._plan.faults if fault.name == name)
+            return next((self._shown(fault) for fault in found), None)
+
+    def _shown(self, fault: Fault) -> dict[str, object]:
+        account = self._accounts[fault.name]
+        return {**fault.to_json(), **vars(account), "on": list(account.on)}
 
     def _release(self, which: Callable[[_Held], bool]) -> None:
         with self._lock:

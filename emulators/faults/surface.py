@@ -1,7 +1,7 @@
 """Faults around an ASGI application, and the local-only path on which they are asked for.
 
 POST   /emulator/v1/faults         one fault, a list, or {"seed": …, "faults": […]}: put in force
-GET    /emulator/v1/faults         what is in force, with each fault's account
+GET    /emulator/v1/faults[/NAME]  what is in force, with each fault's account, or one of them
 DELETE /emulator/v1/faults[/NAME]  all, or one
 """
 
@@ -13,9 +13,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from emulators.faults.doing import wait_out
-from emulators.faults.fault import CODES, EVERY_KIND, BadFaultsError, Fault, Kind, plan_from
+from emulators.faults.fault import CODES, EVERY_KIND, Fault, Kind
 from emulators.faults.harness import KILLS, Faults, Kill
 from emulators.faults.point import Call
+from emulators.faults.reading import BadFaultsError, plan_from
 from emulators.http import cut, google_error, json_value
 
 PATH = "/emulator/v1/faults"
@@ -165,20 +166,33 @@ def _is_ours(path: str) -> bool:
 async def _controlled(faults: Faults, scope: Scope, receive: Receive) -> Response:
     name = unquote(scope["path"][len(PATH) + 1 :])
     match scope["method"]:
-        case "GET" if not name:
-            return JSONResponse(faults.to_json())
+        case "GET":
+            if not name:
+                return JSONResponse(faults.to_json())
+            one = faults.one_to_json(name)
+            return JSONResponse(one) if one else _unknown(faults, name)
         case "POST" if not name:
             return _put(faults, await _whole(receive) or b"")
         case "DELETE":
             if not faults.remove(name or None) and name:
-                return google_error(
-                    404, f"There is no fault named {name!r}.", reason="notFound", status="NOT_FOUND"
-                )
+                return _unknown(faults, name)
             return JSONResponse(faults.to_json())
         case method:
             return google_error(
-                405, f"{method} {scope['path']} is no call; faults are posted, got and deleted."
+                405,
+                f"{method} {scope['path']} is no call; plans are posted to {PATH}, "
+                f"and all faults are got and deleted there, one at {PATH}/NAME.",
             )
+
+
+def _unknown(faults: Faults, name: str) -> Response:
+    names = ", ".join(faults.names) or "none"
+    return google_error(
+        404,
+        f"There is no fault named {name!r}; in force: {names:.2000}.",
+        reason="notFound",
+        status="NOT_FOUND",
+    )
 
 
 def _put(faults: Faults, body: bytes) -> Response:

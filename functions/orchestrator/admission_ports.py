@@ -54,16 +54,21 @@ class Slots(Protocol):
         """Every taken slot of the limit, by number."""
         ...
 
-    def take(self, limit: str, number: int, run_id: str, *, instead_of: Slot | None = None) -> None:
-        """The run's slot: a free one, or one that is still as `instead_of` was read.
+    def take(self, limit: str, number: int, run_id: str, *, instead_of: Slot | None = None) -> str:
+        """The slot, now the run's: a free one, or one that is still as `instead_of` was read.
+
+        The answer is the slot's name at the version just written, LIMIT/NUMBER@VERSION, which `free` wants.
 
         Raises:
             GenerationMoved: it is not so any more; perhaps an answer was lost, and the slot is the run's.
         """
         ...
 
-    def free(self, name: str, run_id: str) -> None:
-        """Give the slot back, if the run holds it. Safe to repeat, and while others take slots."""
+    def free(self, held: str) -> None:
+        """Give the slot back, if it is still as `take` left it. Safe to repeat, and while others take slots.
+
+        A slot that was taken again meanwhile stays, whoever took it: the same run may need it for its next job.
+        """
         ...
 
 

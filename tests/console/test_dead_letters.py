@@ -1,6 +1,7 @@
 """`python -m console replay` on real servers: what it shows, what it puts back, and that it does so once."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,9 +12,11 @@ import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.logging import Client as LoggingClient
 from google.cloud.logging import Resource
+from hypothesis import given
+from hypothesis import strategies as some
 
 from console.__main__ import main
-from console.dead_letters.letter import Letter, attributes_to_put_back, event_key
+from console.dead_letters.letter import KEY_CHARS, Letter, NoSourceError, attributes_to_put_back, event_key
 from emulators import logging, pubsub
 from emulators.events.clients import Clients, clients_of
 from emulators.events.cloudevent import Message, from_message, from_notification
@@ -24,6 +27,7 @@ PROJECT = "p1"
 DEAD = "trainmaster-dead-letters"
 DEAD_TOPIC = f"projects/{PROJECT}/topics/{DEAD}"
 SOURCE = "eventarc-us-central1-on-request-published-sub"
+OTHERS = "somebody-elses-orders"
 PUBLISHED = datetime(2026, 3, 1, 11, 0, 0, 123456, tzinfo=UTC)
 OBJECT = {
     "eventType": "OBJECT_FINALIZE",
@@ -47,7 +51,13 @@ def forwarded(attributes: Mapping[str, str], published: datetime = PUBLISHED) ->
 
 def letter(attributes: Mapping[str, str], data: bytes = b"x") -> Letter:
     return Letter(
-        id="77", ack_id="a", data=data, attributes=attributes, ordering_key="", given_up_at=datetime.now(UTC)
+        project=PROJECT,
+        id="77",
+        ack_id="a",
+        data=data,
+        attributes=attributes,
+        ordering_key="",
+        given_up_at=datetime.now(UTC),
     )
 
 
@@ -84,6 +94,74 @@ def test_a_message_that_is_put_back_is_what_it_was_also_the_second_time() -> Non
         assert key_of_function(envelope_of(event.body)) == event_key(letter(forwarded({"kind": "a"})))
 
 
+CLAIMED_TIMES = (
+    "0001-01-01T00:00:00Z",
+    "0001-01-01T00:00:00+10:00",
+    "1969-12-31T23:59:59.999999Z",
+    "2026-02-28T12:00:00+02:00",
+    "9999-12-31T23:59:59Z",
+    "9999-12-31T23:59:59-10:00",
+    "2026-02-28T12:00:00",
+    "2026-02-28",
+    "yesterday",
+    "",
+)
+
+
+@pytest.mark.parametrize("claimed", CLAIMED_TIMES)
+def test_a_claimed_time_is_believed_by_the_console_where_the_function_believes_it(claimed: str) -> None:
+    attributes = {"kind": "a", "trainmaster_replayed_publish_time": claimed}
+    message = Message(data=b"x", attributes=attributes, message_id="1", publish_time=PUBLISHED)
+    event = from_message(message, topic_name="t", subscription_name="s")
+    buried = letter(forwarded(attributes))
+    assert event_key(buried) == key_of_function(envelope_of(event.body))
+    again = Message(
+        data=b"x", attributes=attributes_to_put_back(buried, "1"), message_id="2", publish_time=PUBLISHED
+    )
+    replayed = from_message(again, topic_name="t", subscription_name="s")
+    assert event_key(buried) == key_of_function(envelope_of(replayed.body))
+
+
+@given(
+    some.dictionaries(
+        some.sampled_from(
+            [*forwarded(OBJECT), "trainmaster_replayed_id", "trainmaster_replayed_publish_time"]
+        ),
+        some.text() | some.datetimes().map(datetime.isoformat) | some.sampled_from(CLAIMED_TIMES),
+    )
+)
+def test_whatever_a_letter_holds_it_is_read_and_says_since_when_its_failure_is_to_be_looked_for(
+    attributes: dict[str, str],
+) -> None:
+    one = letter(attributes)
+    assert len(event_key(one)) == KEY_CHARS
+    assert datetime(1969, 12, 31, tzinfo=UTC) < one.failed_since < one.given_up_at
+    assert one.deliveries == "?" or one.deliveries.isdecimal()
+    try:
+        assert re.fullmatch(f"projects/{PROJECT}/subscriptions/[!-~]+", one.subscription_name)
+    except NoSourceError as fault:
+        assert str(fault).isprintable()  # noqa: PT017  # it need not be raised
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"Project": "other-project"}, "a subscription of the project 'other-project', and only what those of 'p1'"),
+        ({"": "evil\x1b]0;pwned\x07"}, r"names the subscription 'evil\x1b]0;pwned\x07', which cannot be one"),
+        ({"": "../topics/\u202ex"}, r"'\u202ex', which cannot be one"),
+        ({"": ""}, "names no subscription"),
+    ],
+)  # fmt: skip
+def test_a_letter_that_names_no_subscription_of_its_project_has_no_source(
+    changes: dict[str, str], reason: str
+) -> None:
+    named = {f"CloudPubSubDeadLetterSourceSubscription{key}": value for key, value in changes.items()}
+    with pytest.raises(NoSourceError) as refusal:
+        _ = letter({**forwarded({}), **named}).subscription_name
+    assert reason in str(refusal.value)
+    assert str(refusal.value).isprintable()
+
+
 def test_an_objects_event_is_put_back_as_the_notification_that_it_was() -> None:
     assert attributes_to_put_back(letter(forwarded(OBJECT)), "1") == OBJECT
 
@@ -111,9 +189,9 @@ class Place:
         log = self.logs.logger("run.googleapis.com%2Fstdout")
         log.log_struct(fields, severity=severity, resource=resource)
 
-    def put_back(self) -> list[Any]:
+    def put_back(self, subscription: str = SOURCE) -> list[Any]:
         """What came to the source's topic, taken off."""
-        name = f"projects/{PROJECT}/subscriptions/{SOURCE}"
+        name = f"projects/{PROJECT}/subscriptions/{subscription}"
         pulled = self.clients.subscriber.pull(subscription=name, max_messages=99, timeout=2).received_messages
         if pulled:
             self.clients.subscriber.acknowledge(subscription=name, ack_ids=[each.ack_id for each in pulled])
@@ -127,11 +205,16 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
         logging.serve(tmp_path / "logging", host) as url,
         clients_of(host) as clients,
     ):
-        for topic, subscription in ((DEAD, DEAD), ("requests", SOURCE)):
+        gives_up = {"dead_letter_policy": {"dead_letter_topic": DEAD_TOPIC, "max_delivery_attempts": 50}}
+        for topic, subscription, policy in (
+            (DEAD, DEAD, {}),
+            ("requests", SOURCE, gives_up),
+            ("orders", OTHERS, {}),
+        ):
             topic_name = f"projects/{PROJECT}/topics/{topic}"
             clients.publisher.create_topic(name=topic_name)
             name = f"projects/{PROJECT}/subscriptions/{subscription}"
-            clients.subscriber.create_subscription(name=name, topic=topic_name)
+            clients.subscriber.create_subscription(request={"name": name, "topic": topic_name, **policy})
         variables = {
             "GOOGLE_CLOUD_PROJECT": PROJECT,
             "PUBSUB_EMULATOR_HOST": host,
@@ -218,6 +301,46 @@ def test_a_letter_that_cannot_be_put_back_stays_and_the_others_go(
     shown = capsys.readouterr().out
     assert stray in shown
     assert lost in shown
+
+
+def test_one_bad_letter_keeps_nobody_from_listing_and_replaying_the_others(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = {**forwarded({}), "CloudPubSubDeadLetterSourceDeliveryCount": "5\x1b[2J\nreason"}
+    place.bury(b"first", {**first, "trainmaster_replayed_publish_time": "0001-01-01T00:00:00Z"})
+    place.bury(b"last", {**forwarded({}), "trainmaster_replayed_publish_time": "9999-12-31T23:59:59-10:00"})
+    failed = {**forwarded({}), "trainmaster_replayed_publish_time": "9999-12-31T23:59:59Z"}
+    place.bury(b"failed", failed)
+    place.failed(event_key(letter(failed, b"failed")), "it is told")
+    sound = place.bury(b"sound", forwarded({}))
+    assert main(["replay", "--list"]) == 0
+    said = capsys.readouterr()
+    assert sound in said.out
+    assert "of 0001" not in said.out
+    assert "after ? deliveries" in said.out
+    assert "reason    DocumentDamaged: it is told" in said.out
+    assert "\x1b" not in said.out
+    assert main(["replay", "--wait-s", "0"]) == 0
+    assert {message.data for message in place.put_back()} == {b"first", b"last", b"failed", b"sound"}
+
+
+def test_a_letter_does_not_choose_where_it_is_published(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = "CloudPubSubDeadLetterSourceSubscription"
+    forged = place.bury(b"forged", {**forwarded({}), named: OTHERS})
+    foreign = place.bury(b"foreign", {**forwarded({}), f"{named}Project": "other-project"})
+    assert main(["replay", "--list"]) == 0
+    assert f"{foreign}  not to be put back: message {foreign} names a subscription" in capsys.readouterr().out
+    assert main(["replay", "--wait-s", "0"]) == 1
+    shown = capsys.readouterr().out
+    assert f"{OTHERS} gives its events up to no topic, not to {DEAD_TOPIC}" in shown
+    assert (
+        f"{foreign}  not put back, it stays: message {foreign} names a subscription of the project" in shown
+    )
+    assert place.put_back(OTHERS) == []
+    assert main(["replay", "--list"]) == 0
+    assert forged in capsys.readouterr().out
 
 
 def test_hundreds_of_letters_are_pulled_in_parts_and_all_are_put_back(place: Place) -> None:

@@ -1,102 +1,38 @@
-"""Who goes when: in order, under limits, woken by ends and by the tick, and refused by caps."""
+"""Who goes when: in order, and woken by ends and by the tick."""
 
-import itertools
-import json
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
-from typing import Any
 
-from jsonschema import Draft202012Validator
+import pytest
 
-from orchestrator.adapters.pubsub import cloud_event
-from orchestrator.core.admission.terms import Admission, Caps, Limit
-from orchestrator.core.codec import encoded
-from orchestrator.core.errors import LeaseHeld, RecordMoved, SubmissionDeferred, SubmissionUnknown
-from orchestrator.core.launch.event import Arrival
-from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import RUN_LABEL
-from orchestrator.core.run import Job, JobState, RunState, taken_over
-from orchestrator.core.settle.outcome import END_OF
+from orchestrator.core.admission.terms import Admission, Limit
+from orchestrator.core.errors import SubmissionUnknown
+from orchestrator.core.run import JobState, RunState, taken_over
+from orchestrator.core.waiting import UNANSWERED_MAX, WAIT_IN_ALL
+from orchestrator.flow.admission import launch_and_admit
 from orchestrator.flow.queueing import place_of
 from orchestrator.flow.submit import SUBMIT_NEEDS
-from tests.contract.retraining import SMALL
-from tests.contract.world import LEASE, LEDGER, Boundary, World, schema, standards_with
-
-RECORD = Draft202012Validator(schema("run_record.v1"))
-NOTICE = Draft202012Validator(schema("notice.v1"))
-GPU = {
-    "cluster": {"chief": {"machine": "n1-standard-4", "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 1}}}
-}
-FULL = SubmissionDeferred(429, "The following quota metrics exceed quota limits: custom_model_training_cpus")
-TOO_FAST = SubmissionDeferred(429, "Quota exceeded: requests per minute per region")
-
-
-class Room:
-    """A JobService with so many places for each kind of machine; None: as many as are wanted."""
-
-    def __init__(self, world: World, places: int | None = None) -> None:
-        self.world, self.places = world, places
-        self.too_fast = 0
-        self.loses: set[str] = set()
-        self.asked: list[str] = []
-        self.most = 0
-        self._submit = world.jobs.submit
-        world.jobs.submit = self.submit  # type: ignore[method-assign]  # this service's own way to answer
-
-    def submit(self, submission: Submission) -> Job:
-        self.asked.append(submission.run_id)
-        if self.too_fast:
-            self.too_fast -= 1
-            raise TOO_FAST
-        if self.places is not None and len(going(self.world)) >= self.places:
-            raise FULL
-        if submission.run_id in self.loses:
-            self.loses.remove(submission.run_id)
-            raise SubmissionUnknown("the connection broke")
-        job = self._submit(submission)
-        self.most = max(self.most, len(going(self.world)))
-        return job
-
-
-_names = (f"n{number}" for number in itertools.count())
-
-
-def drop(world: World, **changes: Any) -> Arrival:
-    world.clock.advance(timedelta(seconds=1))
-    return world.drop(json.dumps({**SMALL, **changes}).encode(), f"requests/{next(_names)}.json")
-
-
-def launched(world: World, **changes: Any) -> str:
-    arrival = drop(world, **changes)
-    world.launch(arrival)
-    return arrival.run_id
-
-
-def going(world: World) -> list[str]:
-    return [job.labels[RUN_LABEL] for job in world.jobs.all() if job.state not in END_OF]
-
-
-def ends(world: World, run_id: str) -> None:
-    world.settle(world.hint(world.train(world.record(run_id))))
-
-
-def places(world: World) -> list[str]:
-    return [place.run_id for place in sorted(world.services().queue.places(), key=lambda each: each.order)]
-
-
-def slots(world: World) -> list[str]:
-    return [each.name for each in world.objects.listing(LEDGER, "slots/")]
-
-
-def states(world: World, *run_ids: str) -> list[str]:
-    for run_id in run_ids:
-        RECORD.validate(encoded(world.record(run_id)))
-    return [world.record(run_id).state.value for run_id in run_ids]
-
-
-def limited(*limits: Limit) -> World:
-    return World(standards_with(admission=Admission(limits=limits)))
+from tests.contract.rooms import (
+    GPU,
+    Room,
+    drop,
+    ends,
+    going,
+    launched,
+    limited,
+    places,
+    slots,
+    states,
+)
+from tests.contract.world import (
+    ELSEWHERE,
+    LEASE,
+    LEDGER,
+    REGION,
+    Boundary,
+    World,
+    standards_with,
+)
 
 
 def test_who_waits_goes_by_priority_and_then_by_arrival() -> None:
@@ -191,7 +127,7 @@ def test_a_run_that_may_have_gone_keeps_nobody_waiting_and_goes_when_its_lease_i
     assert places(world) == []
 
 
-def test_a_run_whose_process_died_while_it_asked_keeps_others_no_longer_than_asking_takes() -> None:
+def test_a_run_that_another_process_asks_for_or_died_over_keeps_nobody_waiting() -> None:
     world = World()
     room = Room(world, 0)
     first, second = launched(world), launched(world)
@@ -202,13 +138,29 @@ def test_a_run_whose_process_died_while_it_asked_keeps_others_no_longer_than_ask
     dead = taken_over(held.record, attempt="dead", now=world.clock.now(), lease=LEASE)
     world.services().ledger.replace(held, dead)
     world.sweep()
-    assert states(world, first, second) == ["waiting", "waiting"], "it may be asking at this moment"
+    assert states(world, first, second) == ["waiting", "submitted"]
+    assert places(world) == [first], "it may be asking at this moment"
     world.clock.advance(SUBMIT_NEEDS)
     world.sweep()
-    assert states(world, first, second) == ["waiting", "submitted"]
+    assert places(world) == [], "no new run waits for it any more"
     world.clock.advance(LEASE)
     world.sweep()
     assert states(world, first) == ["submitted"]
+
+
+def test_a_new_run_that_waits_for_its_turn_takes_those_before_it_along() -> None:
+    world = World()
+    room = Room(world, 0)
+    waits = [launched(world) for _ in range(3)]
+    room.places = None
+    world.clock.advance(timedelta(minutes=11))
+    arrival = drop(world)
+    list(launch_and_admit(world.services(), arrival))
+    assert states(world, *waits, arrival.run_id) == ["submitted", "submitted", "waiting", "waiting"]
+    assert places(world) == [waits[2], arrival.run_id]
+    later = drop(world)
+    list(launch_and_admit(world.services(), later))
+    assert places(world) == [later.run_id]
 
 
 def test_when_the_service_is_asked_too_fast_the_whole_region_pauses() -> None:
@@ -228,58 +180,6 @@ def test_when_the_service_is_asked_too_fast_the_whole_region_pauses() -> None:
     assert world.record(cpu).rung == 0
 
 
-def test_a_full_limit_keeps_its_own_runs_and_nobody_else() -> None:
-    world = limited(Limit(jobs=1, per_model=True))
-    first, second = launched(world), launched(world)
-    other = launched(world, model_name="other")
-    assert states(world, first, second, other) == ["submitted", "waiting", "submitted"]
-    assert world.record(first).slots == ("model.cassava/0",)
-    waiting = world.record(second).waiting
-    assert waiting is not None
-    assert (waiting.aside, waiting.reason) == (
-        "model.cassava",
-        "as many jobs run as the limit model.cassava allows: 1",
-    )
-    world.sweep()
-    assert states(world, second) == ["waiting"]
-    ends(world, first)
-    assert states(world, second) == ["submitted"]
-    ends(world, second)
-    ends(world, other)
-    assert slots(world) == []
-
-
-def test_a_run_of_more_priority_that_waits_for_a_limit_gets_the_slot_first() -> None:
-    world = limited(Limit(jobs=1))
-    first = launched(world)
-    low, high = launched(world, priority=10), launched(world, priority=90)
-    ends(world, first)
-    assert going(world) == [high]
-    ends(world, high)
-    assert going(world) == [low]
-
-
-def test_of_several_limits_all_are_kept_or_none() -> None:
-    world = limited(Limit(jobs=5, per_model=True), Limit(jobs=1, labels={"team": "blue"}))
-    blue = launched(world, labels={"team": "blue"})
-    second = launched(world, labels={"team": "blue"})
-    plain = launched(world)
-    assert states(world, blue, second, plain) == ["submitted", "waiting", "submitted"]
-    assert len(slots(world)) == 3
-    assert world.record(second).slots == ()
-
-
-def test_a_run_that_waits_for_room_holds_no_slot() -> None:
-    world = limited(Limit(jobs=1))
-    room = Room(world, 0)
-    launched(world)
-    assert slots(world) == []
-    room.places = None
-    world.clock.advance(timedelta(seconds=31))
-    world.sweep()
-    assert len(slots(world)) == 1
-
-
 def test_without_limits_and_caps_an_event_costs_one_listing_more() -> None:
     world = World(standards_with(admission=Admission()))
     boundary = Boundary()
@@ -288,49 +188,78 @@ def test_without_limits_and_caps_an_event_costs_one_listing_more() -> None:
     assert {"write slots", "write started", "write waiting"}.isdisjoint(boundary.calls)
 
 
-def test_a_slot_that_nobody_holds_any_more_is_taken_over() -> None:
+def test_who_waited_for_a_limit_longer_than_a_week_does_not_fail_at_its_first_refusal() -> None:
     world = limited(Limit(jobs=1))
-    ended = launched(world)
-    ends(world, ended)
-    queued = launched(world)
-    waits = launched(world)
-    ends(world, queued)
-    assert states(world, waits) == ["submitted"]
-    ends(world, waits)
-    for holder in (ended, "never-seen-20260301t120000-0000000000"):
-        world.services().slots.take("all", 0, holder)
-        run_id = launched(world)
-        assert states(world, run_id) == ["waiting"]
-        world.sweep()
-        if holder == ended:
-            assert states(world, run_id) == ["submitted"]
-        else:
-            assert states(world, run_id) == ["waiting"], "its event may still come again"
-            world.clock.advance(timedelta(hours=25))
-            world.sweep()
-            assert states(world, run_id) == ["submitted"]
-        ends(world, run_id)
-
-
-def test_a_slot_that_another_run_holds_by_now_is_not_given_back() -> None:
-    world = limited(Limit(jobs=1))
+    room = Room(world)
     first, second = launched(world), launched(world)
+    for _ in range(9):
+        world.clock.advance(timedelta(days=1))
+        world.sweep()
+    assert room.asked == [first]
+    room.places = 0
     ends(world, first)
-    world.services().slots.free("all/0", first)
-    assert going(world) == [second]
-    assert slots(world) == ["slots/all/0"]
+    assert states(world, second) == ["waiting"]
+    world.clock.advance(WAIT_IN_ALL - timedelta(days=1))
+    world.sweep()
+    assert states(world, second) == ["waiting"]
+    world.clock.advance(timedelta(days=1, hours=1))
+    world.sweep()
+    assert states(world, second) == ["failed"]
+    error = world.record(second).error
+    assert error is not None
+    assert error.message.startswith("there was no room in the 7 days since 2026-03-10")
 
 
-def test_a_lowered_limit_counts_those_who_hold_higher_slots() -> None:
-    world = limited(Limit(jobs=3))
-    runs = [launched(world) for _ in range(3)]
-    world.standards = standards_with(admission=Admission(limits=(Limit(jobs=1),)))
-    waits = launched(world)
-    ends(world, runs[0])
-    ends(world, runs[1])
-    assert states(world, waits) == ["waiting"]
-    ends(world, runs[2])
-    assert states(world, waits) == ["submitted"]
+def test_a_run_to_which_the_service_never_answers_ends_and_gives_its_slot_back() -> None:
+    world = limited(Limit(jobs=1))
+    room = Room(world)
+    arrival = drop(world)
+    for number in range(UNANSWERED_MAX):
+        room.loses = {arrival.run_id}
+        with suppress(SubmissionUnknown):
+            world.launch(arrival)
+        record = world.record(arrival.run_id)
+        assert (record.unanswered, record.state) == (number + 1, RunState.RESERVED)
+        world.clock.advance(LEASE)
+    world.sweep()
+    assert states(world, arrival.run_id) == ["failed"]
+    record = world.record(arrival.run_id)
+    assert record.error is not None
+    assert f"no answer to {UNANSWERED_MAX} submissions in a row" in record.error.message
+    assert "the connection broke" in record.error.message
+    assert (slots(world), len(room.asked)) == ([], UNANSWERED_MAX)
+    world.sweep()
+    assert world.active() == []
+
+
+def test_an_answer_ends_the_row_of_those_without_one() -> None:
+    world = World()
+    room = Room(world)
+    arrival = drop(world)
+    room.loses = {arrival.run_id}
+    with pytest.raises(SubmissionUnknown):
+        world.launch(arrival)
+    room.places = 0
+    world.clock.advance(LEASE)
+    world.sweep()
+    record = world.record(arrival.run_id)
+    assert (record.state, record.unanswered) == (RunState.WAITING, 0)
+    assert record.refused_since == record.tries[-1].at
+
+
+def test_a_run_that_waits_ends_when_the_policy_allows_it_no_more() -> None:
+    world = World(standards_with(admission=Admission()))
+    room = Room(world, 0)
+    run_id = launched(world, region=ELSEWHERE)
+    world.standards = standards_with(admission=Admission(), regions=(REGION,))
+    room.places, room.asked = None, []
+    world.clock.advance(timedelta(minutes=11))
+    world.sweep()
+    assert states(world, run_id) == ["failed"]
+    record = world.record(run_id)
+    assert record.error is not None
+    assert record.error.message.startswith("the request is not allowed any more: $.region")
+    assert (room.asked, places(world)) == ([], [])
 
 
 def test_a_place_that_is_left_over_is_taken_away_and_keeps_nobody() -> None:
@@ -393,111 +322,3 @@ def test_the_end_of_a_cancelled_run_that_waited_leaves_no_place() -> None:
     _cancel(world.services(), run_id)
     assert states(world, run_id) == ["cancelled"]
     assert places(world) == []
-
-
-def test_of_many_at_once_never_more_run_than_the_limit_allows_and_all_get_their_turn() -> None:
-    world = limited(Limit(jobs=3))
-    room = Room(world)
-    arrivals = [drop(world) for _ in range(16)]
-
-    def deliver(arrival: Arrival) -> None:
-        for _ in range(100):
-            try:
-                world.launch(arrival)
-            except (LeaseHeld, RecordMoved):
-                continue
-            return
-
-    with ThreadPoolExecutor(16) as pool:
-        list(pool.map(deliver, arrivals))
-    for _ in range(40):
-        for run_id in going(world):
-            ends(world, run_id)
-        world.clock.advance(timedelta(minutes=11))
-        world.sweep()
-    assert room.most <= 3
-    assert states(world, *(each.run_id for each in arrivals)) == ["succeeded"] * 16
-    assert (slots(world), places(world), world.active()) == ([], [], [])
-
-
-def capped(**caps: Any) -> World:
-    return World(standards_with(admission=Admission(caps=Caps(**caps))))
-
-
-def cap_notices(world: World) -> Iterator[dict[str, Any]]:
-    for notice in world.notices.published:
-        if notice.type == "trainmaster.cap.reached.v1":
-            document = cloud_event(notice, "//trainmaster/projects/p/locations/l")
-            NOTICE.validate(document)
-            yield document
-
-
-def test_a_storm_is_one_refusal_a_run_and_one_notice_a_window() -> None:
-    world = capped(runs_per_hour=3)
-    runs = [launched(world) for _ in range(10)]
-    assert states(world, *runs) == ["submitted"] * 3 + ["rejected"] * 7
-    world.sweep()
-    (notice,) = cap_notices(world)
-    assert notice["id"] == "caps/runs_per_hour/2026-03-01T12"
-    refused = world.record(runs[5])
-    assert len(refused.problems) == 1
-    assert world.document(f"rejected/{refused.run_id}.json")["faults"][0]["problem"].startswith(
-        "3 runs were started"
-    )
-    world.clock.advance(timedelta(hours=1))
-    assert states(world, launched(world)) == ["submitted"]
-
-
-def test_a_full_cap_costs_a_listing_and_no_mark() -> None:
-    world = capped(runs_per_hour=1)
-    launched(world)
-    boundary = Boundary()
-    world.launch(drop(world), boundary)
-    assert "write started" not in boundary.calls
-    first = Boundary()
-    capped(runs_per_hour=1).launch(drop(world), first)
-
-
-def test_a_redelivery_is_not_counted_twice_wherever_the_first_died() -> None:
-    from tests.contract.world import LEASE, Killed
-
-    point = 0
-    while True:
-        world = capped(runs_per_hour=2)
-        arrival = drop(world)
-        try:
-            world.launch(arrival, Boundary(die_at=point))
-        except Killed:
-            world.clock.advance(LEASE)
-            world.sweep()
-            world.launch(arrival)
-        else:
-            break
-        point += 1
-        assert states(world, arrival.run_id, launched(world), launched(world)) == [
-            "submitted",
-            "submitted",
-            "rejected",
-        ]
-    assert point > 8
-
-
-def test_of_many_at_once_as_many_are_started_as_the_cap_allows() -> None:
-    world = capped(runs_per_hour=5)
-    arrivals = [drop(world) for _ in range(16)]
-    with ThreadPoolExecutor(16) as pool:
-        list(pool.map(world.launch, arrivals))
-    found = [world.record(each.run_id).state for each in arrivals]
-    assert found.count(RunState.SUBMITTED) == 5
-    assert found.count(RunState.REJECTED) == 11
-
-
-def test_old_marks_go() -> None:
-    world = capped(runs_per_hour=5)
-    launched(world)
-    world.clock.advance(timedelta(days=1))
-    world.sweep()
-    assert [each.name for each in world.objects.listing(LEDGER, "started/")] != []
-    world.clock.advance(timedelta(days=1))
-    world.sweep()
-    assert [each.name for each in world.objects.listing(LEDGER, "started/")] == []

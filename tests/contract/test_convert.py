@@ -79,7 +79,7 @@ def test_json_is_the_same_document(tmp_path: Path) -> None:
 
 
 def test_what_gcloud_takes_is_the_spec_and_its_command_has_the_rest(tmp_path: Path) -> None:
-    key = "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k"
+    key = "projects/p/locations/us-west1/keyRings/r/cryptoKeys/k"
     document = custom(encryptionConfig={"kmsKeyName": key}, region="us-west1") | {"labels": {"team": "a"}}
     done = convert(_file(tmp_path, document), "--for", "gcloud", "--project", "my-project")
     parsed(CustomJobSpec, yaml.safe_load(done.stdout))

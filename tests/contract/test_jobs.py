@@ -222,11 +222,12 @@ def test_no_room_defers_the_submission_and_is_not_repeated(
     "fault",
     [
         Fault(on=CREATE, status=500),
+        Fault(on=CREATE, status=503, message="The service is currently unavailable."),
         Fault(on=CREATE, status=504),
         Fault(on=CREATE, lose_answer=True),
         Fault(on=CREATE),
     ],
-    ids=["500", "504", "lost answer", "cut connection"],
+    ids=["500", "503", "504", "lost answer", "cut connection"],
 )
 def test_a_submission_that_may_have_happened_is_unknown_and_not_repeated(
     vertex: VertexJobs, jobs_proxy: Proxy, fault: Fault

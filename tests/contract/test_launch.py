@@ -331,7 +331,7 @@ def test_a_run_that_finds_no_room_for_a_week_fails_and_says_so() -> None:
     record = world.record(arrival.run_id)
     assert record.state is RunState.FAILED
     assert record.error is not None
-    assert "no room for 7 days: quota" in record.error.message
+    assert "there was no room in the 7 days since 2026-03-01 12:00 UTC: quota" in record.error.message
 
 
 def test_a_flow_mapping_in_a_message_is_yaml() -> None:

@@ -12,6 +12,7 @@ from orchestrator.adapters.memory import ManualClock, MemoryObjects
 from orchestrator.adapters.objects import Objects
 from orchestrator.adapters.stored_admission import StoredQueue, StoredSlots, StoredStarts
 from orchestrator.core.errors import GenerationMoved
+from orchestrator.core.names import held_slot
 from orchestrator.core.queue import Place
 from tests.contract.world import START
 
@@ -70,15 +71,18 @@ def test_a_slot_has_one_holder_however_many_want_it(objects: Objects, bucket: st
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(take, range(8))) == 1
     (slot,) = slots.taken("all")
-    slots.free("all/0", "another-run")
-    assert slots.taken("all") == [slot]
-    slots.take("all", 0, "heir", instead_of=slot)
+    held = slots.take("all", 0, "heir", instead_of=slot)
     with pytest.raises(GenerationMoved):
         slots.take("all", 0, "late", instead_of=slot)
-    slots.free("all/0", slot.holder)
+    slots.free(held_slot(slot.name, slot.version))
     assert [each.holder for each in slots.taken("all")] == ["heir"]
-    slots.free("all/0", "heir")
-    slots.free("all/0", "heir")
+    (slot,) = slots.taken("all")
+    assert held == held_slot(slot.name, slot.version)
+    again = slots.take("all", 0, "heir", instead_of=slot)
+    slots.free(held)
+    assert [each.holder for each in slots.taken("all")] == ["heir"], "its next job has it"
+    slots.free(again)
+    slots.free(again)
     assert slots.taken("all") == []
 
 

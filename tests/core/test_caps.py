@@ -33,6 +33,7 @@ def test_as_many_as_the_cap_go_and_the_next_is_told_when_to_come_again() -> None
     assert reached.window == "runs_per_hour/2026-11-21T12"
     assert "2 runs were started in the hour from 12:00 UTC" in reached.text
     assert "after 13:00 UTC" in reached.fault.repair
+    assert reached.fault.found == "one more, after 2"
 
 
 def test_the_next_hour_has_room_again() -> None:
@@ -50,6 +51,22 @@ def test_own_counts_once_whether_its_mark_is_listed_or_not() -> None:
     assert over_cap(TWO, [run("a"), run("b")], run("b")) is None
     assert over_cap(TWO, [run("a")], run("b")) is None
     assert over_cap(TWO, [run("a"), run("b")], run("c", 1)) is not None
+
+
+def test_a_run_counts_in_the_hour_of_its_mark_whatever_the_store_says_when_it_came() -> None:
+    edge = NOON.replace(minute=0) + timedelta(hours=1)
+    late = [
+        Counted(run_id=name, created_at=edge + timedelta(seconds=n), cost=None, hour=NOON)
+        for n, name in enumerate("abc")
+    ]
+    next_hour = Counted(run_id="d", created_at=edge + timedelta(seconds=9), cost=None, hour=edge)
+    runs = [*late, next_hour]
+    assert [over_cap(TWO, runs, each) is None for each in runs] == [True, True, False, True]
+
+
+def test_of_marks_of_the_same_moment_the_one_that_was_there_first_goes() -> None:
+    runs = [Counted(run_id=name, created_at=NOON, cost=None, version=n) for n, name in enumerate("zyx")]
+    assert [over_cap(TWO, runs, each) is None for each in runs] == [True, True, False]
 
 
 def test_of_runs_at_the_same_moment_the_run_id_decides() -> None:

@@ -50,6 +50,12 @@ def test_a_replayed_message_with_an_unreadable_time_keeps_its_own() -> None:
     assert found.publish_time == datetime(2026, 3, 2, tzinfo=UTC)
 
 
+@pytest.mark.parametrize("time", ["1970-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "2026-03-02T00:00:01Z"])
+def test_a_replayed_message_was_published_before_and_not_long_before(time: str) -> None:
+    found = pubsub_message(replayed(**{REPLAYED_PUBLISH_TIME: time}))
+    assert found.publish_time == datetime(2026, 3, 2, tzinfo=UTC)
+
+
 @pytest.mark.parametrize(
     "other",
     [message(b"y"), message(published="2026-03-01T11:00:00.124Z"), message(kind="a")],

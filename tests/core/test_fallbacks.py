@@ -170,6 +170,18 @@ def test_a_region_that_a_resource_of_the_request_is_not_of_is_a_fault() -> None:
     sound(document(**board, region="us-central1", fallbacks=[{"scheduling": {"spot": True}}]))
 
 
+def test_a_resource_of_another_region_is_a_fault_also_where_the_request_leaves_its_region_out() -> None:
+    board = {
+        "service_account": "trainer@my-project.iam.gserviceaccount.com",
+        "tensorboard": "projects/p/locations/europe-west4/tensorboards/1",
+    }
+    at_home = faults(document(**board))
+    assert list(at_home) == ["$.tensorboard"]
+    assert "found 'us-central1'" in at_home["$.tensorboard"]
+    assert list(faults(document(**board, fallbacks=[{"scheduling": {"spot": True}}]))) == ["$.tensorboard"]
+    sound(document(**board, region="europe-west4", fallbacks=[{"scheduling": {"spot": True}}]))
+
+
 def test_the_regions_fault_of_a_request_is_at_its_region() -> None:
     assert "allowed: us-central1, europe-west4" in faults(document(region="europe-west9"))["$.region"]
 

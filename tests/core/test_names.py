@@ -21,6 +21,8 @@ from orchestrator.core.names import (
     split_object_uri,
     status_object,
     stem,
+    waiting_object,
+    waiting_parts,
 )
 
 LABEL = re.compile(r"[a-z][a-z0-9_-]{0,62}")
@@ -135,3 +137,10 @@ def test_a_job_is_the_same_under_the_projects_number_and_no_other() -> None:
     assert not same_job(name, "projects/my-project/locations/europe-west1/customJobs/7")
     assert not same_job(name, "projects/my-project/locations/us-central1/customJobs/77")
     assert not same_job("", "")
+
+
+def test_a_place_of_the_first_years_is_read_as_it_was_written() -> None:
+    moment = datetime(1, 1, 1, 0, 0, 0, 7, tzinfo=UTC)
+    name = waiting_object("us-central1", 50, moment, "run-1")
+    assert name == "waiting/us-central1/050-00010101t000000000007-run-1"
+    assert waiting_parts(name) == ("us-central1", 50, moment, "run-1")

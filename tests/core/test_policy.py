@@ -10,6 +10,8 @@ from google.cloud.aiplatform_v1.types import AcceleratorType
 from jsonschema import Draft202012Validator
 
 from orchestrator.core.policy import matches, policy_from, repository
+from orchestrator.core.validation import schema_faults
+from tests.core.admission import document, faults, policy, sound
 from tests.core.roles import MACHINE, ONE, OTHER, PACKAGE, accepted, cluster, request, told
 from tests.core.standards import NAMES, policy_document, schema
 
@@ -264,3 +266,32 @@ def test_digests_are_required_of_all_images_of_none_or_of_some(written: object, 
     document = {**policy_document(), "require_digest": written}
     Draft202012Validator(schema("policy.v1")).validate(document)
     assert policy_from(document, NAMES).require_digest == meant
+
+
+def test_the_policy_bounds_the_priority_that_requests_may_ask_for() -> None:
+    bounded = policy({"max_priority": 70})
+    assert "at most 70" in faults(document(priority=71), under=bounded)["$.priority"]
+    sound(document(priority=70), under=bounded)
+    sound(document(), under=bounded)
+    sound(document(priority=100))
+
+
+def test_a_request_without_a_label_that_the_policy_wants_is_refused() -> None:
+    wants = policy({"required_labels": ["team"]})
+    assert list(faults(document(labels={"tier": "a"}), under=wants)) == ["$.labels.team"]
+    sound(document(labels={"team": "blue"}), under=wants)
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"regions": ["*"]}, "$.regions[0]"),
+        ({"regions": ["${region}", "europe-*"]}, "$.regions[1]"),
+        ({"admission": {"max_priority": 49}}, "$.admission.max_priority"),
+        ({"admission": {"required_labels": ["Team"]}}, "$.admission.required_labels[0]"),
+    ],
+)
+def test_a_policy_that_says_what_cannot_hold_is_refused(change: Mapping[str, Any], path: str) -> None:
+    assert [fault.path for fault in schema_faults(schema("policy.v1"), {**policy_document(), **change})] == [
+        path
+    ]

@@ -94,14 +94,20 @@ def test_a_price_that_is_not_in_the_table_is_unknown_and_named() -> None:
     assert "g2-standard-4 in europe-west9" in elsewhere.unknown
 
 
-def test_the_dearest_rung_counts_and_one_unknown_makes_the_ladder_unknown() -> None:
+def test_the_dearest_rung_counts_and_one_unknown_leaves_that_of_the_others() -> None:
     dear = {"cluster": {"chief": {"machine": "n1-standard-8"}}}
     found = estimate_of(ladder(scheduling=HOUR, fallbacks=[dear, {"scheduling": {"spot": True}}]), PRICES)
     assert found.at_most == Decimal("2.1")
     assert found.text == "at most 2.10 USD, 2.10 USD an hour"
     unknown = estimate_of(ladder(fallbacks=[dear, {"region": "europe-west4"}]), PRICES)
-    assert unknown.at_most is None
+    seven_days = Decimal("2.1") * 24 * 7
+    assert (unknown.per_hour, unknown.at_most) == (Decimal("2.1"), seven_days)
     assert unknown.unknown == ("n1-standard-4 in europe-west4", "pd-ssd in europe-west4")
+    assert unknown.text.endswith(
+        "unknown in part: no price of n1-standard-4 in europe-west4, pd-ssd in europe-west4"
+    )
+    none = estimate_of(ladder(region="europe-west4", fallbacks=[{"scheduling": {"spot": True}}]), PRICES)
+    assert (none.per_hour, none.at_most) == (None, None)
 
 
 def test_the_table_tells_its_oldest_date_and_every_source() -> None:

@@ -17,7 +17,10 @@ from orchestrator.core.names import (
     STARTED_PREFIX,
     WAITING_PREFIX,
     cap_object,
+    held_slot,
+    held_slot_parts,
     slot_object,
+    started_hour,
     started_object,
     started_prefix,
     waiting_object,
@@ -92,24 +95,22 @@ class StoredSlots:
         found = [slot for slot in map(_slot, listed) if slot is not None]
         return sorted(found, key=lambda slot: slot.number)
 
-    def take(self, limit: str, number: int, run_id: str, *, instead_of: Slot | None = None) -> None:
-        self.objects.write(
+    def take(self, limit: str, number: int, run_id: str, *, instead_of: Slot | None = None) -> str:
+        name = f"{limit}/{number}"
+        generation = self.objects.write(
             self.bucket,
-            slot_object(f"{limit}/{number}"),
+            slot_object(name),
             run_id.encode(),
             if_generation=0 if instead_of is None else instead_of.version,
             metadata={"run_id": run_id},
             content_type=TEXT,
         )
+        return held_slot(name, generation)
 
-    def free(self, name: str, run_id: str) -> None:
-        try:
-            stored = self.objects.read(self.bucket, slot_object(name))
-        except ObjectGone:
-            return
-        if stored.content == run_id.encode():
-            with suppress(GenerationMoved):  # then somebody holds it by now
-                self.objects.delete(self.bucket, slot_object(name), if_generation=stored.generation)
+    def free(self, held: str) -> None:
+        name, generation = held_slot_parts(held)
+        with suppress(GenerationMoved):  # then it was taken again
+            self.objects.delete(self.bucket, slot_object(name), if_generation=generation)
 
 
 def _slot(listed: Listed) -> Slot | None:
@@ -151,7 +152,7 @@ class StoredStarts:
             )
 
     def unmark(self, counted: Counted) -> None:
-        self.objects.delete(self.bucket, started_object(counted.created_at, counted.run_id))
+        self.objects.delete(self.bucket, started_object(counted.counts_at, counted.run_id))
 
     def forget(self, before: date, most: int) -> int:
         limit = started_prefix(before)
@@ -183,4 +184,10 @@ def _counted(listed: Listed) -> Counted:
         cost = None if text is None else Decimal(text)
     except InvalidOperation:
         cost = None
-    return Counted(run_id=listed.name.rpartition("/")[2], created_at=listed.created_at, cost=cost)
+    return Counted(
+        run_id=listed.name.rpartition("/")[2],
+        created_at=listed.created_at,
+        cost=cost,
+        hour=started_hour(listed.name),
+        version=listed.generation,
+    )

@@ -44,7 +44,13 @@ SERVICE = "Vertex AI"
 _State = TypeVar("_State", JobState, TrialState)
 TIMEOUT_S = 30.0
 """Of one connection or one read of any call; of a submission's whole way, from its start to its answer."""
-DEFERRED = (429, 503)  # no quota or no capacity: nothing was created
+NO_QUOTA = 429  # nothing was created
+UNAVAILABLE = 503
+_NO_CAPACITY = re.compile(r"insufficient|exhausted|capacity|quota", re.IGNORECASE)
+"""A 503 that says so is about machines. Any other may have created the job: the status promises nothing.
+
+Source: UNAVAILABLE in https://github.com/googleapis/googleapis/blob/master/google/rpc/code.proto
+"""
 UNAUTHENTICATED = 401  # our own credentials failed: no fault of the request, and they may recover
 REQUEST_TIMEOUT = 408
 UNKNOWN_FROM = 500  # whatever else the server could not do, it may have done half
@@ -311,7 +317,7 @@ def _submission_error(error: Exception) -> Exception:
 
 
 def _refusal(code: int, reason: str) -> TrainmasterError:
-    if code in DEFERRED:
+    if code == NO_QUOTA or (code == UNAVAILABLE and _NO_CAPACITY.search(reason)):
         return SubmissionDeferred(code, reason)
     if code == UNAUTHENTICATED:
         return ServiceFailed(SERVICE, "submit the job", reason)

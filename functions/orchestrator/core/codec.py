@@ -1,7 +1,7 @@
 """Frozen dataclasses as JSON documents and back.
 
 Absent (`None`) fields are left out, times are RFC 3339 in UTC, enums are their values.
-Unknown keys are passed over, so that an older reader understands a newer record.
+A whole number may be written with a point. Unknown keys are passed over, so that an older reader understands a newer record.
 """
 
 import dataclasses
@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from orchestrator.core.values import whole
 
 _Value = TypeVar("_Value")
 
@@ -144,6 +146,8 @@ def _scalar(kind: object, document: object, path: str) -> object:
         raise ValueError(f"{path}: {error}") from error
     if kind is float and isinstance(document, int) and not isinstance(document, bool):
         return float(document)
+    if kind is int:
+        document = whole(document)  # to JSON, 5.0 is as good a 5: a record that says so can be read
     return _expected(document, kind, path)  # type: ignore[arg-type]  # only str, int, float and bool are left
 
 

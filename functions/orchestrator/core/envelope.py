@@ -4,7 +4,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from orchestrator.core.codec import decoded_time
 from orchestrator.core.errors import EventMalformed
@@ -13,7 +13,13 @@ REPLAYED_ID = "trainmaster_replayed_id"
 REPLAYED_PUBLISH_TIME = "trainmaster_replayed_publish_time"
 """Attributes by which a message that was put back from the dead letters says what it was before.
 
-They give no power that publishing to the topic does not give already: `idempotency_key` names a run as well.
+Whoever may publish may write them as well: `idempotency_key` names a run anyway, and an earlier time only puts a run
+before others of its priority, by REPLAYED_WITHIN at most.
+"""
+REPLAYED_WITHIN = timedelta(days=62)
+"""How long before it was put back a message may have been published: dead letters are kept for 31 days at most, and
+what waited for its deliveries before that, for as long again.
+Source: https://cloud.google.com/pubsub/docs/subscription-properties#message_retention_duration
 """
 
 
@@ -66,10 +72,15 @@ def pubsub_message(envelope: Envelope) -> PubsubMessage:
     replayed_time = named.pop(REPLAYED_PUBLISH_TIME, "")
     return PubsubMessage(
         message_id=replayed_id or str(message.get("messageId") or message.get("message_id") or envelope.id),
-        publish_time=time_or(replayed_time, published_at),
+        publish_time=_believed(time_or(replayed_time, published_at), published_at),
         attributes=named,
         data=data,
     )
+
+
+def _believed(replayed_at: datetime, published_at: datetime) -> datetime:
+    """When a message was published first; a time that cannot be it is passed over."""
+    return replayed_at if timedelta() <= published_at - replayed_at <= REPLAYED_WITHIN else published_at
 
 
 def time_or(text: object, otherwise: datetime) -> datetime:

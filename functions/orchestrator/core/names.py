@@ -12,8 +12,8 @@ LABEL_MAX_CHARS = 63
 HASH_CHARS = 10
 KEY_HASH_CHARS = 20
 OBJECT_NAME_MAX_BYTES = 1024  # https://cloud.google.com/storage/quotas
-TIME_FORMAT = "%Y%m%dt%H%M%S"
 EXACT_TIME_FORMAT = "%Y%m%dt%H%M%S%f"
+MICROSECOND_CHARS = 6
 
 REQUESTS_PREFIX = "requests/"
 REQUEST_SUFFIXES = (".yaml", ".yml", ".json")
@@ -51,12 +51,18 @@ def run_id_at(base: str, moment: datetime, identity: str) -> str:
         moment: when the event's cause happened, which a redelivery repeats.
         identity: what makes the event that event and no other.
     """
-    return f"{_base(base)}-{moment.astimezone(UTC):{TIME_FORMAT}}-{_hash(identity, HASH_CHARS)}"
+    return f"{_base(base)}-{_exact_time(moment)[:-MICROSECOND_CHARS]}-{_hash(identity, HASH_CHARS)}"
 
 
 def run_id_of_key(base: str, identity: str) -> str:
     """`<base>-key-<hash>`: without a time, for the same key may come in messages of different times."""
     return f"{_base(base)}-key-{_hash(identity, KEY_HASH_CHARS)}"
+
+
+def _exact_time(moment: datetime) -> str:
+    """In UTC, to the microsecond; years have four digits, which strftime does not see to."""
+    utc = moment.astimezone(UTC)
+    return f"{utc.year:04}{utc:{EXACT_TIME_FORMAT.removeprefix('%Y')}}"
 
 
 def _base(text: str) -> str:
@@ -125,7 +131,7 @@ def marker_object(run_id: str) -> str:
 
 def waiting_object(region: str, priority: int, arrived_at: datetime, run_id: str) -> str:
     """`waiting/<region>/<100 - priority>-<UTC time>-<run_id>`: a listing has those that go first at its top."""
-    return f"{WAITING_PREFIX}{region}/{100 - priority:03}-{arrived_at.astimezone(UTC):{EXACT_TIME_FORMAT}}-{run_id}"
+    return f"{WAITING_PREFIX}{region}/{100 - priority:03}-{_exact_time(arrived_at)}-{run_id}"
 
 
 def waiting_parts(object_name: str) -> tuple[str, int, datetime, str]:
@@ -147,6 +153,23 @@ def slot_object(slot_name: str) -> str:
     return f"{SLOTS_PREFIX}{slot_name}"
 
 
+def held_slot(slot_name: str, generation: int) -> str:
+    """`<limit>/<number>@<generation>`, as records name a slot: the same slot taken again is another."""
+    return f"{slot_name}@{generation}"
+
+
+def held_slot_parts(held: str) -> tuple[str, int]:
+    """What `held_slot` was given.
+
+    Raises:
+        ValueError: it is no such name.
+    """
+    slot_name, _, generation = held.rpartition("@")
+    if not slot_name or not generation.isdecimal():
+        raise ValueError(f"{held!r} names no slot that was taken")
+    return slot_name, int(generation)
+
+
 def started_prefix(day: date) -> str:
     """Where the runs that were started on that day (UTC) are marked."""
     return f"{STARTED_PREFIX}{day.isoformat()}/"
@@ -156,6 +179,16 @@ def started_object(moment: datetime, run_id: str) -> str:
     """`started/<UTC day>/<UTC hour>/<run_id>`."""
     utc = moment.astimezone(UTC)
     return f"{started_prefix(utc.date())}{utc:%H}/{run_id}"
+
+
+def started_hour(object_name: str) -> datetime:
+    """The beginning of the hour in a name that `started_object` made.
+
+    Raises:
+        ValueError: it is no such name.
+    """
+    day, hour, _ = object_name.removeprefix(STARTED_PREFIX).split("/")
+    return datetime.strptime(f"{day}T{hour}", "%Y-%m-%dT%H").replace(tzinfo=UTC)
 
 
 def cap_object(window: str) -> str:

@@ -25,6 +25,8 @@ def policy_faults(policy: Policy, document: object, region: str) -> list[Fault]:
         *machine_faults(policy, document),
         *_replicas(policy, document),
         *_timeout(policy, document),
+        *_priority(policy, document),
+        *_labels(policy, document),
         *_listed(policy.service_accounts, document, "service_account"),
         *_listed(policy.networks, document, "network"),
         *_listed(policy.encryption_keys, document, "encryption_key"),
@@ -106,6 +108,21 @@ def _timeout(policy: Policy, document: object) -> Iterator[Fault]:
     timeout_s = whole_at(document, "scheduling", "timeout_s")
     if timeout_s is not None and timeout_s > policy.max_timeout_s:
         yield _refused(("scheduling", "timeout_s"), timeout_s, f"at most {policy.max_timeout_s}")
+
+
+def _priority(policy: Policy, document: object) -> Iterator[Fault]:
+    priority, highest = whole_at(document, "priority"), policy.admission.max_priority
+    if priority is not None and highest is not None and priority > highest:
+        yield _refused(("priority",), priority, f"at most {highest}")
+
+
+def _labels(policy: Policy, document: object) -> Iterator[Fault]:
+    for name in policy.admission.required_labels:
+        if name not in mapping_at(document, "labels"):
+            yield Fault(
+                path=json_path(("labels", name)),
+                problem="missing: the policy wants this label of every request",
+            )
 
 
 def _listed(patterns: Sequence[str], document: object, key: str) -> Iterator[Fault]:

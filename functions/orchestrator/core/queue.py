@@ -1,7 +1,8 @@
 """Who waits, and whose turn it is: by priority, then by arrival, one line for each class of quota.
 
 A walk goes along the queue from its head. A class that was refused a place once is not tried again in that walk,
-so that nobody overtakes one who waits for the same. Who waits for a limit of its own steps aside and keeps nobody.
+so that nobody overtakes one who waits for the same. Who waits for a limit of its own steps aside and keeps nobody
+but those of the same limit, of whatever class, who come after it.
 """
 
 from collections.abc import Sequence
@@ -81,8 +82,48 @@ class Walk:
             and other.quota_class == quota_class
             and other.run_id not in self._gone
             and other.run_id != own.run_id
-            and (other.aside is None or other.aside in own.limits)
+            and other.aside is None
         )
+
+    def before_at_limit(self, own: Place) -> Place | None:
+        """Who waits aside for a limit of this run's, goes before it, and could go if the limit had a slot.
+
+        A limit is one line whatever the classes; but nobody waits there for one who waits for room as well.
+        """
+        heads: dict[str, Place | None] = {}
+        for other in self.places:
+            if other.order >= own.order:
+                return None
+            if (
+                other.aside is not None
+                and other.aside in own.limits
+                and other.run_id not in self._gone
+                and other.run_id != own.run_id
+                and self._could_go(other, heads)
+            ):
+                return other
+        return None
+
+    def _could_go(self, other: Place, heads: dict[str, Place | None]) -> bool:
+        """Whether but for its limit nothing keeps it. `heads` keeps the first of each class who waits for room."""
+        if self.is_held(other.region) or not self._full.isdisjoint(other.limits):
+            return False
+        for each in other.classes:
+            if each not in heads:
+                heads[each] = next(
+                    (
+                        place
+                        for place in self.places
+                        if place.quota_class == each
+                        and place.aside is None
+                        and place.run_id not in self._gone
+                    ),
+                    None,
+                )
+            head = heads[each]
+            if each not in self._closed and (head is None or head.order > other.order):
+                return True
+        return False
 
     def passes_over(self, place: Place) -> bool:
         """Whether this is not the turn of that place; places must be asked for in their order."""
@@ -90,6 +131,7 @@ class Walk:
             place.run_id in self._gone
             or self.is_held(place.region)
             or not self._full.isdisjoint(place.limits)
+            or self.before_at_limit(place) is not None
         ):
             return True
         due = place.aside is not None or place.not_before <= self.began_at

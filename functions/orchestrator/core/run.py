@@ -216,6 +216,7 @@ class RunRecord:
 
     `rung` is the step of the request's ladder that was submitted last, or is submitted next. `slots` are the
     places that the run holds under limits. `cap` is the cap, and its time, that refused the run.
+    `refused_since`: when the service first had no room. `unanswered`: submissions in a row without an answer.
     """
 
     schema: str = "run_record.v1"
@@ -236,6 +237,8 @@ class RunRecord:
     slots: tuple[str, ...] = ()
     tries: tuple[Try, ...] = ()
     given_up: tuple[GivenUp, ...] = ()
+    refused_since: datetime | None = None
+    unanswered: int = 0
     cap: str | None = None
     second_look_at: datetime | None = None
     job: RecordedJob | None = None

@@ -1,11 +1,13 @@
 """A document held against a JSON Schema: every difference as a fault with its path and likely repair."""
 
 import functools
+import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.core.faults import Fault, PathPart, json_path, listed, nearest, shown
+from orchestrator.core.values import whole
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -27,14 +29,36 @@ def schema_faults(
     """Every fault, sorted by path; `spelled` gives the source text of booleans by path.
 
     The schema's own `description` of a value is what the fault says is allowed.
+
+    Where the schema wants an integer, 50.0 becomes 50, in the document itself: to JSON Schema it is a whole number,
+    and nobody who goes on with the document may meet a float there. What wants a number keeps it.
     """
-    errors = _validator()(schema).iter_errors(document)
+    validator = _validator()(schema)
+    errors = list(validator.iter_errors(document))
+    while _made_whole(document, errors):
+        errors = list(validator.iter_errors(document))
     return sorted(fault for error in errors for fault in _faults(error, spelled or {}))
+
+
+# Any: the document at a place that jsonschema found in it, so it can be written to.
+def _made_whole(document: Any, errors: Sequence["ValidationError"]) -> bool:
+    """Whether 50.0 stood somewhere where an integer is wanted; now 50 stands there."""
+    made = False
+    for error in errors:
+        number = whole(error.instance)
+        if error.validator == "type" and number is not error.instance and error.absolute_path:
+            wanted: Any = error.validator_value
+            if "integer" in ([wanted] if isinstance(wanted, str) else wanted):
+                *above, last = error.absolute_path
+                functools.reduce(operator.getitem, above, document)[last] = number
+                made = True
+        made = _made_whole(document, error.context or ()) or made
+    return made
 
 
 @functools.cache
 def _validator() -> Any:
-    """Draft 2020-12, whose `$` is the end of the text: Python's would let a line end follow."""
+    """Draft 2020-12, but `$` is the end of the text, which Python lets a line end follow, and no float an integer."""
     # Imported late: a duplicate event never gets here, and its start must be short.
     from jsonschema import Draft202012Validator, ValidationError
     from jsonschema.validators import extend
@@ -43,7 +67,10 @@ def _validator() -> Any:
         if isinstance(text, str) and not re.search(_whole(wanted), text):
             yield ValidationError(f"{text!r} does not match {wanted!r}")
 
-    return extend(Draft202012Validator, {"pattern": pattern})  # type: ignore[no-untyped-call]  # its stubs lack it
+    integers = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    )
+    return extend(Draft202012Validator, {"pattern": pattern}, type_checker=integers)  # type: ignore[no-untyped-call]  # its stubs lack it
 
 
 def _whole(pattern: str) -> str:

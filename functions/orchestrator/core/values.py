@@ -32,3 +32,10 @@ def is_too_deep(value: object, depth: int = 0) -> bool:
         return True
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return any(is_too_deep(part, depth + 1) for part in inside)
+
+
+def whole(value: object) -> object:
+    """A whole number that is written with a point, 50.0, as an int; anything else, huge ones too, as it is."""
+    # The reader of documents bounds ints, and so nobody makes larger ones of floats: 1e300 has 300 digits.
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 10**MAX_DIGITS
+    return int(value) if isinstance(value, float) and is_whole else value

@@ -12,7 +12,12 @@ from orchestrator.core.run import Job, RunRecord, RunState, moved, with_job
 WAIT_FIRST = timedelta(seconds=30)
 WAIT_MOST = timedelta(minutes=10)
 WAIT_IN_ALL = timedelta(days=7)
-"""A run that finds no room for so long fails: whoever asked for it has long stopped waiting."""
+"""A run that the service has no room for so long fails: whoever asked for it has long stopped waiting.
+
+Waiting behind others, or for a limit of the policy, does not count: that is nobody's refusal.
+"""
+UNANSWERED_MAX = 100
+"""So many submissions in a row may have no answer, one a lease: most of a day. Then it is the job and no outage."""
 ROUNDS_MAX = 1000
 """So many jobs of one run may end for want of capacity; each stays on record, which must stay small."""
 PAUSE_LEAST_S, PAUSE_MOST_S = 10, 30
@@ -31,9 +36,30 @@ def short_pause(run_id: str, now: datetime) -> timedelta:
     return timedelta(seconds=PAUSE_LEAST_S + drawn * (PAUSE_MOST_S - PAUSE_LEAST_S))
 
 
+def why_given_up(record: RunRecord, now: datetime) -> str | None:
+    """Why the run is to look for room no longer; None: it may."""
+    since = record.refused_since
+    if since is not None and now - since > WAIT_IN_ALL:
+        return f"there was no room in the {WAIT_IN_ALL.days} days since {since:%Y-%m-%d %H:%M} UTC"
+    if record.round >= ROUNDS_MAX:
+        return f"{record.round} jobs of the run ended for want of capacity"
+    return None
+
+
 def may_wait(record: RunRecord, now: datetime) -> bool:
     """Whether the run may go on looking for room."""
-    return now - record.history[0].at <= WAIT_IN_ALL and record.round < ROUNDS_MAX
+    return why_given_up(record, now) is None
+
+
+def refused(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:
+    """The record with a rung that the service refused: from the first one on, `WAIT_IN_ALL` counts."""
+    since = record.refused_since or now
+    return replace(tried(record, rung, outcome, now), refused_since=since, unanswered=0)
+
+
+def unanswered(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:
+    """The record with one more submission of which nobody knows whether it made a job."""
+    return replace(tried(record, rung, outcome, now), unanswered=record.unanswered + 1)
 
 
 def tried(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:
@@ -69,7 +95,7 @@ def stocked_out(
     """
     known = with_job(record, job, now=now, attempt=attempt)
     rung = ladder[min(record.rung, len(ladder) - 1)]
-    known = tried(known, rung, f"the job ended for want of capacity: {reason}", now)
+    known = refused(known, rung, f"the job ended for want of capacity: {reason}", now)
     name = known.job.name if known.job is not None else job.name
     gone = GivenUp(job=name, rung=rung.number, reason=shortened(reason), at=now)
     given_up = (*record.given_up, gone)

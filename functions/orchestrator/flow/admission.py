@@ -11,17 +11,18 @@ from contextlib import suppress
 
 from orchestrator.core.errors import (
     GenerationMoved,
-    LeaseHeld,
     LeaseTooShort,
     RecordDamaged,
     RecordMoved,
     SubmissionUnknown,
     TrainmasterError,
 )
+from orchestrator.core.launch.event import Arrival
 from orchestrator.core.queue import Place, Walk
 from orchestrator.core.run import RunState
 from orchestrator.core.settle.entry import JobHint
 from orchestrator.flow.ladder import ladder_for
+from orchestrator.flow.launch import TakeOrder, launch
 from orchestrator.flow.queueing import place_of, walk_of
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.settle import settle_hint
@@ -29,8 +30,10 @@ from orchestrator.flow.slots import full_limit, limits_for
 from orchestrator.flow.submit import SUBMIT_NEEDS, take_up
 from orchestrator.ports import Held
 
-BUSY = (LeaseHeld, LeaseTooShort, RecordMoved, GenerationMoved)
-"""Somebody is asking for the run's place at this moment: nobody may overtake it."""
+BUSY = (LeaseTooShort, GenerationMoved)
+"""There is no time left for the run, or its slots are fought over: nobody may overtake it."""
+HELPED = 2
+"""So many of those before it a new run takes along: then a queue does not grow by what it holds up."""
 
 
 def settle_and_admit(services: Services, hint: JobHint) -> Iterator[Happened]:
@@ -44,13 +47,29 @@ def settle_and_admit(services: Services, hint: JobHint) -> Iterator[Happened]:
         yield from admit(services, woken=happened.made_room)
 
 
+def launch_and_admit(
+    services: Services, arrival: Arrival, take_order: TakeOrder | None = None
+) -> Iterator[Happened]:
+    """See `launch`; where the run has to wait for its turn, and no more, the queue goes on with it."""
+    happened = launch(services, arrival, take_order)
+    yield happened
+    if happened.is_due:
+        yield from admit(services, woken=False, most=HELPED)
+
+
 def admit(
-    services: Services, *, woken: bool, waiting: Sequence[Held] = (), reclaim: bool = False
+    services: Services,
+    *,
+    woken: bool,
+    waiting: Sequence[Held] = (),
+    reclaim: bool = False,
+    most: int | None = None,
 ) -> Iterator[Happened]:
     """Walk the queue once, for a quarter of the function's time at most; one refusal closes a class.
 
     `woken`: a run has ended, so the first of each class is tried even if its pause is not over. `waiting` are runs
     that wait by their records: those that have no place are given one. `reclaim`: slots of the dead are looked for.
+    `most`: after so many turns it ends.
     """
     try:
         walk = walk_of(services, woken=woken)
@@ -58,7 +77,10 @@ def admit(
     except TrainmasterError as error:
         yield Happened(message=f"the queue was not walked: {error}", severity="WARNING")
         return
+    turns = 0
     for place in walk.places:
+        if most is not None and turns >= most:
+            return
         if services.clock.now() - walk.began_at >= services.sweep_within / 2:
             yield Happened(message="no time for all who wait: the next walk goes on", severity="NOTICE")
             return
@@ -66,6 +88,8 @@ def admit(
             continue
         try:
             done = _turn(services, walk, place, reclaim=reclaim)
+        except RecordMoved:  # another walk began with it
+            walk.went(place.run_id)
         except BUSY:
             walk.close(place.quota_class)
         except RecordDamaged as error:  # which must not keep the others for ever
@@ -80,6 +104,7 @@ def admit(
             yield Happened(message=told, run_id=place.run_id, severity="CRITICAL")
         else:
             if done is not None:
+                turns += 1
                 yield done
 
 
@@ -91,9 +116,11 @@ def _turn(services: Services, walk: Walk, place: Place, *, reclaim: bool) -> Hap
         return None
     record, now = held.record, services.clock.now()
     if record.lease is not None and record.lease.expires_at > now:
+        # Somebody asks for it at this moment, or has asked and died: it has had its turn.
         if now - record.updated_at < SUBMIT_NEEDS:
-            raise LeaseHeld(record.run_id, record.lease.expires_at)
-        _stands_out(services, walk, place)
+            walk.went(record.run_id)
+        else:
+            _stands_out(services, walk, place)
         return None
     ladder = ladder_for(services, record)
     there = place_of(services, record, ladder)
@@ -105,7 +132,9 @@ def _turn(services: Services, walk: Walk, place: Place, *, reclaim: bool) -> Hap
         limit = full_limit(services, record.run_id, limits, reclaim=reclaim)
         if limit is not None:
             walk.fill(limit.name)
-            return None
+            if limit.name == record.waiting.aside:
+                return None
+            # It is another one by now, and whoever waits for the former need not wait for this run.
     try:
         return take_up(services, held, ladder, walk, reclaim=reclaim)
     except SubmissionUnknown as unknown:

@@ -3,11 +3,16 @@
 The order, for a run that is not on record:
 
     look      the marks of the hour, or the day; where they leave no room, the run is refused and nothing is written
-    mark      its own; a redelivery meets the same mark and is not counted twice
+    mark      its own; a redelivery in the same hour meets it and is not counted twice. One in a later hour counts
+              in that one too, for it starts there: less may go then than the cap allows, and never more
     look      again: the marks have an order that is the same for everybody, and so has whom they leave no room
     record    reserved or rejected; whoever wrote the rejection takes the mark away
+
+An hour is the one that a mark's name says, by the clock of whoever made it; so all who look agree on it, though the
+store's clock, which orders the marks, may have gone into the next.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -46,12 +51,13 @@ def over_caps(services: Services, run_id: str, cost: Decimal | None) -> OverCap 
     if own is None:
         # The marks have the store's clock: whatever is there already was before.
         latest = max((now, *(mark.created_at for mark in marks)))
-        reached = over_cap(caps, marks, Counted(run_id=run_id, created_at=latest, cost=cost))
+        last = Counted(run_id=run_id, created_at=latest, cost=cost, hour=now, version=sys.maxsize)
+        reached = over_cap(caps, marks, last)
         if reached is not None:
             return OverCap(reached=reached, mark=None)
         services.starts.mark(run_id, now, cost)
         marks = _marks(services, caps, now)
-        own = _own(marks, run_id) or Counted(run_id=run_id, created_at=latest, cost=cost)
+        own = _own(marks, run_id) or last
     reached = over_cap(caps, marks, own)
     return None if reached is None else OverCap(reached=reached, mark=own)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from orchestrator.core.admission.ladder import Rung
 from orchestrator.core.attempts import Waiting
-from orchestrator.core.errors import RecordMoved, SubmissionRefused
+from orchestrator.core.errors import RecordMoved
 from orchestrator.core.names import RUN_LABEL, same_job
 from orchestrator.core.run import Job, Problem, RunRecord, RunState, job_of_run, moved, with_job
 from orchestrator.core.waiting import waits
@@ -54,22 +54,31 @@ def submitted(services: Services, held: Held, job: Job, what: str) -> Happened:
     return Happened(message=f"{what}: {job.name}", run_id=held.record.run_id)
 
 
-def failed(services: Services, held: Held, refusal: SubmissionRefused) -> Happened:
+def failed(services: Services, held: Held, problem: Problem, *, faults: Sequence[str] = ()) -> Happened:
     """The run ended without a job; the sweep tells the notice."""
     now = services.clock.now()
     ended = moved(held.record, RunState.FAILED, entered_at=now, now=now, attempt=services.attempt)
-    problem = Problem(message=f"Vertex AI refused the job: {refusal.reason}", code=refusal.code)
-    held = services.ledger.replace(held, replace(ended, error=problem))
+    ended = replace(ended, error=problem, problems=(*ended.problems, *faults))
+    held = services.ledger.replace(held, ended)
     leave_queue(services, held.record)
-    give_back(services, ended.run_id, ended.slots)
+    give_back(services, ended.slots)
     tell_status(services, held.record)
-    return Happened(message=str(refusal), run_id=held.record.run_id, severity="ERROR")
+    return Happened(message=problem.message, run_id=held.record.run_id, severity="ERROR")
 
 
 def kept_waiting(
-    services: Services, held: Held, ladder: Sequence[Rung], waiting: Waiting, rung: int
+    services: Services,
+    held: Held,
+    ladder: Sequence[Rung],
+    waiting: Waiting,
+    rung: int,
+    *,
+    slots: Sequence[str] = (),
+    is_due: bool = False,
 ) -> Happened:
     """The place in the queue, the notice, the record; then whatever the run held is free again.
+
+    `slots` were taken and are not on record.
 
     A place without a record that says so is taken away by the next walk; a record without a place, which another
     attempt may have taken away late, is given one by the sweep.
@@ -82,9 +91,10 @@ def kept_waiting(
     held = services.ledger.replace(held, record)
     if before.state is RunState.WAITING:
         leave_regions(services, record, ladder, but=place.region)
-    give_back(services, record.run_id, before.slots)
+    give_back(services, tuple(dict.fromkeys((*before.slots, *slots))))
     tell_status(services, held.record)
-    return Happened(message=f"the run waits: {waiting.reason}", run_id=record.run_id, severity="NOTICE")
+    message = f"the run waits: {waiting.reason}"
+    return Happened(message=message, run_id=record.run_id, severity="NOTICE", is_due=is_due)
 
 
 def present(services: Services, run_id: str) -> Held:

@@ -63,7 +63,8 @@ class Services:
 class Happened:
     """One line for the log: what a flow did.
 
-    `made_room`: a run ended, so whoever waits may go now. `is_due`: a run waits for its next rung, which is due.
+    `made_room`: a run ended, so whoever waits may go now. `is_due`: a run waits and nothing keeps it
+    but its turn.
     """
 
     message: str

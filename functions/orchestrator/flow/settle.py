@@ -127,7 +127,7 @@ def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Hap
     services.queue.put(place_of(services, waiting, ladder))
     tell_steps(services, held.record, waiting)
     services.ledger.replace(held, waiting)
-    give_back(services, waiting.run_id, held.record.slots)
+    give_back(services, held.record.slots)
     tell_status(services, waiting)
     message = f"{job.name} found no capacity; next: {ladder[waiting.rung].text}"
     return Happened(message=message, run_id=waiting.run_id, severity="NOTICE", is_due=True)

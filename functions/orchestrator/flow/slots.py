@@ -3,23 +3,31 @@
 The order of writes, and what a crash between two of them leaves:
 
     slot      taken, and not on record: whoever takes the run over finds it by its holder and takes it again
-    record    names the slot; then the job may be submitted
+    record    names the slot as it was written; then the job may be submitted
     …
     record    the run has ended, or waits: it holds nothing any more
     slot      given back; before that, whoever finds no slot free reads the holder's record and takes it over
+
+A slot is given back only as it was written for that job, and only by whoever wrote the record that gives it up.
+However late that comes: the run's next job has taken its slot again, and a slot written again is another one.
 """
 
+import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from orchestrator.admission_ports import Slot
 from orchestrator.core.admission.limits import SlotSet, limits_of
 from orchestrator.core.errors import GenerationMoved, RecordDamaged
 from orchestrator.core.launch.spec import JobSpec
+from orchestrator.core.names import JobKind, held_slot_parts
 from orchestrator.core.run import RunRecord, RunState
+from orchestrator.core.settle.outcome import END_OF
 from orchestrator.flow.services import Services
 
-RACES_MAX = 5
+RACES_MAX = 20
+"""How often others may be faster: each time one of them has got a slot, and they all begin at different ones."""
 ORPHAN_AGE = timedelta(days=1)
 """A slot whose holder is on no record is kept so long: as long as the event of that run may be delivered again."""
 
@@ -29,21 +37,30 @@ def limits_for(services: Services, spec: JobSpec) -> tuple[SlotSet, ...]:
     return limits_of(services.standards().policy, spec.model_name, spec.labels)
 
 
-def take_slots(
-    services: Services, run_id: str, limits: Sequence[SlotSet], *, reclaim: bool
-) -> tuple[str, ...] | SlotSet:
-    """The names of the slots now held, one of each limit; or the limit that is full, and then none is held.
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """The slots now held, as records name them: one of each limit, or with `full` of those before the full one.
+
+    They are to be given back once the record says that the run holds none, and not before: a run that another
+    attempt has taken over meanwhile may have its job by them.
+    """
+
+    slots: tuple[str, ...]
+    full: SlotSet | None = None
+
+
+def take_slots(services: Services, run_id: str, limits: Sequence[SlotSet], *, reclaim: bool) -> Taken:
+    """Take one slot of each limit.
 
     With `reclaim`, those who hold the slots of a full limit are looked at: what the dead left is taken over.
     """
     taken: list[str] = []
     for limit in limits:
-        name = _take(services, run_id, limit, reclaim=reclaim)
-        if name is None:
-            give_back(services, run_id, taken)
-            return limit
-        taken.append(name)
-    return tuple(taken)
+        held = _take(services, run_id, limit, reclaim=reclaim)
+        if held is None:
+            return Taken(slots=tuple(taken), full=limit)
+        taken.append(held)
+    return Taken(slots=tuple(taken))
 
 
 def full_limit(
@@ -52,17 +69,17 @@ def full_limit(
     """The first limit without a slot for the run; it costs a listing of each, and writes nothing."""
     for limit in limits:
         slots = services.slots.taken(limit.name)
-        if any(slot.holder == run_id for slot in slots) or _free(limit, slots):
+        if any(slot.holder == run_id for slot in slots) or _free(limit, slots, run_id):
             continue
         if not reclaim or not any(_is_left(services, slot) for slot in slots):
             return limit
     return None
 
 
-def give_back(services: Services, run_id: str, names: Sequence[str]) -> None:
-    """Free the slots, those that the run holds still. Safe to repeat; without any it costs nothing."""
-    for name in names:
-        services.slots.free(name, run_id)
+def give_back(services: Services, slots: Sequence[str]) -> None:
+    """Free the slots that are still as they were taken. Safe to repeat; without any it costs nothing."""
+    for held in slots:
+        services.slots.free(held)
 
 
 def _take(services: Services, run_id: str, limit: SlotSet, *, reclaim: bool) -> str | None:
@@ -72,28 +89,30 @@ def _take(services: Services, run_id: str, limit: SlotSet, *, reclaim: bool) -> 
         try:
             if own is not None:
                 # Written again: an earlier attempt of this run may be about to give it back as it was.
-                services.slots.take(limit.name, own.number, run_id, instead_of=own)
-                return own.name
-            for number in _free(limit, slots):
-                services.slots.take(limit.name, number, run_id)
-                return f"{limit.name}/{number}"
+                return services.slots.take(limit.name, own.number, run_id, instead_of=own)
+            for number in _free(limit, slots, run_id):
+                return services.slots.take(limit.name, number, run_id)
             left = next((slot for slot in slots if _is_left(services, slot)), None) if reclaim else None
             if left is None:
                 return None
-            services.slots.take(limit.name, left.number, run_id, instead_of=left)
+            return services.slots.take(limit.name, left.number, run_id, instead_of=left)
         except GenerationMoved:
             continue  # somebody was faster, or the answer was lost: the next listing tells
-        return left.name
     return None
 
 
-def _free(limit: SlotSet, slots: Sequence[Slot]) -> list[int]:
-    """The numbers that may be taken: of a limit that was lowered, fewer while more than it allows are taken."""
+def _free(limit: SlotSet, slots: Sequence[Slot], run_id: str) -> list[int]:
+    """The numbers that may be taken: of a limit that was lowered, fewer while more than it allows are taken.
+
+    They begin at another one for each run, so that those who come at once do not all want the same.
+    """
     numbers = {slot.number for slot in slots}
     if len(numbers) >= limit.slots:
         return []
     beyond = sum(number >= limit.slots for number in numbers)
-    return [number for number in range(limit.slots - beyond) if number not in numbers]
+    free = [number for number in range(limit.slots - beyond) if number not in numbers]
+    begin = int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:8]) % len(free) if free else 0
+    return free[begin:] + free[:begin]
 
 
 def _is_left(services: Services, slot: Slot) -> bool:
@@ -102,19 +121,31 @@ def _is_left(services: Services, slot: Slot) -> bool:
     The slot is listed before its holder's record is read, and taken over only as it was listed: whoever takes it
     again for that run meanwhile has written it.
     """
+    now = services.clock.now()
     try:
         held = services.ledger.find(slot.holder)
-    except RecordDamaged:
-        return False
-    now = services.clock.now()
+    except RecordDamaged:  # which is told by the sweep; the slot is kept while there may be a job
+        return now - slot.taken_at > ORPHAN_AGE and not _has_job(services, slot.holder)
     if held is None:
         return now - slot.taken_at > ORPHAN_AGE
     record = held.record
     return record.ended or (
         record.state is RunState.WAITING
         and not _is_leased(record, services)
-        and slot.name not in record.slots
+        and all(slot.name != _name_of(held_slot) for held_slot in record.slots)
     )
+
+
+def _has_job(services: Services, run_id: str) -> bool:
+    """Whether a job of the run goes on, in any region and of any kind: for a run whose record cannot tell."""
+    policy = services.standards().policy
+    regions = dict.fromkeys((services.target.region, *(policy.region_names if policy is not None else ())))
+    found = (job for kind in JobKind for job in services.jobs.of_run(run_id, kind, tuple(regions)))
+    return any(job.state not in END_OF for job in found)
+
+
+def _name_of(held_slot: str) -> str:
+    return held_slot_parts(held_slot)[0]
 
 
 def _is_leased(record: RunRecord, services: Services) -> bool:

@@ -11,6 +11,7 @@ The order of writes, and what a crash between two of them leaves:
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -25,20 +26,26 @@ from orchestrator.core.errors import (
     SubmissionDeferred,
     SubmissionRefused,
     SubmissionUnknown,
+    TrainmasterError,
 )
 from orchestrator.core.launch.submission import submission_of
 from orchestrator.core.queue import Place, Walk
-from orchestrator.core.run import (
-    RunRecord,
-    RunState,
-    taken_over,
+from orchestrator.core.run import Problem, RunRecord, RunState, taken_over
+from orchestrator.core.waiting import (
+    attempts_of,
+    back_off,
+    refused,
+    short_pause,
+    tried,
+    unanswered,
+    why_given_up,
 )
-from orchestrator.core.waiting import WAIT_IN_ALL, attempts_of, back_off, may_wait, short_pause, tried
 from orchestrator.flow.ladder import ladder_for
 from orchestrator.flow.outcome import failed, job_of, kept_waiting, submitted
 from orchestrator.flow.queueing import place_of, walk_of
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.slots import limits_for, take_slots
+from orchestrator.flow.standing import why_ended
 from orchestrator.flow.telling import tell_status, warned
 from orchestrator.ports import Held
 
@@ -77,7 +84,12 @@ def take_up(
     held = services.ledger.replace(held, over)
     job = job_of(services, held.record, ladder)
     if job is None:
-        return warned(submit(services, held, ladder, walk, reclaim=reclaim), record)
+        end = why_ended(services, held.record)
+        if end is None:
+            return warned(submit(services, held, ladder, walk, reclaim=reclaim), record)
+        if walk is not None:
+            walk.went(record.run_id)
+        return failed(services, held, end.problem, faults=end.faults)
     if walk is not None:
         walk.went(record.run_id)
     return warned(submitted(services, held, job, "a job of this run was found and adopted"), record)
@@ -125,9 +137,10 @@ class _Attempt:
             if happened is not None:
                 return happened
         if not self.asked:
-            return self._waits(first, self.reason)
+            return self._waits(first, self.reason, is_due=True)
         if self.refused is not None and not self.reason and first == 0:
-            return failed(self.services, self.held, self.refused)
+            why = f"Vertex AI refused the job: {self.refused.reason}"
+            return self._fails(Problem(message=why, code=self.refused.code))
         return self._backs_off()
 
     def _tried(self, rung: Rung) -> Happened | None:
@@ -136,6 +149,10 @@ class _Attempt:
             until = self.walk.held_until[rung.region]
             return self._waits(rung.number, f"too many requests to {rung.region}", not_before=until)
         wanted = quota_class(rung)
+        first = None if self.asked else self.walk.before_at_limit(self.place)
+        if first is not None and first.aside is not None:
+            reason = f"{first.run_id} waits for a place under the same limit before it"
+            return self._waits(rung.number, reason, aside=first.aside)
         # What refused one rung may take another one of the same class: a smaller machine, for example.
         others = None if wanted in self.classes else self.walk.why_not(self.place, wanted)
         if others is not None:
@@ -154,9 +171,8 @@ class _Attempt:
         if self.slots is None:
             limits = limits_for(self.services, self.ladder[0].spec)
             taken = take_slots(self.services, self.place.run_id, limits, reclaim=self.reclaim)
-            if isinstance(taken, SlotSet):
-                return taken
-            self.slots = taken
+            self.slots = taken.slots
+            return taken.full
         return None
 
     def _asked(self, rung: Rung, wanted: str) -> Happened | None:
@@ -167,14 +183,17 @@ class _Attempt:
             happened = _submit_rung(self.services, self.held, rung, self.ladder)
         except SubmissionRefused as refusal:
             self.refused, reason = refusal, self.reason
-            self._noted(rung, str(refusal))
+            self._refused(rung, str(refusal))
             self.reason = reason
             return None
+        except SubmissionUnknown as unknown:
+            self._unanswered(rung, unknown)
+            raise
         except SubmissionDeferred as deferral:
             if deferral_of(deferral.code, deferral.reason) is Deferral.TOO_FAST:
                 return self._paused(rung, deferral)
             self.walk.close(wanted)
-            self._noted(rung, deferral.reason)
+            self._refused(rung, deferral.reason)
             return None
         self.walk.went(self.held.record.run_id, wanted)
         return happened
@@ -185,6 +204,18 @@ class _Attempt:
         record = tried(self.held.record, rung, outcome, self.services.clock.now())
         self.held = replace(self.held, record=record)
 
+    def _refused(self, rung: Rung, outcome: str) -> None:
+        self.reason = outcome
+        self.held = replace(
+            self.held, record=refused(self.held.record, rung, outcome, self.services.clock.now())
+        )
+
+    def _unanswered(self, rung: Rung, unknown: SubmissionUnknown) -> None:
+        """On record at once, the lease as it is; if that fails too, this attempt is only not counted."""
+        record = unanswered(self.held.record, rung, str(unknown), self.services.clock.now())
+        with suppress(TrainmasterError):
+            self.held = self.services.ledger.replace(self.held, record)
+
     def _paused(self, rung: Rung, deferral: SubmissionDeferred) -> Happened:
         """The service asks for fewer requests: the same rung again, after a moment, and nobody else before."""
         now = self.services.clock.now()
@@ -194,18 +225,22 @@ class _Attempt:
 
     def _aside(self, rung: Rung, limit: SlotSet) -> Happened:
         self.walk.fill(limit.name)
-        reason = f"as many jobs run as the limit {limit.name} allows: {limit.slots}"
+        reason = f"as many jobs run as the limit {limit.text} allows: {limit.slots}"
         return self._waits(rung.number, reason, aside=limit.name)
 
     def _backs_off(self) -> Happened:
         now, record = self.services.clock.now(), self.held.record
         reason = self.reason or str(self.refused)
-        if not may_wait(record, now):
-            why = f"no room for {WAIT_IN_ALL.days} days: {reason}"
-            return failed(self.services, self.held, SubmissionRefused(0, why))
+        why = why_given_up(record, now)
+        if why is not None:
+            return self._fails(Problem(message=f"{why}: {reason}"))
         attempts = attempts_of(record, self.ladder) + 1
         waiting = Waiting(reason=reason, attempts=attempts, not_before=now + back_off(attempts))
         return kept_waiting(self.services, self.held, self.ladder, waiting, 0)
+
+    def _fails(self, problem: Problem) -> Happened:
+        self.walk.went(self.held.record.run_id)
+        return failed(self.services, self.held, problem)
 
     def _waits(
         self,
@@ -215,6 +250,7 @@ class _Attempt:
         not_before: datetime | None = None,
         too_fast: bool = False,
         aside: str | None = None,
+        is_due: bool = False,
     ) -> Happened:
         """The rung stays the run's next one; it is due at once unless told otherwise."""
         waiting = Waiting(
@@ -224,7 +260,9 @@ class _Attempt:
             too_fast=too_fast,
             aside=aside,
         )
-        return kept_waiting(self.services, self.held, self.ladder, waiting, rung)
+        return kept_waiting(
+            self.services, self.held, self.ladder, waiting, rung, slots=self.slots or (), is_due=is_due
+        )
 
 
 def _on_record(services: Services, held: Held, rung: Rung, slots: tuple[str, ...]) -> Held:

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from orchestrator.core.errors import JobNotFound, LeaseHeld, TrainmasterError
+from orchestrator.core.errors import JobNotFound, LeaseHeld, RecordDamaged, TrainmasterError
 from orchestrator.core.run import Problem, RunState, Told
 from orchestrator.core.settle.outcome import Outcome
 from orchestrator.core.settle.record import job_vanished
@@ -83,12 +83,13 @@ def _age(marker: Marker) -> tuple[datetime, str]:
 
 
 def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> Happened | None:
-    held = services.ledger.find(marker.run_id)
+    try:
+        held = services.ledger.find(marker.run_id)
+    except RecordDamaged as damaged:
+        told = f"{damaged}. Restore an earlier generation, or delete the object: then the run is forgotten"
+        return Happened(message=told, run_id=marker.run_id, severity="ERROR")
     if held is None:
-        if services.clock.now() - marker.created_at < ORPHAN_AGE:
-            return None
-        services.ledger.unmark(marker.run_id)
-        return Happened(message="a marker without a record was removed", run_id=marker.run_id)
+        return _look_at_orphan(services, marker)
     record = held.record
     if record.ended:
         tell_end(services, record)
@@ -101,6 +102,13 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> Happene
     if record.second_look_at is not None and record.second_look_at <= services.clock.now():
         held = second_look_done(services, held)
     return _ask_job(services, held)
+
+
+def _look_at_orphan(services: Services, marker: Marker) -> Happened | None:
+    if services.clock.now() - marker.created_at < ORPHAN_AGE:
+        return None
+    services.ledger.unmark(marker.run_id)
+    return Happened(message="a marker without a record was removed", run_id=marker.run_id)
 
 
 def _ask_job(services: Services, held: Held) -> Happened:

@@ -92,7 +92,7 @@ def tell_end(services: Services, record: RunRecord, before: RunRecord | None = N
     tell_cap(services, record)
     if before is None or before.state is RunState.WAITING:
         leave_queue(services, record)
-    give_back(services, record.run_id, record.slots)
+    give_back(services, record.slots)
     services.ledger.unmark(record.run_id)
 
 

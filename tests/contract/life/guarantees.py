@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from orchestrator.core.errors import ObjectGone
-from orchestrator.core.names import same_job
+from orchestrator.core.names import held_slot_parts, same_job, started_hour
 from orchestrator.core.run import ENDS, JobState, RunRecord, RunState
 from orchestrator.core.settle.outcome import END_OF
 from tests.contract.life.asking import CHAMPION, CONTESTED
@@ -88,13 +88,14 @@ def _admission(life: Life, records: dict[str, RunRecord]) -> Iterator[str]:
         yield f"{place.run_id} has a place in the queue still"
     for listed in life.world.objects.listing(LEDGER, "slots/"):
         holder = listed.metadata["run_id"]
-        if holder not in records or listed.name.removeprefix("slots/") in records[holder].slots:
+        name = listed.name.removeprefix("slots/")
+        if holder not in records or name in {held_slot_parts(each)[0] for each in records[holder].slots}:
             yield f"{holder} holds {listed.name} still"
     hours = Counter[str]()
     for listed in life.world.objects.listing(LEDGER, "started/"):
         run_id = listed.name.rpartition("/")[2]
         if run_id in records and records[run_id].state is not RunState.REJECTED:
-            hours[f"{listed.created_at:%dT%H}"] += 1
+            hours[f"{started_hour(listed.name):%dT%H}"] += 1
     yield from (
         f"{count} runs started in hour {hour}" for hour, count in hours.items() if count > RUNS_PER_HOUR
     )

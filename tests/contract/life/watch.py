@@ -82,4 +82,7 @@ class Watch:
         if place.aside is not None or all(now - each.created_at <= SEEN_AFTER for each in old):
             return False
         held = self._world.ledger.find(place.run_id)
-        return held is not None and held.record.state is RunState.WAITING
+        if held is None or held.record.state is not RunState.WAITING:
+            return False
+        lease = held.record.lease  # with one, it is having its turn, or had it and has not told yet
+        return lease is None or lease.expires_at <= now

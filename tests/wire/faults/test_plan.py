@@ -56,6 +56,26 @@ def test_everything_wrong_with_a_plan_is_said_at_once() -> None:
 
 
 @pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        ({"name": "a"}, "$.at: "),
+        ([{"name": "a"}], "$[0].at: "),
+        ({"faults": [{"name": "a"}]}, "$.faults[0].at: "),
+        ([fault(), fault()], "$: the name 'f1' is there 2 times"),
+        ({"faults": [fault(), fault()]}, "$.faults: the name 'f1' is there 2 times"),
+        ({"faults": 7}, "$.faults: expected a list, found 7"),
+        (7, "$: expected a fault like"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_path_in_the_document_as_it_was_written(
+    document: object, path: str
+) -> None:
+    with pytest.raises(BadFaultsError) as refusal:
+        plan_from(document)
+    assert str(refusal.value).startswith(path)
+
+
+@pytest.mark.parametrize(
     "document", [fault(), [fault()], {"faults": [fault()]}, {"seed": 0, "faults": [fault()]}]
 )
 def test_one_fault_a_list_and_a_plan_are_read_alike(document: object) -> None:

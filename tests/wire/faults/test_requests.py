@@ -140,13 +140,32 @@ def test_nobody_is_killed_where_no_functions_are(url: str, bucket: storage.Bucke
 
 @pytest.mark.parametrize(
     ("body", "reason"),
-    [(b"{", "The body is no JSON"), (b'{"name": "a"}', "$.faults[0].at: missing"), (b"[" * 100_000, "no JSON")],
+    [(b"{", "The body is no JSON"), (b'{"name": "a"}', "$.at: missing"), (b"[" * 100_000, "no JSON")],
 )  # fmt: skip
 def test_a_plan_that_is_none_is_refused_with_the_reason(url: str, body: bytes, reason: str) -> None:
     answer = httpx.post(f"{url}{PATH}", content=body)
     assert answer.status_code == 400
     assert reason in answer.json()["error"]["message"]
     assert httpx.get(f"{url}{PATH}").json() == {"seed": 0, "faults": []}
+
+
+def test_one_fault_is_shown_by_its_name_with_its_account(url: str, bucket: storage.Bucket) -> None:
+    ask(url, {"name": "slow", "at": "storage.objects.insert", "kind": "delay", "seconds": 0},
+        {"name": "other", "at": "storage.*", "kind": "delay", "seconds": 0})  # fmt: skip
+    insert(bucket, "a")
+    shown = httpx.get(f"{url}{PATH}/slow")
+    assert shown.status_code == 200
+    assert shown.json() == account(url, "slow")
+    assert (shown.json()["struck"], shown.json()["on"]) == (1, ["storage.objects.insert inbox/a"])
+    missing = httpx.get(f"{url}{PATH}/fast")
+    assert missing.status_code == 404
+    assert missing.json()["error"]["message"] == "There is no fault named 'fast'; in force: slow, other."
+    refused = httpx.post(f"{url}{PATH}/slow", json={})
+    assert refused.status_code == 405
+    assert (
+        f"plans are posted to {PATH}, and all faults are got and deleted there, one at {PATH}/NAME"
+        in refused.text
+    )
 
 
 def test_other_sites_may_ask_for_no_faults(url: str) -> None:

@@ -43,7 +43,7 @@ def test_a_request_is_answered_once_although_its_function_is_killed_in_the_middl
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ('{"name": "a", "at": "disk.write", "kind": "drop"}', "$.faults[0].at: expected SERVICE.METHOD"),
+        ('{"name": "a", "at": "disk.write", "kind": "drop"}', "$.at: expected SERVICE.METHOD"),
         ("faults: {", "it cannot be read"),
         (None, "it cannot be read"),
     ],

@@ -14,12 +14,26 @@ from orchestrator.core.faults import Fault
 class Counted:
     """A run that was started. `created_at` is when its mark came to be, by the clock of the store of marks.
 
+    `hour` is the one that the mark is of, which its name says: whoever marks names it by a clock of its own, so the
+    two may differ at an hour's edge. `version`: of marks of the same moment, the smaller came to be first.
     `cost` is the most that it may cost; None: unknown, and then it counts as nothing.
     """
 
     run_id: str
     created_at: datetime
     cost: Decimal | None
+    hour: datetime | None = None
+    version: int = 0
+
+    @property
+    def counts_at(self) -> datetime:
+        """A moment of the hour in which it counts, UTC."""
+        return (self.hour or self.created_at).astimezone(UTC)
+
+    @property
+    def order(self) -> tuple[datetime, int, str]:
+        """Who has the smaller one came first."""
+        return self.created_at, self.version, self.run_id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,17 +52,17 @@ def over_cap(caps: Caps, counted: Sequence[Counted], own: Counted) -> CapReached
     """The cap that leaves no room for `own` after those that were before it; None: it may go.
 
     Hours and days are UTC's, and are those of `own`. `own` may be among `counted` and counts once. Runs go in the
-    order of `created_at`, then `run_id`; one that finds no room is passed over and takes none, whether its mark is
+    order in which their marks came to be; one that finds no room is passed over and takes none, whether its mark is
     still there or gone. So every observer of the same marks has the same answer for each of them, and with marks
     that are listed once they exist no more are started than the caps allow.
     """
-    day = own.created_at.astimezone(UTC).date()
+    day = own.counts_at.date()
     runs = {each.run_id: each for each in counted} | {own.run_id: own}
     runs_by_hour: dict[int, int] = {}
     cost = Decimal(0)
     reached: CapReached | None = None
-    for run in sorted(runs.values(), key=lambda each: (each.created_at, each.run_id)):
-        moment = run.created_at.astimezone(UTC)
+    for run in sorted(runs.values(), key=lambda each: each.order):
+        moment = run.counts_at
         if moment.date() != day:
             continue
         reached = _reached(caps, run, moment, runs_by_hour.get(moment.hour, 0), cost)
@@ -75,6 +89,7 @@ def _of_runs(cap: int, moment: datetime) -> CapReached:
     fault = Fault(
         path="$",
         problem=text,
+        found=f"one more, after {cap}",
         allowed=f"{cap} runs an hour",
         repair=f"send it again after {free:%H:%M} UTC; if so many are meant, have runs_per_hour raised in the policy",
     )

@@ -9,7 +9,10 @@ from orchestrator.core.faults import Fault
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What a job costs in an hour and at most; None where a price is unknown, and `unknown` says of what."""
+    """What a job costs in an hour and at most; None where a price is unknown, and `unknown` says of what.
+
+    With both, amounts and `unknown`, a ladder has rungs of either kind: a rung that is unknown may cost more.
+    """
 
     per_hour: Decimal | None
     at_most: Decimal | None
@@ -21,7 +24,8 @@ class Estimate:
         """One line for people."""
         if self.per_hour is None or self.at_most is None:
             return f"unknown: no price of {', '.join(self.unknown)}"
-        return f"at most {money(self.at_most, self.currency)}, {money(self.per_hour, self.currency)} an hour"
+        known = f"at most {money(self.at_most, self.currency)}, {money(self.per_hour, self.currency)} an hour"
+        return f"{known}; unknown in part: no price of {', '.join(self.unknown)}" if self.unknown else known
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from orchestrator.core.admission.terms import Limit
 from orchestrator.core.policy import Policy, matches
@@ -14,10 +14,11 @@ _HASH_CHARS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class SlotSet:
-    """Slots 0 to `slots` - 1 under a name that is one path component."""
+    """Slots 0 to `slots` - 1 under a name that is one path component; `text` says the same as the policy does."""
 
     name: str
     slots: int
+    text: str = field(default="", compare=False)
 
 
 def limits_of(policy: Policy | None, model_name: str, labels: Mapping[str, str]) -> tuple[SlotSet, ...]:
@@ -27,27 +28,33 @@ def limits_of(policy: Policy | None, model_name: str, labels: Mapping[str, str])
     Different runs are meant by different names; limits for the same ones are one set, the smaller number holds.
     """
     sets: dict[str, int] = {}
+    texts: dict[str, str] = {}
     for limit in policy.admission.limits if policy is not None else ():
-        for name in _names(limit, model_name, labels):
+        for name, text in _names(limit, model_name, labels):
+            texts[name] = text
             sets[name] = min(limit.jobs, sets.get(name, limit.jobs))
-    return tuple(SlotSet(name=name, slots=sets[name]) for name in sorted(sets))
+    return tuple(SlotSet(name=name, slots=sets[name], text=texts[name]) for name in sorted(sets))
 
 
-def _names(limit: Limit, model_name: str, labels: Mapping[str, str]) -> Iterator[str]:
-    """The name of the limit's set for this run, if the run is meant."""
+def _names(limit: Limit, model_name: str, labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The name of the limit's set for this run, if the run is meant, and the same in the policy's words."""
     if limit.per_model:
-        yield _name("model", model_name)
+        yield _name("model", model_name), f"of the model {model_name}"
     elif limit.per_label is not None:
         if limit.per_label in labels:
-            yield _name("label", limit.per_label, labels[limit.per_label])
+            value = labels[limit.per_label]
+            yield _name("label", limit.per_label, value), f"of the label {limit.per_label}: {value}"
     elif limit.model is not None:
         if matches(limit.model, model_name):
-            yield _name("models" if "*" in limit.model else "model", limit.model)
+            several = "models" if "*" in limit.model else "model"
+            yield _name(several, limit.model), f"of the {several} {limit.model}"
     elif limit.labels:
         if all(labels.get(key) == value for key, value in limit.labels.items()):
-            yield _name("label", *(part for pair in sorted(limit.labels.items()) for part in pair))
+            pairs = sorted(limit.labels.items())
+            labelled = ", ".join(f"{key}: {value}" for key, value in pairs)
+            yield _name("label", *(part for pair in pairs for part in pair)), f"of the label {labelled}"
     else:
-        yield "all"
+        yield "all", "of all runs"
 
 
 def _name(kind: str, *parts: str) -> str:

@@ -1,7 +1,7 @@
 """What a job costs by the hour and at most, by a table of published prices; what the table lacks is unknown."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -102,10 +102,14 @@ def estimate(spec: JobSpec, region: str, prices: Prices) -> Estimate:
 
 
 def estimate_of(ladder: Iterable[Rung], prices: Prices) -> Estimate:
-    """The estimate of the dearest rung, for any may be the one that runs; unknown where that of one is."""
+    """The estimate of the dearest rung, for any may be the one that runs.
+
+    Where the price of one is unknown, that of the dearest other is the least that must be reckoned with.
+    """
     estimates = [estimate(rung.spec, rung.region, prices) for rung in ladder]
     unknown = {each for found in estimates for each in found.unknown}
-    return _unknown(unknown, prices) if unknown else max(estimates, key=lambda found: found.at_most or 0)
+    dearest = max(estimates, key=lambda found: found.at_most or 0)
+    return replace(dearest, unknown=tuple(sorted(unknown)))
 
 
 def dearest_role(spec: JobSpec, region: str, prices: Prices) -> str:

@@ -60,12 +60,15 @@ class Caps:
 class Admission:
     """The policy's `admission`; one that is not there limits nothing.
 
-    `estimates` asks for the estimated cost of every run, also where no cap needs it.
+    `estimates` asks for the estimated cost of every run, also where no cap needs it. Requests may ask for
+    `max_priority` at most, and must have `required_labels`: a limit by label does not mean those without it.
     """
 
     limits: tuple[Limit, ...] = ()
     caps: Caps = field(default_factory=Caps)
     estimates: bool = False
+    max_priority: int | None = None
+    required_labels: tuple[str, ...] = ()
 
     @property
     def priced(self) -> bool:

@@ -66,21 +66,28 @@ def _asked(document: object, home: str) -> object:
 
 
 def _bound(document: Mapping[str, Any], home: str) -> Iterator[Fault]:
+    own = text_at(document, "region") or home
     for number, rung in enumerate(rung_documents(document)):
-        region = text_at(rung, "region")
-        place: Path = ("region",) if number == 0 else (FALLBACKS, number - 1, "region")
-        if region is None or (number > 0 and region == (text_at(document, "region") or home)):
+        region = text_at(rung, "region") or home
+        if number > 0 and region == own:
             continue
         for key in _REGIONAL:
             where = _location(text_at(rung, key))
             if where is not None and where != region:
                 yield Fault(
-                    path=json_path(place),
+                    path=json_path(_place(document, number, key)),
                     problem=f"the request's {key} is of {where}, and jobs of another region cannot use it",
                     found=shown(region),
                     allowed=where,
-                    repair=f"leave {key} out, or stay in {where}",
+                    repair=f"leave {key} out, or run it in {where}",
                 )
+
+
+def _place(document: Mapping[str, Any], number: int, key: str) -> Path:
+    """Where the region stands; the key, of a request that leaves its region out."""
+    if number > 0:
+        return (FALLBACKS, number - 1, "region")
+    return ("region",) if "region" in document else (key,)
 
 
 def _location(name: str | None) -> str | None:

@@ -171,9 +171,12 @@ def _found(
 
     The roles come first: of a second chief they know more than the schema.
     """
+    of_schema = schema_faults(
+        schema, document, spelled
+    )  # before all others, for it makes 2.0 the 2 that they count
     return (
         role_faults(standards.policy, document),
-        schema_faults(schema, document, spelled),
+        of_schema,
         _refused(document, standards, region),
         tuning_faults(document),
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.core.faults import Fault, PathPart, json_path, listed, nearest, shown
+from orchestrator.core.values import whole
 
 Path = tuple[PathPart, ...]
 Numbers = Mapping[int, str]
@@ -234,8 +235,8 @@ def _camel(name: str) -> str:
 
 
 def number(value: object) -> object:
-    """A 64-bit integer as the API writes it, in quotes or without; anything else as it is."""
-    return int(value) if isinstance(value, str) and _WHOLE.fullmatch(value) else value
+    """A 64-bit integer as the API writes it, in quotes or without, 2.0 for 2; anything else as it is."""
+    return int(value) if isinstance(value, str) and _WHOLE.fullmatch(value) else whole(value)
 
 
 def seconds(value: object) -> object:

@@ -138,9 +138,9 @@ def model_in(
     whole = Model(uri=directory.uri, files=len(sizes), size_bytes=sum(sizes.values()))
     saved = any(name in sizes for name in SAVED_MODEL_NAMES)
     if directory.manifest is not None:
-        problems = manifest_problems(directory.manifest, directory.uri, sizes, export_schema)
+        manifest, problems = _manifest_in(directory.manifest, directory.uri, sizes, export_schema)
         if not problems:
-            return _model_of(directory.manifest, directory.uri)
+            return _model_of(manifest, directory.manifest, directory.uri)
         told = tuple(f"{MANIFEST_NAME} is not believed: {problem}" for problem in problems)
         return (whole if saved else None), told
     if saved:
@@ -148,24 +148,25 @@ def model_in(
     return None, (f"no model was found under {directory.uri}; the trainer must write to AIP_MODEL_DIR",)
 
 
-def manifest_problems(
+# Any: where there are no problems, the schema vouches for the types.
+def _manifest_in(
     content: bytes, uri: str, sizes: Mapping[str, int], export_schema: Mapping[str, Any]
-) -> tuple[str, ...]:
-    """Why the manifest does not describe what lies in the directory; empty when it does."""
+) -> tuple[Any, tuple[str, ...]]:
+    """The manifest, and why it does not describe what lies in the directory; nothing when it does."""
     try:
         manifest = json.loads(content)
     except (ValueError, RecursionError) as error:
-        return (f"it is no JSON: {error}",)
+        return None, (f"it is no JSON: {error}",)
     if is_too_deep(manifest):
-        return (f"it is nested deeper than {MAX_DEPTH} levels",)
+        return None, (f"it is nested deeper than {MAX_DEPTH} levels",)
     faults = schema_faults(export_schema, manifest)
     if faults:
-        return tuple(str(fault) for fault in faults)
+        return manifest, tuple(str(fault) for fault in faults)
     problems = []
     if manifest["model_uri"] != uri:
         problems.append(f"it describes {manifest['model_uri']!r}, not {uri}")
     problems += _size_problems(manifest["files"], sizes)
-    return tuple(problems)
+    return manifest, tuple(problems)
 
 
 def _size_problems(files: Sequence[Mapping[str, Any]], sizes: Mapping[str, int]) -> list[str]:
@@ -178,8 +179,7 @@ def _size_problems(files: Sequence[Mapping[str, Any]], sizes: Mapping[str, int])
     return ([f"files are missing: {listed(missing)}"] if missing else []) + differing
 
 
-def _model_of(manifest: bytes, uri: str) -> tuple[Model, tuple[str, ...]]:
-    document = json.loads(manifest)
+def _model_of(document: Mapping[str, Any], manifest: bytes, uri: str) -> tuple[Model, tuple[str, ...]]:
     metrics = {name: _float(value) for name, value in sorted(document["metrics"].items())}
     # Python reads and writes NaN, which is no JSON: a diverged training must not spoil its record.
     diverged = tuple(

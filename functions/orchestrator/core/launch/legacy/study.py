@@ -113,7 +113,7 @@ class StudyReading(Reading):
                     spec.at(theirs), "a DISCRETE parameter has its discreteValues; this was never read"
                 )
                 continue
-            value = _whole(spec.get(theirs)) if kind == "INTEGER" else spec.get(theirs)
+            value = number(spec.get(theirs)) if kind == "INTEGER" else spec.get(theirs)
             self._put(fields, inner, ours, value, spec.at(theirs))
         wanted = _LISTS.get(kind) if isinstance(kind, str) else None
         for key in _LISTS.values():
@@ -126,9 +126,3 @@ class StudyReading(Reading):
                     found=spec.get(key),
                     repair=f"write the values in {wanted}, or change the type",
                 )
-
-
-def _whole(value: object) -> object:
-    """A whole number that the API wrote as a float or in quotes, as one; anything else as it is."""
-    value = number(value)
-    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,32 @@
+"""Whether a run that has no job yet may still get one: somebody answers, and the policy allows it as it is now."""
+
+from dataclasses import dataclass
+
+from orchestrator.core.documents import Document
+from orchestrator.core.launch.request import Refused, checked_request
+from orchestrator.core.run import Problem, RunRecord
+from orchestrator.core.waiting import UNANSWERED_MAX
+from orchestrator.flow.services import Services
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """Why the run gets no job any more; `faults` are those of its request, under the policy as it is now."""
+
+    problem: Problem
+    faults: tuple[str, ...] = ()
+
+
+def why_ended(services: Services, record: RunRecord) -> Ended | None:
+    """Why the run is not to be submitted once more; None: it may be. It has no job, as far as the service shows."""
+    if record.unanswered >= UNANSWERED_MAX:
+        last = record.tries[-1].outcome if record.tries else "no reason is on record"
+        why = f"Vertex AI gave no answer to {record.unanswered} submissions in a row; the last: {last}"
+        return Ended(problem=Problem(message=why))
+    read = Document(value=dict(record.request or {}))
+    request = checked_request(read, services.standards(), name=record.model_name)
+    if not isinstance(request, Refused):
+        return None
+    faults = tuple(str(fault) for fault in request.faults)
+    why = f"the request is not allowed any more: {'; '.join(faults)}"
+    return Ended(problem=Problem(message=why), faults=faults)

@@ -1,0 +1,118 @@
+"""A JobService with little room, and what the tests of admission ask of a world."""
+
+import itertools
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from jsonschema import Draft202012Validator
+
+from orchestrator.core.admission.terms import Admission, Limit
+from orchestrator.core.codec import encoded
+from orchestrator.core.errors import SubmissionDeferred, SubmissionUnknown
+from orchestrator.core.launch.event import Arrival
+from orchestrator.core.launch.submission import Submission
+from orchestrator.core.names import RUN_LABEL
+from orchestrator.core.run import Job
+from orchestrator.core.settle.outcome import END_OF
+from tests.contract.retraining import SMALL
+from tests.contract.world import (
+    LEDGER,
+    Boundary,
+    Killed,
+    World,
+    schema,
+    standards_with,
+)
+
+RECORD = Draft202012Validator(schema("run_record.v1"))
+NOTICE = Draft202012Validator(schema("notice.v1"))
+GPU = {
+    "cluster": {"chief": {"machine": "n1-standard-4", "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 1}}}
+}
+_Answer = TypeVar("_Answer")
+
+
+class DiesAt(Boundary):
+    """The process dies before the first call of this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def cross(self, name: str, call: Callable[[], _Answer]) -> _Answer:
+        if name == self.name:
+            raise Killed(f"before {name}")
+        return super().cross(name, call)
+
+
+FULL = SubmissionDeferred(429, "The following quota metrics exceed quota limits: custom_model_training_cpus")
+TOO_FAST = SubmissionDeferred(429, "Quota exceeded: requests per minute per region")
+
+
+class Room:
+    """A JobService with so many places for each kind of machine; None: as many as are wanted."""
+
+    def __init__(self, world: World, places: int | None = None) -> None:
+        self.world, self.places = world, places
+        self.too_fast = 0
+        self.loses: set[str] = set()
+        self.asked: list[str] = []
+        self.most = 0
+        self._submit = world.jobs.submit
+        world.jobs.submit = self.submit  # type: ignore[method-assign]  # this service's own way to answer
+
+    def submit(self, submission: Submission) -> Job:
+        self.asked.append(submission.run_id)
+        if self.too_fast:
+            self.too_fast -= 1
+            raise TOO_FAST
+        if self.places is not None and len(going(self.world)) >= self.places:
+            raise FULL
+        if submission.run_id in self.loses:
+            self.loses.remove(submission.run_id)
+            raise SubmissionUnknown("the connection broke")
+        job = self._submit(submission)
+        self.most = max(self.most, len(going(self.world)))
+        return job
+
+
+_names = (f"n{number}" for number in itertools.count())
+
+
+def drop(world: World, **changes: Any) -> Arrival:
+    world.clock.advance(timedelta(seconds=1))
+    return world.drop(json.dumps({**SMALL, **changes}).encode(), f"requests/{next(_names)}.json")
+
+
+def launched(world: World, **changes: Any) -> str:
+    arrival = drop(world, **changes)
+    world.launch(arrival)
+    return arrival.run_id
+
+
+def going(world: World) -> list[str]:
+    return [job.labels[RUN_LABEL] for job in world.jobs.all() if job.state not in END_OF]
+
+
+def ends(world: World, run_id: str) -> None:
+    world.settle(world.hint(world.train(world.record(run_id))))
+
+
+def places(world: World) -> list[str]:
+    return [place.run_id for place in sorted(world.services().queue.places(), key=lambda each: each.order)]
+
+
+def slots(world: World) -> list[str]:
+    return [each.name for each in world.objects.listing(LEDGER, "slots/")]
+
+
+def states(world: World, *run_ids: str) -> list[str]:
+    for run_id in run_ids:
+        RECORD.validate(encoded(world.record(run_id)))
+    return [world.record(run_id).state.value for run_id in run_ids]
+
+
+def limited(*limits: Limit) -> World:
+    return World(standards_with(admission=Admission(limits=limits)))

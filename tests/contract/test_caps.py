@@ -1,0 +1,106 @@
+"""How many are started: a storm ends in one refusal a run, and is told once."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+from orchestrator.adapters.pubsub import cloud_event
+from orchestrator.core.admission.terms import Admission, Caps
+from orchestrator.core.run import RunState
+from tests.contract.rooms import (
+    NOTICE,
+    drop,
+    launched,
+    states,
+)
+from tests.contract.world import (
+    LEASE,
+    LEDGER,
+    Boundary,
+    Killed,
+    World,
+    standards_with,
+)
+
+
+def capped(**caps: Any) -> World:
+    return World(standards_with(admission=Admission(caps=Caps(**caps))))
+
+
+def cap_notices(world: World) -> Iterator[dict[str, Any]]:
+    for notice in world.notices.published:
+        if notice.type == "trainmaster.cap.reached.v1":
+            document = cloud_event(notice, "//trainmaster/projects/p/locations/l")
+            NOTICE.validate(document)
+            yield document
+
+
+def test_a_storm_is_one_refusal_a_run_and_one_notice_a_window() -> None:
+    world = capped(runs_per_hour=3)
+    runs = [launched(world) for _ in range(10)]
+    assert states(world, *runs) == ["submitted"] * 3 + ["rejected"] * 7
+    world.sweep()
+    (notice,) = cap_notices(world)
+    assert notice["id"] == "caps/runs_per_hour/2026-03-01T12"
+    refused = world.record(runs[5])
+    assert len(refused.problems) == 1
+    assert world.document(f"rejected/{refused.run_id}.json")["faults"][0]["problem"].startswith(
+        "3 runs were started"
+    )
+    world.clock.advance(timedelta(hours=1))
+    assert states(world, launched(world)) == ["submitted"]
+
+
+def test_a_full_cap_costs_a_listing_and_no_mark() -> None:
+    world = capped(runs_per_hour=1)
+    launched(world)
+    boundary = Boundary()
+    world.launch(drop(world), boundary)
+    assert "write started" not in boundary.calls
+    first = Boundary()
+    capped(runs_per_hour=1).launch(drop(world), first)
+
+
+def test_a_redelivery_is_not_counted_twice_wherever_the_first_died() -> None:
+
+    point = 0
+    while True:
+        world = capped(runs_per_hour=2)
+        arrival = drop(world)
+        try:
+            world.launch(arrival, Boundary(die_at=point))
+        except Killed:
+            world.clock.advance(LEASE)
+            world.sweep()
+            world.launch(arrival)
+        else:
+            break
+        point += 1
+        assert states(world, arrival.run_id, launched(world), launched(world)) == [
+            "submitted",
+            "submitted",
+            "rejected",
+        ]
+    assert point > 8
+
+
+def test_of_many_at_once_as_many_are_started_as_the_cap_allows() -> None:
+    world = capped(runs_per_hour=5)
+    arrivals = [drop(world) for _ in range(16)]
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(world.launch, arrivals))
+    found = [world.record(each.run_id).state for each in arrivals]
+    assert found.count(RunState.SUBMITTED) == 5
+    assert found.count(RunState.REJECTED) == 11
+
+
+def test_old_marks_go() -> None:
+    world = capped(runs_per_hour=5)
+    launched(world)
+    world.clock.advance(timedelta(days=1))
+    world.sweep()
+    assert [each.name for each in world.objects.listing(LEDGER, "started/")] != []
+    world.clock.advance(timedelta(days=1))
+    world.sweep()
+    assert [each.name for each in world.objects.listing(LEDGER, "started/")] == []

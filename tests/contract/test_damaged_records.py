@@ -1,0 +1,121 @@
+"""No request and no trainer can make a record that nobody can read; one that is damaged all the same is told of."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from orchestrator.core.admission.terms import Limit
+from orchestrator.core.run import JobState, RunState
+from orchestrator.flow.sweep import ORPHAN_AGE
+from tests.contract.rooms import Room, ends, launched, limited, slots, states
+from tests.contract.world import LEDGER, MODELS, World
+
+DAMAGE = b"["
+
+
+def damage(world: World, run_id: str) -> None:
+    world.objects.write(LEDGER, f"runs/{run_id}.json", DAMAGE, if_generation=None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"priority": 50.0},
+        {"scheduling": {"timeout_s": 7200.0}},
+        {
+            "cluster": {
+                "chief": {"machine": "n1-standard-4"},
+                "workers": {"count": 2.0, "machine": "n1-standard-4"},
+            }
+        },
+        {"cluster": {"chief": {"machine": "n1-standard-4", "disk": {"size_gb": 200.0}}}},
+    ],
+    ids=["priority", "timeout", "count", "disk"],
+)
+def test_a_run_whose_numbers_have_points_ends_and_leaves_nothing(changes: dict[str, Any]) -> None:
+    world = limited(Limit(jobs=1))
+    Room(world)
+    first, behind = launched(world, **changes), launched(world, **changes)
+    assert states(world, first, behind) == ["submitted", "waiting"]
+    ends(world, first)
+    assert states(world, first, behind) == ["succeeded", "submitted"]
+    ends(world, behind)
+    assert (world.active(), slots(world)) == ([], [])
+
+
+def test_sizes_with_points_in_a_manifest_do_not_spoil_the_record() -> None:
+    world = World()
+    Room(world)
+    run_id = launched(world)
+    job = world.train(world.record(run_id))
+    (name,) = [each.name for each in world.objects.listing(MODELS, "") if each.name.endswith("export.json")]
+    manifest = json.loads(world.objects.read(MODELS, name).content)
+    for file in manifest["files"]:
+        file["size_bytes"] = float(file["size_bytes"])
+    world.objects.write(MODELS, name, json.dumps(manifest).encode(), if_generation=None)
+    world.settle(world.hint(job))
+    assert states(world, run_id) == ["succeeded"]
+    model = world.record(run_id).model
+    assert model is not None
+    assert (model.size_bytes, type(model.size_bytes)) == (5, int)
+    assert type(world.document(f"runs/{run_id}.json")["model"]["size_bytes"]) is int
+
+
+def test_a_record_that_was_written_with_a_point_before_goes_on() -> None:
+    world = limited(Limit(jobs=1))
+    Room(world)
+    run_id = launched(world)
+    written = {**world.document(f"runs/{run_id}.json"), "priority": 50.0}
+    world.objects.write(LEDGER, f"runs/{run_id}.json", json.dumps(written).encode(), if_generation=None)
+    ends(world, run_id)
+    assert (states(world, run_id), slots(world)) == (["succeeded"], [])
+
+
+def test_a_damaged_record_is_told_by_every_sweep_with_what_to_do() -> None:
+    world = World()
+    Room(world)
+    run_id, other = launched(world), launched(world)
+    damage(world, run_id)
+    world.train(world.record(other))
+    for _ in range(2):
+        (told,) = [each for each in world.sweep() if each.run_id == run_id]
+        assert told.severity == "ERROR"
+        assert "holds no run record" in told.message
+        assert "Restore an earlier generation" in told.message
+    assert world.record(other).state is RunState.SUCCEEDED
+    world.objects.delete(LEDGER, f"runs/{run_id}.json")
+    world.clock.advance(ORPHAN_AGE)
+    world.sweep()
+    assert world.active() == [], "a deleted one is forgotten, as the message says"
+
+
+def test_the_slot_of_a_damaged_record_is_kept_while_its_job_goes_on_and_not_for_ever() -> None:
+    world = limited(Limit(jobs=1))
+    Room(world)
+    damaged = launched(world)
+    (job,) = world.jobs.all()
+    damage(world, damaged)
+    waits = launched(world)
+    world.clock.advance(ORPHAN_AGE + timedelta(hours=1))
+    world.sweep()
+    assert states(world, waits) == ["waiting"], "the job of the damaged record goes on"
+    world.jobs.become(job.name, JobState.SUCCEEDED)
+    world.clock.advance(timedelta(minutes=1))
+    world.sweep()
+    assert states(world, waits) == ["submitted"]
+
+
+def test_the_slot_of_a_damaged_record_without_a_job_is_kept_as_long_as_its_event_may_come_again() -> None:
+    world = limited(Limit(jobs=1))
+    Room(world)
+    damaged = "damaged-20260301t120000-0000000000"
+    world.services().slots.take("all", 0, damaged)
+    damage(world, damaged)
+    waits = launched(world)
+    world.sweep()
+    assert states(world, waits) == ["waiting"]
+    world.clock.advance(ORPHAN_AGE + timedelta(hours=1))
+    world.sweep()
+    assert states(world, waits) == ["submitted"]

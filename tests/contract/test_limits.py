@@ -1,0 +1,253 @@
+"""How many go at once: limits are kept at every moment, and keep nobody else."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.core.admission.terms import Admission, Limit
+from orchestrator.core.errors import LeaseHeld, RecordMoved
+from orchestrator.core.launch.event import Arrival
+from orchestrator.core.names import held_slot
+from orchestrator.core.run import JobState, Problem
+from orchestrator.flow.ladder import ladder_for
+from orchestrator.flow.slots import limits_for
+from orchestrator.flow.submit import submit
+from tests.contract.rooms import (
+    GPU,
+    DiesAt,
+    Room,
+    drop,
+    ends,
+    going,
+    launched,
+    limited,
+    places,
+    slots,
+    states,
+)
+from tests.contract.world import (
+    ELSEWHERE,
+    LEASE,
+    Killed,
+    standards_with,
+)
+
+
+def test_a_full_limit_keeps_its_own_runs_and_nobody_else() -> None:
+    world = limited(Limit(jobs=1, per_model=True))
+    first, second = launched(world), launched(world)
+    other = launched(world, model_name="other")
+    assert states(world, first, second, other) == ["submitted", "waiting", "submitted"]
+    (slot,) = world.services().slots.taken("model.cassava")
+    assert world.record(first).slots == (held_slot("model.cassava/0", slot.version),)
+    waiting = world.record(second).waiting
+    assert waiting is not None
+    assert (waiting.aside, waiting.reason) == (
+        "model.cassava",
+        "as many jobs run as the limit of the model cassava allows: 1",
+    )
+    world.sweep()
+    assert states(world, second) == ["waiting"]
+    ends(world, first)
+    assert states(world, second) == ["submitted"]
+    ends(world, second)
+    ends(world, other)
+    assert slots(world) == []
+
+
+def test_a_run_of_more_priority_that_waits_for_a_limit_gets_the_slot_first() -> None:
+    world = limited(Limit(jobs=1))
+    first = launched(world)
+    low, high = launched(world, priority=10), launched(world, priority=90)
+    ends(world, first)
+    assert going(world) == [high]
+    ends(world, high)
+    assert going(world) == [low]
+
+
+def test_of_several_limits_all_are_kept_or_none() -> None:
+    world = limited(Limit(jobs=5, per_model=True), Limit(jobs=1, labels={"team": "blue"}))
+    blue = launched(world, labels={"team": "blue"})
+    second = launched(world, labels={"team": "blue"})
+    plain = launched(world)
+    assert states(world, blue, second, plain) == ["submitted", "waiting", "submitted"]
+    assert len(slots(world)) == 3
+    assert world.record(second).slots == ()
+
+
+def test_a_run_that_waits_for_room_holds_no_slot() -> None:
+    world = limited(Limit(jobs=1))
+    room = Room(world, 0)
+    launched(world)
+    assert slots(world) == []
+    room.places = None
+    world.clock.advance(timedelta(seconds=31))
+    world.sweep()
+    assert len(slots(world)) == 1
+
+
+def test_a_slot_that_nobody_holds_any_more_is_taken_over() -> None:
+    world = limited(Limit(jobs=1))
+    ended = launched(world)
+    ends(world, ended)
+    queued = launched(world)
+    waits = launched(world)
+    ends(world, queued)
+    assert states(world, waits) == ["submitted"]
+    ends(world, waits)
+    for holder in (ended, "never-seen-20260301t120000-0000000000"):
+        world.services().slots.take("all", 0, holder)
+        run_id = launched(world)
+        assert states(world, run_id) == ["waiting"]
+        world.sweep()
+        if holder == ended:
+            assert states(world, run_id) == ["submitted"]
+        else:
+            assert states(world, run_id) == ["waiting"], "its event may still come again"
+            world.clock.advance(timedelta(hours=25))
+            world.sweep()
+            assert states(world, run_id) == ["submitted"]
+        ends(world, run_id)
+
+
+def test_a_slot_that_another_run_holds_by_now_is_not_given_back() -> None:
+    world = limited(Limit(jobs=1))
+    first, second = launched(world), launched(world)
+    ends(world, first)
+    world.services().slots.free(world.record(first).slots[0])
+    assert going(world) == [second]
+    assert slots(world) == ["slots/all/0"]
+
+
+def test_a_slot_given_back_late_is_not_that_of_the_runs_next_job() -> None:
+    world = limited(Limit(jobs=1))
+    first = launched(world, fallbacks=[{"region": ELSEWHERE}])
+    before = world.record(first)
+    assert before.job is not None
+    empty = Problem(message="Resources are insufficient in region: us-central1", code=8)
+    job = world.jobs.become(before.job.name, JobState.FAILED, error=empty, ran=False)
+    with pytest.raises(Killed):
+        # It has written down that the run waits, and stands still before it gives the slot back.
+        world.settle(world.hint(job), DiesAt("delete slots"))
+    assert states(world, first) == ["waiting"]
+    world.sweep()
+    assert states(world, first) == ["submitted"]
+    world.services().slots.free(before.slots[0])
+    second = launched(world)
+    assert states(world, first, second) == ["submitted", "waiting"]
+    ends(world, first)
+    assert going(world) == [second]
+
+
+def test_what_was_taken_before_a_full_limit_is_given_back_only_by_whoever_has_the_run() -> None:
+    world = limited(Limit(jobs=5, per_model=True), Limit(jobs=5, labels={"team": "blue"}))
+    boundary = DiesAt("submit")
+    arrival = drop(world, labels={"team": "blue"})
+    with pytest.raises(Killed):
+        world.launch(arrival, boundary)
+    late = world.services()
+    held = late.ledger.find(arrival.run_id)
+    assert held is not None
+    world.clock.advance(LEASE)
+    world.sweep()
+    assert states(world, arrival.run_id) == ["submitted"]
+    there = slots(world)
+    # Whoever was taken over finds one more limit by the policy that it knows, and that one is full.
+    world.standards = limited(
+        Limit(jobs=5, per_model=True),
+        Limit(jobs=5, labels={"team": "blue"}),
+        Limit(jobs=1, model="cass*"),
+    ).standards
+    ladder = ladder_for(late, held.record)
+    for limit in limits_for(late, ladder[0].spec):
+        if limit.name.startswith("models."):
+            late.slots.take(limit.name, 0, "another")
+    with pytest.raises(RecordMoved):
+        submit(late, held, ladder)
+    assert set(there) <= set(slots(world))
+
+
+def test_a_storm_that_the_limit_has_room_for_goes_at_once() -> None:
+    world = limited(Limit(jobs=40))
+    arrivals = [drop(world) for _ in range(40)]
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(world.launch, arrivals))
+    assert states(world, *(each.run_id for each in arrivals)) == ["submitted"] * 40
+    assert len(slots(world)) == 40
+
+
+def test_a_run_of_more_priority_gets_the_slot_first_though_it_is_of_another_class() -> None:
+    world = limited(Limit(jobs=1))
+    first = launched(world)
+    high = launched(world, priority=90, **GPU)
+    world.standards = limited(Limit(jobs=2)).standards
+    low = launched(world, priority=0)
+    assert states(world, first, high, low) == ["submitted", "waiting", "waiting"]
+    waiting = world.record(low).waiting
+    assert waiting is not None
+    assert (waiting.aside, waiting.reason) == (
+        "all",
+        f"{high} waits for a place under the same limit before it",
+    )
+    world.sweep()
+    assert states(world, high, low) == ["submitted", "waiting"]
+    ends(world, first)
+    assert states(world, low) == ["submitted"]
+
+
+def test_nobody_waits_at_a_limit_for_a_run_that_waits_for_room_as_well() -> None:
+    world = limited(Limit(jobs=1))
+    first = launched(world)
+    launched(world, priority=90, **GPU)
+    room = Room(world, 0)
+    world.standards = limited(Limit(jobs=2)).standards
+    world.sweep()
+    room.places = None
+    low = launched(world, priority=0)
+    assert states(world, first, low) == ["submitted", "submitted"], "the one of more priority found no room"
+
+
+def test_the_reason_has_the_policys_words_for_a_limit_by_pattern() -> None:
+    world = limited(Limit(jobs=1, model="cass*"))
+    launched(world)
+    waiting = world.record(launched(world)).waiting
+    assert waiting is not None
+    assert waiting.reason == "as many jobs run as the limit of the models cass* allows: 1"
+
+
+def test_a_lowered_limit_counts_those_who_hold_higher_slots() -> None:
+    world = limited(Limit(jobs=3))
+    runs = [launched(world) for _ in range(3)]
+    world.standards = standards_with(admission=Admission(limits=(Limit(jobs=1),)))
+    waits = launched(world)
+    ends(world, runs[0])
+    ends(world, runs[1])
+    assert states(world, waits) == ["waiting"]
+    ends(world, runs[2])
+    assert states(world, waits) == ["submitted"]
+
+
+def test_of_many_at_once_never_more_run_than_the_limit_allows_and_all_get_their_turn() -> None:
+    world = limited(Limit(jobs=3))
+    room = Room(world)
+    arrivals = [drop(world) for _ in range(16)]
+
+    def deliver(arrival: Arrival) -> None:
+        for _ in range(100):
+            try:
+                world.launch(arrival)
+            except (LeaseHeld, RecordMoved):
+                continue
+            return
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(deliver, arrivals))
+    for _ in range(40):
+        for run_id in going(world):
+            ends(world, run_id)
+        world.clock.advance(timedelta(minutes=11))
+        world.sweep()
+    assert room.most <= 3
+    assert states(world, *(each.run_id for each in arrivals)) == ["succeeded"] * 16
+    assert (slots(world), places(world), world.active()) == ([], [], [])

@@ -44,7 +44,10 @@ class Try:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimated:
-    """What the run was estimated to cost, as decimals in text; None where a price is unknown, `unknown` says which."""
+    """What the run was estimated to cost, as decimals in text.
+
+    Of the dearest step of the ladder whose prices are known; None where no step's are. `unknown` says whose are not.
+    """
 
     currency: str
     per_hour: str | None = None

@@ -117,7 +117,7 @@ async def running_services(
             quota=quota_of(options.quota) if options.quota else None,
         )
         vertex_url = await starting.jobs(jobs)
-        iam_url = await starting.anywhere(application(grants))
+        iam_url = await starting.bound(application(grants), "iam").start()
         state.keep_ports(starting.ports)
         yield Services(
             storage_url=storage_url,
@@ -196,12 +196,6 @@ class _Starting:
             raise ServiceError(f"The registry cannot run here: {fault}") from fault
         return registry.address
 
-    async def anywhere(self, app: ASGIApp) -> str:
-        """The URL of a server on any free port: nobody but a stack's own commands asks there."""
-        server = Server(app)
-        self._running.push_async_callback(server.stop)
-        return await server.start()
-
     def bound(self, app: ASGIApp, service: str) -> Server:
         for port in self._candidates(service):
             try:
@@ -214,7 +208,8 @@ class _Starting:
         raise self._port_taken(service)
 
     def _candidates(self, service: str) -> Sequence[int]:
-        if self._base is not None:
+        # What only a stack's own commands ask has no place behind --port-base.
+        if self._base is not None and service in SERVICES:
             return [self._base + SERVICES.index(service)]
         return [self._last[service], 0] if service in self._last else [0]
 

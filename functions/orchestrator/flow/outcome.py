@@ -93,8 +93,8 @@ def kept_waiting(
         leave_regions(services, record, ladder, but=place.region)
     give_back(services, tuple(dict.fromkeys((*before.slots, *slots))))
     tell_status(services, held.record)
-    message = f"the run waits: {waiting.reason}"
-    return Happened(message=message, run_id=record.run_id, severity="NOTICE", is_due=is_due)
+    waits_on = Happened(message=f"the run waits: {waiting.reason}", run_id=record.run_id, severity="NOTICE")
+    return replace(waits_on, is_due=is_due)
 
 
 def present(services: Services, run_id: str) -> Held:

@@ -118,7 +118,7 @@ def test_status_shows_what_to_source_and_down_stops(tmp_path: Path) -> None:
         assert shown.returncode == 0
         assert f"export GOOGLE_CLOUD_PROJECT={project.id}" in shown.stdout
         assert command("down", "--state", str(state)).returncode == 0
-        assert project.process.wait(1) == 0
+        assert project.process.wait(30) == 0
     assert command("status", "--state", str(state)).returncode == 1
     assert "No stack runs" in command("down", "--state", str(state)).stdout
 

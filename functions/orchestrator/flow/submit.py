@@ -63,8 +63,9 @@ def resume(services: Services, held: Held) -> Happened:
     if record.state not in (RunState.RESERVED, RunState.WAITING):
         tell_status(services, record)
         return Happened(message=f"the run is on record already, {record.state}", run_id=record.run_id)
-    if record.lease is not None and record.lease.expires_at > services.clock.now():
-        raise LeaseHeld(record.run_id, record.lease.expires_at)
+    lease = record.live_lease(services.clock.now())
+    if lease is not None:
+        raise LeaseHeld(record.run_id, lease.expires_at)
     if record.state is RunState.WAITING:
         tell_status(services, record)
         return Happened(message="the run waits for room", run_id=record.run_id)

@@ -7,9 +7,8 @@ from typing import Any
 
 from orchestrator.core.admission.currency import amount
 from orchestrator.core.admission.estimate import Estimate
-from orchestrator.core.admission.rung import Rung
+from orchestrator.core.admission.rung import Rung, pools_of
 from orchestrator.core.launch.spec import Disk, JobSpec, WorkerPool
-from orchestrator.core.programs import ROLES
 from orchestrator.core.tuning import Tuning
 
 __all__ = ["Estimate", "Prices", "Table", "dearest_role", "estimate", "estimate_of", "prices_from"]
@@ -89,7 +88,7 @@ def estimate(spec: JobSpec, region: str, prices: Prices) -> Estimate:
 
     Of a tuning, every trial counts for that long; `per_hour` has as many as may run at once.
     """
-    pools = [list(_parts(pool, spec, region, prices)) for _, pool in pools_of(spec)]
+    pools = [list(_parts(pool, spec, region, prices)) for _, pool in pools_of(spec.cluster)]
     unknown = {f"{part.name} in {region}" for parts in pools for part in parts if part.price is None}
     if unknown:
         return _unknown(unknown, prices)
@@ -115,16 +114,10 @@ def estimate_of(ladder: Iterable[Rung], prices: Prices) -> Estimate:
 def dearest_role(spec: JobSpec, region: str, prices: Prices) -> str:
     """The role whose replicas cost the most together; what is unknown counts as nothing."""
     costs = {
-        role: sum(part.cost for part in _parts(pool, spec, region, prices)) for role, pool in pools_of(spec)
+        role: sum(part.cost for part in _parts(pool, spec, region, prices))
+        for role, pool in pools_of(spec.cluster)
     }
     return max(costs, key=lambda role: costs[role])
-
-
-def pools_of(spec: JobSpec) -> Iterator[tuple[str, WorkerPool]]:
-    """The roles that are there, by the names that requests give them."""
-    for role, pool in zip(ROLES, spec.cluster.pools, strict=False):
-        if pool is not None:
-            yield role, pool
 
 
 @dataclass(frozen=True, kw_only=True)

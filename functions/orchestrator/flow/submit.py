@@ -183,9 +183,8 @@ class _Attempt:
         try:
             happened = _submit_rung(self.services, self.held, rung, self.ladder)
         except SubmissionRefused as refusal:
-            self.refused, reason = refusal, self.reason
+            self.refused = refusal
             self._refused(rung, str(refusal))
-            self.reason = reason
             return None
         except SubmissionUnknown as unknown:
             self._unanswered(rung, unknown)
@@ -194,6 +193,7 @@ class _Attempt:
             if deferral_of(deferral.code, deferral.reason) is Deferral.TOO_FAST:
                 return self._paused(rung, deferral)
             self.walk.close(wanted)
+            self.reason = deferral.reason
             self._refused(rung, deferral.reason)
             return None
         self.walk.went(self.held.record.run_id, wanted)
@@ -206,10 +206,8 @@ class _Attempt:
         self.held = replace(self.held, record=record)
 
     def _refused(self, rung: Rung, outcome: str) -> None:
-        self.reason = outcome
-        self.held = replace(
-            self.held, record=refused(self.held.record, rung, outcome, self.services.clock.now())
-        )
+        record = refused(self.held.record, rung, outcome, self.services.clock.now())
+        self.held = replace(self.held, record=record)
 
     def _unanswered(self, rung: Rung, unknown: SubmissionUnknown) -> None:
         """On record at once, the lease as it is; if that fails too, this attempt is only not counted."""

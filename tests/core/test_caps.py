@@ -7,9 +7,12 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.adapters.memory import ManualClock, MemoryObjects
+from orchestrator.adapters.stored_admission import StoredStarts
 from orchestrator.core.admission.caps import Counted, over_cap
 from orchestrator.core.admission.terms import Caps, UnknownPrices
 from tests.core.admission import policy
+from tests.core.standards import STANDARDS
 
 NOON = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
 
@@ -160,7 +163,18 @@ def test_the_policys_terms_are_read_with_exact_amounts() -> None:
 
 
 def test_the_shipped_policy_caps_runs_per_hour_alone() -> None:
-    from tests.core.test_policy import POLICY
+    assert STANDARDS.policy is not None
+    shipped = STANDARDS.policy.admission
+    assert shipped.caps == Caps(runs_per_hour=100)
+    assert (shipped.limits, shipped.priced) == ((), False)
 
-    assert POLICY.admission.caps == Caps(runs_per_hour=100)
-    assert (POLICY.admission.limits, POLICY.admission.priced) == ((), False)
+
+def test_an_object_among_the_marks_that_is_none_is_passed_over_and_one_of_unreadable_cost_counts() -> None:
+    objects = MemoryObjects(ManualClock(NOON))
+    starts = StoredStarts(objects, "ledger")
+    starts.mark("a", NOON, Decimal(6))
+    day = f"started/{NOON:%Y-%m-%d}"
+    for name, metadata in ((f"{day}/", {}), (f"{day}/12/folder/b", {}), (f"{day}/12/c", {"cost": "much"})):
+        objects.write("ledger", name, b"", if_generation=None, metadata=metadata)
+    assert [(each.run_id, each.cost) for each in starts.of_day(NOON.date())] == [("a", 6), ("c", None)]
+    assert [each.run_id for each in starts.of_hour(NOON)] == ["a", "c"]

@@ -93,7 +93,8 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> Happene
     record = held.record
     if record.ended:
         tell_end(services, record)
-        return Happened(message=f"the end was told: {record.state}", run_id=record.run_id, made_room=True)
+        had_room = record.state is not RunState.REJECTED
+        return Happened(message=f"the end was told: {record.state}", run_id=record.run_id, made_room=had_room)
     if record.state is RunState.WAITING:
         waiting.append(held)  # its turn comes with the queue's
         return None

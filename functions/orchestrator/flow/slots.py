@@ -15,10 +15,10 @@ However late that comes: the run's next job has taken its slot again, and a slot
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
 from orchestrator.admission_ports import Slot
 from orchestrator.core.admission.limits import SlotSet, limits_of
+from orchestrator.core.envelope import DELIVERED_WITHIN
 from orchestrator.core.errors import GenerationMoved, RecordDamaged
 from orchestrator.core.launch.spec import JobSpec
 from orchestrator.core.names import JobKind, held_slot_parts
@@ -28,8 +28,8 @@ from orchestrator.flow.services import Services
 
 RACES_MAX = 20
 """How often others may be faster: each time one of them has got a slot, and they all begin at different ones."""
-ORPHAN_AGE = timedelta(days=1)
-"""A slot whose holder is on no record is kept so long: as long as the event of that run may be delivered again."""
+ORPHAN_AGE = DELIVERED_WITHIN
+"""A slot whose holder is on no record is kept so long: the event of that run may come again."""
 
 
 def limits_for(services: Services, spec: JobSpec) -> tuple[SlotSet, ...]:

@@ -110,8 +110,11 @@ def test_the_dearest_rung_counts_and_one_unknown_leaves_that_of_the_others() -> 
     assert (none.per_hour, none.at_most) == (None, None)
 
 
-def test_the_table_tells_its_oldest_date_and_every_source() -> None:
-    assert (PRICES.as_of, PRICES.sources) == ("2025-01-01", ("https://example.com/prices",))
+def test_every_estimate_has_the_date_of_the_tables_oldest_row() -> None:
+    known, unknown = ladder(fallbacks=[{"region": "europe-west4"}])
+    for rung in (known, unknown):
+        assert estimate(rung.spec, rung.region, PRICES).as_of == "2025-01-01"
+    assert estimate_of((unknown, known), PRICES).as_of == "2025-01-01"
 
 
 def test_of_two_rows_that_price_the_same_the_later_holds() -> None:

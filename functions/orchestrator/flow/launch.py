@@ -136,6 +136,7 @@ def _estimated(request: Request) -> Estimated | None:
         return None
     return Estimated(
         currency=found.currency,
+        as_of=found.as_of,
         per_hour=None if found.per_hour is None else f"{found.per_hour:f}",
         at_most=None if found.at_most is None else f"{found.at_most:f}",
         unknown=found.unknown,

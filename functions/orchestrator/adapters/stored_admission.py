@@ -44,7 +44,6 @@ class StoredQueue:
 
     def put(self, place: Place) -> None:
         metadata = {
-            "quota_class": place.quota_class,
             "classes": ",".join(place.classes),
             "not_before": encoded_time(place.not_before),
             "limits": ",".join(place.limits),

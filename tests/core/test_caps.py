@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
-from itertools import permutations
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,7 +130,7 @@ def test_every_observer_has_the_same_answer_and_refused_runs_may_go_away_at_any_
 ) -> None:
     answers = {each.run_id: over_cap(caps, runs, each) for each in runs}
     accepted = [each for each in runs if answers[each.run_id] is None]
-    for order in list(permutations(runs))[:6]:
+    for order in (runs[::-1], *(runs[first:] + runs[:first] for first in range(len(runs)))):
         assert {each.run_id: over_cap(caps, order, each) for each in runs} == answers
     assert all(over_cap(caps, accepted, each) is None for each in accepted)
     for each in runs:

@@ -13,6 +13,7 @@ from orchestrator.core.validation import schema_faults
 from orchestrator.settings import settings_from
 from tests.core.admission import (
     CHIEF,
+    GCLOUD,
     PRICES,
     ROW,
     TABLE,
@@ -169,17 +170,7 @@ def test_a_fallback_that_costs_too_much_is_refused_at_its_place() -> None:
 
 
 def test_the_fault_of_another_dialect_has_the_place_of_its_text() -> None:
-    job = {
-        "displayName": "m",
-        "workerPoolSpecs": [
-            {
-                "machineSpec": {"machineType": "n1-standard-4"},
-                "replicaCount": 1,
-                "containerSpec": {"imageUri": "us-docker.pkg.dev/my-project/r/i"},
-            }
-        ],
-    }
-    assert list(faults(job, under=policy(CAPPED))) == ["$.scheduling.timeout"]
+    assert list(faults(GCLOUD, under=policy(CAPPED))) == ["$.scheduling.timeout"]
 
 
 def test_a_cost_that_is_unknown_is_a_warning_and_where_the_policy_says_so_a_fault() -> None:

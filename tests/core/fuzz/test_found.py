@@ -61,6 +61,18 @@ def test_an_accelerator_of_a_legacy_job_may_be_no_word() -> None:
     assert isinstance(request_in(json.dumps(job).encode(), as_json=True, standards=STANDARDS), Refused)
 
 
+def test_a_scale_tier_cannot_break_the_line_of_its_faults() -> None:
+    config = {
+        "imageUri": "gcr.io/my-project/a:1",
+        "acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": "1"},
+    }
+    job = {"trainingInput": {"scaleTier": "CUSTOM\n/x", "masterConfig": config, "workerConfig": config}}
+    read = request_in(json.dumps(job).encode(), as_json=True, standards=STANDARDS)
+    assert isinstance(read, Refused)
+    assert any("machines of its own" in str(fault) for fault in read.faults)
+    assert all(str(fault).isprintable() for fault in read.faults)
+
+
 @pytest.mark.parametrize("state", [{}, [], None, 3])
 def test_a_notice_whose_state_is_no_word_is_malformed(state: object) -> None:
     (notice, *_) = seeds.NOTICES

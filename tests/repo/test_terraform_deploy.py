@@ -125,6 +125,19 @@ def test_undeploying_leaves_the_buckets_and_what_googles_accounts_may_do(cloud: 
     assert f"gs://{PROJECT}-ledger" in ran.out
 
 
+def test_undeploying_again_where_it_stopped_halfway_imports_no_bucket_to_destroy_it(cloud: Cloud) -> None:
+    deployed(cloud)
+    cloud.terraform["fails"] = "destroy"
+    assert cloud.down().status == 1
+    cloud.has_state()
+    cloud.terraform |= {"state": STATE_LIST[2:], "fails": None}
+    ran = cloud.down()
+    assert ran.status == 0, ran.err
+    assert "apply" not in [line.split()[1] for line in ran.changes]
+    (destroyed,) = terraform_said(ran, "destroy")
+    assert "-var=kept_buckets={} " in destroyed
+
+
 def test_undeploying_removes_the_buckets_when_told(cloud: Cloud) -> None:
     deployed(cloud)
     ran = cloud.down("--delete-buckets")
@@ -161,6 +174,18 @@ def test_make_hands_on_what_it_is_told(cloud: Cloud) -> None:
     missing = subprocess.run(["make", "-n", "deploy"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert missing.returncode != 0
     assert "Say where" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "deletes"), [([], False), (["BUCKETS=keep"], False), (["BUCKETS=delete"], True)]
+)
+def test_make_undeploy_deletes_buckets_only_when_told(given: list[str], *, deletes: bool) -> None:
+    where = [f"PROJECT={PROJECT}", f"REGION={REGION}"]
+    said = subprocess.run(
+        ["make", "-n", "undeploy", *where, *given], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert f"-m deploy.down --project '{PROJECT}' --region '{REGION}'" in said.stdout
+    assert ("--delete-buckets" in said.stdout) == deletes
 
 
 @pytest.mark.slow

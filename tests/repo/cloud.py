@@ -43,6 +43,7 @@ class Cloud:
             "lists": {},
             "forbidden": [],
             "disabled": [],
+            "lacking": {},
             "credentials": True,
         }
         self.terraform: dict[str, Any] = {"version": "1.11.4", "state": []}

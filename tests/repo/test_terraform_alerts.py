@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from deploy.names import METRICS
 from emulators.logging.filters import compile_filter, parse_filter
 from orchestrator.core.run import ENDS, RunState
 from tests.repo.plan import PROJECT, TERRAFORM_BINARY, plan
@@ -81,6 +82,10 @@ def test_every_counter_in_a_query_exists_and_every_one_is_used() -> None:
     ]
     named = {name for query in queries for name in re.findall(r"user_trainmaster_(\w+)", query)}
     assert named == set(plan()["metrics"])
+
+
+def test_the_checks_before_a_deployment_know_every_counter() -> None:
+    assert set(METRICS) == set(plan()["metrics"])
 
 
 def test_labels_in_queries_are_labels_of_the_counter() -> None:

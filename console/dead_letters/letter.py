@@ -13,11 +13,11 @@ from datetime import UTC, datetime, timedelta
 
 KEY_CHARS = 32
 _SHOWN_CHARS = 200
+# What a function is told of a message that was put back: functions/orchestrator/core/envelope.py reads it.
 REPLAYED_ID = "trainmaster_replayed_id"
 REPLAYED_PUBLISH_TIME = "trainmaster_replayed_publish_time"
 REPLAYED_WITHIN = timedelta(days=62)
 """An earlier time than so long before is not believed, as the functions believe none."""
-"""What a function is told of a message that was put back: functions/orchestrator/core/envelope.py reads it."""
 
 _FORWARDED = "CloudPubSubDeadLetter"
 _RESERVED = "goog"

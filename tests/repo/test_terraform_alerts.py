@@ -9,6 +9,7 @@ import pytest
 
 from deploy.names import METRICS
 from emulators.logging.filters import compile_filter, parse_filter
+from orchestrator.core.errors import RecordDamaged
 from orchestrator.core.run import ENDS, RunState
 from tests.repo.plan import PROJECT, TERRAFORM_BINARY, plan
 
@@ -64,6 +65,11 @@ def test_a_counter_counts_no_other_line_and_no_other_service(metric: str) -> Non
 def test_every_end_but_a_refusal_is_counted() -> None:
     for state in ENDS:
         assert counts("ends", entry(f"the run {state}")) == (state is not RunState.REJECTED)
+
+
+def test_a_damaged_record_is_a_run_that_sweeps_cannot_look_at() -> None:
+    damaged = RecordDamaged("gs://p-ledger/runs/m-20260101t000000-0a.json", "no JSON")
+    assert counts("unswept", entry(f"{damaged}. Restore an earlier generation", severity="ERROR"))
 
 
 def test_severities_tell_refusals_from_mistakes() -> None:

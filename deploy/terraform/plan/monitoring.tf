@@ -18,7 +18,7 @@ locals {
     }
     unswept = {
       what   = "Runs that a sweep could not look at"
-      filter = "jsonPayload.message=~\"^not swept: \""
+      filter = "jsonPayload.message=~\"^(not swept: |gs://.* holds no run record: )\""
       labels = []
     }
     behind = {

@@ -18,8 +18,13 @@ from deploy.terraform_cli import TerraformFailed, addresses, init, run, variable
 from deploy.up import REFUSED, SOURCE
 
 BUCKETS = "google_storage_bucket.bucket"
-LEFT = ("google_project_iam_member.agent", "google_project_service_identity.")
-"""What Google's own accounts may do serves the whole project, so it is forgotten and not taken from them."""
+LEFT = (
+    "google_project_iam_member.agent",
+    "google_project_service_identity.",
+    "google_kms_crypto_key_iam_member.agent",
+)
+"""What Google's own accounts may do serves the whole project, so it is forgotten and not taken from them. Without the
+key, Cloud Storage could read nothing of the buckets that stay."""
 
 
 def main(words: list[str] | None = None) -> int:

@@ -4,17 +4,22 @@ import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from google.api_core.exceptions import GoogleAPICallError, RetryError
 
-from console.dead_letters.letter import Letter, NoSourceError, attributes_to_put_back, event_key
+from console.dead_letters.letter import (
+    CLOCKS_APART,
+    Letter,
+    NoSourceError,
+    attributes_to_put_back,
+    event_key,
+)
 from console.dead_letters.mailbox import Mailbox, SourceGoneError
 from console.dead_letters.reasons import PER_QUERY, Reasons, Said
 
 _LOOK_EVERY_S = 2.0
 """For each query that a look takes: Cloud Logging allows 60 a minute and project."""
-_CLOCKS_APART = timedelta(minutes=5)
 
 
 class Replay:
@@ -68,7 +73,7 @@ class Replay:
         well = True
         while open_ids:
             try:
-                said = self._reasons.outcomes(list(open_ids), begun - _CLOCKS_APART)
+                said = self._reasons.outcomes(list(open_ids), begun - CLOCKS_APART)
             except GoogleAPICallError as fault:
                 print(f"Cloud Logging does not tell what becomes of them: {fault.message}", file=sys.stderr)
                 break

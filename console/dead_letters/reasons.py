@@ -48,31 +48,42 @@ class Reasons:
     def failures(self, event_keys: Sequence[str], since: datetime) -> dict[str, Said]:
         """The latest failure of each event that the log knows, by key."""
         told: dict[str, Said] = {}
-        for said in self._lines("event_key", event_keys, since):
-            if said.error:
-                told.setdefault(said.event_key, said)
+        for part in _parts(event_keys):
+            untold = set(part)
+            for said in self._lines("event_key", part, since):
+                if said.error and said.event_key in untold:
+                    told[said.event_key] = said
+                    untold.remove(said.event_key)
+                if (
+                    not untold
+                ):  # the rest, a line for each time that an event was tried, is not even asked for
+                    break
         return told
 
     def outcomes(self, event_ids: Sequence[str], since: datetime) -> dict[str, Said]:
         """The latest line about each delivered event that the log knows, by the event's id; final ones first."""
         told: dict[str, Said] = {}
-        for said in self._lines("event_id", event_ids, since):
-            if said.event_id not in told or (said.final and not told[said.event_id].final):
-                told[said.event_id] = said
+        for part in _parts(event_ids):
+            for said in self._lines("event_id", part, since):
+                if said.event_id not in told or (said.final and not told[said.event_id].final):
+                    told[said.event_id] = said
         return told
 
     def _lines(self, field: str, values: Sequence[str], since: datetime) -> Iterator[Said]:
-        """The latest first, for each part of the values."""
+        """The latest first; another page is asked for when it is needed."""
         from google.cloud.logging import DESCENDING
 
-        for first in range(0, len(values), PER_QUERY):
-            wanted = " OR ".join(f'"{value}"' for value in values[first : first + PER_QUERY])
-            query = (
-                f'logName="{self._log_name}" AND timestamp>="{since.isoformat()}" '
-                f"AND jsonPayload.{field}=({wanted})"
-            )
-            for entry in self._client.list_entries(filter_=query, order_by=DESCENDING, page_size=1000):
-                yield _said(entry)
+        wanted = " OR ".join(f'"{value}"' for value in values)
+        query = (
+            f'logName="{self._log_name}" AND timestamp>="{since.isoformat()}" '
+            f"AND jsonPayload.{field}=({wanted})"
+        )
+        for entry in self._client.list_entries(filter_=query, order_by=DESCENDING, page_size=1000):
+            yield _said(entry)
+
+
+def _parts(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (values[first : first + PER_QUERY] for first in range(0, len(values), PER_QUERY))
 
 
 def _said(entry: Any) -> Said:  # Any: the client's entry classes share no typed base

@@ -1,6 +1,7 @@
 """`python -m console replay` on real servers: what it shows, what it puts back, and that it does so once."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -209,21 +210,32 @@ def test_hundreds_of_letters_are_pulled_in_parts_and_all_are_put_back(place: Pla
     assert back == {b"%d" % number for number in range(250)}
 
 
+@contextmanager
+def cloud_logging(answers: Sequence[dict[str, Any] | int]) -> Iterator[tuple[str, list[Any]]]:
+    """Its URL, and what it was asked. It answers each question with the next of `answers`, then with the last."""
+    asked: list[Any] = []
+
+    async def answer(request: Request) -> JSONResponse:
+        asked.append(await request.json())
+        found = answers[min(len(asked), len(answers)) - 1]
+        return (
+            JSONResponse({"error": {"message": "quota"}}, found)
+            if isinstance(found, int)
+            else JSONResponse(found)
+        )
+
+    app = Starlette(routes=[Route("/v2/entries:list", answer, methods=["POST"])])
+    with in_thread(lambda: serving(app)) as url:
+        yield url, asked
+
+
 def test_a_log_that_may_be_asked_no_more_is_told_and_the_letters_are_put_back(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Cloud Logging takes 60 queries a minute: many letters are asked about in one."""
-    asked: list[str] = []
-
-    async def answer(request: Request) -> JSONResponse:
-        asked.append((await request.json())["filter"])
-        return JSONResponse({}) if len(asked) == 1 else JSONResponse({"error": {"message": "quota"}}, 429)
-
     for number in range(45):
         place.bury(b"%d" % number, forwarded({}))
-    with in_thread(
-        lambda: serving(Starlette(routes=[Route("/v2/entries:list", answer, methods=["POST"])]))
-    ) as url:
+    with cloud_logging([{}, 429]) as (url, asked):
         monkeypatch.setenv("LOGGING_EMULATOR_HOST", url)
         assert main(["replay"]) == 0
     said = capsys.readouterr()
@@ -231,6 +243,23 @@ def test_a_log_that_may_be_asked_no_more_is_told_and_the_letters_are_put_back(
     assert "does not tell what becomes of them: POST" in said.err
     assert said.out.count("put back; the function has told nothing of it yet") == 45
     assert len(place.put_back()) == 45
+
+
+def test_the_log_is_read_only_until_every_letters_last_failure_is_known(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place.bury(b"order", forwarded({}))
+    fields = {
+        "event_key": event_key(letter(forwarded({}), b"order")),
+        "error": "ServiceFailed",
+        "message": "no",
+    }
+    entry = {"logName": "l", "resource": {"type": "global"}, "severity": "WARNING", "jsonPayload": fields}
+    with cloud_logging([{"entries": [entry] * 50, "nextPageToken": "more"}]) as (url, asked):
+        monkeypatch.setenv("LOGGING_EMULATOR_HOST", url)
+        assert main(["replay", "--list"]) == 0
+    assert "reason    ServiceFailed: no" in capsys.readouterr().out
+    assert len(asked) == 1
 
 
 def test_a_project_without_dead_letters_is_told_what_is_missing(

@@ -27,8 +27,8 @@ locals {
       labels = []
     }
     waits = {
-      what   = "Submissions that were put off for want of quota, capacity or room"
-      filter = "severity=NOTICE AND jsonPayload.message:\"the run waits\""
+      what   = "Submissions that were put off for want of quota or room, and jobs that found no capacity"
+      filter = "severity=NOTICE AND jsonPayload.message=~\"(the run waits|found no capacity)\""
       labels = []
     }
     refusals = {

@@ -15,6 +15,7 @@ Exits with 1 when a run is lost, doubled or unfinished, or has two jobs.
 import argparse
 import json
 import math
+import signal
 import statistics
 import sys
 import tempfile
@@ -231,6 +232,7 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=7, help="of the faults")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # or the stack would outlive it
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "faults.yaml").write_text(yaml.safe_dump(plan(arguments.seed)))

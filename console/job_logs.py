@@ -1,7 +1,7 @@
 """The log entries of one job, each once, as they become readable."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 SERVICE_TASK = "service"
 COMPLETED = "Job completed successfully."
 TRIAL_LABEL = "ml.googleapis.com/trial_id"
+
+LATE = timedelta(minutes=1)
+"""An entry becomes readable up to so long after another with a later timestamp: replicas send theirs in batches."""
 
 
 class JobLogs:
@@ -24,12 +27,11 @@ class JobLogs:
         """Entries not given before, as the client's own `LogEntry` objects. A tuning job's trials log under its id."""
         filter_ = f'resource.type="ml_job" AND resource.labels.job_id="{job_id}"'
         if self._last_at is not None:
-            # Not strictly later: entries of one moment may become readable one after the other.
-            filter_ += f' AND timestamp>="{self._last_at.isoformat()}"'
+            filter_ += f' AND timestamp>="{(self._last_at - LATE).isoformat()}"'
         for entry in self._client.list_entries(filter_=filter_, page_size=1000):
             if entry.insert_id not in self._seen:
                 self._seen.add(entry.insert_id)
-                self._last_at = entry.timestamp
+                self._last_at = max(self._last_at or entry.timestamp, entry.timestamp)
                 yield entry
 
 

@@ -138,10 +138,11 @@ def _noticed(envelope: Envelope) -> Iterable[Happened]:
 
 
 def _logged(envelope: Envelope) -> Iterable[Happened]:
-    marked = marked_entry_in(pubsub_message(envelope))
+    message = pubsub_message(envelope)
+    marked = marked_entry_in(message)
     if marked is not None:
         return [answer_entry(_wiring().services(), marked)]
-    hint = hint_in(pubsub_message(envelope))
+    hint = hint_in(message)
     if hint is None:
         return [Happened(message="ignored: the entry is about no training job")]
     return settle_and_admit(_wiring().services(), hint)

@@ -36,15 +36,24 @@ class _Token:
     text: str
 
 
-def parse_filter(text: str) -> Matches:
-    """What the filter says of a job. An empty filter matches every job.
+@dataclass(frozen=True, kw_only=True)
+class Filter:
+    """What a filter says of a job."""
+
+    matches: Matches
+    label: tuple[str, str] | None = None
+    """A label, key and value, that no job is without that matches; None where the filter asks for none."""
+
+
+def parse_filter(text: str) -> Filter:
+    """The filter. An empty one matches every job.
 
     Raises:
         FilterError: with what was found and what may stand there.
     """
     reader = _Reader(text)
     if reader.at_end():
-        return lambda _job: True
+        return Filter(matches=lambda _job: True)
     found = reader.conjunction()
     if not reader.at_end():
         raise reader.fault("AND, OR or the end of the filter")
@@ -64,22 +73,27 @@ class _Reader:
         found = "its end" if self.at_end() else repr(self._tokens[self._at].text)
         return FilterError(f"Invalid filter {self._text!r}: expected {expected}, found {found}.")
 
-    def conjunction(self) -> Matches:
+    def conjunction(self) -> Filter:
         parts = [self._disjunction()]
         while self._take_word("AND") or self._starts_a_term():
             parts.append(self._disjunction())
-        return lambda job: all(part(job) for part in parts)
+        return Filter(
+            matches=lambda job: all(part.matches(job) for part in parts),
+            label=next((part.label for part in parts if part.label), None),
+        )
 
-    def _disjunction(self) -> Matches:
+    def _disjunction(self) -> Filter:
         parts = [self._term()]
         while self._take_word("OR"):
             parts.append(self._term())
-        return lambda job: any(part(job) for part in parts)
+        if len(parts) == 1:
+            return parts[0]
+        return Filter(matches=lambda job: any(part.matches(job) for part in parts))
 
-    def _term(self) -> Matches:
+    def _term(self) -> Filter:
         if self._take_word("NOT") or self._take("minus"):
             inner = self._term()
-            return lambda job: not inner(job)
+            return Filter(matches=lambda job: not inner.matches(job))
         if self._take("open"):
             inner = self.conjunction()
             if not self._take("close"):
@@ -87,7 +101,7 @@ class _Reader:
             return inner
         return self._restriction()
 
-    def _restriction(self) -> Matches:
+    def _restriction(self) -> Filter:
         path = self._take("word")
         if path is None:
             raise self.fault("a field: display_name, state, create_time or labels.KEY")
@@ -138,17 +152,17 @@ def _tokens(text: str) -> list[_Token]:
     return found
 
 
-def _restriction(path: str, sign: str, value: str) -> Matches:
+def _restriction(path: str, sign: str, value: str) -> Filter:
     field, _, key = path.partition(".")
     match field, bool(key):
         case ("display_name" | "displayName", False):
-            return _on_name(sign, value)
+            return Filter(matches=_on_name(sign, value))
         case ("state", False):
-            return _on_state(sign, value)
+            return Filter(matches=_on_state(sign, value))
         case ("create_time" | "createTime", False):
-            return _on_time(sign, value)
+            return Filter(matches=_on_time(sign, value))
         case ("labels", True):
-            return _on_label(key, sign, value)
+            return Filter(matches=_on_label(key, sign, value), label=(key, value) if sign == "=" else None)
         case _:
             raise FilterError(
                 f"Invalid filter field {path!r}; jobs are filtered by display_name, state, create_time and labels.KEY."

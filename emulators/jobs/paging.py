@@ -1,36 +1,35 @@
 """Pages of a list of jobs: newest first, filtered, each page's token tied to its filter."""
 
 import hashlib
-from collections.abc import Sequence
-from typing import TypeVar
 
+from emulators.jobs.catalogue import AnyJob, Catalogue
 from emulators.jobs.errors import ApiError, Status
 from emulators.jobs.filters import FilterError, parse_filter
-from emulators.jobs.resource import Job
 
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 1000
-_Job = TypeVar("_Job", bound=Job)
 
 
-def page_of(jobs: Sequence[_Job], *, filter_: str, page_size: int, page_token: str) -> tuple[list[_Job], str]:
-    """One page of `jobs`, which come oldest first, and the token of the next page; empty after the last.
+def page_of(
+    jobs: Catalogue[AnyJob], parent: str, *, filter_: str, page_size: int, page_token: str
+) -> tuple[list[AnyJob], str]:
+    """One page of the jobs of `parent`, those of trials left out, and the token of the next page; empty after the last.
 
     Raises:
         ApiError: INVALID_ARGUMENT for a filter, size or token that cannot be.
     """
     try:
-        matches = parse_filter(filter_)
+        wanted = parse_filter(filter_)
     except FilterError as error:
         raise ApiError(Status.INVALID_ARGUMENT, str(error)) from error
     if page_size < 0:
         raise ApiError(Status.INVALID_ARGUMENT, f"page_size: not negative, found {page_size}.")
     size = min(page_size or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
     after = _job_before_page(page_token, filter_)
-    found: list[_Job] = []
-    for job in reversed(jobs):
+    found: list[AnyJob] = []
+    for job in reversed(jobs.having(wanted.label)):
         if after is not None:
             after = None if job.job_id == after else after
-        elif matches(job):
+        elif job.trial is None and job.parent == parent and wanted.matches(job):
             if len(found) == size:
                 return found, f"{found[-1].job_id}-{_digest(filter_)}"
             found.append(job)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from emulators.jobs.capacity import Capacity
+from emulators.jobs.catalogue import Catalogue
 from emulators.jobs.errors import ApiError, Status
 from emulators.jobs.lifecycle import JobState
 from emulators.jobs.operations import brief, delete_operation_of
@@ -54,12 +55,12 @@ class JobService:
         self._capacity = capacity
         self.supply = supply or Supply()
         self._around = Surroundings(machine=machine, capacity=capacity, supply=self.supply, save=self._save)
-        self._jobs: dict[str, Job] = {job.job_id: job for job in store.jobs()}
+        self._jobs = Catalogue(store.jobs())
         self._runs: dict[str, Run] = {}
 
     def resume(self) -> None:
         """Take up the jobs that the last stack left unfinished or ended without saying so in the log, oldest first."""
-        for job in list(self._jobs.values()):
+        for job in list(self._jobs):
             if not job.state.is_terminal or not job.announced:
                 self._run(job)
 
@@ -78,7 +79,9 @@ class JobService:
         Raises:
             KeyError: there is no job with that id.
         """
-        return self._jobs[job_id].state
+        if job := self._jobs.get(job_id):
+            return job.state
+        raise KeyError(job_id)
 
     async def create(self, parent: Parent, body: object) -> Job:
         """Accept a job and start it as soon as there is room.
@@ -106,7 +109,7 @@ class JobService:
 
     def begin_trial(self, job: Job) -> None:
         """Start the job of a trial; one that is known already is left alone."""
-        if job.job_id not in self._jobs:
+        if self._jobs.get(job.job_id) is None:
             self._accept(job)
 
     def find(self, job_id: str) -> Job | None:
@@ -122,7 +125,7 @@ class JobService:
         """Forget the job of a trial that has ended."""
         if run := self._runs.get(job_id):  # its last line is still being written
             await run.wait()
-        if job := self._jobs.pop(job_id, None):
+        if job := self._jobs.pop(job_id):
             self._store.delete(job)
 
     def project_id_of(self, job: Job) -> str:
@@ -149,11 +152,9 @@ class JobService:
         Raises:
             ApiError: RESOURCE_EXHAUSTED.
         """
-        going = [
-            (each.location, each.message.job_spec)
-            for each in self._jobs.values()
-            if not each.state.is_terminal
-        ]
+        # One that has ended may still have a run, which writes its last line.
+        runs = (each for job_id in self._runs if (each := self._jobs.get(job_id)))
+        going = [(each.location, each.message.job_spec) for each in runs if not each.state.is_terminal]
         self.supply.refuse_over_quota(job.location, spec, copies=copies, going=going)
 
     def _accept(self, job: Job) -> Job:
@@ -182,8 +183,7 @@ class JobService:
         Raises:
             ApiError: INVALID_ARGUMENT for a filter, size or token that cannot be.
         """
-        plain = [job for job in self._jobs.values() if job.trial is None and job.parent == parent.name]
-        return page_of(plain, filter_=filter_, page_size=page_size, page_token=page_token)
+        return page_of(self._jobs, parent.name, filter_=filter_, page_size=page_size, page_token=page_token)
 
     async def cancel(self, parent: Parent, job_id: str) -> None:
         """Begin to end a job; best effort, as the service says.
@@ -221,7 +221,7 @@ class JobService:
             raise ApiError(
                 Status.FAILED_PRECONDITION,
                 f"The replica {replica_name} of {job.name} does not run at this moment "
-                f"(the job is in state {self._jobs[job_id].state.api_name}); only one that runs can be preempted.",
+                f"(the job is in state {self.state_of(job_id).api_name}); only one that runs can be preempted.",
             )
 
     async def delete(self, parent: Parent, job_id: str) -> dict[str, object]:
@@ -271,7 +271,7 @@ class JobService:
 
     def _save(self, job: Job) -> None:
         self._store.put(job)
-        self._jobs[job.job_id] = job
+        self._jobs.put(job)
 
     def _run(self, job: Job) -> None:
         place = job.trial

@@ -6,6 +6,7 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
+from emulators.jobs.catalogue import Catalogue
 from emulators.jobs.errors import ApiError, Status
 from emulators.jobs.operations import brief, delete_operation_of
 from emulators.jobs.paging import page_of
@@ -29,12 +30,12 @@ class TuningService:
         self._jobs, self._store, self._write_log, self._seed = jobs, store, write_log, seed
         self._metrics = directory / "metrics"
         self._kept = TuningStore(directory / "tuning.sqlite")
-        self._known: dict[str, TuningJob] = {job.job_id: job for job in self._kept.jobs()}
+        self._known = Catalogue(self._kept.jobs())
         self._runs: dict[str, TuningRun] = {}
 
     def resume(self) -> None:
         """Take up what the last stack left unfinished or unannounced. After the JobService's own `resume`."""
-        for job in list(self._known.values()):
+        for job in list(self._known):
             if not job.announced:
                 self._run(job)
 
@@ -87,8 +88,7 @@ class TuningService:
         Raises:
             ApiError: INVALID_ARGUMENT.
         """
-        here = [job for job in self._known.values() if job.parent == parent.name]
-        return page_of(here, filter_=filter_, page_size=page_size, page_token=page_token)
+        return page_of(self._known, parent.name, filter_=filter_, page_size=page_size, page_token=page_token)
 
     async def cancel(self, parent: Parent, job_id: str) -> None:
         """Begin to end a job and every replica of its trials.
@@ -115,7 +115,7 @@ class TuningService:
             raise ApiError(Status.FAILED_PRECONDITION, what)
         if run := self._runs.get(job_id):  # its last line is still being written
             await run.wait()
-        self._known.pop(job_id, None)
+        self._known.pop(job_id)
         self._kept.delete(job_id)
         for trial in job.trials.values():
             await self._jobs.forget_trial(trial.job_id)
@@ -143,4 +143,4 @@ class TuningService:
             self._kept.put(job)
         else:
             self._kept.put_trial(job, trial)
-        self._known[job.job_id] = job
+        self._known.put(job)

@@ -12,6 +12,18 @@ from orchestrator.core.policy import Policy, policy_from
 from tests.core.standards import NAMES, ROOT, STANDARDS, policy_document
 
 CHIEF: dict[str, Any] = {"machine": "n1-standard-4"}
+V100: dict[str, Any] = {"type": "NVIDIA_TESLA_V100", "count": 1}
+GCLOUD: dict[str, Any] = {
+    "displayName": "m",
+    "workerPoolSpecs": [
+        {
+            "machineSpec": {"machineType": "n1-standard-4"},
+            "replicaCount": 1,
+            "containerSpec": {"imageUri": "us-docker.pkg.dev/my-project/r/i"},
+        }
+    ],
+}
+"""What `document()` says, in the file format of gcloud."""
 ROW: dict[str, Any] = {
     "as_of": "2026-03-01",
     "source": "https://example.com/prices",

@@ -18,7 +18,7 @@ EXECUTOR = "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17.py310:latest"
 MACHINE = {"machine": "n1-standard-4"}
 WORKERS: dict[str, Any] = {**MACHINE, "count": 2}
 ONE: dict[str, Any] = {**MACHINE, "count": 1}
-T4 = {"type": "NVIDIA_TESLA_T4", "count": 1}
+T4: dict[str, Any] = {"type": "NVIDIA_TESLA_T4", "count": 1}
 L4: dict[str, Any] = {"machine": "g2-standard-4", "accelerator": {"type": "NVIDIA_L4", "count": 1}}
 PACKAGE = {
     "executor_image": EXECUTOR,

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from orchestrator.core.admission.limits import SlotSet, limits_of
 from orchestrator.core.admission.quota import CLASS_MAX_CHARS, quota_class
 from orchestrator.core.names import LABEL_MAX_CHARS
-from tests.core.admission import CHIEF, ladder, policy
-
-T4 = {"type": "NVIDIA_TESLA_T4", "count": 1}
-V100 = {"type": "NVIDIA_TESLA_V100", "count": 1}
+from tests.core.admission import CHIEF, V100, ladder, policy
+from tests.core.roles import T4
 
 
 def names(

@@ -2,14 +2,16 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
-from itertools import permutations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.adapters.memory import ManualClock, MemoryObjects
+from orchestrator.adapters.stored_admission import StoredStarts
 from orchestrator.core.admission.caps import Counted, over_cap
 from orchestrator.core.admission.terms import Caps, UnknownPrices
 from tests.core.admission import policy
+from tests.core.standards import STANDARDS
 
 NOON = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
 
@@ -128,7 +130,7 @@ def test_every_observer_has_the_same_answer_and_refused_runs_may_go_away_at_any_
 ) -> None:
     answers = {each.run_id: over_cap(caps, runs, each) for each in runs}
     accepted = [each for each in runs if answers[each.run_id] is None]
-    for order in list(permutations(runs))[:6]:
+    for order in (runs[::-1], *(runs[first:] + runs[:first] for first in range(len(runs)))):
         assert {each.run_id: over_cap(caps, order, each) for each in runs} == answers
     assert all(over_cap(caps, accepted, each) is None for each in accepted)
     for each in runs:
@@ -160,7 +162,18 @@ def test_the_policys_terms_are_read_with_exact_amounts() -> None:
 
 
 def test_the_shipped_policy_caps_runs_per_hour_alone() -> None:
-    from tests.core.test_policy import POLICY
+    assert STANDARDS.policy is not None
+    shipped = STANDARDS.policy.admission
+    assert shipped.caps == Caps(runs_per_hour=100)
+    assert (shipped.limits, shipped.priced) == ((), False)
 
-    assert POLICY.admission.caps == Caps(runs_per_hour=100)
-    assert (POLICY.admission.limits, POLICY.admission.priced) == ((), False)
+
+def test_an_object_among_the_marks_that_is_none_is_passed_over_and_one_of_unreadable_cost_counts() -> None:
+    objects = MemoryObjects(ManualClock(NOON))
+    starts = StoredStarts(objects, "ledger")
+    starts.mark("a", NOON, Decimal(6))
+    day = f"started/{NOON:%Y-%m-%d}"
+    for name, metadata in ((f"{day}/", {}), (f"{day}/12/folder/b", {}), (f"{day}/12/c", {"cost": "much"})):
+        objects.write("ledger", name, b"", if_generation=None, metadata=metadata)
+    assert [(each.run_id, each.cost) for each in starts.of_day(NOON.date())] == [("a", 6), ("c", None)]
+    assert [each.run_id for each in starts.of_hour(NOON)] == ["a", "c"]

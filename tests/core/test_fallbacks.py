@@ -11,11 +11,10 @@ from orchestrator.core.admission.ladder import ladder_of
 from orchestrator.core.launch.fallbacks import MAX_FALLBACKS, merged
 from orchestrator.core.launch.request import Request, dialect_of
 from orchestrator.core.launch.spec import Accelerator
-from tests.core.admission import CHIEF, answer, document, faults, ladder, policy, sound
+from tests.core.admission import CHIEF, GCLOUD, V100, answer, document, faults, ladder, policy, sound
+from tests.core.roles import T4
 from tests.core.standards import schema
 
-T4: dict[str, Any] = {"type": "NVIDIA_TESLA_T4", "count": 1}
-V100: dict[str, Any] = {"type": "NVIDIA_TESLA_V100", "count": 1}
 WITH_GPU = {"cluster": {"chief": {**CHIEF, "accelerator": V100, "disk": {"size_gb": 300}}}}
 
 
@@ -194,18 +193,6 @@ def test_the_priority_is_fifty_unless_the_request_says_otherwise(written: dict[s
 @pytest.mark.parametrize("priority", [-1, 101, "high", 1.5, True])
 def test_a_priority_that_is_none_is_a_fault(priority: object) -> None:
     assert list(faults(document(priority=priority))) == ["$.priority"]
-
-
-GCLOUD: dict[str, Any] = {
-    "displayName": "m",
-    "workerPoolSpecs": [
-        {
-            "machineSpec": {"machineType": "n1-standard-4"},
-            "replicaCount": 1,
-            "containerSpec": {"imageUri": "us-docker.pkg.dev/my-project/r/i"},
-        }
-    ],
-}
 
 
 def test_a_label_says_the_priority_where_the_dialect_has_no_key_for_it() -> None:

@@ -13,6 +13,7 @@ from orchestrator.core.validation import schema_faults
 from orchestrator.settings import settings_from
 from tests.core.admission import (
     CHIEF,
+    GCLOUD,
     PRICES,
     ROW,
     TABLE,
@@ -110,8 +111,11 @@ def test_the_dearest_rung_counts_and_one_unknown_leaves_that_of_the_others() -> 
     assert (none.per_hour, none.at_most) == (None, None)
 
 
-def test_the_table_tells_its_oldest_date_and_every_source() -> None:
-    assert (PRICES.as_of, PRICES.sources) == ("2025-01-01", ("https://example.com/prices",))
+def test_every_estimate_has_the_date_of_the_tables_oldest_row() -> None:
+    known, unknown = ladder(fallbacks=[{"region": "europe-west4"}])
+    for rung in (known, unknown):
+        assert estimate(rung.spec, rung.region, PRICES).as_of == "2025-01-01"
+    assert estimate_of((unknown, known), PRICES).as_of == "2025-01-01"
 
 
 def test_of_two_rows_that_price_the_same_the_later_holds() -> None:
@@ -166,17 +170,7 @@ def test_a_fallback_that_costs_too_much_is_refused_at_its_place() -> None:
 
 
 def test_the_fault_of_another_dialect_has_the_place_of_its_text() -> None:
-    job = {
-        "displayName": "m",
-        "workerPoolSpecs": [
-            {
-                "machineSpec": {"machineType": "n1-standard-4"},
-                "replicaCount": 1,
-                "containerSpec": {"imageUri": "us-docker.pkg.dev/my-project/r/i"},
-            }
-        ],
-    }
-    assert list(faults(job, under=policy(CAPPED))) == ["$.scheduling.timeout"]
+    assert list(faults(GCLOUD, under=policy(CAPPED))) == ["$.scheduling.timeout"]
 
 
 def test_a_cost_that_is_unknown_is_a_warning_and_where_the_policy_says_so_a_fault() -> None:

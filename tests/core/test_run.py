@@ -17,6 +17,7 @@ from orchestrator.core.run import (
     Source,
     Step,
     moved,
+    taken_over,
 )
 from orchestrator.core.settle.outcome import END_OF
 
@@ -49,6 +50,14 @@ def test_no_move_goes_back_but_that_of_a_job_without_capacity() -> None:
     for state, onward in LEGAL_MOVES.items():
         back = {next_state for next_state in onward if PROGRESS[next_state] <= PROGRESS[state]}
         assert back == ({RunState.WAITING} if state is RunState.SUBMITTED else set())
+
+
+def test_a_lease_keeps_others_off_until_it_ends() -> None:
+    minute = timedelta(minutes=1)
+    held = taken_over(record(), attempt="b", now=NOW, lease=minute)
+    assert held.live_lease(NOW) == held.live_lease(NOW + minute / 2) == held.lease
+    assert held.live_lease(NOW + minute) is None
+    assert record().live_lease(NOW) is None
 
 
 @pytest.mark.parametrize("end", sorted(ENDS))

@@ -142,6 +142,8 @@ class MemoryJobs:
         self._lock = threading.Lock()
         self._jobs: dict[str, Job] = {}
         self._by_id: dict[str, str] = {}
+        # Names alone, in the order of submission: of a million jobs few go on at once.
+        self._unended: dict[str, None] = {}
         self._created = 0
         self._of_run: defaultdict[str, list[str]] = defaultdict(list)
 
@@ -161,6 +163,7 @@ class MemoryJobs:
             )
             self._jobs[job.name] = job
             self._by_id[job_id] = job.name
+            self._unended[job.name] = None
             self._of_run[job.labels.get(RUN_LABEL, "")].append(job.name)
         return job
 
@@ -221,11 +224,21 @@ class MemoryJobs:
         )
         with self._lock:
             self._jobs[name] = moved
+            if ended:
+                self._unended.pop(name, None)
+            else:
+                self._unended[name] = None
         return moved
 
     def remove(self, name: str) -> None:
         with self._lock:
             del self._jobs[name]
+            self._unended.pop(name, None)
+
+    def going(self) -> Sequence[Job]:
+        """Every job that has not ended, in the order of submission."""
+        with self._lock:
+            return [self._jobs[name] for name in self._unended]
 
     def all(self) -> Sequence[Job]:
         with self._lock:

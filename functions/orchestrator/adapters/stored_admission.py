@@ -44,7 +44,6 @@ class StoredQueue:
 
     def put(self, place: Place) -> None:
         metadata = {
-            "quota_class": place.quota_class,
             "classes": ",".join(place.classes),
             "not_before": encoded_time(place.not_before),
             "limits": ",".join(place.limits),
@@ -134,11 +133,14 @@ class StoredStarts:
     bucket: str
 
     def of_day(self, day: date) -> Sequence[Counted]:
-        return [_counted(each) for each in self.objects.listing(self.bucket, started_prefix(day))]
+        return self._marks(started_prefix(day))
 
     def of_hour(self, moment: datetime) -> Sequence[Counted]:
-        prefix = started_object(moment, "")
-        return [_counted(each) for each in self.objects.listing(self.bucket, prefix)]
+        return self._marks(started_object(moment, ""))
+
+    def _marks(self, prefix: str) -> Sequence[Counted]:
+        listed = self.objects.listing(self.bucket, prefix)
+        return [mark for mark in map(_counted, listed) if mark is not None]
 
     def mark(self, run_id: str, at: datetime, cost: Decimal | None) -> None:
         with suppress(GenerationMoved):
@@ -178,7 +180,12 @@ class StoredStarts:
             self.objects.write(self.bucket, cap_object(window), json_bytes(document), if_generation=0)
 
 
-def _counted(listed: Listed) -> Counted:
+def _counted(listed: Listed) -> Counted | None:
+    """The mark; None for an object that is none, which must not keep every run from being started."""
+    try:
+        hour = started_hour(listed.name)
+    except ValueError:
+        return None
     text = listed.metadata.get("cost")
     try:
         cost = None if text is None else Decimal(text)
@@ -188,6 +195,6 @@ def _counted(listed: Listed) -> Counted:
         run_id=listed.name.rpartition("/")[2],
         created_at=listed.created_at,
         cost=cost,
-        hour=started_hour(listed.name),
+        hour=hour,
         version=listed.generation,
     )

@@ -33,7 +33,7 @@ from orchestrator.core.names import (
     location_region,
 )
 from orchestrator.core.run import Job, JobState, Problem
-from orchestrator.core.settle.outcome import END_OF
+from orchestrator.core.settle.outcome import OVER
 from orchestrator.core.trial import Measured, Trial, TrialState
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ Source: UNAVAILABLE in https://github.com/googleapis/googleapis/blob/master/goog
 UNAUTHENTICATED = 401  # our own credentials failed: no fault of the request, and they may recover
 REQUEST_TIMEOUT = 408
 UNKNOWN_FROM = 500  # whatever else the server could not do, it may have done half
-OVER = frozenset({*END_OF, JobState.CANCELLING})
 _REST_PREFIX = re.compile(r"^(GET|POST) \S+: ")  # the client puts verb and URL before the service's message
 
 

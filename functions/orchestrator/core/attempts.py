@@ -44,12 +44,13 @@ class Try:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimated:
-    """What the run was estimated to cost, as decimals in text.
+    """What the run was estimated to cost, as decimals in text, by a table whose oldest price is of `as_of`.
 
     Of the dearest step of the ladder whose prices are known; None where no step's are. `unknown` says whose are not.
     """
 
     currency: str
+    as_of: str | None = None
     per_hour: str | None = None
     at_most: str | None = None
     unknown: tuple[str, ...] = ()

@@ -16,6 +16,11 @@ REPLAYED_PUBLISH_TIME = "trainmaster_replayed_publish_time"
 Whoever may publish may write them as well: `idempotency_key` names a run anyway, and an earlier time only puts a run
 before others of its priority, by REPLAYED_WITHIN at most.
 """
+DELIVERED_WITHIN = timedelta(days=1)
+"""How long an event may be delivered again, as deploy/terraform/plan/main.tf keeps it; Eventarc's own default.
+
+Source: https://cloud.google.com/eventarc/docs/retry-events
+"""
 REPLAYED_WITHIN = timedelta(days=62)
 """How long before it was put back a message may have been published: dead letters are kept for 31 days at most, and
 what waited for its deliveries before that, for as long again.

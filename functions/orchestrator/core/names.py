@@ -262,10 +262,7 @@ def job_kind(name: str) -> JobKind:
     Raises:
         ValueError: it is the name of no job.
     """
-    match = _JOB.fullmatch(name)
-    if match is None:
-        raise ValueError(f"{name!r} names no job")
-    return JobKind(match["kind"])
+    return JobKind(_job(name)["kind"])
 
 
 def job_region(name: str) -> str:
@@ -274,10 +271,14 @@ def job_region(name: str) -> str:
     Raises:
         ValueError: it is the name of no job.
     """
+    return _job(name)["location"]
+
+
+def _job(name: str) -> re.Match[str]:
     match = _JOB.fullmatch(name)
     if match is None:
         raise ValueError(f"{name!r} names no job")
-    return match["location"]
+    return match
 
 
 def location_region(name: str) -> str:

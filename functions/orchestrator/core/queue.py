@@ -52,38 +52,39 @@ class Walk:
     began_at: datetime
     woken: bool = False
     held_until: dict[str, datetime] = field(default_factory=dict)
+    _aside: Sequence[Place] = field(init=False)
     _closed: set[str] = field(default_factory=set)
     _open: set[str] = field(default_factory=set)
     _full: set[str] = field(default_factory=set)
     _gone: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.places = sorted(self.places, key=lambda place: place.order)
+        self._arrange(self.places)
         for place in self.places:
             if place.too_fast and place.not_before > self.began_at:
                 self.hold(place.region, place.not_before)
 
     def joined(self, place: Place) -> None:
         """One more waits than the listing showed; to be told before the walk goes along."""
-        self.places = sorted((*self.places, place), key=lambda each: each.order)
+        self._arrange((*self.places, place))
+
+    def _arrange(self, places: Sequence[Place]) -> None:
+        self.places = sorted(places, key=lambda place: place.order)
+        self._aside = [place for place in self.places if place.aside is not None]
 
     def why_not(self, own: Place, quota_class: str) -> str | None:
         """Why a job of that class may not be asked for now, for this run; None: it may."""
         if quota_class in self._closed:
             return f"there was no room for {quota_class} a moment ago"
-        ahead = next((each for each in self.places if self._is_before(each, own, quota_class)), None)
-        if ahead is not None:
-            return f"{ahead.run_id} waits for the same before it"
+        for other in self.places:
+            if other.order >= own.order:
+                return None
+            if other.quota_class == quota_class and other.aside is None and self._waits_beside(own, other):
+                return f"{other.run_id} waits for the same before it"
         return None
 
-    def _is_before(self, other: Place, own: Place, quota_class: str) -> bool:
-        return (
-            other.order < own.order
-            and other.quota_class == quota_class
-            and other.run_id not in self._gone
-            and other.run_id != own.run_id
-            and other.aside is None
-        )
+    def _waits_beside(self, own: Place, other: Place) -> bool:
+        return other.run_id not in self._gone and other.run_id != own.run_id
 
     def before_at_limit(self, own: Place) -> Place | None:
         """Who waits aside for a limit of this run's, goes before it, and could go if the limit had a slot.
@@ -91,16 +92,10 @@ class Walk:
         A limit is one line whatever the classes; but nobody waits there for one who waits for room as well.
         """
         heads: dict[str, Place | None] = {}
-        for other in self.places:
+        for other in self._aside:
             if other.order >= own.order:
                 return None
-            if (
-                other.aside is not None
-                and other.aside in own.limits
-                and other.run_id not in self._gone
-                and other.run_id != own.run_id
-                and self._could_go(other, heads)
-            ):
+            if other.aside in own.limits and self._waits_beside(own, other) and self._could_go(other, heads):
                 return other
         return None
 

@@ -260,6 +260,10 @@ class RunRecord:
         """How often the run went back to waiting because its job found no capacity."""
         return len(self.given_up)
 
+    def live_lease(self, now: datetime) -> Lease | None:
+        """The lease that keeps everybody else from taking the run over; None: whoever comes may."""
+        return self.lease if self.lease is not None and self.lease.expires_at > now else None
+
     def gave_up(self, job_name: str) -> bool:
         return any(same_job(each.job, job_name) for each in self.given_up)
 
@@ -284,13 +288,6 @@ def moved(
         second_look_at=None if state in ENDS else record.second_look_at,
         history=(*record.history, Step(state=state, at=entered_at)),
     )
-
-
-def may_submit(record: RunRecord, now: datetime) -> bool:
-    """Whether somebody other than the lease's holder may take the run over."""
-    if record.state is RunState.WAITING and record.waiting is not None and now < record.waiting.not_before:
-        return False
-    return record.lease is None or record.lease.expires_at <= now
 
 
 def taken_over(record: RunRecord, *, attempt: str, now: datetime, lease: timedelta) -> RunRecord:

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 
 from orchestrator.core.names import RUN_LABEL, same_job
-from orchestrator.core.run import Job, JobState, RunRecord
-from orchestrator.core.settle.outcome import END_OF
-
-OVER = frozenset({*END_OF, JobState.CANCELLING})
+from orchestrator.core.run import Job, RunRecord
+from orchestrator.core.settle.outcome import OVER
 
 
 def second_jobs(record: RunRecord, jobs: Sequence[Job]) -> Sequence[Job]:

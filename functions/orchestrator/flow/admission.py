@@ -1,8 +1,8 @@
 """The queue is walked: whoever waits goes when there is room, by priority, then by arrival.
 
-Called when a run has ended, for that makes room, and by the tick, for room comes by itself too. Nobody is submitted
-here but by `submit.py`, with a lease on the run; two walks at once meet there, and the second one leaves the class
-to the first.
+Called when a run has ended, for that makes room, when a new one has to wait for its turn, and by the tick, for room
+comes by itself too. Nobody is submitted here but by `submit.py`, with a lease on the run; two walks at once meet
+there, and the second one leaves the class to the first.
 """
 
 import traceback
@@ -115,7 +115,7 @@ def _turn(services: Services, walk: Walk, place: Place, *, reclaim: bool) -> Hap
         walk.went(place.run_id)
         return None
     record, now = held.record, services.clock.now()
-    if record.lease is not None and record.lease.expires_at > now:
+    if record.live_lease(now) is not None:
         # Somebody asks for it at this moment, or has asked and died: it has had its turn.
         if now - record.updated_at < SUBMIT_NEEDS:
             walk.went(record.run_id)
@@ -159,8 +159,7 @@ def _placed(services: Services, walk: Walk, waiting: Sequence[Held]) -> Iterator
             held = services.ledger.find(run_id)
             if held is None or held.record.state is not RunState.WAITING:
                 continue
-            lease = held.record.lease
-            if lease is None or lease.expires_at <= services.clock.now():
+            if held.record.live_lease(services.clock.now()) is None:
                 place = place_of(services, held.record)
                 services.queue.put(place)
                 walk.joined(place)

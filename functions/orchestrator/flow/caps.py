@@ -3,8 +3,9 @@
 The order, for a run that is not on record:
 
     look      the marks of the hour, or the day; where they leave no room, the run is refused and nothing is written
-    mark      its own; a redelivery in the same hour meets it and is not counted twice. One in a later hour counts
-              in that one too, for it starts there: less may go then than the cap allows, and never more
+    mark      its own; a redelivery that meets it is not counted twice. An hour's marks are looked at, or a day's
+              where cost counts; so without a cap of cost, one in a later hour counts in that one too: less may go
+              then than the cap allows, and never more. With one, it counts in the hour of its mark
     look      again: the marks have an order that is the same for everybody, and so has whom they leave no room
     record    reserved or rejected; whoever wrote the rejection takes the mark away
 

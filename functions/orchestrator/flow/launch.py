@@ -44,13 +44,14 @@ def launch(services: Services, arrival: Arrival, take_order: TakeOrder | None = 
     if held is not None:
         return resume(services, held)
     content = _content(services, arrival)
-    order = _order_in(services, arrival, content) if take_order is not None else None
+    as_json = isinstance(content, bytes) and _as_json(arrival, content)
+    order = _order_in(services, content, as_json=as_json) if take_order is not None else None
     if take_order is not None and isinstance(order, FireOrder | RollbackOrder):
         done = take_order(services, arrival, order)
         if isinstance(done, Happened):
             return done
         order = done
-    request = order if isinstance(order, Refused) else _request(services, arrival, content)
+    request = order if isinstance(order, Refused) else _request(services, arrival, content, as_json=as_json)
     over = None
     if isinstance(request, Request):
         over = over_caps(services, arrival.run_id, request.estimate.at_most if request.estimate else None)
@@ -69,7 +70,7 @@ def launch(services: Services, arrival: Arrival, take_order: TakeOrder | None = 
 def _content(services: Services, arrival: Arrival) -> bytes | Refused:
     content = arrival.content
     if isinstance(content, bytes):
-        return content
+        return too_large(len(content)) or content
     refusal = too_large(content.size_bytes)
     if refusal is not None:
         return refusal
@@ -90,20 +91,22 @@ def _as_json(arrival: Arrival, content: bytes) -> bool:
     return arrival.content.name.lower().endswith(".json")
 
 
-def _order_in(services: Services, arrival: Arrival, content: bytes | Refused) -> Order | Refused | None:
+def _order_in(services: Services, content: bytes | Refused, *, as_json: bool) -> Order | Refused | None:
     if isinstance(content, Refused):
         return None
     schema = services.standards().schemas[ORDER_SCHEMA]
-    return order_in(content, as_json=_as_json(arrival, content), schema=schema)
+    return order_in(content, as_json=as_json, schema=schema)
 
 
-def _request(services: Services, arrival: Arrival, content: bytes | Refused) -> Request | Refused:
+def _request(
+    services: Services, arrival: Arrival, content: bytes | Refused, *, as_json: bool
+) -> Request | Refused:
     if isinstance(content, Refused):
         return content
     dropped = arrival.source.object_name
     return request_in(
         content,
-        as_json=_as_json(arrival, content),
+        as_json=as_json,
         standards=services.standards(),
         name=None if dropped is None else model_name_from(stem(dropped)),
     )
@@ -133,6 +136,7 @@ def _estimated(request: Request) -> Estimated | None:
         return None
     return Estimated(
         currency=found.currency,
+        as_of=found.as_of,
         per_hour=None if found.per_hour is None else f"{found.per_hour:f}",
         at_most=None if found.at_most is None else f"{found.at_most:f}",
         unknown=found.unknown,

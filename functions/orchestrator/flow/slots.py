@@ -15,21 +15,21 @@ However late that comes: the run's next job has taken its slot again, and a slot
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
 from orchestrator.admission_ports import Slot
 from orchestrator.core.admission.limits import SlotSet, limits_of
+from orchestrator.core.envelope import DELIVERED_WITHIN
 from orchestrator.core.errors import GenerationMoved, RecordDamaged
 from orchestrator.core.launch.spec import JobSpec
 from orchestrator.core.names import JobKind, held_slot_parts
-from orchestrator.core.run import RunRecord, RunState
+from orchestrator.core.run import RunState
 from orchestrator.core.settle.outcome import END_OF
 from orchestrator.flow.services import Services
 
 RACES_MAX = 20
 """How often others may be faster: each time one of them has got a slot, and they all begin at different ones."""
-ORPHAN_AGE = timedelta(days=1)
-"""A slot whose holder is on no record is kept so long: as long as the event of that run may be delivered again."""
+ORPHAN_AGE = DELIVERED_WITHIN
+"""A slot whose holder is on no record is kept so long: the event of that run may come again."""
 
 
 def limits_for(services: Services, spec: JobSpec) -> tuple[SlotSet, ...]:
@@ -131,7 +131,7 @@ def _is_left(services: Services, slot: Slot) -> bool:
     record = held.record
     return record.ended or (
         record.state is RunState.WAITING
-        and not _is_leased(record, services)
+        and record.live_lease(now) is None
         and all(slot.name != _name_of(held_slot) for held_slot in record.slots)
     )
 
@@ -146,7 +146,3 @@ def _has_job(services: Services, run_id: str) -> bool:
 
 def _name_of(held_slot: str) -> str:
     return held_slot_parts(held_slot)[0]
-
-
-def _is_leased(record: RunRecord, services: Services) -> bool:
-    return record.lease is not None and record.lease.expires_at > services.clock.now()

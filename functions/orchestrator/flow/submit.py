@@ -63,8 +63,9 @@ def resume(services: Services, held: Held) -> Happened:
     if record.state not in (RunState.RESERVED, RunState.WAITING):
         tell_status(services, record)
         return Happened(message=f"the run is on record already, {record.state}", run_id=record.run_id)
-    if record.lease is not None and record.lease.expires_at > services.clock.now():
-        raise LeaseHeld(record.run_id, record.lease.expires_at)
+    lease = record.live_lease(services.clock.now())
+    if lease is not None:
+        raise LeaseHeld(record.run_id, lease.expires_at)
     if record.state is RunState.WAITING:
         tell_status(services, record)
         return Happened(message="the run waits for room", run_id=record.run_id)
@@ -182,9 +183,8 @@ class _Attempt:
         try:
             happened = _submit_rung(self.services, self.held, rung, self.ladder)
         except SubmissionRefused as refusal:
-            self.refused, reason = refusal, self.reason
+            self.refused = refusal
             self._refused(rung, str(refusal))
-            self.reason = reason
             return None
         except SubmissionUnknown as unknown:
             self._unanswered(rung, unknown)
@@ -193,6 +193,7 @@ class _Attempt:
             if deferral_of(deferral.code, deferral.reason) is Deferral.TOO_FAST:
                 return self._paused(rung, deferral)
             self.walk.close(wanted)
+            self.reason = deferral.reason
             self._refused(rung, deferral.reason)
             return None
         self.walk.went(self.held.record.run_id, wanted)
@@ -205,10 +206,8 @@ class _Attempt:
         self.held = replace(self.held, record=record)
 
     def _refused(self, rung: Rung, outcome: str) -> None:
-        self.reason = outcome
-        self.held = replace(
-            self.held, record=refused(self.held.record, rung, outcome, self.services.clock.now())
-        )
+        record = refused(self.held.record, rung, outcome, self.services.clock.now())
+        self.held = replace(self.held, record=record)
 
     def _unanswered(self, rung: Rung, unknown: SubmissionUnknown) -> None:
         """On record at once, the lease as it is; if that fails too, this attempt is only not counted."""

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+from orchestrator.core.envelope import DELIVERED_WITHIN
 from orchestrator.core.errors import JobNotFound, LeaseHeld, RecordDamaged, TrainmasterError
 from orchestrator.core.run import Problem, RunState, Told
 from orchestrator.core.settle.outcome import Outcome
@@ -20,8 +21,8 @@ from orchestrator.flow.submit import resume
 from orchestrator.flow.telling import tell_end
 from orchestrator.ports import Held, Marker
 
-ORPHAN_AGE = timedelta(days=1)
-"""A marker without a record is kept this long: as long as the event that made it may be delivered again."""
+ORPHAN_AGE = DELIVERED_WITHIN
+"""A marker without a record is kept this long: the event that made it may come again."""
 VANISHED_AGE = timedelta(minutes=10)
 """A job not found this long after its submission was deleted, not merely not shown yet."""
 TOLD = Told(by="sweep")
@@ -93,7 +94,8 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> Happene
     record = held.record
     if record.ended:
         tell_end(services, record)
-        return Happened(message=f"the end was told: {record.state}", run_id=record.run_id, made_room=True)
+        had_room = record.state is not RunState.REJECTED
+        return Happened(message=f"the end was told: {record.state}", run_id=record.run_id, made_room=had_room)
     if record.state is RunState.WAITING:
         waiting.append(held)  # its turn comes with the queue's
         return None

@@ -13,8 +13,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from orchestrator.core.envelope import Envelope, PubsubMessage
+from orchestrator.core.envelope import Envelope, PubsubMessage, pubsub_message
 from orchestrator.core.errors import EventMalformed
+from orchestrator.core.event_key import KEY_CHARS, event_key
 from orchestrator.core.faults import Fault
 from orchestrator.core.launch.event import Arrival, Ignored, message_in, upload_in
 from orchestrator.core.launch.request import Refused, Request, Standards, request_in
@@ -30,6 +31,7 @@ from orchestrator.core.retrain.notice import Heard, notice_in
 from orchestrator.core.retrain.reading import Buckets, rule_in, template_uri
 from orchestrator.core.retrain.signal import Signal
 from orchestrator.core.run import Model
+from orchestrator.core.self_test import DryRun, MarkedEntry, dry_run_in, marked_entry_in, self_test_object
 from orchestrator.core.settle.entry import JobHint, hint_in
 from orchestrator.core.settle.outcome import FileSize, ModelDirectory, model_in
 from tests.core.fuzz import seeds
@@ -197,7 +199,14 @@ def feed_data_event(event: Envelope) -> Verdict:
 
 
 def feed_message(event: Envelope) -> Verdict:
-    return _heard(lambda: message_in(event))
+    key = event_key(event)
+    promised(holds=len(key) in (0, KEY_CHARS) and key.isalnum() == bool(key), promise="a key", found=key)
+    return _heard(lambda: dry_run_in(pubsub_message(event)) or message_in(event))
+
+
+def entry_in(message: PubsubMessage) -> MarkedEntry | JobHint | None:
+    """What a log entry is taken for: a self-test, or a hint."""
+    return marked_entry_in(message) or hint_in(message)
 
 
 def _message(data: bytes) -> PubsubMessage:
@@ -232,6 +241,13 @@ def _heard(read: Callable[[], object]) -> Verdict:
         case Heard():
             if found.signal is not None:
                 _values_fit(found.signal)
+        case DryRun() | MarkedEntry():
+            name = self_test_object(found.self_test_id)
+            promised(
+                holds=re.fullmatch(r"self-test/[0-9a-f]{32}\.json", name) is not None,
+                promise="a name",
+                found=name,
+            )
         case JobHint():
             promised(holds=found.job_id.isascii() and found.job_id.isdigit(), promise="a job id", found=found)
         case _:
@@ -278,7 +294,7 @@ PARSERS = (
     Parser(name="upload event", draw=draw_envelope(seeds.UPLOADS), feed=feed_upload),
     Parser(name="data event", draw=draw_envelope(seeds.UPLOADS), feed=feed_data_event),
     Parser(name="Pub/Sub event", draw=draw_envelope(seeds.MESSAGES), feed=feed_message),
-    Parser(name="log entry", draw=_bytes_of(seeds.LOG_ENTRIES, as_json=True), feed=_message_fed(hint_in)),
+    Parser(name="log entry", draw=_bytes_of(seeds.LOG_ENTRIES, as_json=True), feed=_message_fed(entry_in)),
     Parser(name="image push", draw=_bytes_of(seeds.PUSHES, as_json=True), feed=_message_fed(image_pushed_in)),
     Parser(name="alert", draw=_bytes_of(seeds.ALERTS, as_json=True), feed=_message_fed(alert_in)),
     Parser(name="notice", draw=_bytes_of(seeds.NOTICES, as_json=True), feed=_message_fed(notice_in)),

@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+from orchestrator.core.envelope import REPLAYED_ID, REPLAYED_PUBLISH_TIME
+from orchestrator.core.self_test import DRY_RUN, MARK, NOBODYS_JOB, SELF_TEST_ID
 from tests.core.fuzz.mutation import places
 from tests.core.standards import ROOT, schema
 from tests.core.test_retrain_signal import ANOMALY, INCIDENT, PUSH
@@ -76,7 +78,7 @@ UPLOADS = [
         "contentType": "application/yaml",
     }
 ]
-MESSAGES = [
+MESSAGES: list[dict[str, Any]] = [
     {
         "message": {
             "data": base64.b64encode(json.dumps(ORDERS[0]).encode()).decode(),
@@ -87,9 +89,22 @@ MESSAGES = [
         },
         "subscription": "projects/my-project/subscriptions/requests",
         "deliveryAttempt": 1,
-    }
+    },
+    {
+        "message": {
+            "data": base64.b64encode(json.dumps(OWN[0]).encode()).decode(),
+            "attributes": {
+                REPLAYED_ID: "1234567",
+                REPLAYED_PUBLISH_TIME: "2026-03-01T11:00:00.123456789Z",
+                DRY_RUN: "true",
+                SELF_TEST_ID: "0f" * 16,
+            },
+            "messageId": "1234568",
+            "publishTime": "2026-03-02T11:00:00.123Z",
+        },
+    },
 ]
-LOG_ENTRIES = [
+LOG_ENTRIES: list[dict[str, Any]] = [
     {
         "insertId": "1ab2c3",
         "logName": "projects/my-project/logs/ml.googleapis.com%2F123456789",
@@ -107,6 +122,13 @@ LOG_ENTRIES = [
         "insertId": "1ab2c4",
         "resource": {"type": "ml_job", "labels": {"job_id": "123456789", "task_name": "service"}},
         "jsonPayload": {"message": "Job failed."},
+        "timestamp": "2026-03-01T11:00:00Z",
+    },
+    {
+        "insertId": "1ab2c5",
+        "resource": {"type": "ml_job", "labels": {"job_id": NOBODYS_JOB, "task_name": "service"}},
+        "labels": {MARK: "0f" * 16},
+        "jsonPayload": {"message": "Job completed successfully."},
         "timestamp": "2026-03-01T11:00:00Z",
     },
 ]

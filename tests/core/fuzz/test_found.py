@@ -14,6 +14,7 @@ from orchestrator.core.launch.request import Refused, request_in
 from orchestrator.core.retrain.alert import alert_in
 from orchestrator.core.retrain.arrival import arrived_in
 from orchestrator.core.retrain.notice import Heard, notice_in
+from orchestrator.core.self_test import dry_run_in
 from orchestrator.core.settle.outcome import FileSize, ModelDirectory, model_in
 from tests.core.fuzz import seeds
 from tests.core.fuzz.parsers import NOON, STANDARDS
@@ -60,6 +61,18 @@ def test_an_accelerator_of_a_legacy_job_may_be_no_word() -> None:
     assert isinstance(request_in(json.dumps(job).encode(), as_json=True, standards=STANDARDS), Refused)
 
 
+def test_a_scale_tier_cannot_break_the_line_of_its_faults() -> None:
+    config = {
+        "imageUri": "gcr.io/my-project/a:1",
+        "acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": "1"},
+    }
+    job = {"trainingInput": {"scaleTier": "CUSTOM\n/x", "masterConfig": config, "workerConfig": config}}
+    read = request_in(json.dumps(job).encode(), as_json=True, standards=STANDARDS)
+    assert isinstance(read, Refused)
+    assert any("machines of its own" in str(fault) for fault in read.faults)
+    assert all(str(fault).isprintable() for fault in read.faults)
+
+
 @pytest.mark.parametrize("state", [{}, [], None, 3])
 def test_a_notice_whose_state_is_no_word_is_malformed(state: object) -> None:
     (notice, *_) = seeds.NOTICES
@@ -93,6 +106,12 @@ def test_an_event_about_an_object_that_cannot_be_is_malformed(name: str) -> None
         assert str(malformed.value).isprintable()
     fine = replace(event, data={**fields, "name": "requests/../\x1b[31m\u202e.yaml"})
     assert arrived_in(fine).name == "requests/../\x1b[31m\u202e.yaml"
+
+
+def test_a_dry_run_with_an_id_that_is_no_text_has_an_id_of_its_own() -> None:
+    asked = replace(message({}), attributes={"dry_run": "true"})
+    tried = [dry_run_in(replace(asked, message_id=message_id)) for message_id in ("\ud800", "\ud801")]
+    assert len({each.self_test_id for each in tried if each is not None}) == 2
 
 
 def problems(**changes: Any) -> tuple[str, ...]:

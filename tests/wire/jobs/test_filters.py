@@ -1,11 +1,13 @@
 """Which jobs a list call's filter keeps."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulators.jobs.catalogue import Catalogue
 from emulators.jobs.filters import FilterError, parse_filter
 from emulators.jobs.lifecycle import JobState
 from emulators.jobs.resource import Job, parse_job
@@ -15,16 +17,20 @@ AT = datetime(2026, 5, 18, 12, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def job() -> Job:
+    return labelled({"team": "vision", "tier-1": ""})
+
+
+def labelled(labels: Mapping[str, str], *, job_id: str = "2") -> Job:
     body = {
         "displayName": "my_job_1",
-        "labels": {"team": "vision", "tier-1": ""},
+        "labels": labels,
         "jobSpec": {
             "workerPoolSpecs": [
                 {"machineSpec": {"machineType": "m"}, "replicaCount": 1, "containerSpec": {"imageUri": "i"}}
             ]
         },
     }
-    return parse_job(body, project="1", location="l", job_id="2", at=AT, state=JobState.PENDING)
+    return parse_job(body, project="1", location="l", job_id=job_id, at=AT, state=JobState.PENDING)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +67,7 @@ def job() -> Job:
     ],
 )
 def test_a_filter_keeps_what_it_describes(job: Job, text: str, kept: bool) -> None:
-    assert parse_filter(text)(job) is kept
+    assert parse_filter(text).matches(job) is kept
 
 
 @pytest.mark.parametrize(
@@ -101,3 +107,26 @@ def test_any_text_is_read_or_refused_with_a_reason(text: str) -> None:
     else:
         reason = "Invalid filter: none"
     assert reason.startswith("Invalid filter")
+
+
+WORDS = st.recursive(
+    st.sampled_from(["labels.a=x", "labels.a=y", "labels.b=x", "labels.a!=x", "labels.a:*", "labels.a:x"]),
+    lambda inner: (
+        inner.map("NOT ({})".format)
+        | st.tuples(inner, st.sampled_from([" AND ", " OR ", " "]), inner).map("".join).map("({})".format)
+    ),
+    max_leaves=6,
+)
+LABELS = st.dictionaries(st.sampled_from("ab"), st.sampled_from("xy"))
+
+
+@given(WORDS, st.lists(LABELS, max_size=6), st.integers(min_value=0, max_value=5))
+def test_the_label_that_a_filter_asks_for_leaves_no_matching_job_out(
+    text: str, labels: list[dict[str, str]], gone: int
+) -> None:
+    jobs = [labelled(each, job_id=str(number)) for number, each in enumerate(labels)]
+    catalogue = Catalogue(jobs)
+    catalogue.pop(str(gone))
+    wanted = parse_filter(text)
+    looked_at = [job for job in catalogue.having(wanted.label) if wanted.matches(job)]
+    assert looked_at == [job for job in jobs if job.job_id != str(gone) and wanted.matches(job)]

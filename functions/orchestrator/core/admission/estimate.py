@@ -12,11 +12,13 @@ class Estimate:
     """What a job costs in an hour and at most; None where a price is unknown, and `unknown` says of what.
 
     With both, amounts and `unknown`, a ladder has rungs of either kind: a rung that is unknown may cost more.
+    `as_of` is the date of the oldest row of the price table.
     """
 
     per_hour: Decimal | None
     at_most: Decimal | None
     currency: str
+    as_of: str
     unknown: tuple[str, ...] = ()
 
     @property

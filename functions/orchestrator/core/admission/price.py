@@ -7,9 +7,8 @@ from typing import Any
 
 from orchestrator.core.admission.currency import amount
 from orchestrator.core.admission.estimate import Estimate
-from orchestrator.core.admission.rung import Rung
+from orchestrator.core.admission.rung import Rung, pools_of
 from orchestrator.core.launch.spec import Disk, JobSpec, WorkerPool
-from orchestrator.core.programs import ROLES
 from orchestrator.core.tuning import Tuning
 
 __all__ = ["Estimate", "Prices", "Table", "dearest_role", "estimate", "estimate_of", "prices_from"]
@@ -40,12 +39,11 @@ _EMPTY = Table(machines={}, accelerators={}, disks={})
 class Prices:
     """The price table, by region: schemas/prices.v1.schema.json. Nothing is known of a region that it lacks.
 
-    `as_of` is the date of the oldest row, `sources` are those of all. A machine or accelerator without a price
-    for Spot VMs counts with its standard price, which is more.
+    `as_of` is the date of the oldest row. A machine or accelerator without a price for Spot VMs counts with its
+    standard price, which is more.
     """
 
     as_of: str
-    sources: tuple[str, ...]
     currency: str
     standard: Mapping[str, Table]
     spot: Mapping[str, Table]
@@ -57,7 +55,6 @@ def prices_from(document: Mapping[str, Any]) -> Prices:
     rows = document["rows"]
     return Prices(
         as_of=min(row["as_of"] for row in rows),
-        sources=tuple(dict.fromkeys(row["source"] for row in rows)),
         currency=document["currency"],
         standard=_tables(row for row in rows if not row.get("spot", False)),
         spot=_tables(row for row in rows if row.get("spot", False)),
@@ -89,16 +86,21 @@ def estimate(spec: JobSpec, region: str, prices: Prices) -> Estimate:
 
     Of a tuning, every trial counts for that long; `per_hour` has as many as may run at once.
     """
-    pools = [list(_parts(pool, spec, region, prices)) for _, pool in pools_of(spec)]
+    pools = [list(_parts(pool, spec, region, prices)) for _, pool in pools_of(spec.cluster)]
     unknown = {f"{part.name} in {region}" for parts in pools for part in parts if part.price is None}
     if unknown:
-        return _unknown(unknown, prices)
+        names = tuple(sorted(unknown))
+        return Estimate(
+            per_hour=None, at_most=None, currency=prices.currency, as_of=prices.as_of, unknown=names
+        )
     one = sum((part.cost for parts in pools for part in parts), Decimal(0))
     trials, at_once = 1, 1
     if isinstance(spec.work, Tuning):
         trials, at_once = spec.work.max_trials, min(spec.work.parallel_trials, spec.work.max_trials)
     hours = Decimal(spec.scheduling.timeout_s or DEFAULT_TIMEOUT_S) / 3600
-    return Estimate(per_hour=one * at_once, at_most=one * trials * hours, currency=prices.currency)
+    return Estimate(
+        per_hour=one * at_once, at_most=one * trials * hours, currency=prices.currency, as_of=prices.as_of
+    )
 
 
 def estimate_of(ladder: Iterable[Rung], prices: Prices) -> Estimate:
@@ -115,16 +117,10 @@ def estimate_of(ladder: Iterable[Rung], prices: Prices) -> Estimate:
 def dearest_role(spec: JobSpec, region: str, prices: Prices) -> str:
     """The role whose replicas cost the most together; what is unknown counts as nothing."""
     costs = {
-        role: sum(part.cost for part in _parts(pool, spec, region, prices)) for role, pool in pools_of(spec)
+        role: sum(part.cost for part in _parts(pool, spec, region, prices))
+        for role, pool in pools_of(spec.cluster)
     }
     return max(costs, key=lambda role: costs[role])
-
-
-def pools_of(spec: JobSpec) -> Iterator[tuple[str, WorkerPool]]:
-    """The roles that are there, by the names that requests give them."""
-    for role, pool in zip(ROLES, spec.cluster.pools, strict=False):
-        if pool is not None:
-            yield role, pool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +154,3 @@ def _parts(pool: WorkerPool, spec: JobSpec, region: str, prices: Prices) -> Iter
         count=Decimal(pool.replicas * disk.size_gb) / HOURS_PER_MONTH,
         price=standard.disks.get(disk.type),
     )
-
-
-def _unknown(names: Iterable[str], prices: Prices) -> Estimate:
-    return Estimate(per_hour=None, at_most=None, currency=prices.currency, unknown=tuple(sorted(names)))

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from orchestrator.core.admission.rung import Rung
+from orchestrator.core.admission.rung import Rung, pools_of
 from orchestrator.core.launch.spec import WorkerPool
 
 CLASS_MAX_CHARS = 63
@@ -19,7 +19,7 @@ def quota_class(rung: Rung) -> str:
     value: lower case, at most CLASS_MAX_CHARS.
     Source: https://cloud.google.com/vertex-ai/docs/quotas#custom-trained_model_quotas
     """
-    pools = [pool for pool in rung.spec.cluster.pools if pool is not None]
+    pools = [pool for _, pool in pools_of(rung.spec.cluster)]
     kinds = sorted({pool.accelerator.type.lower() for pool in pools if pool.accelerator})
     kinds = kinds or sorted({f"{_family(pool)}_tpu" for pool in pools if _has_tpus(pool)})
     kinds = kinds or sorted({f"{_family(pool)}_cpu" for pool in pools})

@@ -1,11 +1,12 @@
 """One way to run a request: where, on which machines, on which terms."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.core.launch.fallbacks import rung_documents
 from orchestrator.core.launch.spec import Cluster, JobSpec, Scheduling, WorkerPool, spec_from
+from orchestrator.core.programs import ROLES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,11 @@ def rung_of(number: int, spec: JobSpec, region: str) -> Rung:
     return Rung(number=number, region=region, spec=spec, text=_text(spec, region))
 
 
-_ROLES = ("chief", "workers", "parameter servers", "evaluators")
+def pools_of(cluster: Cluster) -> Iterator[tuple[str, WorkerPool]]:
+    """The roles that are there, by the names that requests give them; the chief first."""
+    for role, pool in zip(ROLES, cluster.pools, strict=False):
+        if pool is not None:
+            yield role, pool
 
 
 def _text(spec: JobSpec, region: str) -> str:
@@ -42,11 +47,10 @@ def _text(spec: JobSpec, region: str) -> str:
 def _machines(cluster: Cluster) -> list[str]:
     chief = _machine(cluster.chief)
     texts = [chief]
-    for role, pool in zip(_ROLES[1:], cluster.pools[1:], strict=False):
-        if pool is not None:
-            machine = _machine(pool)
-            what = role.removesuffix("s") if pool.replicas == 1 else role
-            texts.append(f"{pool.replicas} {what} of {'the same' if machine == chief else machine}")
+    for role, pool in list(pools_of(cluster))[1:]:
+        machine, plural = _machine(pool), role.replace("_", " ")
+        what = plural.removesuffix("s") if pool.replicas == 1 else plural
+        texts.append(f"{pool.replicas} {what} of {'the same' if machine == chief else machine}")
     return texts
 
 

@@ -7,6 +7,7 @@ from typing import Any, assert_never
 
 from orchestrator.core.admission.terms import DEFAULT_PRIORITY
 from orchestrator.core.names import JobKind
+from orchestrator.core.programs import names_program
 from orchestrator.core.tuning import Goal, Tuning, tuning_from
 
 
@@ -248,11 +249,6 @@ def _pool(document: Mapping[str, Any], program: Program, *, replicas: int) -> Wo
         disk=Disk(**document["disk"]) if "disk" in document else None,
         nfs_mounts=tuple(NfsMount(**mount) for mount in document.get("nfs_mounts", ())),
     )
-
-
-def names_program(document: Mapping[str, Any]) -> bool:
-    """Whether the role, or the request itself, says what to run rather than taking another's."""
-    return "image" in document or "python_package" in document
 
 
 def _program(role: Mapping[str, Any], document: Mapping[str, Any], chief: Mapping[str, Any]) -> Program:

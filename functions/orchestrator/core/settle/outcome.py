@@ -35,6 +35,8 @@ END_OF: Mapping[JobState, RunState] = {
     JobState.PARTIALLY_SUCCEEDED: RunState.PARTIALLY_SUCCEEDED,
 }
 """The ends; a job in any other state goes on."""
+OVER = frozenset({*END_OF, JobState.CANCELLING})
+"""A job in one of these has ended, or ends without being asked again."""
 
 
 @dataclass(frozen=True, kw_only=True)

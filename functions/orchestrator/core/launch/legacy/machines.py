@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-from orchestrator.core.faults import json_path, listed, nearest
+from orchestrator.core.faults import json_path, listed, nearest, plain
 from orchestrator.core.launch.legacy.advice import (
     and_gpus,
     instead,
@@ -71,7 +71,9 @@ class MachineReading(Reading):
 
     def _as_tier(self, cluster: dict[str, Any], spec: Fields, tier: Tier) -> None:
         source = spec.at("scaleTier")
-        name = spec.get("scaleTier") or "BASIC"
+        name = plain(
+            str(spec.get("scaleTier") or "BASIC")
+        )  # an unknown one is judged as BASIC, and may be any text
         for role in ROLES:
             for key in role.size_keys:
                 if spec.has(key):

@@ -14,7 +14,6 @@ from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import RUN_LABEL
 from orchestrator.core.run import Job, Problem
-from orchestrator.core.settle.outcome import END_OF
 from tests.contract.retraining import SMALL
 from tests.contract.world import LEDGER, REGION, World, schema, standards_with
 
@@ -89,7 +88,7 @@ def launched(world: World, **changes: Any) -> str:
 
 
 def going(world: World) -> list[str]:
-    return [job.labels[RUN_LABEL] for job in world.jobs.all() if job.state not in END_OF]
+    return [job.labels[RUN_LABEL] for job in world.jobs.going()]
 
 
 def ends(world: World, run_id: str) -> None:

@@ -19,10 +19,6 @@ from tests.contract.world import LEASE, Boundary, Killed, World, labelled, schem
 RECORD = Draft202012Validator(schema("run_record.v1"))
 
 
-def going(world: World) -> list[Job]:
-    return [job for job in world.jobs.all() if job.state not in END_OF]
-
-
 def taken_over_meanwhile(world: World, arrival: Arrival, then: Callable[[], object] = nothing) -> Boundary:
     """The process stands still before its submission until another has taken the run over, and then goes on."""
 
@@ -37,7 +33,7 @@ def one_job_stays(world: World, arrival: Arrival) -> None:
     record = world.record(arrival.run_id)
     RECORD.validate(encoded(record))
     assert record.job is not None
-    assert [job.name for job in going(world)] == [record.job.name]
+    assert [job.name for job in world.jobs.going()] == [record.job.name]
     (second,) = (job for job in world.jobs.all() if job.state in END_OF)
     assert [second.name in problem for problem in record.problems] == [True]
     assert record.problems[0].startswith("a second job was found")
@@ -67,7 +63,7 @@ def test_one_that_wakes_and_dies_is_found_by_the_sweeps_second_look_which_is_one
     arrival = world.drop()
     with pytest.raises(Killed):
         world.launch(arrival, taken_over_meanwhile(world, arrival, raising(Killed("after it woke"))))
-    assert len(going(world)) == 2
+    assert len(world.jobs.going()) == 2
     early = Boundary()
     world.sweep(early)
     assert "find jobs" not in early.calls
@@ -139,7 +135,7 @@ def test_one_that_wakes_as_the_run_ends_is_found_before_the_end_is_on_record() -
     world.settle(world.hint(job))
     record = world.record(arrival.run_id)
     assert record.state is RunState.SUCCEEDED
-    assert going(world) == []
+    assert world.jobs.going() == []
     assert "a second job was found" in record.problems[0]
     RECORD.validate(encoded(record))
 
@@ -183,7 +179,7 @@ def test_a_job_that_only_bears_the_label_is_left_alone() -> None:
     world.clock.advance(LEASE)
     world.launch(arrival)
     world.settle(world.hint(stranger, tells_end=False))
-    assert {job.name for job in going(world)} == {mine.name, stranger.name}
+    assert {job.name for job in world.jobs.going()} == {mine.name, stranger.name}
 
 
 def test_a_run_that_nobody_took_over_costs_no_listing_of_jobs() -> None:
@@ -201,6 +197,6 @@ def test_a_cancellation_that_fails_is_tried_again_by_the_next_sweep() -> None:
     wake()
     world.clock.advance(LEASE)
     world.sweep(At("cancel", before=raising(ServiceFailed("Vertex AI", "cancel", "it is not there"))))
-    assert len(going(world)) == 2
+    assert len(world.jobs.going()) == 2
     world.sweep()
     one_job_stays(world, arrival)

@@ -150,7 +150,7 @@ class Deployment(RuleBasedStateMachine):
 
     @invariant()
     def no_more_jobs_go_on_than_the_limit_allows(self) -> None:
-        assert sum(job.state not in END_OF for job in self.world.jobs.all()) <= self.at_once_max
+        assert len(self.world.jobs.going()) <= self.at_once_max
 
     @invariant()
     def records_only_go_forward_and_ends_are_the_jobs(self) -> None:
@@ -183,9 +183,8 @@ class Deployment(RuleBasedStateMachine):
                 self.owed.remove(flow)
             self.world.sweep()
             self.no_more_jobs_go_on_than_the_limit_allows()
-            for job in self.world.jobs.all():
-                if job.state not in END_OF:
-                    self.world.jobs.become(job.name, JobState.SUCCEEDED)
+            for job in self.world.jobs.going():
+                self.world.jobs.become(job.name, JobState.SUCCEEDED)
         for _ in range(3):
             self.world.clock.advance(LEASE)
             self.world.sweep()

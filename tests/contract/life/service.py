@@ -10,8 +10,7 @@ from orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryNotices
 from orchestrator.core.errors import SubmissionDeferred, SubmissionRefused, SubmissionUnknown
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import JobKind, location_region
-from orchestrator.core.run import Job, JobState
-from orchestrator.core.settle.outcome import END_OF
+from orchestrator.core.run import Job
 from orchestrator.ports import Notice
 from tests.contract.rooms import full, too_fast
 from tests.contract.world import ELSEWHERE, PROJECT, REGION
@@ -63,7 +62,6 @@ class LivingJobs(MemoryJobs):
         self._told_of = created
         self._asked = asked
         self._class_of: dict[str, str] = {}
-        self._going: Counter[str] = Counter()
         self.submitted: Counter[str] = Counter()
         self.refused: set[str] = set()
         self.answers: Counter[str] = Counter()
@@ -71,7 +69,7 @@ class LivingJobs(MemoryJobs):
     def submit(self, submission: Submission) -> Job:
         (answer,) = self._random.choices(list(ANSWERS), list(ANSWERS.values()))
         kind = _kind_of(submission)
-        if answer not in DEFERRALS and self._going[kind] >= ROOM_OF_A_CLASS:
+        if answer not in DEFERRALS and self._going_on(kind) >= ROOM_OF_A_CLASS:
             answer = "no room"
         self.answers[answer] += 1
         if answer in DEFERRALS:
@@ -84,32 +82,11 @@ class LivingJobs(MemoryJobs):
         self._asked(submission)
         job = super().submit(submission)
         self._class_of[job.name] = kind
-        self._going[kind] += 1
         self.submitted[submission.run_id] += 1
         self._told_of(job)
         if answer == "answer lost":
             raise SubmissionUnknown("the answer was lost")
         return job
-
-    # Any: the rest as `MemoryJobs.become` has it.
-    def become(self, name: str, state: JobState, **more: Any) -> Job:
-        job = super().become(name, state, **more)
-        if state in END_OF:
-            self._ended(name)
-        return job
-
-    def remove(self, name: str) -> None:
-        super().remove(name)
-        self._ended(name)
-
-    def _ended(self, name: str) -> None:
-        kind = self._class_of.pop(name, None)
-        if kind is not None:
-            self._going[kind] -= 1
-
-    def going(self) -> Sequence[Job]:
-        """Every job that was submitted and has not ended."""
-        return [self.read(name) for name in self._class_of]
 
     def forge(self, submission: Submission) -> Job:
         """A job that somebody else created, who may write any label."""
@@ -121,6 +98,9 @@ class LivingJobs(MemoryJobs):
     def given_to(self, run_id: str) -> Sequence[Job]:
         """Every job labelled with the run, shown or not."""
         return [job for kind in JobKind for job in super(LivingJobs, self).of_run(run_id, kind, REGIONS)]
+
+    def _going_on(self, kind: str) -> int:
+        return sum(self._class_of.get(job.name) == kind for job in self.going())
 
     def _shown(self, job: Job) -> bool:
         late_s = int(job.name[-3:]) * 7 % (int(SHOWN_AFTER.total_seconds()) + 1)

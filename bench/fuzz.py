@@ -7,7 +7,8 @@ The second sends requests of any form to the emulators and the functions, each s
 a server down, lead out of its folder, be taken from another site, or be answered 5xx by accident.
 
 Inputs are the examples with values replaced, removed, renamed and moved, bytes spoiled, and plain noise. Each is
-drawn from the seed, the parser and its number alone: `--parser NAME --number N` runs one again and shows it.
+drawn from the seed, the parser and its number alone: `--parser NAME --number N` runs one again and shows it, and
+`--surface NAME --number N` sends one again.
 100,000 of each take about a quarter of an hour of one processor's time.
 Exits with 1 when any input broke a promise: an unnamed exception, a refusal without a reason, a run outside its
 prefix, a text that would leave its line.
@@ -75,11 +76,11 @@ def block(parser_index: int, seed: int, first: int, last: int) -> Tally:
     return tally
 
 
-def sent(surface: Surface, inputs: int, seed: int) -> Tally:
+def sent(surface: Surface, numbers: Iterable[int], seed: int) -> Tally:
     """The requests to one surface, one after the other. Raises `Broken` when the server did not outlive them."""
     tally = Tally()
     with tempfile.TemporaryDirectory() as folder, guarded(surface, Path(folder)) as target:
-        for number in range(inputs):
+        for number in numbers:
             began = time.perf_counter()
             found = fed_wire(target, surface.name, seed, number)
             tally.note(found, time.perf_counter() - began, number)
@@ -116,21 +117,22 @@ def main() -> int:
     options.add_argument("--inputs", type=int, help="of each; default 100000 to parsers, 10000 to surfaces")
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--parser", choices=[parser.name for parser in PARSERS], help="only this one")
-    options.add_argument("--number", type=int, help="only this input of the parser, shown")
+    options.add_argument("--number", type=int, help="only this input; of a parser, shown")
     options.add_argument("--surfaces", action="store_true", help="requests to servers instead")
     options.add_argument("--surface", choices=[surface.name for surface in SURFACES], help="only this one")
     options.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     asked = options.parse_args()
     indexes = [index for index, parser in enumerate(PARSERS) if asked.parser in (None, parser.name)]
-    if asked.number is not None:
+    on_the_wire = asked.surfaces or asked.surface is not None
+    if asked.number is not None and not on_the_wire:
         for index in indexes:
             parser = PARSERS[index]
             print(parser.name, parser.draw(random_of(asked.seed, parser, asked.number)))
             print(fed(parser, asked.seed, asked.number))
         return 0
-    on_the_wire = asked.surfaces or asked.surface is not None
     inputs = asked.inputs or (10_000 if on_the_wire else 100_000)
-    print(f"{inputs} inputs each, seed {asked.seed}")
+    numbers = range(inputs) if asked.number is None else range(asked.number, asked.number + 1)
+    print(f"{len(numbers)} inputs each, seed {asked.seed}")
     names = "  ".join(f"{verdict:>9.9}" for verdict in ("taken", "passed by", "refused"))
     print(
         f"{'surface' if on_the_wire else 'parser':<26}{names}  {'broken':>9}  {'slowest':>9}  {'seconds':>10}"
@@ -138,7 +140,7 @@ def main() -> int:
     if on_the_wire:
         logging.disable(logging.CRITICAL)  # the servers tell of every broken request
         tallies: Iterable[tuple[str, Tally]] = (
-            (surface.name, sent(surface, inputs, asked.seed))
+            (surface.name, sent(surface, numbers, asked.seed))
             for surface in SURFACES
             if asked.surface in (None, surface.name)
         )

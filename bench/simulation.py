@@ -8,6 +8,7 @@ again, alone. Exits with 1 when any promise of docs/guarantees.md was broken.
 """
 
 import argparse
+import hashlib
 import multiprocessing
 import os
 import resource
@@ -86,8 +87,6 @@ def told(tally: Tally, seconds: float, broken: Mapping[int, int]) -> bool:
 
 
 def fingerprint(tally: Tally) -> str:
-    import hashlib
-
     counts = [tally.deliveries, tally.struck, tally.operations, tally.service, tally.ends]
     return hashlib.sha256(repr([sorted(each.items()) for each in counts]).encode()).hexdigest()[:12]
 

@@ -28,8 +28,6 @@ def world_with(active: int, finished: int) -> World:
     """A deployment with so many runs that go on, and so many that have ended."""
     world = World()
     arrival = world.drop(name="requests/finished.yaml")
-    services = world.services()
-    world.ledger = services.ledger  # type: ignore[assignment]  # the same kind, over the objects of above
     world.launch(arrival)
     world.train(world.record(arrival.run_id))
     world.sweep()

@@ -11,9 +11,11 @@ from deploy.stage import stage
 from emulators import pubsub, storage
 from emulators.vertex import Jobs, serve
 from orchestrator.adapters.gcs import GcsObjects
+from orchestrator.adapters.memory import ManualClock, MemoryObjects
+from orchestrator.adapters.objects import Objects
 from orchestrator.adapters.vertex import VertexJobs
 from tests.contract.proxy import Proxy, proxy_to
-from tests.contract.world import PROJECT, REGION
+from tests.contract.world import PROJECT, REGION, START
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = "us-docker.pkg.dev/my-project/repo/program"
@@ -105,3 +107,21 @@ def vertex(jobs_proxy: Proxy) -> Iterator[VertexJobs]:
     adapter = VertexJobs(project=PROJECT, region=REGION, endpoint=jobs_proxy.url)
     yield adapter
     adapter.close()
+
+
+@pytest.fixture(params=["memory", "gcs"])
+def objects(request: pytest.FixtureRequest) -> Objects:
+    """Every object store: in memory, and Cloud Storage's client against the emulator."""
+    if request.param == "memory":
+        return MemoryObjects(ManualClock(START))
+    adapter: Objects = request.getfixturevalue("gcs")
+    return adapter
+
+
+@pytest.fixture
+def bucket(objects: Objects, request: pytest.FixtureRequest) -> str:
+    """A bucket of that store, with nothing in it."""
+    if isinstance(objects, GcsObjects):
+        made: Callable[[], str] = request.getfixturevalue("new_bucket")
+        return made()
+    return "bucket"

@@ -2,9 +2,8 @@
 
 import itertools
 import json
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from jsonschema import Draft202012Validator
 
@@ -14,45 +13,41 @@ from orchestrator.core.errors import SubmissionDeferred, SubmissionUnknown
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import RUN_LABEL
-from orchestrator.core.run import Job
-from orchestrator.core.settle.outcome import END_OF
+from orchestrator.core.run import Job, Problem
 from tests.contract.retraining import SMALL
-from tests.contract.world import (
-    LEDGER,
-    Boundary,
-    Killed,
-    World,
-    schema,
-    standards_with,
-)
+from tests.contract.world import LEDGER, REGION, World, schema, standards_with
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
 NOTICE = Draft202012Validator(schema("notice.v1"))
+TWO_REGIONS = standards_with()
 GPU = {
     "cluster": {"chief": {"machine": "n1-standard-4", "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 1}}}
 }
-_Answer = TypeVar("_Answer")
+NO_CAPACITY = Problem(
+    code=8, message=f"Resources are insufficient in region: {REGION}. Please try a different region."
+)
+"""The service found no machines: with this a job ends that never ran."""
 
 
-class DiesAt(Boundary):
-    """The process dies before the first call of this name."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-
-    def cross(self, name: str, call: Callable[[], _Answer]) -> _Answer:
-        if name == self.name:
-            raise Killed(f"before {name}")
-        return super().cross(name, call)
+# Each time a new one: an error that is raised again keeps every frame that it ever passed.
+def full() -> SubmissionDeferred:
+    return SubmissionDeferred(
+        429,
+        "The following quota metrics exceed quota limits: aiplatform.googleapis.com/custom_model_training_cpus",
+    )
 
 
-FULL = SubmissionDeferred(429, "The following quota metrics exceed quota limits: custom_model_training_cpus")
-TOO_FAST = SubmissionDeferred(429, "Quota exceeded: requests per minute per region")
+def too_fast() -> SubmissionDeferred:
+    return SubmissionDeferred(
+        429, "Quota exceeded for requests per minute per region of aiplatform.googleapis.com"
+    )
 
 
 class Room:
-    """A JobService with so many places for each kind of machine; None: as many as are wanted."""
+    """A JobService with so many places in all; None: as many as are wanted. `most` went on at once so far.
+
+    It asks for fewer requests as often as `too_fast` says, and never sees the next request of a run in `loses`.
+    """
 
     def __init__(self, world: World, places: int | None = None) -> None:
         self.world, self.places = world, places
@@ -67,9 +62,9 @@ class Room:
         self.asked.append(submission.run_id)
         if self.too_fast:
             self.too_fast -= 1
-            raise TOO_FAST
+            raise too_fast()
         if self.places is not None and len(going(self.world)) >= self.places:
-            raise FULL
+            raise full()
         if submission.run_id in self.loses:
             self.loses.remove(submission.run_id)
             raise SubmissionUnknown("the connection broke")
@@ -93,7 +88,7 @@ def launched(world: World, **changes: Any) -> str:
 
 
 def going(world: World) -> list[str]:
-    return [job.labels[RUN_LABEL] for job in world.jobs.all() if job.state not in END_OF]
+    return [job.labels[RUN_LABEL] for job in world.jobs.going()]
 
 
 def ends(world: World, run_id: str) -> None:

@@ -12,6 +12,7 @@ from orchestrator.core.waiting import UNANSWERED_MAX, WAIT_IN_ALL
 from orchestrator.flow.admission import launch_and_admit
 from orchestrator.flow.queueing import place_of
 from orchestrator.flow.submit import SUBMIT_NEEDS
+from tests.contract.retraining import MANUAL, RuleWorld, rule
 from tests.contract.rooms import (
     GPU,
     Room,
@@ -312,13 +313,13 @@ def test_a_damaged_record_at_the_head_keeps_nobody_waiting() -> None:
 
 
 def test_the_end_of_a_cancelled_run_that_waited_leaves_no_place() -> None:
-    world = World()
+    world = RuleWorld()
     Room(world, 0)
-    run_id = launched(world)
-    held = world.ledger.find(run_id)
-    assert held is not None
-    from orchestrator.flow.retrain.firing import _cancel
-
-    _cancel(world.services(), run_id)
-    assert states(world, run_id) == ["cancelled"]
-    assert places(world) == []
+    world.drop_rule(rule(MANUAL, while_running="replace"))
+    for key in ("1", "2"):
+        world.order({"fire": {"rule": "cassava"}}, key)
+        world.wait(1)
+        world.tick()
+    replaced, second = (record.run_id for record in world.records())
+    assert states(world, replaced, second) == ["cancelled", "waiting"]
+    assert places(world) == [second]

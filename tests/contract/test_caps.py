@@ -5,6 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from orchestrator.adapters.pubsub import cloud_event
 from orchestrator.core.admission.terms import Admission, Caps
 from orchestrator.core.run import RunState
@@ -54,22 +56,22 @@ def test_a_storm_is_one_refusal_a_run_and_one_notice_a_window() -> None:
 
 def test_a_full_cap_costs_a_listing_and_no_mark() -> None:
     world = capped(runs_per_hour=1)
-    launched(world)
-    boundary = Boundary()
-    world.launch(drop(world), boundary)
-    assert "write started" not in boundary.calls
-    first = Boundary()
-    capped(runs_per_hour=1).launch(drop(world), first)
+    first, second = Boundary(), Boundary()
+    world.launch(drop(world), first)
+    world.launch(drop(world), second)
+    assert first.calls.count("write started") == 1
+    assert "write started" not in second.calls
+    assert second.calls.count("list ledger") == 1
 
 
-def test_a_redelivery_is_not_counted_twice_wherever_the_first_died() -> None:
-
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_redelivery_is_not_counted_twice_wherever_the_first_died(after: bool) -> None:
     point = 0
     while True:
         world = capped(runs_per_hour=2)
         arrival = drop(world)
         try:
-            world.launch(arrival, Boundary(die_at=point))
+            world.launch(arrival, Boundary(die_at=point, die_after_the_call=after))
         except Killed:
             world.clock.advance(LEASE)
             world.sweep()

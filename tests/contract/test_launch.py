@@ -1,10 +1,9 @@
 """A request becomes one job: in order, out of order, twice, at once, and across deaths of the process."""
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import TypeVar
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -23,9 +22,9 @@ from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import JobKind
 from orchestrator.core.run import Job, JobState, RunState
 from orchestrator.core.waiting import WAIT_IN_ALL
-from tests.contract.world import LEASE, REGION, REQUEST, Boundary, Killed, World, schema
+from tests.contract.boundaries import At
+from tests.contract.world import LEASE, REGION, REQUEST, Boundary, Killed, World, labelled, schema
 
-Answer = TypeVar("Answer")
 RECORD = Draft202012Validator(schema("run_record.v1"))
 STATUS = Draft202012Validator(schema("drop_status.v1"))
 REPORT = Draft202012Validator(schema("rejection_report.v1"))
@@ -193,39 +192,21 @@ def test_an_expired_lease_is_taken_over_and_the_job_found_is_adopted() -> None:
 def test_a_job_that_only_bears_the_label_is_not_adopted() -> None:
     world = World()
     arrival = world.drop()
-    world.jobs.submit(
-        Submission(
-            run_id=arrival.run_id,
-            parent="projects/my-project/locations/us-central1",
-            kind=JobKind.CUSTOM,
-            body={
-                "displayName": "forged",
-                "labels": {"trainmaster_run_id": arrival.run_id},
-                "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": "gs://elsewhere"}},
-            },
-        )
-    )
+    stranger = world.jobs.submit(labelled(arrival.run_id))
     with pytest.raises(Killed):
         world.launch(arrival, Boundary(die_at=CALLS.index("submit")))
     world.clock.advance(LEASE)
     world.launch(arrival)
     record = world.record(arrival.run_id)
     assert record.job is not None
-    assert world.jobs.read(record.job.name).display_name == arrival.run_id
+    assert record.job.name != stranger.name
 
 
 def test_a_lease_about_to_end_is_not_used_to_submit() -> None:
     world = World()
-
-    class Slow(Boundary):
-        def cross(self, name: str, call: Callable[[], Answer]) -> Answer:
-            answer = super().cross(name, call)
-            if name == "write runs":
-                world.clock.advance(LEASE - timedelta(seconds=10))
-            return answer
-
+    slow = At("write runs", after=lambda: world.clock.advance(LEASE - timedelta(seconds=10)))
     with pytest.raises(LeaseTooShort):
-        world.launch(world.drop(), Slow())
+        world.launch(world.drop(), slow)
     assert world.jobs.all() == []
 
 

@@ -9,13 +9,14 @@ from orchestrator.core.admission.terms import Admission, Limit
 from orchestrator.core.errors import LeaseHeld, RecordMoved
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.names import held_slot
-from orchestrator.core.run import JobState, Problem
+from orchestrator.core.run import JobState
 from orchestrator.flow.ladder import ladder_for
 from orchestrator.flow.slots import limits_for
 from orchestrator.flow.submit import submit
+from tests.contract.boundaries import dies_before
 from tests.contract.rooms import (
     GPU,
-    DiesAt,
+    NO_CAPACITY,
     Room,
     drop,
     ends,
@@ -125,11 +126,10 @@ def test_a_slot_given_back_late_is_not_that_of_the_runs_next_job() -> None:
     first = launched(world, fallbacks=[{"region": ELSEWHERE}])
     before = world.record(first)
     assert before.job is not None
-    empty = Problem(message="Resources are insufficient in region: us-central1", code=8)
-    job = world.jobs.become(before.job.name, JobState.FAILED, error=empty, ran=False)
+    job = world.jobs.become(before.job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
     with pytest.raises(Killed):
         # It has written down that the run waits, and stands still before it gives the slot back.
-        world.settle(world.hint(job), DiesAt("delete slots"))
+        world.settle(world.hint(job), dies_before("delete slots"))
     assert states(world, first) == ["waiting"]
     world.sweep()
     assert states(world, first) == ["submitted"]
@@ -142,10 +142,9 @@ def test_a_slot_given_back_late_is_not_that_of_the_runs_next_job() -> None:
 
 def test_what_was_taken_before_a_full_limit_is_given_back_only_by_whoever_has_the_run() -> None:
     world = limited(Limit(jobs=5, per_model=True), Limit(jobs=5, labels={"team": "blue"}))
-    boundary = DiesAt("submit")
     arrival = drop(world, labels={"team": "blue"})
     with pytest.raises(Killed):
-        world.launch(arrival, boundary)
+        world.launch(arrival, dies_before("submit"))
     late = world.services()
     held = late.ledger.find(arrival.run_id)
     assert held is not None

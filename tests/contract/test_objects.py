@@ -7,28 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from orchestrator.adapters.gcs import GcsObjects
-from orchestrator.adapters.memory import ManualClock, MemoryObjects
 from orchestrator.adapters.objects import Objects
 from orchestrator.adapters.stored import StoredLedger, StoredModels
 from orchestrator.core.errors import GenerationMoved, ObjectGone, ServiceFailed
 from tests.contract.proxy import Fault, Proxy
-from tests.contract.world import START, World
-
-
-@pytest.fixture(params=["memory", "gcs"])
-def objects(request: pytest.FixtureRequest) -> Objects:
-    if request.param == "memory":
-        return MemoryObjects(ManualClock(START))
-    adapter: Objects = request.getfixturevalue("gcs")
-    return adapter
-
-
-@pytest.fixture
-def bucket(objects: Objects, request: pytest.FixtureRequest) -> str:
-    if isinstance(objects, GcsObjects):
-        made: Callable[[], str] = request.getfixturevalue("new_bucket")
-        return made()
-    return "bucket"
+from tests.contract.world import World
 
 
 def test_what_was_written_is_read_with_its_generation(objects: Objects, bucket: str) -> None:

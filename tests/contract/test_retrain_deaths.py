@@ -9,50 +9,15 @@ from dataclasses import dataclass
 import pytest
 
 from orchestrator.core.errors import ServiceFailed, TrainmasterError
-from orchestrator.core.retrain.arrival import ArrivedObject
 from orchestrator.core.run import JobState
-from tests.contract.retraining import DATA, MANUAL, SMALL, RuleWorld, rule
-from tests.contract.world import LEASE, START, Boundary, Killed
-
-Act = Callable[[RuleWorld, Boundary], object]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """One delivery; `again`: it is delivered again when the process died in it."""
-
-    act: Act
-    again: bool = True
-
-
-def dropped(document: object) -> Step:
-    def act(world: RuleWorld, boundary: Boundary) -> object:
-        return world.tell_rule(world.put_rule_once(document), boundary)
-
-    return Step(act=act)
-
-
-def came(number: int) -> Step:
-    arrival = ArrivedObject(
-        bucket=DATA, name=f"{number}.jpg", generation=number + 1, size_bytes=1, created_at=START
-    )
-    return Step(act=lambda world, boundary: world.crossing_log(boundary).append(arrival))
-
-
-def waited(seconds: float) -> Step:
-    return Step(act=lambda world, _: world.wait(seconds), again=False)
-
-
-TICK = Step(act=lambda world, boundary: world.tick(boundary), again=False)
-
-
-def ordered(key: str) -> Step:
-    document = {"fire": {"rule": "cassava"}}
-    return Step(act=lambda world, boundary: world.order(document, key, boundary))
+from tests.contract.life.stage import Stage
+from tests.contract.life.steps import TICK, Step, data_came, fired, rule_dropped, waited
+from tests.contract.retraining import IMAGE, MANUAL, SMALL, rule
+from tests.contract.world import LEASE, Boundary, Killed
 
 
 def pushed(digit: str) -> Step:
-    def act(world: RuleWorld, boundary: Boundary) -> object:
+    def act(world: Stage, boundary: Boundary) -> object:
         return world.signal(world.pushed(digit, message_id=digit), boundary)
 
     return Step(act=act)
@@ -80,7 +45,7 @@ class Accident:
 
 def accidents(steps: Sequence[Step]) -> list[Accident]:
     """Every call of the undisturbed way: the process dies, or the service fails, before and after it."""
-    boundary, world = Boundary(), RuleWorld()
+    boundary, world = Boundary(), Stage()
     for step in steps:
         step.act(world, boundary)
     return [
@@ -91,9 +56,9 @@ def accidents(steps: Sequence[Step]) -> list[Accident]:
     ]
 
 
-def world_after(steps: Sequence[Step], accident: Accident) -> RuleWorld:
+def world_after(steps: Sequence[Step], accident: Accident) -> Stage:
     """The world some minutes later: the accident happened once, and the schedule went on."""
-    world, boundary = RuleWorld(), accident.boundary
+    world, boundary = Stage(), accident.boundary
     for step in steps:
         try:
             step.act(world, boundary)
@@ -109,8 +74,8 @@ def world_after(steps: Sequence[Step], accident: Accident) -> RuleWorld:
 
 
 BURST = (
-    dropped(rule()),
-    *(came(number) for number in range(5)),
+    rule_dropped(rule()),
+    *(data_came(number) for number in range(5)),
     TICK,
     waited(61),
     TICK,
@@ -133,7 +98,7 @@ def test_a_burst_starts_one_run_and_counts_every_arrival_once(accident: Accident
     assert told["last_firing"]["run_id"] == record.run_id
 
 
-REPLACED = (dropped(rule(MANUAL, while_running="replace")), ordered("1"), waited(1), ordered("2"))
+REPLACED = (rule_dropped(rule(MANUAL, while_running="replace")), fired("1"), waited(1), fired("2"))
 
 
 @pytest.mark.parametrize("accident", accidents(REPLACED), ids=str)
@@ -145,9 +110,8 @@ def test_an_order_that_replaces_a_run_leaves_one_going(accident: Accident) -> No
     assert jobs == {first.run_id: JobState.CANCELLED, second.run_id: JobState.PENDING}
 
 
-IMAGE = "us-docker.pkg.dev/my-project/repo/trainer"
 PUSHED = (
-    dropped(
+    rule_dropped(
         rule(
             {"new_image": {"repository": IMAGE, "tag": "latest"}}, request={**SMALL, "image": "${image.uri}"}
         )
@@ -168,8 +132,8 @@ def test_a_push_starts_one_run(accident: Accident) -> None:
 
 
 RETIRED = (
-    dropped(rule(MANUAL)),
-    ordered("1"),
+    rule_dropped(rule(MANUAL)),
+    fired("1"),
     Step(act=lambda world, _: world.remove_rule(), again=False),
     TICK,
 )
@@ -185,13 +149,13 @@ def test_what_a_rule_had_decided_is_done_though_its_file_goes(accident: Accident
 def ended(number: int) -> Step:
     """The job of the nth run ends; its log entry and, once that is settled, its notice are delivered."""
 
-    def act(world: RuleWorld, boundary: Boundary) -> None:
+    def act(world: Stage, boundary: Boundary) -> None:
         world.finish(number, boundary)
 
     return Step(act=act)
 
 
-QUEUED = (dropped(rule(MANUAL, while_running="queue_one")), ordered("1"), waited(1), ordered("2"), ended(0))
+QUEUED = (rule_dropped(rule(MANUAL, while_running="queue_one")), fired("1"), waited(1), fired("2"), ended(0))
 
 
 @pytest.mark.parametrize("accident", accidents(QUEUED), ids=str)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TypeVar
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -11,62 +10,30 @@ from orchestrator.core.codec import encoded
 from orchestrator.core.errors import ServiceFailed, SubmissionRefused, SubmissionUnknown
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import JobKind
 from orchestrator.core.run import Job, JobState, RunState
 from orchestrator.core.settle.outcome import END_OF
+from tests.contract.boundaries import At, nothing, raising
 from tests.contract.test_launch import Answering
-from tests.contract.world import LEASE, Boundary, Killed, World, schema
+from tests.contract.world import LEASE, Boundary, Killed, World, labelled, schema
 
-Answer = TypeVar("Answer")
 RECORD = Draft202012Validator(schema("run_record.v1"))
 
 
-class Stopped(Boundary):
-    """The process stands still before the nth call of a name, while `meanwhile` happens, and then goes on."""
+def taken_over_meanwhile(world: World, arrival: Arrival, then: Callable[[], object] = nothing) -> Boundary:
+    """The process stands still before its submission until another has taken the run over, and then goes on."""
 
-    def __init__(
-        self,
-        at: str,
-        meanwhile: Callable[[], object],
-        *,
-        dies_after: bool = False,
-        hears_nothing: bool = False,
-    ) -> None:
-        super().__init__()
-        self.at = at
-        self.meanwhile = meanwhile
-        self.dies_after = dies_after
-        self.hears_nothing = hears_nothing
-
-    def cross(self, name: str, call: Callable[[], Answer]) -> Answer:
-        if name != self.at or self.at in self.calls:
-            return super().cross(name, call)
-        self.meanwhile()
-        answer = super().cross(name, call)
-        if self.dies_after:
-            raise Killed("after it woke")
-        if self.hears_nothing:
-            raise SubmissionUnknown("the answer never came")
-        return answer
-
-
-def going(world: World) -> list[Job]:
-    return [job for job in world.jobs.all() if job.state not in END_OF]
-
-
-def takes_over(world: World, arrival: Arrival) -> Callable[[], object]:
     def meanwhile() -> None:
         world.clock.advance(LEASE)
         world.launch(arrival)
 
-    return meanwhile
+    return At("submit", before=meanwhile, after=then)
 
 
 def one_job_stays(world: World, arrival: Arrival) -> None:
     record = world.record(arrival.run_id)
     RECORD.validate(encoded(record))
     assert record.job is not None
-    assert [job.name for job in going(world)] == [record.job.name]
+    assert [job.name for job in world.jobs.going()] == [record.job.name]
     (second,) = (job for job in world.jobs.all() if job.state in END_OF)
     assert [second.name in problem for problem in record.problems] == [True]
     assert record.problems[0].startswith("a second job was found")
@@ -75,7 +42,7 @@ def one_job_stays(world: World, arrival: Arrival) -> None:
 def test_the_one_that_wakes_cancels_its_own_job() -> None:
     world = World()
     arrival = world.drop()
-    happened = world.launch(arrival, Stopped("submit", takes_over(world, arrival)))
+    happened = world.launch(arrival, taken_over_meanwhile(world, arrival))
     assert happened.severity == "WARNING"
     assert len(world.jobs.all()) == 2
     one_job_stays(world, arrival)
@@ -85,7 +52,7 @@ def test_the_one_that_wakes_cancels_its_own_job() -> None:
 def test_the_one_that_wakes_and_hears_no_answer_cancels_its_own_job_all_the_same() -> None:
     world = World()
     arrival = world.drop()
-    unheard = Stopped("submit", takes_over(world, arrival), hears_nothing=True)
+    unheard = taken_over_meanwhile(world, arrival, raising(SubmissionUnknown("the answer never came")))
     assert world.launch(arrival, unheard).severity == "INFO", "what it found was the run's own job"
     assert len(world.jobs.all()) == 2
     one_job_stays(world, arrival)
@@ -95,8 +62,8 @@ def test_one_that_wakes_and_dies_is_found_by_the_sweeps_second_look_which_is_one
     world = World()
     arrival = world.drop()
     with pytest.raises(Killed):
-        world.launch(arrival, Stopped("submit", takes_over(world, arrival), dies_after=True))
-    assert len(going(world)) == 2
+        world.launch(arrival, taken_over_meanwhile(world, arrival, raising(Killed("after it woke"))))
+    assert len(world.jobs.going()) == 2
     early = Boundary()
     world.sweep(early)
     assert "find jobs" not in early.calls
@@ -128,23 +95,29 @@ def stopped_before_submitting(world: World, arrival: Arrival) -> Callable[[], Jo
     return lambda: world.jobs.submit(stopping.asked[0])
 
 
+def taken_over() -> tuple[World, Arrival, Callable[[], Job]]:
+    """A run that another process took over from one that stands still, and what wakes that one."""
+    world = World()
+    arrival = world.drop()
+    wake = stopped_before_submitting(world, arrival)
+    world.clock.advance(LEASE)
+    world.launch(arrival)
+    return world, arrival, wake
+
+
 def test_one_that_wakes_before_the_others_record_is_found_by_the_other() -> None:
     """It found no job on record and left everything as it was; the other lists the jobs after its own record."""
     world = World()
     arrival = world.drop()
     wake = stopped_before_submitting(world, arrival)
     world.clock.advance(LEASE)
-    world.launch(arrival, Stopped("submit", wake))
+    world.launch(arrival, At("submit", before=wake))
     assert len(world.jobs.all()) == 2
     one_job_stays(world, arrival)
 
 
 def test_one_that_wakes_late_is_found_when_its_job_shows_in_the_log() -> None:
-    world = World()
-    arrival = world.drop()
-    wake = stopped_before_submitting(world, arrival)
-    world.clock.advance(LEASE)
-    world.launch(arrival)
+    world, arrival, wake = taken_over()
     world.clock.advance(10 * LEASE)
     world.sweep()
     second = wake()
@@ -156,17 +129,13 @@ def test_one_that_wakes_late_is_found_when_its_job_shows_in_the_log() -> None:
 
 
 def test_one_that_wakes_as_the_run_ends_is_found_before_the_end_is_on_record() -> None:
-    world = World()
-    arrival = world.drop()
-    wake = stopped_before_submitting(world, arrival)
-    world.clock.advance(LEASE)
-    world.launch(arrival)
+    world, arrival, wake = taken_over()
     wake()
     job = world.train(world.record(arrival.run_id))
     world.settle(world.hint(job))
     record = world.record(arrival.run_id)
     assert record.state is RunState.SUCCEEDED
-    assert going(world) == []
+    assert world.jobs.going() == []
     assert "a second job was found" in record.problems[0]
     RECORD.validate(encoded(record))
 
@@ -179,7 +148,7 @@ def test_one_that_wakes_after_its_run_ended_without_a_job_cancels_its_own() -> N
         world.clock.advance(LEASE)
         world.launch(arrival, jobs=Answering(world, SubmissionRefused(400, "no such machine")))
 
-    world.launch(arrival, Stopped("submit", refused))
+    world.launch(arrival, At("submit", before=refused))
     assert [job.state for job in world.jobs.all()] == [JobState.CANCELLED]
     record = world.record(arrival.run_id)
     assert record.state is RunState.FAILED
@@ -206,11 +175,11 @@ def test_a_job_that_only_bears_the_label_is_left_alone() -> None:
     arrival = world.drop()
     wake = stopped_before_submitting(world, arrival)
     mine = wake()
-    stranger = world.jobs.submit(_elsewhere(arrival))
+    stranger = world.jobs.submit(labelled(arrival.run_id))
     world.clock.advance(LEASE)
     world.launch(arrival)
     world.settle(world.hint(stranger, tells_end=False))
-    assert {job.name for job in going(world)} == {mine.name, stranger.name}
+    assert {job.name for job in world.jobs.going()} == {mine.name, stranger.name}
 
 
 def test_a_run_that_nobody_took_over_costs_no_listing_of_jobs() -> None:
@@ -224,34 +193,10 @@ def test_a_run_that_nobody_took_over_costs_no_listing_of_jobs() -> None:
 
 
 def test_a_cancellation_that_fails_is_tried_again_by_the_next_sweep() -> None:
-    world = World()
-    arrival = world.drop()
-    wake = stopped_before_submitting(world, arrival)
-    world.clock.advance(LEASE)
-    world.launch(arrival)
+    world, arrival, wake = taken_over()
     wake()
     world.clock.advance(LEASE)
-    world.sweep(Failing())
-    assert len(going(world)) == 2
+    world.sweep(At("cancel", before=raising(ServiceFailed("Vertex AI", "cancel", "it is not there"))))
+    assert len(world.jobs.going()) == 2
     world.sweep()
     one_job_stays(world, arrival)
-
-
-class Failing(Boundary):
-    def cross(self, name: str, call: Callable[[], Answer]) -> Answer:
-        if name == "cancel":
-            raise ServiceFailed("Vertex AI", "cancel", "it is not there")
-        return super().cross(name, call)
-
-
-def _elsewhere(arrival: Arrival) -> Submission:
-    return Submission(
-        run_id=arrival.run_id,
-        parent="projects/my-project/locations/us-central1",
-        kind=JobKind.CUSTOM,
-        body={
-            "displayName": arrival.run_id,
-            "labels": {"trainmaster_run_id": arrival.run_id},
-            "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": "gs://elsewhere"}},
-        },
-    )

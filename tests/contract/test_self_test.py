@@ -47,7 +47,7 @@ def dry_run(content: bytes, **attributes: str) -> DryRun:
 
 
 def answer_in(world: World, self_test_id: str = ID) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(world.objects.read(LEDGER, f"self-test/{self_test_id}.json").content)
+    found = world.document(f"self-test/{self_test_id}.json")
     Draft202012Validator(schema("self_test.v1")).validate(found)
     return found
 

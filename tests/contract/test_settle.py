@@ -14,11 +14,20 @@ from jsonschema import Draft202012Validator
 from orchestrator.core.codec import encoded
 from orchestrator.core.errors import JobUnfinished, TrainmasterError
 from orchestrator.core.launch.event import Arrival
-from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import JobKind
 from orchestrator.core.run import Job, JobState, Problem, RunState
 from orchestrator.flow.sweep import ORPHAN_AGE, VANISHED_AGE
-from tests.contract.world import LEASE, MODELS, REGION, Boundary, Killed, World, export_manifest, schema
+from tests.contract.world import (
+    LEASE,
+    MODELS,
+    REGION,
+    Boundary,
+    Killed,
+    World,
+    export_manifest,
+    labelled,
+    schema,
+)
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
 
@@ -257,18 +266,8 @@ def test_an_entry_about_no_job_of_ours_changes_nothing() -> None:
 def test_a_finished_job_that_forged_our_label_ends_nothing() -> None:
     world, arrival, _ = launched()
     before = world.record(arrival.run_id)
-    forged = world.jobs.submit(
-        Submission(
-            run_id=arrival.run_id,
-            parent="projects/my-project/locations/us-central1",
-            kind=JobKind.CUSTOM,
-            body={
-                "displayName": arrival.run_id,
-                "labels": {"trainmaster_run_id": arrival.run_id},
-                "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": before.output_uri}},
-            },
-        )
-    )
+    assert before.output_uri is not None
+    forged = world.jobs.submit(labelled(arrival.run_id, before.output_uri))
     world.jobs.become(forged.name, JobState.SUCCEEDED)
     happened = world.settle(world.hint(forged))
     assert happened.severity == "WARNING"

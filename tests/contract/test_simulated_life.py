@@ -11,13 +11,10 @@ from orchestrator.core.launch.event import Arrival
 from orchestrator.core.names import JobKind
 from orchestrator.core.run import Job
 from tests.contract.life.accidents import Accident
-from tests.contract.life.guarantees import account_of
 from tests.contract.life.life import Life
 from tests.contract.life.odds import Odds
-from tests.contract.life.people import Trainers, Users
 from tests.contract.life.service import DEFERRALS, LivingJobs
-from tests.contract.life.tally import Tally
-from tests.contract.life.whole import lived
+from tests.contract.life.whole import account_of_whole, lived
 
 EVENTS = 1500
 HARD = Odds(
@@ -40,6 +37,12 @@ def test_a_life_in_which_much_goes_wrong_keeps_every_promise_too() -> None:
     answers = {answer for tally in tallies for answer in tally.service}
     assert struck == set(Accident), "every kind of accident came to pass"
     assert answers == {"created", *DEFERRALS, "refused", "request lost", "answer lost"}
+
+
+def test_a_process_that_goes_on_after_its_lease_makes_a_second_job_which_is_found() -> None:
+    tally = lived(seed="woken", events=EVENTS, odds=Odds(pause=0.3, beyond_lease=0.3))
+    assert tally.duplicate_jobs > 0
+    assert tally.violations == []
 
 
 def test_the_same_seed_lives_the_same_life() -> None:
@@ -65,20 +68,15 @@ class DeafLife(Life):
         pass
 
 
-def account_of_whole(life: Life) -> Tally:
-    users, trainers = Users(life, EVENTS), Trainers(life)
-    life.run()
-    return account_of(life, users, trainers)
-
-
 def test_a_second_job_would_be_seen() -> None:
-    tallies = [account_of_whole(Life(seed=f"broken {n}", odds=HARD, jobs=BlindJobs)) for n in range(4)]
-    assert sum(tally.duplicate_jobs for tally in tallies) > 0
-    assert any("jobs too many" in violation for tally in tallies for violation in tally.violations)
+    lives = (Life(seed=f"broken {number}", odds=HARD, jobs=BlindJobs) for number in range(4))
+    tallies = (account_of_whole(life, EVENTS) for life in lives)
+    seen = next(tally for tally in tallies if tally.duplicate_jobs > 0)
+    assert any("jobs too many" in violation for violation in seen.violations)
 
 
 def test_a_run_that_never_ends_and_one_that_is_not_told_would_be_seen() -> None:
-    tally = account_of_whole(DeafLife(seed="broken"))
+    tally = account_of_whole(DeafLife(seed="broken"), EVENTS // 5)
     assert tally.unfinished > 0
     assert any("never ended: submitted" in violation for violation in tally.violations)
     assert any("has a marker still" in violation for violation in tally.violations)
@@ -91,5 +89,5 @@ def test_an_upload_that_is_never_delivered_would_be_seen() -> None:
             if kind == "message":
                 super().upload_or_message(arrival, kind)
 
-    tally = account_of_whole(Losing(seed="broken"))
+    tally = account_of_whole(Losing(seed="broken"), EVENTS)
     assert tally.lost > 0

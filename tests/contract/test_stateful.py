@@ -22,43 +22,41 @@ from hypothesis.stateful import (
 
 from orchestrator.adapters.memory import MemoryJobs
 from orchestrator.core.admission.terms import Admission, Limit
-from orchestrator.core.errors import SubmissionDeferred
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import RUN_LABEL, JobKind
-from orchestrator.core.run import ENDS, LEGAL_MOVES, PROGRESS, Job, JobState, Problem, RunState
+from orchestrator.core.run import ENDS, LEGAL_MOVES, PROGRESS, Job, JobState, RunState
 from orchestrator.core.settle.outcome import END_OF
 from orchestrator.core.settle.stockout import stockout_of
 from orchestrator.core.waiting import WAIT_MOST
-from orchestrator.flow.admission import settle_and_admit
-from orchestrator.flow.launch import launch
+from orchestrator.flow.admission import launch_and_admit, settle_and_admit
 from orchestrator.flow.orders import take_order
 from orchestrator.flow.services import Services
 from orchestrator.flow.sweep import sweep
 from tests.contract.life.asking import FAULTY, SOUND
 from tests.contract.life.guarantees import entered_ids
-from tests.contract.life.service import DEFERRALS
+from tests.contract.life.service import DEFERRALS, deferred
 from tests.contract.life.stepwise import Process
+from tests.contract.rooms import NO_CAPACITY
 from tests.contract.world import LEASE, PROJECT, World, standards_with
 
 TIMEOUT = timedelta(seconds=120)
 AT_ONCE = 5
 AT_ONCE_MAX = 2
 LIMITED = standards_with(admission=Admission(limits=(Limit(jobs=AT_ONCE_MAX),)))
-NO_CAPACITY = Problem(code=8, message="Resources are insufficient in region: us-central1.")
 Flow = Callable[[Services], object]
 NUMBERS = st.integers(min_value=0, max_value=1000)
 ENDINGS = st.sampled_from([JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED])
 
 
 class MoodyJobs(MemoryJobs):
-    """A JobService that takes every job, or refuses each with the answer that it has."""
+    """A JobService that takes every job, or defers each with the answer of that name."""
 
-    answer: SubmissionDeferred | None = None
+    answer: str | None = None
 
     def submit(self, submission: Submission) -> Job:
         if self.answer is not None:
-            raise self.answer
+            raise deferred(self.answer)
         return super().submit(submission)
 
 
@@ -78,12 +76,12 @@ class Deployment(RuleBasedStateMachine):
         self.owed: list[Flow] = []
         self.running: list[tuple[Process, Flow | None]] = []
 
-    @rule(name=st.integers(0, 1), which=st.sampled_from([None, 9, 2, 1, 11]))
-    def upload(self, name: int, which: int | None) -> None:
+    @rule(which=st.sampled_from([None, 9, 2, 1, 11]))
+    def upload(self, which: int | None) -> None:
         """Faulty, or of one of several priorities, some with fallbacks."""
         sound = which is not None
         asked = FAULTY[2] if which is None else SOUND[which]
-        arrival = self.world.drop(asked.content, f"requests/{name}-{len(self.sound)}.json")
+        arrival = self.world.drop(asked.content, f"requests/{len(self.sound)}.json")
         self.sound[arrival.run_id] = sound
         self.owed.append(partial(_launched, arrival))
 
@@ -152,7 +150,7 @@ class Deployment(RuleBasedStateMachine):
 
     @invariant()
     def no_more_jobs_go_on_than_the_limit_allows(self) -> None:
-        assert sum(job.state not in END_OF for job in self.world.jobs.all()) <= self.at_once_max
+        assert len(self.world.jobs.going()) <= self.at_once_max
 
     @invariant()
     def records_only_go_forward_and_ends_are_the_jobs(self) -> None:
@@ -185,9 +183,8 @@ class Deployment(RuleBasedStateMachine):
                 self.owed.remove(flow)
             self.world.sweep()
             self.no_more_jobs_go_on_than_the_limit_allows()
-            for job in self.world.jobs.all():
-                if job.state not in END_OF:
-                    self.world.jobs.become(job.name, JobState.SUCCEEDED)
+            for job in self.world.jobs.going():
+                self.world.jobs.become(job.name, JobState.SUCCEEDED)
         for _ in range(3):
             self.world.clock.advance(LEASE)
             self.world.sweep()
@@ -223,8 +220,8 @@ class Deployment(RuleBasedStateMachine):
 class ScarceDeployment(Deployment):
     """Now and then there is no room, too many requests were made, or a job finds no capacity."""
 
-    @rule(answer=st.sampled_from([None, None, *DEFERRALS.values()]))
-    def room_changes(self, answer: SubmissionDeferred | None) -> None:
+    @rule(answer=st.sampled_from([None, None, *DEFERRALS]))
+    def room_changes(self, answer: str | None) -> None:
         self.jobs.answer = answer
 
     @precondition(lambda self: self.world.jobs.all())
@@ -259,7 +256,7 @@ class BlindDeployment(Deployment):
 
 
 def _launched(arrival: Arrival, services: Services) -> object:
-    return launch(services, arrival, take_order)
+    return list(launch_and_admit(services, arrival, take_order))
 
 
 def _settled(world: World, job: Job, services: Services) -> object:

@@ -1,36 +1,17 @@
 """Queue, slots and starts over every object store: in memory, and Cloud Storage's client against the emulator."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 
-from orchestrator.adapters.gcs import GcsObjects
-from orchestrator.adapters.memory import ManualClock, MemoryObjects
 from orchestrator.adapters.objects import Objects
 from orchestrator.adapters.stored_admission import StoredQueue, StoredSlots, StoredStarts
 from orchestrator.core.errors import GenerationMoved
 from orchestrator.core.names import held_slot
 from orchestrator.core.queue import Place
 from tests.contract.world import START
-
-
-@pytest.fixture(params=["memory", "gcs"])
-def objects(request: pytest.FixtureRequest) -> Objects:
-    if request.param == "memory":
-        return MemoryObjects(ManualClock(START))
-    adapter: Objects = request.getfixturevalue("gcs")
-    return adapter
-
-
-@pytest.fixture
-def bucket(objects: Objects, request: pytest.FixtureRequest) -> str:
-    if isinstance(objects, GcsObjects):
-        made: Callable[[], str] = request.getfixturevalue("new_bucket")
-        return made()
-    return "bucket"
 
 
 def place(run_id: str, priority: int = 50, seconds: float = 0) -> Place:

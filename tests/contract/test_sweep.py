@@ -5,23 +5,16 @@ from datetime import timedelta
 from typing import TypeVar
 
 from orchestrator.core.run import RunState
+from tests.contract.boundaries import At
 from tests.contract.simulation import MeteredObjects
 from tests.contract.world import LEDGER, Boundary, World
 
 Answer = TypeVar("Answer")
 
 
-class SlowReads(Boundary):
+def slow_reads(world: World) -> Boundary:
     """Reading a job takes half a minute."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__()
-        self.world = world
-
-    def cross(self, name: str, call: Callable[[], Answer]) -> Answer:
-        if name == "read job":
-            self.world.clock.advance(timedelta(seconds=30))
-        return super().cross(name, call)
+    return At("read job", before=lambda: world.clock.advance(timedelta(seconds=30)))
 
 
 def launched(world: World, runs: int) -> list[str]:
@@ -44,11 +37,11 @@ def test_a_sweep_without_time_for_all_takes_the_oldest_and_says_how_many_are_lef
     runs = launched(world, 6)
     for run_id in runs:
         world.train(world.record(run_id))
-    told = world.sweep(SlowReads(world))  # two minutes, of half a minute each
+    told = world.sweep(slow_reads(world))  # two minutes, of half a minute each
     assert ended(world, runs) == [True, True, True, True, False, False]
     assert told[-1].message == "no time for 2 of 6 active runs: the next sweep goes on with them"
     assert told[-1].severity == "WARNING"
-    world.sweep(SlowReads(world))
+    world.sweep(slow_reads(world))
     assert all(ended(world, runs))
     assert world.active() == []
 
@@ -57,16 +50,16 @@ def test_runs_that_go_on_keep_no_other_from_its_turn() -> None:
     world = World()
     runs = launched(world, 7)
     world.train(world.record(runs[-1]))
-    world.sweep(SlowReads(world))
+    world.sweep(slow_reads(world))
     assert ended(world, runs)[-1] is False
-    world.sweep(SlowReads(world))
+    world.sweep(slow_reads(world))
     assert ended(world, runs)[-1] is True
 
 
 def test_a_sweep_that_came_to_the_end_begins_with_the_oldest_again() -> None:
     world = World()
     runs = launched(world, 6)
-    world.sweep(SlowReads(world))
+    world.sweep(slow_reads(world))
     world.sweep()
     assert world.ledger.swept_to() is None
     world.train(world.record(runs[0]))
@@ -104,22 +97,18 @@ def test_a_report_beside_a_run_that_another_attempt_accepted_is_removed() -> Non
     world = World()
     arrival = world.drop()
 
-    class OverwrittenMeanwhile(Boundary):
+    class GoneAtTheRead(Boundary):
         def cross(self, name: str, call: Callable[[], Answer]) -> Answer:
             if name == "write active":
                 world.launch(arrival)
-            return super().cross(name, call)
-
-    class GoneAtTheRead(OverwrittenMeanwhile):
-        def cross(self, name: str, call: Callable[[], Answer]) -> Answer:
-            if name == "read inbox":
-                content = world.objects.read("inbox", "requests/cassava.yaml").content
-                world.objects.delete("inbox", "requests/cassava.yaml")
-                try:
-                    return super().cross(name, call)
-                finally:
-                    restored(content)
-            return super().cross(name, call)
+            if name != "read inbox":
+                return super().cross(name, call)
+            content = world.objects.read("inbox", "requests/cassava.yaml").content
+            world.objects.delete("inbox", "requests/cassava.yaml")
+            try:
+                return super().cross(name, call)
+            finally:
+                restored(content)
 
     def restored(content: bytes) -> None:
         # The same generation as before: the other attempt had read it already.

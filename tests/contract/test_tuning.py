@@ -11,12 +11,10 @@ from jsonschema import Draft202012Validator
 
 from orchestrator.core.codec import encoded
 from orchestrator.core.launch.event import Arrival
-from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import JobKind
 from orchestrator.core.run import Job, JobState, RunRecord
 from orchestrator.core.settle.outcome import END_OF, ERROR_DELAY
 from orchestrator.core.trial import Measured, Trial, TrialState
-from tests.contract.world import START, World, schema
+from tests.contract.world import START, World, labelled, schema
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUEST = (ROOT / "examples" / "tuning.yaml").read_bytes()
@@ -132,18 +130,7 @@ def test_a_study_without_a_best_trial_says_why(trials: list[Trial], words: str) 
 
 def test_the_end_of_a_trials_own_job_ends_nothing() -> None:
     world, arrival, study = launched()
-    of_trial = world.jobs.submit(
-        Submission(
-            run_id=arrival.run_id,
-            parent="projects/my-project/locations/us-central1",
-            kind=JobKind.CUSTOM,
-            body={
-                "displayName": arrival.run_id,
-                "labels": study.labels,
-                "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": f"{study.output_uri}/1"}},
-            },
-        )
-    )
+    of_trial = world.jobs.submit(labelled(arrival.run_id, f"{study.output_uri}/1", study.labels))
     before = world.record(arrival.run_id)
     for state in (JobState.RUNNING, JobState.SUCCEEDED):
         world.jobs.become(of_trial.name, state)

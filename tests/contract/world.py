@@ -23,7 +23,7 @@ from orchestrator.core.envelope import Envelope
 from orchestrator.core.launch.event import Arrival, message_in, upload_in
 from orchestrator.core.launch.request import Standards
 from orchestrator.core.launch.submission import Submission, Target
-from orchestrator.core.names import JobKind
+from orchestrator.core.names import RUN_LABEL, JobKind, location_name
 from orchestrator.core.orders import ORDER_SCHEMA
 from orchestrator.core.policy import policy_from
 from orchestrator.core.retrain.reading import RULE_SCHEMA, Buckets
@@ -255,7 +255,8 @@ class World:
 
     def settle(self, hint: JobHint, boundary: Boundary | None = None) -> Happened:
         """What became of the entry; whoever waits goes, where that made room."""
-        return next(iter(list(settle_and_admit(self.services(boundary), hint))))
+        happened, *_ = settle_and_admit(self.services(boundary), hint)
+        return happened
 
     def sweep(self, boundary: Boundary | None = None, jobs: TrainingJobs | None = None) -> list[Happened]:
         return list(sweep(self.services(boundary, jobs)))
@@ -301,6 +302,22 @@ class World:
         if manifest:
             content = json.dumps(export_manifest(f"gs://{MODELS}/{prefix}")).encode()
             self.objects.write(MODELS, prefix + "export.json", content, if_generation=None)
+
+
+def labelled(
+    run_id: str, output_uri: str = "gs://elsewhere", labels: Mapping[str, str] | None = None
+) -> Submission:
+    """A custom job as anybody may submit it, who writes the run's label and its name."""
+    return Submission(
+        run_id=run_id,
+        parent=location_name(PROJECT, REGION),
+        kind=JobKind.CUSTOM,
+        body={
+            "displayName": run_id,
+            "labels": {RUN_LABEL: run_id, **(labels or {})},
+            "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": output_uri}},
+        },
+    )
 
 
 def export_manifest(model_uri: str) -> dict[str, Any]:

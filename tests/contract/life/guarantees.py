@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from orchestrator.core.errors import ObjectGone
-from orchestrator.core.names import held_slot_parts, same_job, started_hour
+from orchestrator.core.names import held_slot, held_slot_parts, same_job, started_hour
 from orchestrator.core.run import ENDS, JobState, RunRecord, RunState
 from orchestrator.core.settle.outcome import END_OF
 from tests.contract.life.asking import CHAMPION, CONTESTED
@@ -28,7 +28,7 @@ def account_of(life: Life, users: Users, trainers: Trainers) -> Tally:
     tally.asked, tally.runs = len(users.requests), len(records)
     tally.jobs = life.jobs.submitted.total()
     extra = {run_id: count - _jobs_of(records.get(run_id)) for run_id, count in life.jobs.submitted.items()}
-    tally.duplicate_jobs = sum(extra.values())
+    tally.duplicate_jobs = sum(count for count in extra.values() if count > 0)
     tally.service.update(life.jobs.answers)
     tally.ends.update(record.state.value for record in records.values())
     lost = [run_id for run_id in users.requests if run_id not in records]
@@ -40,6 +40,11 @@ def account_of(life: Life, users: Users, trainers: Trainers) -> Tally:
         tally.violations += [
             f"{run_id} was given {count} jobs too many" for run_id, count in extra.items() if count > 0
         ]
+    tally.violations += [
+        f"{run_id} has {-count} jobs on record that it was never given"
+        for run_id, count in extra.items()
+        if count < 0
+    ]
     for record in records.values():
         tally.violations += [
             f"{record.run_id}: {broken}" for broken in _broken(life, users, trainers, record)
@@ -86,11 +91,7 @@ def _admission(life: Life, records: dict[str, RunRecord]) -> Iterator[str]:
     life.world.sweep()
     for place in life.world.services().queue.places():
         yield f"{place.run_id} has a place in the queue still"
-    for listed in life.world.objects.listing(LEDGER, "slots/"):
-        holder = listed.metadata["run_id"]
-        name = listed.name.removeprefix("slots/")
-        if holder not in records or name in {held_slot_parts(each)[0] for each in records[holder].slots}:
-            yield f"{holder} holds {listed.name} still"
+    yield from _held_slots(life, records)
     hours = Counter[str]()
     for listed in life.world.objects.listing(LEDGER, "started/"):
         run_id = listed.name.rpartition("/")[2]
@@ -102,6 +103,24 @@ def _admission(life: Life, records: dict[str, RunRecord]) -> Iterator[str]:
     for record in records.values():
         if record.cap is not None and not life.notices.ids[f"caps/{record.cap}"]:
             yield f"{record.cap} was reached and not told"
+
+
+def _held_slots(life: Life, records: dict[str, RunRecord]) -> Iterator[str]:
+    """Slots that nobody gave back.
+
+    A process that goes on after its lease may take its run's slot again, as another than the record's: then it is
+    nobody's, and whoever finds no other takes it over.
+    """
+    for listed in life.world.objects.listing(LEDGER, "slots/"):
+        holder = listed.metadata["run_id"]
+        name = listed.name.removeprefix("slots/")
+        on_record = records[holder].slots if holder in records else ()
+        if life.odds.beyond_lease and holder in records:
+            kept = held_slot(name, listed.generation) in on_record
+        else:
+            kept = holder not in records or name in {held_slot_parts(each)[0] for each in on_record}
+        if kept:
+            yield f"{holder} holds {listed.name} still"
 
 
 def _run_ids(life: Life) -> list[str]:

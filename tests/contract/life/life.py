@@ -18,8 +18,7 @@ from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.retrain.notice import Heard, notice_in
 from orchestrator.core.run import Job
-from orchestrator.flow.admission import settle_and_admit
-from orchestrator.flow.launch import launch
+from orchestrator.flow.admission import launch_and_admit, settle_and_admit
 from orchestrator.flow.orders import take_order
 from orchestrator.flow.retrain.signal import take_notice
 from orchestrator.flow.retrain.tick import tick
@@ -29,7 +28,7 @@ from orchestrator.ports import Notice
 from tests.contract.life.accidents import PAUSES, Accident, AccidentBoundary
 from tests.contract.life.actors import Actor
 from tests.contract.life.odds import CALLS_OF_A_DELIVERY, CALLS_OF_A_TICK, Odds
-from tests.contract.life.service import LivingJobs, LivingNotices, Manners
+from tests.contract.life.service import LivingJobs, LivingNotices
 from tests.contract.life.tally import Tally
 from tests.contract.life.watch import CAPPED, LIMITED, Watch
 from tests.contract.retraining import RuleWorld
@@ -66,9 +65,7 @@ class Life:
         self.tally = Tally()
         self.world = RuleWorld(CAPPED if self.random.random() < self.odds.capped else LIMITED)
         self.watch = Watch(self.world, strict=not self.odds.beyond_lease)
-        self.jobs = self.world.jobs = jobs(
-            self.world.clock, self.random, Manners(), self._created, self._asked
-        )
+        self.jobs = self.world.jobs = jobs(self.world.clock, self.random, self._created, self._asked)
         self.notices = self.world.notices = LivingNotices(self._published)
         self.on_created: Callable[[Job], None] = lambda _: None
         self._now_s = 0.0
@@ -99,8 +96,8 @@ class Life:
             self.later(self._delay_s(), partial(self._deliver, event))
 
     def upload_or_message(self, arrival: Arrival, kind: str) -> None:
-        def flow(services: Services) -> Happened:
-            return launch(services, arrival, take_order)
+        def flow(services: Services) -> object:
+            return list(launch_and_admit(services, arrival, take_order))
 
         self.emit(Event(kind=kind, flow=flow), may_be_dropped=False)
 

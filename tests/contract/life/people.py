@@ -8,13 +8,12 @@ from functools import partial
 
 from orchestrator.core.errors import JobNotFound
 from orchestrator.core.launch.event import Arrival
-from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import RUN_LABEL, JobKind, job_name, job_region, location_name
+from orchestrator.core.names import RUN_LABEL, JobKind, job_name, job_region
 from orchestrator.core.run import Job, JobState, Problem
 from orchestrator.core.settle.outcome import END_OF
 from tests.contract.life.asking import Asked, drawn
 from tests.contract.life.life import Life
-from tests.contract.world import MODELS, PROJECT, REGION, export_manifest
+from tests.contract.world import MODELS, PROJECT, REGION, export_manifest, labelled
 
 NAMES = 50
 """Names that users write over again and again."""
@@ -82,18 +81,7 @@ class Users:
 
     def _forge(self, run_id: str) -> None:
         """Somebody creates a job with the run's label, which ends at once, and whose log says so."""
-        forged = self._life.jobs.forge(
-            Submission(
-                run_id=run_id,
-                parent=location_name(PROJECT, REGION),
-                kind=JobKind.CUSTOM,
-                body={
-                    "displayName": run_id,
-                    "labels": {RUN_LABEL: run_id},
-                    "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": f"gs://elsewhere/{run_id}"}},
-                },
-            )
-        )
+        forged = self._life.jobs.forge(labelled(run_id))
         self._life.jobs.become(forged.name, JobState.SUCCEEDED)
         self._life.log_entry("forged entry", forged, tells_end=True)
 

@@ -3,36 +3,35 @@
 A story is told once undisturbed to learn its calls, and then again with an accident at each of them.
 """
 
-import base64
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from orchestrator.adapters.memory import MemoryJobs
 from orchestrator.core.admission.terms import Admission, Caps, Limit
-from orchestrator.core.errors import SubmissionDeferred
-from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.request import Standards
-from orchestrator.core.launch.submission import Submission
-from orchestrator.core.retrain.arrival import ArrivedObject
-from orchestrator.core.run import Job, JobState, Problem, RunState
-from orchestrator.core.settle.outcome import END_OF
-from orchestrator.core.trial import Measured, Trial, TrialState
-from orchestrator.flow.admission import settle_and_admit
-from orchestrator.flow.launch import launch
-from orchestrator.flow.orders import take_order
-from tests.contract.retraining import DATA, MANUAL, SMALL, RuleWorld, rule
-from tests.contract.world import (
-    ELSEWHERE,
-    LEASE,
-    MODELS,
-    PROJECT,
-    STANDARDS,
-    START,
-    Boundary,
-    export_manifest,
-    standards_with,
+from orchestrator.core.run import JobState, RunState
+from tests.contract.life.steps import (
+    TICK,
+    Step,
+    becomes,
+    data_came,
+    deleted,
+    finished,
+    fired,
+    full,
+    logged,
+    published,
+    rolled_back,
+    rule_dropped,
+    stocked_out,
+    too_fast,
+    trained,
+    tried,
+    uploaded,
+    waited,
 )
+from tests.contract.retraining import MANUAL, SMALL, rule
+from tests.contract.rooms import TWO_REGIONS
+from tests.contract.world import ELSEWHERE, STANDARDS, standards_with
 
 CHALLENGER = {**SMALL, "champion": {"metric": "accuracy", "goal": "maximize"}}
 TUNED = {
@@ -44,69 +43,10 @@ TUNED = {
         "parallel_trials": 2,
     },
 }
-TICKS_MAX = 6
-
-
-TOO_FAST = SubmissionDeferred(429, "Quota exceeded for requests per minute per region")
-NO_CAPACITY = Problem(code=8, message="Resources are insufficient in region: us-central1.")
 WITH_FALLBACK = {**SMALL, "fallbacks": [{"region": ELSEWHERE}]}
-TWO_REGIONS = standards_with()
 LIMITED = standards_with(admission=Admission(limits=(Limit(jobs=1, per_model=True),)))
 CAPPED = standards_with(admission=Admission(caps=Caps(runs_per_hour=1)))
-
-
-class RoomyJobs(MemoryJobs):
-    """A JobService that has no room while it is full, and asks for fewer requests as often as it is told to.
-
-    `most` is how many jobs were ever going on at once.
-    """
-
-    full = False
-    too_fast = 0
-    most = 0
-
-    def submit(self, submission: Submission) -> Job:
-        if self.full:
-            raise SubmissionDeferred(429, "the quota is used up")
-        if self.too_fast:
-            self.too_fast -= 1
-            raise TOO_FAST
-        job = super().submit(submission)
-        self.most = max(self.most, sum(each.state not in END_OF for each in self.all()))
-        return job
-
-
-class Stage(RuleWorld):
-    """A world that remembers what was dropped in a story, so that a delivery can be repeated."""
-
-    def __init__(self, standards: Standards = STANDARDS) -> None:
-        super().__init__(standards)
-        self.jobs = self.service = RoomyJobs(self.clock, project=PROJECT)
-        self.arrivals: dict[str, Arrival] = {}
-
-    def dropped(self, name: str, document: object) -> Arrival:
-        if name not in self.arrivals:
-            self.arrivals[name] = self.drop(json.dumps(document).encode(), f"requests/{name}.json")
-            self.wait(1)
-        return self.arrivals[name]
-
-    def job(self, number: int) -> Job:
-        """The nth job, in the order of their making; whoever was to submit it may have died."""
-        for _ in range(TICKS_MAX):
-            if len(self.jobs.all()) > number:
-                break
-            self.wait(LEASE.total_seconds() / 2)
-            self.sweep()
-            self.tick()
-        return self.jobs.all()[number]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """One delivery, or something the world does by itself: then `again` is False and it makes no calls."""
-
-    act: Callable[[Stage, Boundary], object]
-    again: bool = True
+ENDED = (RunState.SUCCEEDED,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,134 +57,11 @@ class Scene:
     """
 
     steps: tuple[Step, ...]
-    ends: tuple[RunState, ...]
-    jobs: int
+    ends: tuple[RunState, ...] = ENDED
+    jobs: int = 1
     champion: Mapping[str, float] = field(default_factory=dict)
     standards: Standards = STANDARDS
     at_once: int = 100
-
-
-def uploaded(name: str, document: object = SMALL) -> Step:
-    def act(stage: Stage, boundary: Boundary) -> object:
-        return launch(stage.services(boundary), stage.dropped(name, document), take_order)
-
-    return Step(act=act)
-
-
-def published(key: str, document: object = SMALL) -> Step:
-    data = base64.b64encode(json.dumps(document).encode()).decode()
-
-    def act(stage: Stage, boundary: Boundary) -> object:
-        message = {"data": data, "messageId": "1", "attributes": {"idempotency_key": key}}
-        return launch(stage.services(boundary), stage.published(message), take_order)
-
-    return Step(act=act)
-
-
-def becomes(number: int, state: JobState) -> Step:
-    return Step(act=lambda stage, _: stage.jobs.become(stage.job(number).name, state), again=False)
-
-
-def trained(number: int, accuracy: float = 0.5) -> Step:
-    def act(stage: Stage, _: Boundary) -> None:
-        job = stage.job(number)
-        _export(stage, job.output_uri, accuracy)
-        stage.jobs.become(job.name, JobState.SUCCEEDED)
-
-    return Step(act=act, again=False)
-
-
-def tried(number: int) -> Step:
-    """Both trials of the nth job end well, and left a model each."""
-
-    def act(stage: Stage, _: Boundary) -> None:
-        job = stage.job(number)
-        trials = [
-            Trial(
-                id=str(each),
-                state=TrialState.SUCCEEDED,
-                parameters={"rate": 0.1 * each},
-                final=Measured(metrics={"accuracy": 0.4 + 0.1 * each}, step=1),
-            )
-            for each in (1, 2)
-        ]
-        for trial in trials:
-            _export(stage, f"{job.output_uri}/{trial.id}", 0.5)
-        stage.jobs.become(job.name, JobState.SUCCEEDED, trials=trials)
-
-    return Step(act=act, again=False)
-
-
-def _export(stage: Stage, output_uri: str, accuracy: float) -> None:
-    prefix = f"{output_uri}/model/".removeprefix(f"gs://{MODELS}/")
-    manifest = {**export_manifest(f"gs://{MODELS}/{prefix}"), "metrics": {"accuracy": accuracy}}
-    stage.objects.write(MODELS, prefix + "saved_model.pb", b"graph", if_generation=None)
-    stage.objects.write(MODELS, prefix + "export.json", json.dumps(manifest).encode(), if_generation=None)
-
-
-def logged(number: int) -> Step:
-    """The sink delivers what the service wrote of the nth job's end, or of its going on."""
-
-    def act(stage: Stage, boundary: Boundary) -> object:
-        job = stage.job(number)
-        return list(
-            settle_and_admit(stage.services(boundary), stage.hint(job, tells_end=job.state in END_OF))
-        )
-
-    return Step(act=act)
-
-
-def full(so_it_is: bool) -> Step:
-    return Step(act=lambda stage, _: setattr(stage.service, "full", so_it_is), again=False)
-
-
-def too_fast(times: int) -> Step:
-    return Step(act=lambda stage, _: setattr(stage.service, "too_fast", times), again=False)
-
-
-def stocked_out(number: int) -> Step:
-    """The nth job ends before it ran: there is no capacity for it."""
-
-    def act(stage: Stage, _: Boundary) -> None:
-        stage.jobs.become(stage.job(number).name, JobState.FAILED, error=NO_CAPACITY, ran=False)
-
-    return Step(act=act, again=False)
-
-
-def deleted(number: int) -> Step:
-    return Step(act=lambda stage, _: stage.jobs.remove(stage.job(number).name), again=False)
-
-
-def waited(seconds: float) -> Step:
-    return Step(act=lambda stage, _: stage.wait(seconds), again=False)
-
-
-def rule_dropped(document: object) -> Step:
-    return Step(act=lambda stage, boundary: stage.tell_rule(stage.put_rule_once(document), boundary))
-
-
-def data_came(number: int) -> Step:
-    arrival = ArrivedObject(
-        bucket=DATA, name=f"{number}.jpg", generation=number + 1, size_bytes=1, created_at=START
-    )
-    return Step(act=lambda stage, boundary: stage.crossing_log(boundary).append(arrival))
-
-
-def fired(key: str) -> Step:
-    return Step(act=lambda stage, boundary: stage.order({"fire": {"rule": "cassava"}}, key, boundary))
-
-
-def rolled_back(name: str) -> Step:
-    return uploaded(name, {"rollback": {"model_name": "cassava"}})
-
-
-def _ticked(stage: Stage, boundary: Boundary) -> None:
-    stage.sweep(boundary)
-    stage.tick(boundary)
-
-
-TICK = Step(act=_ticked, again=False)
-ENDED = (RunState.SUCCEEDED,)
 
 
 SCENES: Mapping[str, Scene] = {
@@ -254,47 +71,42 @@ SCENES: Mapping[str, Scene] = {
             uploaded("a"),
             becomes(0, JobState.RUNNING),
             logged(0),
-            trained(0),
-            logged(0),
+            *finished(0),
             logged(0),
             TICK,
         ),
-        ends=ENDED,
-        jobs=1,
     ),
     "a message with a key, and an end that no entry told": Scene(
-        steps=(published("k"), trained(0), TICK, published("k")), ends=ENDED, jobs=1
+        steps=(published("k"), trained(0), TICK, published("k"))
     ),
     "a faulty request": Scene(
         steps=(uploaded("a", {"model_name": "x"}), TICK), ends=(RunState.REJECTED,), jobs=0
     ),
     "a job that fails": Scene(
-        steps=(uploaded("a"), becomes(0, JobState.FAILED), waited(120), logged(0)),
-        ends=(RunState.FAILED,),
-        jobs=1,
+        steps=(uploaded("a"), becomes(0, JobState.FAILED), waited(120), logged(0)), ends=(RunState.FAILED,)
     ),
     "a job that a user cancels": Scene(
-        steps=(uploaded("a"), becomes(0, JobState.CANCELLED), TICK, logged(0)),
-        ends=(RunState.CANCELLED,),
-        jobs=1,
+        steps=(uploaded("a"), becomes(0, JobState.CANCELLED), TICK, logged(0)), ends=(RunState.CANCELLED,)
     ),
     "a job that a user deletes": Scene(
         steps=(uploaded("a"), deleted(0), waited(601), TICK), ends=(RunState.FAILED,), jobs=0
     ),
     "no room for a while": Scene(
+        steps=(full(True), uploaded("a"), waited(31), TICK, full(False), waited(61), TICK, *finished(0))
+    ),
+    "a new run that takes along who waits for the same before it": Scene(
         steps=(
             full(True),
             uploaded("a"),
-            waited(31),
-            TICK,
             full(False),
-            waited(61),
+            waited(31),
+            uploaded("b"),
+            *finished(0),
+            *finished(1),
             TICK,
-            trained(0),
-            logged(0),
         ),
-        ends=ENDED,
-        jobs=1,
+        ends=ENDED * 2,
+        jobs=2,
     ),
     "a job that finds no capacity, and the next rung": Scene(
         steps=(
@@ -302,16 +114,14 @@ SCENES: Mapping[str, Scene] = {
             stocked_out(0),
             logged(0),
             logged(0),
-            trained(1),
-            logged(1),
+            *finished(1),
             TICK,
         ),
-        ends=ENDED,
         jobs=2,
         standards=TWO_REGIONS,
     ),
     "a stockout that no entry told, and one rung": Scene(
-        steps=(uploaded("a"), stocked_out(0), TICK, waited(31), TICK, trained(1), TICK), ends=ENDED, jobs=2
+        steps=(uploaded("a"), stocked_out(0), TICK, waited(31), TICK, trained(1), TICK), jobs=2
     ),
     "no room on any rung, and then on the second": Scene(
         steps=(
@@ -322,26 +132,20 @@ SCENES: Mapping[str, Scene] = {
             TICK,
             stocked_out(0),
             logged(0),
-            trained(1),
-            logged(1),
+            *finished(1),
         ),
-        ends=ENDED,
         jobs=2,
         standards=TWO_REGIONS,
     ),
-    "too many requests": Scene(
-        steps=(too_fast(1), uploaded("a"), waited(31), TICK, trained(0), logged(0)), ends=ENDED, jobs=1
-    ),
+    "too many requests": Scene(steps=(too_fast(1), uploaded("a"), waited(31), TICK, *finished(0))),
     "one job of a model at once, the next woken by the end of the first": Scene(
         steps=(
             uploaded("a"),
             uploaded("b"),
             uploaded("b"),
-            trained(0),
-            logged(0),
+            *finished(0),
             TICK,
-            trained(1),
-            logged(1),
+            *finished(1),
             TICK,
         ),
         ends=ENDED * 2,
@@ -355,8 +159,7 @@ SCENES: Mapping[str, Scene] = {
             uploaded("b"),
             stocked_out(0),
             logged(0),
-            trained(1),
-            logged(1),
+            *finished(1),
             waited(31),
             TICK,
             trained(2),
@@ -368,21 +171,18 @@ SCENES: Mapping[str, Scene] = {
         at_once=1,
     ),
     "a cap that refuses the second run of an hour": Scene(
-        steps=(uploaded("a"), uploaded("b"), uploaded("b"), trained(0), logged(0), TICK),
+        steps=(uploaded("a"), uploaded("b"), uploaded("b"), *finished(0), TICK),
         ends=(RunState.SUCCEEDED, RunState.REJECTED),
-        jobs=1,
         standards=CAPPED,
     ),
-    "a study": Scene(steps=(uploaded("a", TUNED), tried(0), logged(0), TICK), ends=ENDED, jobs=1),
+    "a study": Scene(steps=(uploaded("a", TUNED), tried(0), logged(0), TICK)),
     "two challengers, and an order to go back": Scene(
         steps=(
             uploaded("a", CHALLENGER),
-            trained(0, 0.5),
-            logged(0),
+            *finished(0, 0.5),
             TICK,
             uploaded("b", CHALLENGER),
-            trained(1, 0.7),
-            logged(1),
+            *finished(1, 0.7),
             TICK,
             rolled_back("back"),
             TICK,
@@ -398,11 +198,8 @@ SCENES: Mapping[str, Scene] = {
             TICK,
             waited(61),
             TICK,
-            trained(0),
-            logged(0),
+            *finished(0),
         ),
-        ends=ENDED,
-        jobs=1,
     ),
     "an order that replaces a run": Scene(
         steps=(
@@ -411,8 +208,7 @@ SCENES: Mapping[str, Scene] = {
             waited(1),
             fired("2"),
             TICK,
-            trained(1),
-            logged(1),
+            *finished(1),
         ),
         ends=(RunState.CANCELLED, RunState.SUCCEEDED),
         jobs=2,

@@ -1,8 +1,7 @@
 """A JobService with a will of its own: it refuses, defers, answers nothing, and shows new jobs late."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -11,10 +10,9 @@ from orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryNotices
 from orchestrator.core.errors import SubmissionDeferred, SubmissionRefused, SubmissionUnknown
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import JobKind, location_region
-from orchestrator.core.run import Job, JobState, Problem
-from orchestrator.core.settle.outcome import END_OF
-from orchestrator.core.trial import Trial
+from orchestrator.core.run import Job
 from orchestrator.ports import Notice
+from tests.contract.rooms import full, too_fast
 from tests.contract.world import ELSEWHERE, PROJECT, REGION
 
 REGIONS = (REGION, ELSEWHERE)
@@ -25,35 +23,27 @@ SHOWN_AFTER = timedelta(seconds=20)
 
 ROOM_OF_A_CLASS = 15
 """So many jobs on one kind of machine may go on at once in a region; more find no quota."""
-DEFERRALS = {
-    "no room": SubmissionDeferred(
-        429, "The following quota metrics exceed quota limits: custom_model_training_cpus"
-    ),
-    "unavailable": SubmissionDeferred(503, "The service is currently unavailable."),
-    "too fast": SubmissionDeferred(429, "Quota exceeded for requests per minute per region"),
+DEFERRALS: Mapping[str, Callable[[], SubmissionDeferred]] = {
+    "no room": full,
+    # With other words a 503 promises nothing, and the adapter tells of it as of a lost answer.
+    "unavailable": lambda: SubmissionDeferred(503, "Resources are insufficient in region: us-central1."),
+    "too fast": too_fast,
 }
+ODD_ANSWERS: Mapping[str, float] = {
+    "no room": 0.02,
+    "unavailable": 0.01,
+    "too fast": 0.01,
+    "refused": 0.003,
+    "request lost": 0.01,
+    "answer lost": 0.01,
+}
+ANSWERS: Mapping[str, float] = {**ODD_ANSWERS, "created": 1 - sum(ODD_ANSWERS.values())}
+"""How often the service answers a submission so."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Manners:
-    """How often the service answers a submission otherwise than with the job."""
-
-    has_no_room: float = 0.02
-    is_unavailable: float = 0.01
-    is_asked_too_fast: float = 0.01
-    refuses: float = 0.003
-    loses_request: float = 0.01
-    loses_answer: float = 0.01
-
-    @property
-    def answers(self) -> tuple[str, ...]:
-        return (*DEFERRALS, "refused", "request lost", "answer lost", "created")
-
-    @property
-    def shares(self) -> tuple[float, ...]:
-        deferrals = (self.has_no_room, self.is_unavailable, self.is_asked_too_fast)
-        odd = (*deferrals, self.refuses, self.loses_request, self.loses_answer)
-        return (*odd, 1 - sum(odd))
+def deferred(answer: str) -> SubmissionDeferred:
+    """The error of that name, a new one."""
+    return DEFERRALS[answer]()
 
 
 class LivingJobs(MemoryJobs):
@@ -63,30 +53,27 @@ class LivingJobs(MemoryJobs):
         self,
         clock: ManualClock,
         random: Random,
-        manners: Manners,
         created: Callable[[Job], None],
-        asked: Callable[[Submission], None] = lambda _: None,
+        asked: Callable[[Submission], None],
     ) -> None:
         super().__init__(clock, project=PROJECT)
         self._now = clock.now
         self._random = random
-        self._manners = manners
         self._told_of = created
         self._asked = asked
         self._class_of: dict[str, str] = {}
-        self._going: Counter[str] = Counter()
         self.submitted: Counter[str] = Counter()
         self.refused: set[str] = set()
         self.answers: Counter[str] = Counter()
 
     def submit(self, submission: Submission) -> Job:
-        (answer,) = self._random.choices(self._manners.answers, self._manners.shares)
+        (answer,) = self._random.choices(list(ANSWERS), list(ANSWERS.values()))
         kind = _kind_of(submission)
-        if answer not in DEFERRALS and self._going[kind] >= ROOM_OF_A_CLASS:
+        if answer not in DEFERRALS and self._going_on(kind) >= ROOM_OF_A_CLASS:
             answer = "no room"
         self.answers[answer] += 1
         if answer in DEFERRALS:
-            raise DEFERRALS[answer]
+            raise deferred(answer)
         if answer == "refused":
             self.refused.add(submission.run_id)
             raise SubmissionRefused(400, "the service does not like it")
@@ -95,39 +82,11 @@ class LivingJobs(MemoryJobs):
         self._asked(submission)
         job = super().submit(submission)
         self._class_of[job.name] = kind
-        self._going[kind] += 1
         self.submitted[submission.run_id] += 1
         self._told_of(job)
         if answer == "answer lost":
             raise SubmissionUnknown("the answer was lost")
         return job
-
-    def become(
-        self,
-        name: str,
-        state: JobState,
-        *,
-        error: Problem | None = None,
-        trials: Sequence[Trial] | None = None,
-        ran: bool = True,
-    ) -> Job:
-        job = super().become(name, state, error=error, trials=trials, ran=ran)
-        if state in END_OF:
-            self._ended(name)
-        return job
-
-    def remove(self, name: str) -> None:
-        super().remove(name)
-        self._ended(name)
-
-    def _ended(self, name: str) -> None:
-        kind = self._class_of.pop(name, None)
-        if kind is not None:
-            self._going[kind] -= 1
-
-    def going(self) -> Sequence[Job]:
-        """Every job that was submitted and has not ended."""
-        return [self.read(name) for name in self._class_of]
 
     def forge(self, submission: Submission) -> Job:
         """A job that somebody else created, who may write any label."""
@@ -139,6 +98,9 @@ class LivingJobs(MemoryJobs):
     def given_to(self, run_id: str) -> Sequence[Job]:
         """Every job labelled with the run, shown or not."""
         return [job for kind in JobKind for job in super(LivingJobs, self).of_run(run_id, kind, REGIONS)]
+
+    def _going_on(self, kind: str) -> int:
+        return sum(self._class_of.get(job.name) == kind for job in self.going())
 
     def _shown(self, job: Job) -> bool:
         late_s = int(job.name[-3:]) * 7 % (int(SHOWN_AFTER.total_seconds()) + 1)

@@ -8,8 +8,11 @@ from tests.contract.life.tally import Tally
 
 
 def lived(*, seed: str, events: int, odds: Odds | None = None) -> Tally:
+    return account_of_whole(Life(seed=seed, odds=odds), events)
+
+
+def account_of_whole(life: Life, events: int) -> Tally:
     """The account of a life in which users ask until so many events were delivered, and then all comes to rest."""
-    life = Life(seed=seed, odds=odds)
     users, trainers = Users(life, events), Trainers(life)
     life.run()
     return account_of(life, users, trainers)

@@ -1,0 +1,67 @@
+"""A request with three rungs, and a JobService that refuses the first ones."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from orchestrator.core.codec import decoded, encoded
+from orchestrator.core.errors import TrainmasterError
+from orchestrator.core.launch.event import Arrival
+from orchestrator.core.launch.submission import Submission
+from orchestrator.core.run import Job, JobState, Problem, RunRecord
+from tests.contract.retraining import SMALL
+from tests.contract.rooms import NO_CAPACITY, RECORD
+from tests.contract.world import ELSEWHERE, World
+
+LADDER: dict[str, Any] = {
+    **SMALL,
+    "fallbacks": [
+        {"cluster": {"chief": {"machine": "n1-standard-8"}}},
+        {"region": ELSEWHERE},
+    ],
+}
+
+
+class Refusing:
+    """A JobService that answers the first submissions with errors, and keeps what it was sent."""
+
+    def __init__(self, world: World, *answers: TrainmasterError) -> None:
+        self.answers = list(answers)
+        self.sent: list[Submission] = []
+        submit = world.jobs.submit
+
+        def answered(submission: Submission) -> Job:
+            self.sent.append(submission)
+            if self.answers:
+                raise self.answers.pop(0)
+            return submit(submission)
+
+        world.jobs.submit = answered  # type: ignore[method-assign]  # this service's own way to answer
+
+    @property
+    def machines(self) -> list[str]:
+        bodies: list[Any] = [each.body for each in self.sent]
+        return [body["jobSpec"]["workerPoolSpecs"][0]["machineSpec"]["machineType"] for body in bodies]
+
+    @property
+    def regions(self) -> list[str]:
+        return [each.parent.rpartition("/")[2] for each in self.sent]
+
+
+def drop(world: World) -> Arrival:
+    return world.drop(json.dumps(LADDER).encode(), "requests/a.json")
+
+
+def stock_out(world: World, record: RunRecord, problem: Problem = NO_CAPACITY) -> Job:
+    """The run's job ends for want of capacity, and its log says so."""
+    assert record.job is not None
+    world.clock.advance(timedelta(seconds=30))
+    return world.jobs.become(record.job.name, JobState.FAILED, error=problem, ran=False)
+
+
+def kept(world: World, run_id: str) -> RunRecord:
+    """The record, which fits its schema and comes back as it was."""
+    record = world.record(run_id)
+    RECORD.validate(encoded(record))
+    assert decoded(RunRecord, encoded(record)) == record
+    return record

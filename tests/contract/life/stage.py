@@ -1,0 +1,44 @@
+"""The world that a story is told in: it remembers what was dropped, and waits for the jobs that are spoken of."""
+
+import json
+
+from orchestrator.core.launch.event import Arrival
+from orchestrator.core.launch.request import Standards
+from orchestrator.core.run import Job
+from tests.contract.retraining import RuleWorld
+from tests.contract.rooms import Room
+from tests.contract.world import LEASE, MODELS, STANDARDS, export_manifest
+
+TICKS_MAX = 6
+
+
+class Stage(RuleWorld):
+    """A world in which a delivery can be repeated: what was dropped once is there under its name."""
+
+    def __init__(self, standards: Standards = STANDARDS) -> None:
+        super().__init__(standards)
+        self.room = Room(self)
+        self.arrivals: dict[str, Arrival] = {}
+
+    def dropped(self, name: str, document: object) -> Arrival:
+        if name not in self.arrivals:
+            self.arrivals[name] = self.drop(json.dumps(document).encode(), f"requests/{name}.json")
+            self.wait(1)
+        return self.arrivals[name]
+
+    def job(self, number: int) -> Job:
+        """The nth job, in the order of their making; whoever was to submit it may have died."""
+        for _ in range(TICKS_MAX):
+            if len(self.jobs.all()) > number:
+                break
+            self.wait(LEASE.total_seconds() / 2)
+            self.sweep()
+            self.tick()
+        return self.jobs.all()[number]
+
+    def export(self, output_uri: str, accuracy: float) -> None:
+        """A trainer leaves a model of that accuracy in its directory."""
+        prefix = f"{output_uri}/model/".removeprefix(f"gs://{MODELS}/")
+        manifest = {**export_manifest(f"gs://{MODELS}/{prefix}"), "metrics": {"accuracy": accuracy}}
+        self.objects.write(MODELS, prefix + "saved_model.pb", b"graph", if_generation=None)
+        self.objects.write(MODELS, prefix + "export.json", json.dumps(manifest).encode(), if_generation=None)

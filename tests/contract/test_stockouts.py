@@ -1,0 +1,143 @@
+"""A job that finds no capacity is given up, and its run goes on: when that is so, and what is told of it."""
+
+from datetime import timedelta
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from orchestrator.core.run import JobState, Problem, RunState
+from orchestrator.core.waiting import WAIT_IN_ALL
+from tests.contract.boundaries import At
+from tests.contract.ladders import Refusing, drop, kept, stock_out
+from tests.contract.rooms import NO_CAPACITY, TWO_REGIONS
+from tests.contract.world import ELSEWHERE, LEASE, REGION, World, schema
+
+STATUS = Draft202012Validator(schema("drop_status.v1"))
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        NO_CAPACITY,
+        Problem(code=8, message="words of some other kind"),
+        Problem(code=14, message="The zone does not answer."),
+        Problem(code=13, message="ZONE_RESOURCE_POOL_EXHAUSTED: try a different zone"),
+        Problem(code=9, message="The following quota metrics exceed quota limits: nvidia_t4_gpus"),
+    ],
+    ids=lambda problem: problem.message[:20],
+)
+def test_a_job_without_capacity_ends_no_run_and_the_next_rung_is_taken(problem: Problem) -> None:
+    world = World(TWO_REGIONS)
+    arrival = drop(world)
+    sent = Refusing(world)
+    world.launch(arrival)
+    first = stock_out(world, world.record(arrival.run_id), problem)
+    world.settle(world.hint(first))
+    record = kept(world, arrival.run_id)
+    assert record.state is RunState.SUBMITTED
+    assert (record.rung, record.round) == (1, 1)
+    assert record.given_up[0].job == first.name
+    assert [one.rung for one in record.tries] == [0]
+    assert sent.machines == ["n1-standard-4", "n1-standard-8"]
+    assert record.job is not None
+    assert record.job.name != first.name
+
+
+def test_a_job_that_ran_ends_its_run_whatever_its_words_are() -> None:
+    world = World(TWO_REGIONS)
+    arrival = drop(world)
+    world.launch(arrival)
+    record = world.record(arrival.run_id)
+    assert record.job is not None
+    world.jobs.become(record.job.name, JobState.RUNNING)
+    world.settle(world.hint(world.jobs.become(record.job.name, JobState.FAILED, error=NO_CAPACITY)))
+    assert world.record(arrival.run_id).state is RunState.FAILED
+
+
+def test_a_job_that_never_ran_and_failed_for_another_reason_ends_its_run() -> None:
+    world = World(TWO_REGIONS)
+    arrival = drop(world)
+    world.launch(arrival)
+    job = stock_out(world, world.record(arrival.run_id), Problem(code=3, message="The image does not exist."))
+    world.settle(world.hint(job))
+    assert world.record(arrival.run_id).state is RunState.FAILED
+
+
+def test_stockouts_of_every_rung_come_to_a_pause_before_the_first_again() -> None:
+    world = World(TWO_REGIONS)
+    arrival = drop(world)
+    sent = Refusing(world)
+    world.launch(arrival)
+    for _ in range(3):
+        world.settle(world.hint(stock_out(world, world.record(arrival.run_id))))
+    world.sweep()
+    record = kept(world, arrival.run_id)
+    assert (record.state, record.rung, record.round) == (RunState.WAITING, 0, 3)
+    assert sent.regions == [REGION, REGION, ELSEWHERE]
+    world.clock.advance(timedelta(seconds=31))
+    world.sweep()
+    assert world.record(arrival.run_id).state is RunState.SUBMITTED
+
+
+def test_what_users_are_told_goes_forward_by_rounds() -> None:
+    world = World(TWO_REGIONS)
+    arrival = drop(world)
+    world.launch(arrival)
+    old = stock_out(world, world.record(arrival.run_id))
+    world.settle(world.hint(old))
+    status = world.document("status/requests/a.json.json")
+    STATUS.validate(status)
+    assert (status["state"], status["round"]) == ("submitted", 1)
+    world.settle(world.hint(world.train(world.record(arrival.run_id))))
+    assert world.document("status/requests/a.json.json")["state"] == "succeeded"
+    told = dict.fromkeys(notice.id.removeprefix(f"{arrival.run_id}/") for notice in world.notices.published)
+    assert list(told) == ["reserved", "submitted", "waiting", "submitted/2", "running", "succeeded"]
+
+
+def test_a_run_that_found_no_capacity_for_a_week_fails_with_the_services_words() -> None:
+    world = World(TWO_REGIONS)
+    arrival = drop(world)
+    world.launch(arrival)
+    world.settle(world.hint(stock_out(world, world.record(arrival.run_id))))
+    assert kept(world, arrival.run_id).state is RunState.SUBMITTED
+    world.clock.advance(WAIT_IN_ALL)
+    job = stock_out(world, world.record(arrival.run_id))
+    world.settle(world.hint(job))
+    record = kept(world, arrival.run_id)
+    assert record.state is RunState.FAILED
+    assert record.error is not None
+    assert "insufficient" in record.error.message
+
+
+def test_a_stockout_told_before_its_submission_is_on_record_leaves_the_lease_and_one_job() -> None:
+    """The job's end comes while whoever submitted it has not written it down yet."""
+    world = World(TWO_REGIONS)
+    arrival = drop(world)
+
+    def meanwhile() -> None:
+        (job,) = world.jobs.all()
+        world.settle(world.hint(world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)))
+        world.sweep()
+
+    happened = world.launch(arrival, At("submit", after=meanwhile))
+    assert happened.run_id == arrival.run_id
+    record = kept(world, arrival.run_id)
+    assert (record.state, record.round) == (RunState.WAITING, 1)
+    assert len(world.jobs.all()) == 1
+    world.clock.advance(LEASE)
+    world.sweep()
+    assert world.record(arrival.run_id).state is RunState.SUBMITTED
+    assert len(world.jobs.all()) == 2
+
+
+def test_a_late_settlement_of_the_old_job_does_not_give_the_new_one_up() -> None:
+    """One instance stands still before it writes the stockout down; another writes it and submits meanwhile."""
+    world = World(TWO_REGIONS)
+    arrival = drop(world)
+    world.launch(arrival)
+    old = stock_out(world, world.record(arrival.run_id))
+    another = At("write runs", before=lambda: world.settle(world.hint(old, insert_id="another")))
+    world.settle(world.hint(old), another)
+    record = kept(world, arrival.run_id)
+    assert (record.state, record.round) == (RunState.SUBMITTED, 1)
+    assert len(world.jobs.all()) == 2

@@ -60,7 +60,7 @@ image: $(STAMP) ## build the trainer's image on this machine, without a daemon: 
 convert: $(STAMP) ## the Vertex AI form of a request in any dialect: make convert FILE=…
 	@cd functions && ../$(PY) -m orchestrator.convert $(abspath $(FILE))
 
-bench: $(STAMP) ## every benchmark; each prints both sides of its ratio
+bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has their numbers
 	$(PY) bench/cold_start.py
 	$(PY) bench/trainer_throughput.py
 	$(PY) bench/tuning_search.py
@@ -70,6 +70,8 @@ bench: $(STAMP) ## every benchmark; each prints both sides of its ratio
 	$(PY) bench/sweep_cost.py
 	$(PY) bench/simulation.py
 	$(PY) bench/fuzz.py
+	$(PY) bench/fuzz.py --surfaces
+	$(PY) bench/upload_flood.py
 
 lock: $(STAMP) ## resolve all dependencies anew and export what is deployed
 	$(PY) deploy/lock.py

@@ -57,8 +57,9 @@ doctor: $(STAMP) ## try every part of a deployment: make doctor PROJECT=… REGI
 image: $(STAMP) ## build the trainer's image on this machine, without a daemon: make image [TAG=…]
 	$(PY) deploy/local_image.py $(if $(TAG),--tag '$(TAG)')
 
-convert: $(STAMP) ## the Vertex AI form of a request in any dialect: make convert FILE=…
-	@cd functions && ../$(PY) -m orchestrator.convert $(abspath $(FILE))
+convert: $(STAMP) ## the Vertex AI form of a request in any dialect: make convert FILE=… [FOR=gcloud]
+	$(if $(FILE),,$(error Say which file: make convert FILE=examples/ai_platform/config.yaml))
+	@cd functions && ../$(PY) -m orchestrator.convert $(if $(FOR),--for '$(FOR)') '$(abspath $(FILE))'
 
 bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has their numbers
 	$(PY) bench/cold_start.py

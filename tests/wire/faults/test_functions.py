@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -85,6 +86,13 @@ def test_what_each_kind_does_to_an_event(kind: str, status: int, told: int, kill
 def test_an_event_of_another_object_is_left_alone() -> None:
     function = Told()
     assert function.through("drop", match="inbox/rules/*")(event()) == 204
+
+
+def test_a_delayed_event_arrives_when_its_time_is_over() -> None:
+    function = Told()
+    began = time.monotonic()
+    function.through("delay", seconds=0.3)(event())
+    assert time.monotonic() - began >= 0.3
 
 
 def test_a_duplicate_is_brought_while_the_first_is_still_worked_on() -> None:

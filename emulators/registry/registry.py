@@ -18,11 +18,10 @@ from starlette.routing import Route
 
 from emulators.http import LoopbackOnly, Server, google_error
 from emulators.jobs.ports import free_ports, give_back
-from emulators.process import Child, ProcessGuard, Stream
+from emulators.process import SYSTEM_PATH, Child, ProcessGuard, Stream
 from emulators.registry.notifications import BadEnvelopeError, messages_of
 
 PROGRAM = "docker-registry"
-_SEARCH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _START_S = 20.0
 _GRACE_S = 2.0
 
@@ -69,7 +68,7 @@ class Registry:
         Raises:
             RegistryFailedError: the program is not installed, or does not answer within 20 s.
         """
-        program = shutil.which(PROGRAM, path=_SEARCH)
+        program = shutil.which(PROGRAM, path=SYSTEM_PATH)
         if program is None:
             raise RegistryFailedError(
                 f"{PROGRAM} is not installed; on Debian: apt-get install --no-install-recommends {PROGRAM}"
@@ -80,7 +79,7 @@ class Registry:
         config.write_text(json.dumps(self._config()))  # YAML reads JSON
         config.chmod(0o600)
         self._child = self._guard.start(
-            [program, "serve", str(config)], env={"PATH": _SEARCH}, cwd=self._dir, on_lines=self._keep
+            [program, "serve", str(config)], env={"PATH": SYSTEM_PATH}, cwd=self._dir, on_lines=self._keep
         )
         deadline = asyncio.get_running_loop().time() + _START_S
         while not await asyncio.to_thread(_answers, self._port):

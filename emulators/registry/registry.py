@@ -75,8 +75,8 @@ class Registry:
         await self._ear.start()
         self._port = free_port(port)
         config = self._dir / "config.yml"
+        config.touch(mode=0o600)  # before the token is in it
         config.write_text(json.dumps(self._config()))  # YAML reads JSON
-        config.chmod(0o600)
         self._child = self._guard.start(
             [program, "serve", str(config)], env={"PATH": SYSTEM_PATH}, cwd=self._dir, on_lines=self._keep
         )

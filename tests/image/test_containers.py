@@ -15,9 +15,9 @@ from emulators.jobs.containers import LABEL
 from tests.wire.jobs.conftest import PARENT, Stack, container, run_stack, stand_alone
 from tests.wire.jobs.studies import REPORT, X, ended
 
-from .conftest import ROOT
+from .conftest import ROOT, needs
 
-pytestmark = [pytest.mark.slow, pytest.mark.needs("runtime"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, needs("runtime"), pytest.mark.timeout(900)]
 
 NAME = "us-central1-docker.pkg.dev/project-1/repository/program"
 DOCKERFILE = """

@@ -29,15 +29,22 @@ def topology() -> Topology:
     return read_topology(DEPLOY / "topology.yaml", project=PROJECT, region=REGION)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def grants(topology: Topology) -> Grants:
     return grants_of(topology, DEPLOY / "permissions.yaml")
 
 
-@pytest.fixture
-def iam(grants: Grants) -> Iterator[httpx.Client]:
+@pytest.fixture(scope="module")
+def served_iam(grants: Grants) -> Iterator[httpx.Client]:
     with in_thread(lambda: serving(application(grants))) as url, httpx.Client(base_url=url) as client:
         yield client
+
+
+@pytest.fixture
+def iam(served_iam: httpx.Client, grants: Grants) -> Iterator[httpx.Client]:
+    """Everything is granted as the table says, whatever the test before took away."""
+    yield served_iam
+    grants.restore()
 
 
 def token(iam: httpx.Client, email: str = TICK) -> dict[str, str]:

@@ -1,7 +1,8 @@
-"""A JobService with little room, and what the tests of admission ask of a world."""
+"""JobServices that have little room or answer with errors, and what the tests of admission ask of a world."""
 
 import itertools
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -9,10 +10,10 @@ from jsonschema import Draft202012Validator
 
 from orchestrator.core.admission.terms import Admission, Limit
 from orchestrator.core.codec import encoded
-from orchestrator.core.errors import SubmissionDeferred, SubmissionUnknown
+from orchestrator.core.errors import SubmissionDeferred, SubmissionUnknown, TrainmasterError
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import RUN_LABEL
+from orchestrator.core.names import RUN_LABEL, JobKind
 from orchestrator.core.run import Job, Problem
 from tests.contract.retraining import SMALL
 from tests.contract.world import LEDGER, REGION, World, schema, standards_with
@@ -71,6 +72,39 @@ class Room:
         job = self._submit(submission)
         self.most = max(self.most, len(going(self.world)))
         return job
+
+
+class Answering:
+    """A JobService that answers submissions with errors, with or without doing them, and then gives way.
+
+    `sent` is all that it was asked for.
+    """
+
+    def __init__(self, world: World, *answers: TrainmasterError, does_it: bool = False) -> None:
+        self._jobs = world.jobs
+        self._answers = list(answers)
+        self._does_it = does_it
+        self.sent: list[Submission] = []
+
+    def submit(self, submission: Submission) -> Job:
+        self.sent.append(submission)
+        if not self._answers:
+            return self._jobs.submit(submission)
+        if self._does_it:
+            self._jobs.submit(submission)
+        raise self._answers.pop(0)
+
+    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
+        return self._jobs.of_run(run_id, kind, regions)
+
+    def read(self, job_name: str) -> Job:
+        return self._jobs.read(job_name)
+
+    def cancel(self, job_name: str) -> None:
+        self._jobs.cancel(job_name)
+
+    def with_id(self, job_id: str) -> Job:
+        return self._jobs.with_id(job_id)
 
 
 _names = (f"n{number}" for number in itertools.count())

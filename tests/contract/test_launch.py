@@ -1,7 +1,6 @@
 """A request becomes one job: in order, out of order, twice, at once, and across deaths of the process."""
 
 import base64
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -16,48 +15,17 @@ from orchestrator.core.errors import (
     SubmissionDeferred,
     SubmissionRefused,
     SubmissionUnknown,
-    TrainmasterError,
 )
-from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import JobKind
-from orchestrator.core.run import Job, JobState, RunState
+from orchestrator.core.run import JobState, RunState
 from orchestrator.core.waiting import WAIT_IN_ALL
 from tests.contract.boundaries import At
+from tests.contract.rooms import Answering
 from tests.contract.world import LEASE, REGION, REQUEST, Boundary, Killed, World, labelled, schema
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
 STATUS = Draft202012Validator(schema("drop_status.v1"))
 REPORT = Draft202012Validator(schema("rejection_report.v1"))
-
-
-class Answering:
-    """A JobService that answers submissions with errors, with or without doing them, and then gives way."""
-
-    def __init__(self, world: World, *answers: TrainmasterError, does_it: bool = False) -> None:
-        self._jobs = world.jobs
-        self._answers = list(answers)
-        self._does_it = does_it
-        self.submissions = 0
-
-    def submit(self, submission: Submission) -> Job:
-        self.submissions += 1
-        if not self._answers:
-            return self._jobs.submit(submission)
-        if self._does_it:
-            self._jobs.submit(submission)
-        raise self._answers.pop(0)
-
-    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
-        return self._jobs.of_run(run_id, kind, regions)
-
-    def read(self, job_name: str) -> Job:
-        return self._jobs.read(job_name)
-
-    def cancel(self, job_name: str) -> None:
-        self._jobs.cancel(job_name)
-
-    def with_id(self, job_id: str) -> Job:
-        return self._jobs.with_id(job_id)
 
 
 def test_an_upload_becomes_a_labelled_job_and_a_submitted_record() -> None:
@@ -235,7 +203,7 @@ def test_without_room_the_run_waits_and_the_sweep_submits_it_when_it_is_due() ->
     assert world.jobs.all() == []
     world.clock.advance(timedelta(seconds=30))
     world.launch(arrival, jobs=full)
-    assert full.submissions == 1, "whoever waits has its turn with the queue"
+    assert len(full.sent) == 1, "whoever waits has its turn with the queue"
     world.sweep(jobs=full)
     waiting = world.record(arrival.run_id).waiting
     assert waiting is not None
@@ -263,7 +231,7 @@ def test_a_submission_that_may_have_happened_is_looked_for_before_it_is_repeated
         world.clock.advance(LEASE)
         world.launch(arrival, jobs=cut)
     assert len(world.jobs.all()) == 1
-    assert cut.submissions == (1 if does_it else 2)
+    assert len(cut.sent) == (1 if does_it else 2)
     assert world.record(arrival.run_id).state is RunState.SUBMITTED
 
 

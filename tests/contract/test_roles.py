@@ -1,20 +1,17 @@
 """A request with roles is the same job whoever submits it, and what it was warned of stays on record."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from orchestrator.adapters.memory import MemoryJobs
 from orchestrator.core.codec import encoded
 from orchestrator.core.errors import SubmissionDeferred
 from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import JobKind
-from orchestrator.core.run import Job, RunState
+from orchestrator.core.run import RunState
+from tests.contract.rooms import Answering
 from tests.contract.world import LEASE, LEDGER, ROOT, Boundary, Killed, World, schema
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
@@ -50,33 +47,6 @@ workerPoolSpecs:
 DROP = "requests/cassava.yaml"
 
 
-@dataclass
-class Watched:
-    """A JobService that keeps what it was sent; the first answers, where there are any, are errors."""
-
-    jobs: MemoryJobs
-    answers: list[SubmissionDeferred] = field(default_factory=list)
-    sent: list[Submission] = field(default_factory=list)
-
-    def submit(self, submission: Submission) -> Job:
-        self.sent.append(submission)
-        if self.answers:
-            raise self.answers.pop(0)
-        return self.jobs.submit(submission)
-
-    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
-        return self.jobs.of_run(run_id, kind, regions)
-
-    def read(self, job_name: str) -> Job:
-        return self.jobs.read(job_name)
-
-    def cancel(self, job_name: str) -> None:
-        self.jobs.cancel(job_name)
-
-    def with_id(self, job_id: str) -> Job:
-        return self.jobs.with_id(job_id)
-
-
 def pools(submission: Submission) -> list[dict[str, Any]]:
     body: Any = submission.body
     found: list[dict[str, Any]] = body["jobSpec"]["workerPoolSpecs"]
@@ -85,7 +55,7 @@ def pools(submission: Submission) -> list[dict[str, Any]]:
 
 def test_each_role_of_a_drop_is_a_pool_of_the_job() -> None:
     world = World()
-    watched = Watched(world.jobs)
+    watched = Answering(world)
     world.launch(world.drop(ROLES), jobs=watched)
     (sent,) = watched.sent
     assert [pool["replicaCount"] for pool in pools(sent)] == ["1", "2", "1", "1"]
@@ -95,7 +65,7 @@ def test_each_role_of_a_drop_is_a_pool_of_the_job() -> None:
 @pytest.mark.parametrize("content", [ROLES, DOUBTFUL, TUNING, NAMELESS])
 def test_whoever_takes_a_run_over_submits_the_same_job(content: bytes) -> None:
     world = World()
-    watched = Watched(world.jobs)
+    watched = Answering(world)
     arrival = world.drop(content)
     with pytest.raises(Killed):
         world.launch(arrival, Boundary(die_at=4), jobs=watched)
@@ -104,7 +74,7 @@ def test_whoever_takes_a_run_over_submits_the_same_job(content: bytes) -> None:
     world.launch(arrival, jobs=watched)
 
     undisturbed = World()
-    whole = Watched(undisturbed.jobs)
+    whole = Answering(undisturbed)
     undisturbed.launch(undisturbed.drop(content), jobs=whole)
     assert watched.sent == whole.sent
     assert len(whole.sent) == 1
@@ -112,7 +82,7 @@ def test_whoever_takes_a_run_over_submits_the_same_job(content: bytes) -> None:
 
 def test_a_run_that_found_no_room_is_the_same_job_when_it_finds_some() -> None:
     world = World()
-    watched = Watched(world.jobs, answers=[SubmissionDeferred(429, "no room")])
+    watched = Answering(world, SubmissionDeferred(429, "no room"))
     arrival = world.drop(ROLES)
     world.launch(arrival, jobs=watched)
     assert world.record(arrival.run_id).state is RunState.WAITING
@@ -124,7 +94,7 @@ def test_a_run_that_found_no_room_is_the_same_job_when_it_finds_some() -> None:
 
 def test_a_file_without_a_name_is_called_as_it_was_dropped_whoever_submits_it() -> None:
     world = World()
-    watched = Watched(world.jobs)
+    watched = Answering(world)
     arrival = world.drop(NAMELESS, "requests/vision/Big Flowers.yaml")
     with pytest.raises(Killed):
         world.launch(arrival, Boundary(die_at=4), jobs=watched)

@@ -13,7 +13,7 @@ from orchestrator.core.launch.submission import Submission
 from orchestrator.core.run import Job, JobState, RunState
 from orchestrator.core.settle.outcome import END_OF
 from tests.contract.boundaries import At, nothing, raising
-from tests.contract.test_launch import Answering
+from tests.contract.rooms import Answering
 from tests.contract.world import LEASE, Boundary, Killed, World, labelled, schema
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
@@ -78,12 +78,8 @@ def test_one_that_wakes_and_dies_is_found_by_the_sweeps_second_look_which_is_one
 class Stopping(Answering):
     """A JobService that the first process never reaches: what it was about to ask for is kept."""
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self.asked: list[Submission] = []
-
     def submit(self, submission: Submission) -> Job:
-        self.asked.append(submission)
+        self.sent.append(submission)
         raise Killed("it stands still before its submission")
 
 
@@ -92,7 +88,7 @@ def stopped_before_submitting(world: World, arrival: Arrival) -> Callable[[], Jo
     stopping = Stopping(world)
     with pytest.raises(Killed):
         world.launch(arrival, jobs=stopping)
-    return lambda: world.jobs.submit(stopping.asked[0])
+    return lambda: world.jobs.submit(stopping.sent[0])
 
 
 def taken_over() -> tuple[World, Arrival, Callable[[], Job]]:

@@ -3,20 +3,27 @@
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 START_DEADLINE_S = 90
 STOP_DEADLINE_S = 60
+ANSWERS_WITHIN_S = 5
 TAIL_LINES = 20
 
 
 class StackFailed(Exception):
     """The stack ended, or was not ready in time; the message holds the end of its output."""
+
+
+class NoStack(Exception):
+    """No stack answers on a folder; the message says how to start one."""
 
 
 def read_stack_env(text: str) -> dict[str, str]:
@@ -30,6 +37,29 @@ def shlex_lines(text: str) -> Iterator[str]:
         words = shlex.split(line, comments=True)
         if words:
             yield " ".join(words)
+
+
+def environment_on(state: Path) -> dict[str, str]:
+    """The variables of the stack that runs on `state`.
+
+    Raises:
+        NoStack: none is ready there, or it was killed and has left its `stack.env` behind.
+    """
+    start = f"python -m emulators up --state {shlex.quote(str(state))}"
+    try:
+        environment = read_stack_env((state / "stack.env").read_text())
+    except FileNotFoundError as fault:
+        raise NoStack(f"No stack is ready on {str(state)!r}: {start}") from fault
+    # Its logging is always its own; storage and Pub/Sub may be servers that run elsewhere.
+    address = environment.get("LOGGING_EMULATOR_HOST", "")
+    where = urlsplit(address)
+    try:
+        socket.create_connection((where.hostname or "", where.port or 0), timeout=ANSWERS_WITHIN_S).close()
+    except OSError as fault:
+        raise NoStack(
+            f"The stack on {str(state)!r} does not answer at {address!r} any more: {start}"
+        ) from fault
+    return environment
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from console.dead_letters.letter import Letter, NoSourceError, event_key
 from console.dead_letters.mailbox import AT_MOST, LOCAL_QUIET_S, QUIET_S, Mailbox
 from console.dead_letters.reasons import Reasons, Said
 from console.dead_letters.replay import Replay
-from console.local_stack import read_stack_env
+from console.local_stack import NoStack, environment_on
 
 
 class CannotAskError(Exception):
@@ -25,7 +25,7 @@ def replay(options: Namespace) -> int:
     """0 once the letters are listed, or every one asked for was put back and none failed again; else 1."""
     try:
         return _replay(options, _environment(options))
-    except CannotAskError as fault:
+    except (CannotAskError, NoStack) as fault:
         problem = str(fault)
     except NotFound as fault:
         problem = (
@@ -45,12 +45,7 @@ def replay(options: Namespace) -> int:
 
 def _environment(options: Namespace) -> Mapping[str, str]:
     if options.state is not None:
-        try:
-            return read_stack_env((options.state / "stack.env").read_text())
-        except FileNotFoundError as fault:
-            raise CannotAskError(
-                f"No stack is ready on {str(options.state)!r}: python -m emulators up --state {options.state}"
-            ) from fault
+        return environment_on(options.state)
     if options.project:
         return {"GOOGLE_CLOUD_PROJECT": options.project}
     if not os.environ.get("GOOGLE_CLOUD_PROJECT"):

@@ -16,7 +16,7 @@ from google.api_core.exceptions import GoogleAPICallError
 from google.auth.exceptions import GoogleAuthError
 
 from console.clients import Target, log_reader, pubsub_clients, storage_client, target_from
-from console.local_stack import read_stack_env
+from console.local_stack import NoStack, environment_on
 from console.self_test.access import account_findings
 from console.self_test.caller import caller_finding
 from console.self_test.deployment import Deployment, deployment_of
@@ -92,7 +92,7 @@ def doctor(options: Namespace) -> int:
     try:
         environment, deployment = _begin(options)
         request = options.request.read_bytes() if options.request else own_request(deployment)
-    except (CannotBeginError, OSError, ValueError, KeyError, yaml.YAMLError) as fault:
+    except (CannotBeginError, NoStack, OSError, ValueError, KeyError, yaml.YAMLError) as fault:
         print(fault, file=sys.stderr)
         return 2
     findings: list[Finding] = []
@@ -114,12 +114,7 @@ def _begin(options: Namespace) -> tuple[Mapping[str, str], Deployment]:
     """The variables that point clients at the deployment, and its names."""
     local: Mapping[str, str] = {}
     if options.state is not None:
-        try:
-            local = read_stack_env((options.state / "stack.env").read_text())
-        except FileNotFoundError as fault:
-            raise CannotBeginError(
-                f"No stack is ready on {str(options.state)!r}: python -m emulators up --state {options.state}"
-            ) from fault
+        local = environment_on(options.state)
         if "IAM_EMULATOR_HOST" not in local:
             raise CannotBeginError(
                 f"The stack on {str(options.state)!r} is older than this command: start it again."

@@ -12,7 +12,6 @@ from rich.console import Console
 from console.demo.progress import ReplicaProgress, TrainingProgress
 from console.demo.stage import DemoFailed, fresh
 from console.demo.training import TrainingSighting, view
-from console.local_stack import read_stack_env
 
 DROPPED = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -47,11 +46,6 @@ def test_a_demo_that_runs_keeps_its_folder(tmp_path: Path) -> None:
         with pytest.raises(DemoFailed, match="A demo is running"):
             fresh(state)
     assert (state / "work").exists()
-
-
-def test_stack_env_is_read_as_a_shell_reads_it() -> None:
-    text = "# endpoints\nexport A=http://127.0.0.1:1\nexport B='two words'\n\n"
-    assert read_stack_env(text) == {"A": "http://127.0.0.1:1", "B": "two words"}
 
 
 @pytest.mark.parametrize(("state", "over"), [("running", False), ("succeeded", True), ("rejected", True)])

@@ -1,6 +1,5 @@
 """A custom job as the API knows it: read from JSON, checked, moved from state to state, shown as JSON."""
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,14 +35,6 @@ class InvalidJobError(Exception):
     def __init__(self, faults: Sequence[str]) -> None:
         super().__init__("\n".join(faults))
         self.faults = tuple(faults)
-
-
-def project_number(project: str) -> str:
-    """The number of a project; a stand-in of 12 digits that depends on the id alone, for a local project."""
-    if project.isdigit():
-        return project
-    digest = int.from_bytes(hashlib.sha256(project.encode()).digest()[:8], "big")
-    return str(100_000_000_000 + digest % 900_000_000_000)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,11 +13,12 @@ from emulators.jobs.lifecycle import JobState
 from emulators.jobs.operations import brief, delete_operation_of
 from emulators.jobs.paging import page_of
 from emulators.jobs.replica import Machine
-from emulators.jobs.resource import InvalidJobError, Job, Message, parse_job, project_number
+from emulators.jobs.resource import InvalidJobError, Job, Message, parse_job
 from emulators.jobs.runner import Run, Surroundings
 from emulators.jobs.service_log import Entry, JobLog, WriteLog, audit_entry
 from emulators.jobs.store import Store
 from emulators.jobs.supply import Supply
+from emulators.project import project_number
 
 _log = logging.getLogger(__name__)
 

@@ -3,13 +3,13 @@
 Source: https://cloud.google.com/logging/docs/reference/v2/rest/v2/projects.sinks
 """
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from emulators.logging.filters import FilterError, Predicate, compile_filter, parse_filter
 from emulators.logging.instants import format_instant, now_ns
+from emulators.project import project_number
 
 DEFAULT_UPDATE_MASK = ("destination", "filter", "includeChildren")
 """What an update without a mask changes, as the reference says."""
@@ -137,5 +137,5 @@ def writer_identity(parent: str, *, unique: bool) -> str:
     """The account that would publish; the local Pub/Sub asks for no permission."""
     if not unique:
         return "serviceAccount:cloud-logs@system.gserviceaccount.com"
-    number = int.from_bytes(hashlib.blake2b(parent.encode(), digest_size=5).digest())
+    number = project_number(parent.rpartition("/")[2])
     return f"serviceAccount:service-{number}@gcp-sa-logging.iam.gserviceaccount.com"

@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from emulators.iam import Grant, Grants
-from emulators.jobs.resource import project_number
 from emulators.logging.sinks import writer_identity
+from emulators.project import project_number
 from emulators.stack.topology import Topology
 
 ACCOUNT_PREFIX = "tm-"

@@ -36,6 +36,7 @@ def endpoints(
         ("Pub/Sub", "pubsub", services.pubsub_host),
         ("Vertex AI", "vertex", services.vertex_url),
         ("Cloud Logging", "logging", services.logging_url),
+        ("Permissions", "iam", services.iam_url),
     ):
         table.add_row(label, address + (" (running elsewhere)" if service in services.external else ""))
     if services.registry:

@@ -26,7 +26,7 @@ from console.self_test.repair import bind
 from console.self_test.witness import Witness
 from emulators import logging
 from emulators.http import in_thread, serving
-from emulators.jobs.resource import project_number
+from emulators.project import project_number
 from emulators.stack.access import grants_of
 from emulators.stack.topology import read_topology
 from orchestrator.core.launch.request import Request as SoundRequest

@@ -57,10 +57,11 @@ doctor: $(STAMP) ## try every part of a deployment: make doctor PROJECT=… REGI
 image: $(STAMP) ## build the trainer's image on this machine, without a daemon: make image [TAG=…]
 	$(PY) deploy/local_image.py $(if $(TAG),--tag '$(TAG)')
 
-convert: $(STAMP) ## the Vertex AI form of a request in any dialect: make convert FILE=…
-	@cd functions && ../$(PY) -m orchestrator.convert $(abspath $(FILE))
+convert: $(STAMP) ## the Vertex AI form of a request in any dialect: make convert FILE=… [FOR=gcloud]
+	$(if $(FILE),,$(error Say which file: make convert FILE=examples/ai_platform/config.yaml))
+	@cd functions && ../$(PY) -m orchestrator.convert $(if $(FOR),--for '$(FOR)') '$(abspath $(FILE))'
 
-bench: $(STAMP) ## every benchmark; each prints both sides of its ratio
+bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has their numbers
 	$(PY) bench/cold_start.py
 	$(PY) bench/trainer_throughput.py
 	$(PY) bench/tuning_search.py
@@ -70,6 +71,8 @@ bench: $(STAMP) ## every benchmark; each prints both sides of its ratio
 	$(PY) bench/sweep_cost.py
 	$(PY) bench/simulation.py
 	$(PY) bench/fuzz.py
+	$(PY) bench/fuzz.py --surfaces
+	$(PY) bench/upload_flood.py
 
 lock: $(STAMP) ## resolve all dependencies anew and export what is deployed
 	$(PY) deploy/lock.py

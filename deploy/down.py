@@ -7,6 +7,7 @@ A later deployment takes the buckets over again.
 
 import argparse
 import sys
+from dataclasses import replace
 
 from deploy.existing import Existing, existing_in
 from deploy.gcloud import GcloudFailed, described, gcloud
@@ -17,8 +18,13 @@ from deploy.terraform_cli import TerraformFailed, addresses, init, run, variable
 from deploy.up import REFUSED, SOURCE
 
 BUCKETS = "google_storage_bucket.bucket"
-LEFT = ("google_project_iam_member.agent", "google_project_service_identity.")
-"""What Google's own accounts may do serves the whole project, so it is forgotten and not taken from them."""
+LEFT = (
+    "google_project_iam_member.agent",
+    "google_project_service_identity.",
+    "google_kms_crypto_key_iam_member.agent",
+)
+"""What Google's own accounts may do serves the whole project, so it is forgotten and not taken from them. Without the
+key, Cloud Storage could read nothing of the buckets that stay."""
 
 
 def main(words: list[str] | None = None) -> int:
@@ -58,9 +64,9 @@ def _fault(names: Names, existing: Existing) -> str | None:
 def _remove(names: Names, clearance: Clearance, *, delete_buckets: bool) -> None:
     stage(SOURCE)  # the configuration reads it even to destroy
     init(names)
-    told = variables(names, clearance, delete_buckets=delete_buckets)
     if delete_buckets:
         # That a bucket goes with all that is in it must be in the state before it can be destroyed so.
+        told = variables(names, clearance, delete_buckets=True)
         run("apply", "-input=false", "-auto-approve", f"-target={BUCKETS}", *told)
     forgotten = [
         address
@@ -69,6 +75,10 @@ def _remove(names: Names, clearance: Clearance, *, delete_buckets: bool) -> None
     ]
     if forgotten:
         run("state", "rm", *forgotten)
+    # Terraform before 1.9 imports also to destroy, and so would remove what an earlier go has forgotten:
+    # https://github.com/hashicorp/terraform/pull/35262
+    imports_nothing = replace(clearance, kept_buckets={})
+    told = variables(names, imports_nothing, delete_buckets=delete_buckets)
     run("destroy", "-input=false", "-auto-approve", *told)
     if delete_buckets:
         gcloud("storage", "rm", "--recursive", f"gs://{names.state_bucket}")

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from deploy.gcloud import GcloudFailed, described, gcloud, listed
@@ -28,19 +28,20 @@ class Existing:
 
     project_number: str
     buckets: Mapping[str, Bucket]
-    named: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    made: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    made_buckets: frozenset[str] = frozenset()
+    named: Mapping[str, frozenset[str]]
+    made: Mapping[str, frozenset[str]]
+    made_buckets: frozenset[str]
 
 
-# Commands that list each kind of thing, and the field that names it. The last part of the value is the name.
+# Commands that list each kind of thing, and the field that names it: in full, then the last part is the name, or bare.
 _LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "topic": (("pubsub", "topics", "list"), "name"),
     "subscription": (("pubsub", "subscriptions", "list"), "name"),
     "log sink": (("logging", "sinks", "list"), "name"),
+    "log metric": (("logging", "metrics", "list"), "name"),
     "Cloud Run service": (("run", "services", "list", "--region={region}"), "metadata.name"),
     "Eventarc trigger": (("eventarc", "triggers", "list", "--location={region}"), "name"),
-    "schedule": (("scheduler", "jobs", "list", "--location={region}"), "name"),
+    "schedule": (("scheduler", "jobs", "list", "--location={scheduler_region}"), "name"),
     "repository": (("artifacts", "repositories", "list", "--location={region}"), "name"),
     "service account": (("iam", "service-accounts", "list"), "email"),
     "role": (("iam", "roles", "list"), "name"),
@@ -51,6 +52,7 @@ _RESOURCES: Mapping[str, tuple[str, str]] = {
     "google_pubsub_topic": ("topic", "name"),
     "google_pubsub_subscription": ("subscription", "name"),
     "google_logging_project_sink": ("log sink", "name"),
+    "google_logging_metric": ("log metric", "name"),
     "google_cloudfunctions2_function": ("Cloud Run service", "name"),
     "google_eventarc_trigger": ("Eventarc trigger", "name"),
     "google_cloud_scheduler_job": ("schedule", "name"),
@@ -64,17 +66,20 @@ def existing_in(names: Names, project_number: str) -> Existing:
     """Look at everything whose name the deployment takes. Nothing is changed.
 
     Raises:
-        GcloudFailed: something may not be listed; nothing can be said about collisions then.
+        GcloudFailed: something may not be listed or read; nothing can be said about collisions then.
     """
     wanted = [*names.buckets.values(), names.state_bucket]
-    # Each question is a process that waits a second or two for its answer, and no answer depends on another.
+    # Each question is a process that waits a second or two for its answer.
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        buckets = pool.map(_bucket, wanted)
+        answers = pool.map(_bucket, wanted)
         named = pool.map(lambda how: _names(names, *how), _LISTS.values())
-        state = _state(names)
+        buckets = {name: bucket for name, bucket in zip(wanted, answers, strict=True) if bucket is not None}
+        kept_in = buckets.get(names.state_bucket)
+        # What is in somebody else's bucket is no state of ours.
+        state = _state(names) if kept_in is not None and kept_in.project_number == project_number else []
     return Existing(
         project_number=project_number,
-        buckets={name: bucket for name, bucket in zip(wanted, buckets, strict=True) if bucket is not None},
+        buckets=buckets,
         named=dict(zip(_LISTS, named, strict=True)),
         made=_made(state),
         made_buckets=frozenset(
@@ -87,9 +92,9 @@ def existing_in(names: Names, project_number: str) -> Existing:
 
 
 def _names(names: Names, command: tuple[str, ...], path: str) -> frozenset[str]:
-    words = [word.format(region=names.region) for word in command]
-    found = listed(*words, f"--project={names.project}")
-    return frozenset(str(_value(each, path)).rpartition("/")[2] for each in found)
+    words = [word.format(region=names.region, scheduler_region=names.scheduler_region) for word in command]
+    found = [str(_value(each, path)) for each in listed(*words, f"--project={names.project}")]
+    return frozenset(name.rpartition("/")[2] if name.startswith("projects/") else name for name in found)
 
 
 def _value(thing: Mapping[str, Any], path: str) -> object:
@@ -113,11 +118,15 @@ def _bucket(name: str) -> Bucket | None:
 
 
 def _state(names: Names) -> list[dict[str, Any]]:
-    """The resources of Terraform's state; none before the first deployment."""
+    """The resources of Terraform's state; none before the first deployment.
+
+    Raises:
+        GcloudFailed: it may not be read, so that nobody can say what was made by us.
+    """
     try:
         text = gcloud("storage", "cat", f"gs://{names.state_bucket}/{STATE_OBJECT}")
     except GcloudFailed as failed:
-        if failed.absent or failed.forbidden or "matched no objects" in failed.said:
+        if failed.absent or "matched no objects" in failed.said:
             return []
         raise
     resources: list[dict[str, Any]] = json.loads(text)["resources"]

@@ -15,10 +15,11 @@ _SWITCHED_OFF = ("SERVICE_DISABLED", "has not been used in project", "not enable
 
 
 class GcloudFailed(Exception):
-    """A command ended with an error; `said` is what it wrote."""
+    """A command ended with an error; `command` is without `gcloud`, `said` is what it wrote."""
 
     def __init__(self, command: Sequence[str], said: str) -> None:
         super().__init__(f"gcloud {' '.join(command)} failed: {said}")
+        self.command = tuple(command)
         self.said = said
 
     @property

@@ -34,8 +34,17 @@ def clearance_of(names: Names) -> Clearance:
     try:
         existing = existing_in(names, number)
     except GcloudFailed as failed:
-        return Clearance(faults=(*faults, f"what exists already cannot be told: {failed}"))
+        return Clearance(
+            faults=(*faults, f"what exists already cannot be told: {failed}{_elsewhere(failed)}")
+        )
     return judged(names, existing, tuple(faults))
+
+
+def _elsewhere(failed: GcloudFailed) -> str:
+    """What to do where a service is not in the region, as gcloud says it; only Cloud Scheduler may be in another."""
+    if "scheduler" not in failed.command or "is not a valid location" not in failed.said:
+        return ""
+    return '; name another region for the schedule, scheduler_region = "…" in deploy/terraform/settings.auto.tfvars'
 
 
 def judged(names: Names, existing: Existing, before: tuple[str, ...] = ()) -> Clearance:
@@ -119,9 +128,11 @@ def _bucket_faults(names: Names, existing: Existing) -> Iterator[str]:
                 f"({existing.project_number}): bucket names are global; rename or delete that one"
             )
         elif bucket.location.lower() != names.region and bucket.name != names.state_bucket:
+            there = bucket.location.lower()
             yield (
-                f"bucket {bucket.name!r} is in {bucket.location.lower()!r}, and triggers need it in {names.region!r}: "
-                f"deploy with REGION={bucket.location.lower()}, or move its objects and delete it"
+                f"bucket {bucket.name!r} is in {there!r}, and triggers need it in {names.region!r}: "
+                f"{f'deploy with REGION={there}, or ' if there in training_regions() else ''}"
+                "move its objects and delete it"
             )
 
 

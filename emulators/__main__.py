@@ -1,8 +1,13 @@
 """`python -m emulators up --state DIR`: the whole local stack; `down`, `status` and `preempt` go with it."""
 
+import os
 import sys
 
 from emulators.stack.command import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Nothing is left to end, and Python takes a second to take the loaded libraries down one by one.
+    os._exit(status)

@@ -22,6 +22,8 @@ _SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|[eE][+-]?[0-9]{2}|[0-9]{300}")
 """Half a surrogate pair, or a number beyond what a double holds; or neither."""
 
 _CONNECTION = "emulators.http.connection"
+_GRACE_S = 3
+_CLOSING_POLL_S = 0.005
 
 _Running = TypeVar("_Running")
 
@@ -121,7 +123,7 @@ class Server:
                 log_config=None,
                 http=_Cuttable,
                 ws="none",
-                timeout_graceful_shutdown=3,
+                timeout_graceful_shutdown=_GRACE_S,
             )
         )
         self._serving: asyncio.Task[None] | None = None
@@ -141,7 +143,7 @@ class Server:
 
     async def stop(self) -> None:
         """Answer what is under way for at most 3 s, then close. Safe to call twice, and before `start`."""
-        self._server.should_exit = True
+        self._server.end()
         serving, self._serving = self._serving, None
         if serving is not None:
             await serving
@@ -166,15 +168,45 @@ def cut(scope: Scope) -> None:
 
 
 class _Quiet(uvicorn.Server):
-    """A uvicorn server that says when it is ready and installs no signal handler."""
+    """A uvicorn server that says when it is ready, installs no signal handler, and ends the moment it is told to.
+
+    uvicorn looks ten times a second whether it is to end, and then waits as long for its connections to close.
+    A stack has a server for each service, and ends them one after the other.
+    """
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
+        self._told = asyncio.Event()
+
+    def end(self) -> None:
+        """Let `serve` return. Safe to call twice, and before it."""
+        self.should_exit = True
+        self._told.set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         self.ready.set()
+
+    async def main_loop(self) -> None:
+        while not await self.on_tick(0):  # each renews the `Date` of answers, which has whole seconds
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._told.wait(), 1.0)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for each in sockets or []:
+            each.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.config.timeout_graceful_shutdown):
+                while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110  # uvicorn's plain sets
+                    await asyncio.sleep(_CLOSING_POLL_S)
+        for task in self.server_state.tasks:
+            task.cancel()
+        await self.lifespan.shutdown()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -11,7 +11,7 @@ from google.auth.exceptions import GoogleAuthError
 
 from console.clients import log_reader, pubsub_clients
 from console.dead_letters.letter import Letter, NoSourceError, event_key
-from console.dead_letters.mailbox import AT_MOST, Mailbox
+from console.dead_letters.mailbox import AT_MOST, LOCAL_QUIET_S, QUIET_S, Mailbox
 from console.dead_letters.reasons import Reasons, Said
 from console.dead_letters.replay import Replay
 from console.local_stack import read_stack_env
@@ -65,12 +65,14 @@ def _replay(options: Namespace, environment: Mapping[str, str]) -> int:
     logs = log_reader(project=project, logging_host=environment.get("LOGGING_EMULATOR_HOST"))
     reasons = Reasons(logs, project)
     try:
-        with pubsub_clients(environment.get("PUBSUB_EMULATOR_HOST")) as (subscriber, publisher):
+        local = environment.get("PUBSUB_EMULATOR_HOST")
+        with pubsub_clients(local) as (subscriber, publisher):
             mailbox = Mailbox(
                 subscriber=subscriber,
                 publisher=publisher,
                 project=project,
                 subscription_id=options.subscription,
+                quiet_s=LOCAL_QUIET_S if local else QUIET_S,
             )
             with mailbox.letters() as letters:
                 return _deal_with(options, mailbox, letters, reasons)

@@ -13,17 +13,17 @@ from datetime import UTC, datetime, timedelta
 
 KEY_CHARS = 32
 _SHOWN_CHARS = 200
+# What a function is told of a message that was put back: functions/orchestrator/core/envelope.py reads it.
 REPLAYED_ID = "trainmaster_replayed_id"
 REPLAYED_PUBLISH_TIME = "trainmaster_replayed_publish_time"
 REPLAYED_WITHIN = timedelta(days=62)
 """An earlier time than so long before is not believed, as the functions believe none."""
-"""What a function is told of a message that was put back: functions/orchestrator/core/envelope.py reads it."""
 
 _FORWARDED = "CloudPubSubDeadLetter"
 _RESERVED = "goog"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_CLOCKS_APART = timedelta(minutes=5)
-"""How much earlier than an event its failure may seem to be: the clocks of services differ."""
+CLOCKS_APART = timedelta(minutes=5)
+"""How much earlier than an event what is told of it may seem to be: the clocks of services differ."""
 
 # https://cloud.google.com/pubsub/docs/pubsub-basics#resource_names
 _SUBSCRIPTION_ID = re.compile(r"[A-Za-z][A-Za-z0-9._~+%-]{2,254}")
@@ -97,7 +97,7 @@ class Letter:
     @property
     def failed_since(self) -> datetime:
         """No failure of the event is earlier, whatever time the letter claims."""
-        return min(max(self.published_at, _EPOCH), self.given_up_at) - _CLOCKS_APART
+        return min(max(self.published_at, _EPOCH), self.given_up_at) - CLOCKS_APART
 
     @property
     def object_uri(self) -> str:

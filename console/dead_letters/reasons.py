@@ -1,17 +1,19 @@
 """What the functions' log says of events: why one failed, and what became of it when it was put back."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from console.terminal import one_line
+
 if TYPE_CHECKING:
     from google.cloud.logging import Client as LoggingClient
 
 SHOWN_CHARS = 400
-_PER_QUERY = 20
-_UNPRINTABLE = re.compile(r"[^\x20-\x7e\u00a0-\ud7ff\ue000-\uffef]+")
+PER_QUERY = 200
+"""A filter has 20,000 characters at most, and Cloud Logging allows 60 queries a minute and project:
+https://cloud.google.com/logging/quotas"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +32,10 @@ class Said:
 
     @property
     def text(self) -> str:
-        """One printable line, whatever the log holds: terminals obey what they print."""
+        """One printable line, whatever the log holds."""
         told = self.message.strip().rpartition("\n")[2]
         told = told if not self.error or told.startswith(self.error) else f"{self.error}: {told}"
-        told = _printable(told)
-        return told if len(told) <= SHOWN_CHARS else f"{told[:SHOWN_CHARS]}…"
+        return one_line(told, SHOWN_CHARS)
 
 
 class Reasons:
@@ -47,35 +48,42 @@ class Reasons:
     def failures(self, event_keys: Sequence[str], since: datetime) -> dict[str, Said]:
         """The latest failure of each event that the log knows, by key."""
         told: dict[str, Said] = {}
-        for said in self._lines("event_key", event_keys, since):
-            if said.error:
-                told.setdefault(said.event_key, said)
+        for part in _parts(event_keys):
+            untold = set(part)
+            for said in self._lines("event_key", part, since):
+                if said.error and said.event_key in untold:
+                    told[said.event_key] = said
+                    untold.remove(said.event_key)
+                if (
+                    not untold
+                ):  # the rest, a line for each time that an event was tried, is not even asked for
+                    break
         return told
 
     def outcomes(self, event_ids: Sequence[str], since: datetime) -> dict[str, Said]:
         """The latest line about each delivered event that the log knows, by the event's id; final ones first."""
         told: dict[str, Said] = {}
-        for said in self._lines("event_id", event_ids, since):
-            if said.event_id not in told or (said.final and not told[said.event_id].final):
-                told[said.event_id] = said
+        for part in _parts(event_ids):
+            for said in self._lines("event_id", part, since):
+                if said.event_id not in told or (said.final and not told[said.event_id].final):
+                    told[said.event_id] = said
         return told
 
     def _lines(self, field: str, values: Sequence[str], since: datetime) -> Iterator[Said]:
-        """The latest first, for each part of the values."""
+        """The latest first; another page is asked for when it is needed."""
         from google.cloud.logging import DESCENDING
 
-        for first in range(0, len(values), _PER_QUERY):
-            wanted = " OR ".join(f'"{value}"' for value in values[first : first + _PER_QUERY])
-            query = (
-                f'logName="{self._log_name}" AND timestamp>="{since.isoformat()}" '
-                f"AND jsonPayload.{field}=({wanted})"
-            )
-            for entry in self._client.list_entries(filter_=query, order_by=DESCENDING, page_size=1000):
-                yield _said(entry)
+        wanted = " OR ".join(f'"{value}"' for value in values)
+        query = (
+            f'logName="{self._log_name}" AND timestamp>="{since.isoformat()}" '
+            f"AND jsonPayload.{field}=({wanted})"
+        )
+        for entry in self._client.list_entries(filter_=query, order_by=DESCENDING, page_size=1000):
+            yield _said(entry)
 
 
-def _printable(text: str) -> str:
-    return _UNPRINTABLE.sub(" ", text)
+def _parts(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (values[first : first + PER_QUERY] for first in range(0, len(values), PER_QUERY))
 
 
 def _said(entry: Any) -> Said:  # Any: the client's entry classes share no typed base
@@ -86,7 +94,7 @@ def _said(entry: Any) -> Said:  # Any: the client's entry classes share no typed
         event_key=str(payload.get("event_key", "")),
         error=error,
         message=str(payload.get("message", "")),
-        run_id=_printable(str(payload.get("run_id", "")))[:SHOWN_CHARS],
+        run_id=one_line(str(payload.get("run_id", "")), SHOWN_CHARS),
         # functions/main.py: an error that no redelivery can mend is of severity ERROR, all others come again.
         final=not error or entry.severity == "ERROR",
     )

@@ -1,18 +1,25 @@
 """Putting letters back, once each, and watching what becomes of them."""
 
+import math
+import sys
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from google.api_core.exceptions import GoogleAPICallError, RetryError
 
-from console.dead_letters.letter import Letter, NoSourceError, attributes_to_put_back, event_key
+from console.dead_letters.letter import (
+    CLOCKS_APART,
+    Letter,
+    NoSourceError,
+    attributes_to_put_back,
+    event_key,
+)
 from console.dead_letters.mailbox import Mailbox, SourceGoneError
-from console.dead_letters.reasons import Reasons, Said
+from console.dead_letters.reasons import PER_QUERY, Reasons, Said
 
 _LOOK_EVERY_S = 2.0
-"""Cloud Logging allows 60 readings a minute and project."""
-_CLOCKS_APART = timedelta(minutes=5)
+"""For each query that a look takes: Cloud Logging allows 60 a minute and project."""
 
 
 class Replay:
@@ -65,13 +72,17 @@ class Replay:
         said: dict[str, Said] = {}
         well = True
         while open_ids:
-            said = self._reasons.outcomes(list(open_ids), begun - _CLOCKS_APART)
+            try:
+                said = self._reasons.outcomes(list(open_ids), begun - CLOCKS_APART)
+            except GoogleAPICallError as fault:
+                print(f"Cloud Logging does not tell what becomes of them: {fault.message}", file=sys.stderr)
+                break
             for event_id in [each for each in open_ids if each in said and said[each].final]:
                 well &= not said[event_id].error
                 print(_became(open_ids.pop(event_id), said[event_id]))
             if not open_ids or (left := deadline - time.monotonic()) <= 0:
                 break
-            time.sleep(min(_LOOK_EVERY_S, left))
+            time.sleep(min(_LOOK_EVERY_S * math.ceil(len(open_ids) / PER_QUERY), left))
         for event_id, letter in open_ids.items():
             well &= event_id not in said
             print(_became(letter, said.get(event_id)))

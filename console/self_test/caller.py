@@ -1,6 +1,6 @@
 """Whether whoever runs the doctor may make its checks; what they may not is said before checks stay open for it."""
 
-from console.self_test.deployment import Deployment, Thing
+from console.self_test.deployment import Deployment
 from console.self_test.finding import Finding, ok, unknown
 from console.self_test.questions import Questions
 
@@ -19,12 +19,11 @@ def caller_finding(deployment: Deployment, questions: Questions) -> Finding:
     Raises:
         AskRefusedError: the project, a topic or the ledger cannot be asked about.
     """
-    bucket = str(deployment.topology["buckets"]["ledger"])
     needed = {
         deployment.project_thing: _ON_PROJECT,
         deployment.topic("requests"): ("pubsub.topics.publish",),
         deployment.topic("job_logs"): ("pubsub.topics.attachSubscription",),
-        Thing(kind="bucket", name=bucket, resource=f"projects/_/buckets/{bucket}"): ("storage.objects.get",),
+        deployment.bucket("ledger"): ("storage.objects.get",),
     }
     lacks = [
         f"{permission} on {thing.kind} {thing.name}"

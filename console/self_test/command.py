@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import yaml
 from google.api_core.exceptions import GoogleAPICallError
 from google.auth.exceptions import GoogleAuthError
 
@@ -20,7 +21,7 @@ from console.self_test.access import account_findings
 from console.self_test.caller import caller_finding
 from console.self_test.deployment import Deployment, deployment_of
 from console.self_test.finding import Finding, Verdict, failed, ok, summary, unknown
-from console.self_test.giving_up import giving_up_finding, those_that_give_up
+from console.self_test.giving_up import dead_letter_topics, giving_up_finding, those_that_give_up
 from console.self_test.hops import entry_findings, request_findings
 from console.self_test.probe import own_request, publish_request, wait_for_answers, write_entry
 from console.self_test.questions import AskRefusedError, Hosts, Questions
@@ -77,10 +78,11 @@ class _Visit:
             ]
 
     def _accounts(self, number: str) -> list[Finding]:
-        gives_up = those_that_give_up(self.deployment, self.subscriber)
+        topics = dead_letter_topics(self.deployment, self.subscriber)
+        gives_up = those_that_give_up(self.deployment, topics)
         expected = self.deployment.expected(project_number=number, subscriptions=gives_up)
         return [
-            giving_up_finding(self.deployment, gives_up),
+            giving_up_finding(self.deployment, topics),
             *account_findings(self.deployment, self.questions, expected),
         ]
 
@@ -90,7 +92,7 @@ def doctor(options: Namespace) -> int:
     try:
         environment, deployment = _begin(options)
         request = options.request.read_bytes() if options.request else own_request(deployment)
-    except (CannotBeginError, OSError, ValueError, KeyError) as fault:
+    except (CannotBeginError, OSError, ValueError, KeyError, yaml.YAMLError) as fault:
         print(fault, file=sys.stderr)
         return 2
     findings: list[Finding] = []

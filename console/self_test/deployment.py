@@ -1,16 +1,11 @@
 """What a deployment consists of, read from the files that it is made from."""
 
-import string
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-_ACCOUNT_PREFIX = "tm-"
-"""As deploy/terraform/plan/grants.tf names accounts."""
+from deploy.names import account_email, permissions, topology_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +50,11 @@ class Deployment:
     sink_filter: str
     builds: bool
 
+    def bucket(self, role: str) -> Thing:
+        """One of the topology's, or one that only the deployment has and that is named the same way."""
+        name = self.topology["buckets"].get(role, f"{self.project}-{role}")
+        return Thing(kind="bucket", name=name, resource=f"projects/_/buckets/{name}")
+
     def topic(self, role: str) -> Thing:
         name = self.topology["topics"][role]
         return Thing(kind="topic", name=name, resource=f"projects/{self.project}/topics/{name}")
@@ -89,7 +89,7 @@ class Deployment:
                 email = (
                     f"service-{project_number}@{agent['domain']}.iam.gserviceaccount.com"
                     if agent
-                    else self._email(account)
+                    else account_email(account, self.project)
                 )
                 for thing in self._things(kind, name, subscriptions):
                     yield Expected(
@@ -105,15 +105,13 @@ class Deployment:
         prefix = f"projects/{self.project}"
         match kind:
             case "bucket":
-                if name not in self.topology["buckets"] and not self.builds:
-                    return
-                bucket = self.topology["buckets"].get(name, f"{self.project}-{name}")
-                yield Thing(kind=kind, name=bucket, resource=f"projects/_/buckets/{bucket}")
+                if name in self.topology["buckets"] or self.builds:
+                    yield self.bucket(name)
             case "topic":
                 yield self.topic(name)
             case "account":
                 for account in self.topology["functions"] if name == "functions" else [name]:
-                    email = self._email(account)
+                    email = account_email(account, self.project)
                     yield Thing(kind=kind, name=email, resource=f"{prefix}/serviceAccounts/{email}")
             case "function":
                 for function in self.topology["functions"]:
@@ -125,9 +123,6 @@ class Deployment:
             case _:
                 yield self.project_thing
 
-    def _email(self, account: str) -> str:
-        return f"{_ACCOUNT_PREFIX}{account}@{self.project}.iam.gserviceaccount.com"
-
     def _role(self, name: str, role: Mapping[str, Any]) -> str:
         return f"projects/{self.project}/roles/{name}" if role.get("custom") else name
 
@@ -136,17 +131,15 @@ def deployment_of(*, project: str, region: str, topology: Path, builds: bool = T
     """The deployment of this project and region.
 
     Raises:
-        OSError, ValueError, KeyError: the topology cannot be read.
+        OSError, ValueError, KeyError, yaml.YAMLError: the topology cannot be read.
     """
-    loaded: dict[str, Any] = yaml.safe_load(
-        string.Template(topology.read_text()).substitute(project=project, region=region)
-    )
+    loaded = topology_of(project, region, topology)
     (sink,) = loaded["sinks"].values()
     return Deployment(
         project=project,
         region=region,
         topology=loaded,
-        grants=yaml.safe_load((DEPLOY / "permissions.yaml").read_text()),
+        grants=permissions(),
         builds=builds,
         sink_filter=(topology.parent / sink["filter_file"]).read_text(),
     )

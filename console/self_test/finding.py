@@ -1,11 +1,11 @@
 """What one check found, and how it is printed."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-_UNPRINTABLE = re.compile(r"[^\x20-\x7e\u00a0-\ud7ff\ue000-\uffef]+")
+from console.terminal import one_line
+
 _MOST_CHARS = 600
 
 
@@ -25,8 +25,12 @@ class Finding:
     repairs: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        head = f"{self.verdict.value:<8} {shown(self.check)}: {shown(self.said)}"
-        return "\n".join([head, *(f"{'':<8}   {shown(repair)}" for repair in self.repairs)])
+        check, said, *repairs = (
+            one_line(each, _MOST_CHARS) for each in (self.check, self.said, *self.repairs)
+        )
+        return "\n".join(
+            [f"{self.verdict.value:<8} {check}: {said}", *(f"{'':<8}   {each}" for each in repairs)]
+        )
 
 
 def ok(check: str, said: str) -> Finding:
@@ -39,12 +43,6 @@ def failed(check: str, said: str, *repairs: str) -> Finding:
 
 def unknown(check: str, said: str, *repairs: str) -> Finding:
     return Finding(check=check, verdict=Verdict.UNKNOWN, said=said, repairs=repairs)
-
-
-def shown(text: str) -> str:
-    """One printable line, whatever a service said: terminals obey what they print."""
-    line = _UNPRINTABLE.sub(" ", text)
-    return line if len(line) <= _MOST_CHARS else f"{line[:_MOST_CHARS]}…"
 
 
 def summary(findings: Sequence[Finding]) -> str:

@@ -1,9 +1,9 @@
 """Where a question went, and the first hop that it did not pass."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from console.dead_letters.letter import CLOCKS_APART
 from console.dead_letters.reasons import Reasons, Said
 from console.self_test.deployment import Deployment
 from console.self_test.finding import Finding, failed, ok, unknown
@@ -20,7 +20,6 @@ HANDLED = "on_job_log handles it"
 PUBLISHED = "a request is published, to be tried only"
 TRIED = "on_request_published tries it"
 ALLOWED = "the policy allows it"
-_CLOCKS_APART = timedelta(minutes=5)
 
 
 def entry_findings(
@@ -41,7 +40,7 @@ def entry_findings(
     arrived = "" if witness.cannot else witness.message_of(probe.id)
     if arrived:
         reasons = Reasons(logs, deployment.project)
-        said_of = reasons.outcomes([arrived], probe.asked_at - _CLOCKS_APART).get(arrived)
+        said_of = reasons.outcomes([arrived], probe.asked_at - CLOCKS_APART).get(arrived)
         untold = _untold(deployment, HANDLED, "on-job-log", arrived, said_of)
         return [ok(WRITTEN, probe.id), ok(PASSED, f"as message {arrived}"), untold]
     if witness.cannot:
@@ -68,7 +67,7 @@ def request_findings(deployment: Deployment, probe: Probe, logs: "LoggingClient"
     published = ok(PUBLISHED, f"message {probe.message_id} on {topic}")
     if probe.answer is None:
         reasons = Reasons(logs, deployment.project)
-        said = reasons.outcomes([probe.message_id], probe.asked_at - _CLOCKS_APART).get(probe.message_id)
+        said = reasons.outcomes([probe.message_id], probe.asked_at - CLOCKS_APART).get(probe.message_id)
         return [published, _untold(deployment, TRIED, "on-request-published", probe.message_id, said)]
     tried = ok(TRIED, f"{_seconds(probe.answer)} after it was published")
     return [published, tried, _verdict(probe.answer["verdict"])]
@@ -105,7 +104,7 @@ def _untold(deployment: Deployment, check: str, function: str, message_id: str, 
 
 
 def _is_listed(logs: "LoggingClient", probe: Probe) -> bool:
-    query = f'labels.{MARK}="{probe.id}" AND timestamp>="{(probe.asked_at - _CLOCKS_APART).isoformat()}"'
+    query = f'labels.{MARK}="{probe.id}" AND timestamp>="{(probe.asked_at - CLOCKS_APART).isoformat()}"'
     return any(True for _ in logs.list_entries(filter_=query, page_size=1))
 
 

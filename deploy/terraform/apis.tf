@@ -10,8 +10,8 @@ resource "google_project_service" "api" {
 
 # An agent that is asked for is given no roles by itself, so all it needs is in deploy/permissions.yaml:
 # https://cloud.google.com/iam/docs/create-service-agents
-# Vertex AI's brings the Custom Code Service Agent with it, which training runs as when a request names no account;
-# without this it would come to be with the first job, and that job could not read its image.
+# Vertex AI's brings the Custom Code Service Agent with it, which pulls the images of all jobs; without this it would
+# come to be with the first job, and that job could not read its image.
 resource "google_project_service_identity" "agent" {
   provider = google-beta
   for_each = toset(["aiplatform.googleapis.com", "eventarc.googleapis.com", "pubsub.googleapis.com", "cloudscheduler.googleapis.com"])

@@ -10,13 +10,24 @@ import {
 locals {
   every_bucket = merge(module.plan.buckets, { builds = module.plan.builds_bucket })
 
-  # Runs are recorded by replacing objects. What was replaced is kept for a while, for a record that was damaged is
-  # mended from its earlier generation (docs/runbook.md), and a request that was overwritten before its event came
-  # is still read by the generation that the event names.
-  versioned = ["inbox", "ledger"]
-
   # Objects of the ledger that come and go all the time; of these, what was deleted is of no use to anybody.
   passing = sort(concat(["active/", "arrivals/", "slots/", "waiting/"], keys(module.plan.ledger_days)))
+
+  # Buckets that keep what was replaced or deleted: for how many days, and for objects of which beginnings alone.
+  # Runs are recorded by replacing objects, and a record that was damaged is mended from its earlier generation
+  # (docs/runbook.md); a request that was overwritten before its event came is still read by the generation that the
+  # event names.
+  earlier = {
+    inbox  = [{ days = 30, beginnings = null }]
+    ledger = [{ days = 30, beginnings = null }, { days = 1, beginnings = local.passing }]
+  }
+
+  # Days after which objects go, by the beginning of their names. Of the builds', only what builds leave: the
+  # functions' source is needed for as long as they are deployed.
+  days = {
+    ledger = module.plan.ledger_days
+    builds = { "trainer/" = 90 }
+  }
 }
 
 resource "google_storage_bucket" "bucket" {
@@ -32,38 +43,25 @@ resource "google_storage_bucket" "bucket" {
   force_destroy = var.delete_buckets
 
   versioning {
-    enabled = contains(local.versioned, each.key)
+    enabled = contains(keys(local.earlier), each.key)
   }
 
   dynamic "lifecycle_rule" {
-    for_each = contains(local.versioned, each.key) ? [30] : []
+    for_each = lookup(local.earlier, each.key, [])
     content {
       action {
         type = "Delete"
       }
       condition {
-        days_since_noncurrent_time = lifecycle_rule.value
+        days_since_noncurrent_time = lifecycle_rule.value.days
         with_state                 = "ARCHIVED"
+        matches_prefix             = lifecycle_rule.value.beginnings
       }
     }
   }
 
   dynamic "lifecycle_rule" {
-    for_each = each.key == "ledger" ? [1] : []
-    content {
-      action {
-        type = "Delete"
-      }
-      condition {
-        days_since_noncurrent_time = lifecycle_rule.value
-        with_state                 = "ARCHIVED"
-        matches_prefix             = local.passing
-      }
-    }
-  }
-
-  dynamic "lifecycle_rule" {
-    for_each = { for prefix, days in module.plan.ledger_days : prefix => days if each.key == "ledger" }
+    for_each = lookup(local.days, each.key, {})
     content {
       action {
         type = "Delete"
@@ -71,20 +69,6 @@ resource "google_storage_bucket" "bucket" {
       condition {
         age            = lifecycle_rule.value
         matches_prefix = [lifecycle_rule.key]
-      }
-    }
-  }
-
-  dynamic "lifecycle_rule" {
-    for_each = each.key == "builds" ? [90] : []
-    content {
-      action {
-        type = "Delete"
-      }
-      condition {
-        age = lifecycle_rule.value
-        # The functions' source is needed for as long as they are deployed.
-        matches_prefix = ["trainer/"]
       }
     }
   }

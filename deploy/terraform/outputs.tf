@@ -5,7 +5,7 @@ output "buckets" {
 
 output "trainer_account" {
   value       = google_service_account.account["trainer"].email
-  description = "Jobs run as it whose request names no `service_account`: it reads data, writes models, and nothing else."
+  description = "Jobs run as it whose request names no `service_account`: it reads data, reads and writes models, writes its log, and no more."
 }
 
 output "image_repository" {

@@ -7,7 +7,8 @@ resource "google_artifact_registry_repository" "images" {
   format        = "DOCKER"
   kms_key_name  = var.kms_key
 
-  # Of images without a tag, the last ten are kept, and all of the last 90 days: runs name them by digest.
+  # Images that lost their tags go after 90 days, but never one of the last ten: runs name them by digest. Those of
+  # cloudbuild.yaml keep a tag, the build's id, and stay.
   cleanup_policies {
     id     = "old-and-untagged"
     action = "DELETE"

@@ -118,6 +118,6 @@ check "events_that_are_given_up_are_kept" {
         false
       )
     ])
-    error_message = "A trigger's subscription has lost its dead-letter topic. Mend it with: terraform apply -replace='terraform_data.retries[\"TRIGGER\"]'"
+    error_message = "A trigger's subscription has lost its dead-letter topic: `make doctor` says which one, and the command that gives it back."
   }
 }

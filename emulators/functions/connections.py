@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _PROC = Path("/proc")
+# gRPC connects to 127.0.0.1 by a socket of IPv6, which is in the second alone.
+_TABLES = ("tcp", "tcp6")
 _INODE_FIELD = 9
 
 
 def holder_of(port: int, groups: frozenset[int]) -> int | None:
-    """The process group, one of `groups`, that holds the socket bound to this local port on IPv4.
+    """The process group, one of `groups`, that holds the socket bound to this local port.
 
     None when none of them does. A port is one connection's at a time, so the answer holds while that is open.
     """
@@ -22,9 +24,20 @@ def holder_of(port: int, groups: frozenset[int]) -> int | None:
 
 def _inodes(port: int) -> frozenset[str]:
     # https://www.kernel.org/doc/html/latest/networking/proc_net_tcp.html; the addresses are hexadecimal.
-    rows = (line.split() for line in (_PROC / "net" / "tcp").read_text().splitlines()[1:])
     suffix = f":{port:04X}"
-    return frozenset(f"socket:[{row[_INODE_FIELD]}]" for row in rows if row[1].endswith(suffix))
+    return frozenset(
+        f"socket:[{row[_INODE_FIELD]}]"
+        for table in _TABLES
+        for row in map(str.split, _rows(_PROC / "net" / table))
+        if row[1].endswith(suffix)
+    )
+
+
+def _rows(table: Path) -> list[str]:
+    try:
+        return table.read_text().splitlines()[1:]
+    except FileNotFoundError:  # a machine without IPv6
+        return []
 
 
 def _members(groups: frozenset[int]) -> Iterator[tuple[int, int]]:

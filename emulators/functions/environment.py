@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from emulators.functions.function import Function
+from emulators.process import SYSTEM_PATH
 
 REVISION_SUFFIX = "00001-loc"
 """A revision's name is the service's, a counter and three letters; this host has one revision."""
-
-_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def revision_of(function: Function) -> str:
@@ -29,7 +28,7 @@ def environment_of(function: Function, *, shared: Mapping[str, str], port: int, 
         home: a directory of its own, where gunicorn keeps its control socket.
     """
     return {
-        "PATH": f"{Path(sys.executable).parent}:{_SYSTEM_PATH}",
+        "PATH": f"{Path(sys.executable).parent}:{SYSTEM_PATH}",
         "HOME": str(home),
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",

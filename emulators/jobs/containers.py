@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emulators.jobs.images import repository_of
+from emulators.process import SYSTEM_PATH
 from emulators.process.family import MARK
 
 LABEL = "trainmaster.stack"
-_SEARCH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # What podman itself needs of this machine; the job's own variables must not steer it.
 _PODMANS_OWN = ("HOME", "XDG_RUNTIME_DIR", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "TMPDIR")
 _PID_MAX = Path("/proc/sys/kernel/pid_max")
@@ -112,7 +112,7 @@ class Containers:
     def surroundings(self) -> dict[str, str]:
         """Podman's own environment."""
         kept = {name: os.environ[name] for name in _PODMANS_OWN if name in os.environ}
-        return {**kept, "PATH": _SEARCH}
+        return {**kept, "PATH": SYSTEM_PATH}
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove these containers, running or not. Those that are gone are no error."""
@@ -151,7 +151,7 @@ def containers_here(*, stack: str, registry: str = "") -> Containers:
         ContainersUnavailableError: there is none, or this user is not root: a container's own user could then
             not write to the buckets, which belong to this one.
     """
-    podman = shutil.which("podman", path=_SEARCH)
+    podman = shutil.which("podman", path=SYSTEM_PATH)
     if podman is None:
         raise ContainersUnavailableError(
             "replicas cannot run as containers: podman is not installed. On Debian: apt-get install podman runc"
@@ -163,7 +163,10 @@ def containers_here(*, stack: str, registry: str = "") -> Containers:
         )
     # runc first: crun, which podman would take, refuses machines where both versions of control groups are mounted.
     return Containers(
-        podman=podman, oci_runtime=shutil.which("runc", path=_SEARCH) or "", stack=stack, registry=registry
+        podman=podman,
+        oci_runtime=shutil.which("runc", path=SYSTEM_PATH) or "",
+        stack=stack,
+        registry=registry,
     )
 
 

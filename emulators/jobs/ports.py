@@ -32,6 +32,19 @@ def free_ports(count: int) -> list[int]:
     return found
 
 
+def free_port(wanted: int = 0) -> int:
+    """`wanted` where it is one that `free_ports` could give, else any other of those; 0 wants none.
+
+    Raises:
+        RuntimeError: the range is used up.
+    """
+    with _taking:
+        if wanted and wanted not in _taken and _is_free(wanted):
+            _taken.add(wanted)
+            return wanted
+    return free_ports(1)[0]
+
+
 def give_back(ports: Iterable[int]) -> None:
     """Let these ports be handed out again."""
     with _taking:

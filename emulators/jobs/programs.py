@@ -4,12 +4,13 @@ Source: https://cloud.google.com/vertex-ai/docs/training/code-requirements and â
 read 2026-11.
 """
 
+import functools
 import json
 import platform
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +81,14 @@ class Provided:
 def programs_of(spec: Message, *, pools: Iterable[int], provided: Provided) -> dict[int, Program]:
     """The programs of `pools` of a CustomJobSpec. Reads Dockerfiles, and asks for containers' images.
 
+    An image that several pools name is asked for once, so that all of them run the same one though its tag moves.
+
     Raises:
         ProgramError: an image is not provided or cannot be read, or a variable asks for what cannot be;
             every fault, a line each.
     """
+    if provided.find is not None:
+        provided = replace(provided, find=functools.cache(provided.find))
     found: dict[int, Program] = {}
     faults: list[str] = []
     for pool in sorted(set(pools)):

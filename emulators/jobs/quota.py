@@ -175,6 +175,7 @@ class _Reading:
         for name in ("region", "resource"):
             if not isinstance(said.get(name, "*"), str):
                 self.wrong.append(f"{path}.{name}: expected a glob, found {said[name]!r:.80}.")
+        self._check_stockout_resource(said.get("resource", "*"), f"{path}.resource")
         spot, times = said.get("spot"), said.get("times")
         if spot is not None and not isinstance(spot, bool):
             self.wrong.append(f"{path}.spot: expected true or false, found {spot!r:.80}.")
@@ -184,3 +185,18 @@ class _Reading:
             spot=spot if isinstance(spot, bool) else None,
             times=None if times is None else self.count(times, f"{path}.times"),
         )
+
+    def _check_stockout_resource(self, name: object, path: str) -> None:
+        """Refuse what no job can ask for, where the stockout would never strike."""
+        if name == REPLICAS:
+            self.wrong.append(
+                f"{path}: stockouts are of accelerators or machine types, found {name!r}; left out, it means every job."
+            )
+        elif (
+            isinstance(name, str)
+            and name.isupper()
+            and not any(fnmatchcase(known, name) for known in AcceleratorType.__members__)
+        ):
+            self.wrong.append(
+                f"{path}: no accelerator of Vertex AI has the name {name!r}; like NVIDIA_TESLA_T4 or NVIDIA_*."
+            )

@@ -13,10 +13,9 @@ from emulators.jobs.containers import Container, Containers
 from emulators.jobs.programs import Program, Provided
 from emulators.jobs.rootfs import Mounts
 from emulators.jobs.variables import expanded
-from emulators.process import ProcessGuard
+from emulators.process import SYSTEM_PATH, ProcessGuard
 
 GCS_ROOT = "TRAINMASTER_GCS_ROOT"
-_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +102,7 @@ def environment(
     """The whole environment of a replica. Nothing of this process's own environment is in it."""
     service = cluster.environment(common, replica, program.environment)
     image = program.image
-    search = f"{Path(sys.executable).parent}:{image.env.get('PATH', _SYSTEM_PATH)}"
+    search = f"{Path(sys.executable).parent}:{image.env.get('PATH', SYSTEM_PATH)}"
     if machine.mounts is Mounts.ENVIRONMENT:
         service[GCS_ROOT] = str(machine.buckets)
     found = {"HOME": str(scratch / "home"), "LANG": "C.UTF-8", **image.env, "PATH": search}

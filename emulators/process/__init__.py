@@ -1,6 +1,6 @@
 """Child processes that never outlive the stack that started them (Linux only)."""
 
 from emulators.process.child import Child, Stream
-from emulators.process.processes import ProcessGuard
+from emulators.process.processes import SYSTEM_PATH, ProcessGuard
 
-__all__ = ["Child", "ProcessGuard", "Stream"]
+__all__ = ["SYSTEM_PATH", "Child", "ProcessGuard", "Stream"]

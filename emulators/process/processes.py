@@ -15,6 +15,9 @@ from typing import Self
 from emulators.process.child import Child, OnLines
 from emulators.process.family import CLEAN, IGNORED, MARK
 
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where a child that is to see nothing of this shell's PATH finds programs."""
+
 _WATCHER = "emulators.process.guard"
 _ROOT = Path(__file__).resolve().parents[2]
 _WATCHER_END_S = 30.0

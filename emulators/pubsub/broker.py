@@ -15,7 +15,7 @@ from emulators.iam.grants import Grants
 from emulators.pubsub import names, wire
 from emulators.pubsub.backlog import Failed
 from emulators.pubsub.errors import InvalidAckIds, InvalidArgument, NotFound
-from emulators.pubsub.faulting import through_faults
+from emulators.pubsub.faulting import DELIVER, through_faults
 from emulators.pubsub.lease import Entry, Holder
 from emulators.pubsub.policy import dead_letter_attributes
 from emulators.pubsub.store import Recipient, Store
@@ -144,7 +144,7 @@ class Broker:
                 max_bytes=max_bytes,
                 per_key=per_key,
             )
-            if not taken or not self.faults.active:
+            if not taken or not self.faults.concerns(DELIVER):
                 return taken
             kept = through_faults(
                 self.faults,

@@ -12,6 +12,7 @@ from emulators.faults.harness import KILLS
 from emulators.pubsub import wire
 from emulators.pubsub.errors import PubSubError
 
+DELIVER = "pubsub.deliver"
 _LEAST_ABSENCE_S = 0.01
 
 
@@ -100,7 +101,7 @@ def through_faults(
     overtaken: list[_OneT] = []
     for index, one in enumerate(taken):
         subjects = (f"{subscription}#{one.message.message_id}", subscription, topic, *_objects([one.message]))
-        fault = faults.strike(Call(at="pubsub.deliver", subjects=subjects, kinds=DELIVERY_KINDS))
+        fault = faults.strike(Call(at=DELIVER, subjects=subjects, kinds=DELIVERY_KINDS))
         if fault is None:
             kept.append(one)
         elif fault.kind is Kind.DROP:

@@ -7,7 +7,7 @@ https://cloud.google.com/artifact-registry/docs/configure-notifications (the mes
 import json
 from collections.abc import Iterator
 
-CONTENT_TYPE = "application/vnd.docker.distribution.events.v1+json"
+from emulators.http import json_value
 
 # A push of an image posts an event for each layer too; an image is a manifest, or an index of manifests.
 _IMAGES = frozenset(
@@ -33,7 +33,7 @@ def messages_of(body: bytes, *, host: str) -> list[bytes]:
         BadEnvelopeError: the body is not what a registry posts.
     """
     try:
-        envelope = json.loads(body)
+        envelope = json_value(body)
     except ValueError as fault:
         raise BadEnvelopeError(f"the body is no JSON: {fault}") from fault
     events = envelope.get("events") if isinstance(envelope, dict) else None

@@ -4,7 +4,6 @@ import asyncio
 import json
 import secrets
 import shutil
-import socket
 from collections import deque
 from collections.abc import Callable
 from http.client import HTTPConnection, HTTPException
@@ -17,12 +16,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from emulators.http import LoopbackOnly, Server, google_error
-from emulators.jobs.ports import free_ports, give_back
-from emulators.process import Child, ProcessGuard, Stream
+from emulators.jobs.ports import free_port, give_back
+from emulators.process import SYSTEM_PATH, Child, ProcessGuard, Stream
 from emulators.registry.notifications import BadEnvelopeError, messages_of
 
 PROGRAM = "docker-registry"
-_SEARCH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _START_S = 20.0
 _GRACE_S = 2.0
 
@@ -64,23 +62,23 @@ class Registry:
         return f"127.0.0.1:{self._port}"
 
     async def start(self, port: int = 0) -> int:
-        """The port, once the registry answers there. 0 picks a free one.
+        """The port, once the registry answers there: this one where it is free, else another.
 
         Raises:
             RegistryFailedError: the program is not installed, or does not answer within 20 s.
         """
-        program = shutil.which(PROGRAM, path=_SEARCH)
+        program = shutil.which(PROGRAM, path=SYSTEM_PATH)
         if program is None:
             raise RegistryFailedError(
                 f"{PROGRAM} is not installed; on Debian: apt-get install --no-install-recommends {PROGRAM}"
             )
         await self._ear.start()
-        self._port = port if port and _is_free(port) else free_ports(1)[0]
+        self._port = free_port(port)
         config = self._dir / "config.yml"
+        config.touch(mode=0o600)  # before the token is in it
         config.write_text(json.dumps(self._config()))  # YAML reads JSON
-        config.chmod(0o600)
         self._child = self._guard.start(
-            [program, "serve", str(config)], env={"PATH": _SEARCH}, cwd=self._dir, on_lines=self._keep
+            [program, "serve", str(config)], env={"PATH": SYSTEM_PATH}, cwd=self._dir, on_lines=self._keep
         )
         deadline = asyncio.get_running_loop().time() + _START_S
         while not await asyncio.to_thread(_answers, self._port):
@@ -138,16 +136,6 @@ class Registry:
 
     def _keep(self, _stream: Stream, lines: list[bytes]) -> None:
         self._said.extend(lines)
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
 
 
 def _answers(port: int) -> bool:

@@ -17,10 +17,11 @@ ACCOUNT_PREFIX = "tm-"
 
 
 def grants_of(topology: Topology, table_path: Path) -> Grants:
-    """The grants of a project whose deployment has just been made.
+    """The grants of a project whose deployment has just been made; those on topics that it lacks are left out.
 
     Raises:
         OSError, yaml.YAMLError: the table cannot be read.
+        ValueError: it grants on a kind of thing that is not known.
     """
     table: Mapping[str, Any] = yaml.safe_load(table_path.read_text())
     roles = {
@@ -41,6 +42,8 @@ def _grants(topology: Topology, table: Mapping[str, Any]) -> Iterator[Grant]:
         role = _role(row["role"], table["roles"][row["role"]], topology)
         named = [each for name in row["accounts"] for each in (functions if name == "functions" else [name])]
         ((kind, thing),) = row["thing"].items()
+        if kind == "topic" and thing not in topology.topics:
+            continue
         things = functions if thing == "functions" else [thing]
         for name, on in itertools.product(named, things):
             member = _member(name, table, topology)
@@ -76,5 +79,7 @@ def _resource(kind: str, thing: str, topology: Topology) -> str:
             return f"projects/{project}/locations/{topology.region}/services/*"
         case "subscription":
             return f"projects/{project}/subscriptions/*"
-        case _:
+        case "project":
             return f"projects/{project}"
+        case _:
+            raise ValueError(f"a grant on a {kind} {thing!r}: no such kind of thing is known")

@@ -21,6 +21,7 @@ from emulators.stack.options import (
     Options,
     faults_of,
     image_of,
+    quota_of,
 )
 from emulators.stack.preempt import CHIEF, preempt
 from emulators.stack.state import owner_of
@@ -106,7 +107,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         tick_s=arguments.tick_s,
         backoff=Backoff(min_s=arguments.retry_min_s, max_s=arguments.retry_max_s),
         faults=faults_of(arguments.faults) if arguments.faults else Plan(),
-        quota=arguments.quota,
+        quota=quota_of(arguments.quota) if arguments.quota else None,
     )
 
 

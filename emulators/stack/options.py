@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from emulators.events.backoff import Backoff
 from emulators.faults import BadFaultsError, Plan, plan_from
@@ -12,15 +12,13 @@ from emulators.stack.errors import BadOptionsError
 
 if TYPE_CHECKING:
     from emulators.jobs.quota import Quota
+    from emulators.vertex import MountChoice, RuntimeChoice
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_STATE = Path(".trainmaster")
 DEFAULT_TOPOLOGY = ROOT / "deploy" / "topology.yaml"
 DEFAULT_PROJECT = "trainmaster-local"
 DEFAULT_REGION = "us-central1"
-
-Mounts = Literal["auto", "private", "environment"]
-Runtime = Literal["process", "container", "auto"]
 
 # https://cloud.google.com/resource-manager/docs/creating-managing-projects
 _PROJECT = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
@@ -37,7 +35,7 @@ class Options:
     `registry`: whether a registry of images runs beside the services.
     `tick_s` replaces the schedules' cron by an interval in seconds.
     `faults` strike from the moment on when everything has started.
-    `quota` is a file that says what each region has for jobs; None has no limits.
+    `quota` is what each region has for jobs; None has no limits.
     """
 
     state: Path = DEFAULT_STATE
@@ -47,15 +45,15 @@ class Options:
     project: str = DEFAULT_PROJECT
     region: str = DEFAULT_REGION
     port_base: int | None = None
-    mounts: Mounts = "auto"
-    runtime: Runtime = "process"
+    mounts: "MountChoice" = "auto"
+    runtime: "RuntimeChoice" = "process"
     registry: bool = False
     capacity: int | None = None
     grace_s: float = 5.0
     tick_s: float | None = None
     backoff: Backoff = field(default_factory=Backoff)
     faults: Plan = field(default_factory=Plan)
-    quota: Path | None = None
+    quota: "Quota | None" = None
 
     def check(self) -> None:
         """Raises `BadOptionsError` with every fault."""
@@ -64,8 +62,6 @@ class Options:
             *_functions_faults(self.functions),
             *_number_faults(self),
         ]
-        if self.quota is not None:
-            quota_of(self.quota)
         if not _PROJECT.fullmatch(self.project):
             faults.append(
                 f"--project {self.project!r}: a project id has 6 to 30 lower-case letters, digits and hyphens, "

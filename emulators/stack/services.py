@@ -19,7 +19,7 @@ from emulators.process import ProcessGuard
 from emulators.pubsub import PubSub
 from emulators.registry import Registry, RegistryFailedError
 from emulators.stack.errors import ServiceError
-from emulators.stack.options import Options, quota_of
+from emulators.stack.options import Options
 from emulators.stack.state import StateFolder
 from emulators.storage import Storage
 from emulators.storage.pubsub import Publisher
@@ -114,7 +114,7 @@ async def running_services(
             grace_s=options.grace_s,
             guard=guard,
             faults=faults,
-            quota=quota_of(options.quota) if options.quota else None,
+            quota=options.quota,
         )
         vertex_url = await starting.jobs(jobs)
         iam_url = await starting.bound(application(grants), "iam").start()

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from console.self_test.access import account_findings
 from console.self_test.deployment import Deployment, Thing, deployment_of
 from console.self_test.finding import Verdict, failed, ok, summary, unknown
+from console.self_test.giving_up import giving_up_finding
 from console.self_test.hops import entry_findings, request_findings
 from console.self_test.probe import Probe, own_request
 from console.self_test.questions import Hosts, Questions
@@ -108,6 +109,30 @@ def test_the_summary_counts_every_verdict() -> None:
     found = [ok("a", "b"), failed("a", "b"), failed("a", "b"), unknown("a", "b")]
     assert summary(found) == "1 of 4 checks are well, 2 failed, 1 could not be made."
     assert summary(found[:1]) == "1 of 1 checks are well."
+
+
+def test_a_subscription_that_gives_up_nowhere_is_told_with_the_command_and_a_missing_one_with_another(
+    deployment: Deployment,
+) -> None:
+    """Terraform tells a subscription where to give up once, when its trigger is made."""
+    dead_letters = deployment.topic("dead_letters").resource
+    topics = {
+        f"projects/{PROJECT}/subscriptions/eventarc-{REGION}-{name}-sub-1": dead_letters
+        for name, function in deployment.topology["functions"].items()
+        if "dead_letter" in function
+    }
+    assert giving_up_finding(deployment, topics).verdict is Verdict.OK
+    on_alert, on_notice = (
+        f"projects/{PROJECT}/subscriptions/eventarc-{REGION}-{name}-sub-1"
+        for name in ("on-alert", "on-notice")
+    )
+    lost = giving_up_finding(deployment, {**topics, on_alert: ""})
+    command = f"gcloud pubsub subscriptions update {on_alert} --dead-letter-topic={dead_letters}"
+    assert lost.repairs == (f"{command} --max-delivery-attempts=50",)
+    del topics[on_notice]
+    gone = giving_up_finding(deployment, {**topics, on_alert: "projects/p/topics/other"})
+    assert "those of on-alert, on-notice are dropped" in gone.said
+    assert [repair.partition(" ")[0] for repair in gone.repairs] == ["gcloud", "make"]
 
 
 class Cloud:

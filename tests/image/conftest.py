@@ -1,4 +1,4 @@
-"""The trainer's image, built for real by the builder of this machine; where there is none, these tests are left out."""
+"""The trainer's image, built for real by the builder of this machine; where there is none, `needs` leaves tests out."""
 
 import fcntl
 import json
@@ -27,16 +27,16 @@ TOOLS = {
 }
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "needs(kind): of TOOLS, and root; left out where they are missing")
+def needs(*kinds: str) -> pytest.MarkDecorator:
+    """What a module's tests need of a machine: the TOOLS of these kinds, and root.
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        for mark in item.iter_markers("needs"):
-            lacking = missing(*mark.args)
-            if lacking and os.environ.get(REQUIRED) != "1":
-                item.add_marker(pytest.mark.skip(reason=f"not on this machine: {', '.join(lacking)}"))
+    Nobody can build an image without a builder, and a laptop has none: there its tests are left out, with what is
+    missing as the reason. With REQUIRED they run whatever is missing, and fail.
+    """
+    lacking = missing(*kinds)
+    return pytest.mark.skipif(
+        bool(lacking) and os.environ.get(REQUIRED) != "1", reason=f"not on this machine: {', '.join(lacking)}"
+    )
 
 
 def missing(*kinds: str) -> list[str]:

@@ -10,9 +10,9 @@ import pytest
 
 from deploy.local_image import Builder, build_trainer
 
-from .conftest import ROOT, inspected
+from .conftest import ROOT, inspected, needs
 
-pytestmark = [pytest.mark.slow, pytest.mark.needs("builder"), pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, needs("builder"), pytest.mark.timeout(1200)]
 # The first build of a machine makes the base and downloads TensorFlow; those after it take seconds.
 
 OTHER = "localhost/trainmaster/tests/other:latest"

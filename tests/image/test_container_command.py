@@ -1,6 +1,8 @@
 """The command that becomes a container, made without one."""
 
 import json
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,11 +46,22 @@ def test_a_command_replaces_the_entry_point_and_args_follow_the_image(tmp_path: 
     assert not [word for word in argv(tmp_path, Container(image="i:1")) if word.startswith("--entrypoint")]
 
 
-def test_limits_are_no_higher_than_this_processs_own() -> None:
-    for limit in limits():
-        _, _, numbers = limit.partition("=")
-        soft, hard = map(int, numbers.split(":"))
-        assert soft <= hard or hard == -1
+@pytest.fixture
+def few_files() -> Iterator[int]:
+    """How many files this process may have open: no default of any machine."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (900, hard))
+    yield 900
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_limits_are_no_higher_than_this_processs_own(few_files: int) -> None:
+    found = dict(limit.split("=") for limit in limits())
+    _, hard_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert found["nofile"] == f"{few_files}:{hard_files}"
+    pids = int(Path("/proc/sys/kernel/pid_max").read_text())
+    for limit, own in zip(found["nproc"].split(":"), resource.getrlimit(resource.RLIMIT_NPROC), strict=True):
+        assert 0 < int(limit) <= (pids if own == resource.RLIM_INFINITY else min(pids, own))
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from emulators.jobs.containers import LABEL
 from tests.wire.jobs.conftest import PARENT, Stack, container, run_stack, stand_alone
 from tests.wire.jobs.studies import REPORT, X, ended
 
-from .conftest import ROOT
+from .conftest import ROOT, needs
 
-pytestmark = [pytest.mark.slow, pytest.mark.needs("runtime"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, needs("runtime"), pytest.mark.timeout(900)]
 
 NAME = "us-central1-docker.pkg.dev/project-1/repository/program"
 DOCKERFILE = """
@@ -128,12 +128,14 @@ def test_a_replica_that_is_killed_is_started_again(stack: Stack) -> None:
 
 
 def test_cancelling_sends_sigterm_and_after_the_grace_sigkill(stack: Stack) -> None:
-    polite = stack.submit(ours("print=ready", "sleep=600"))
+    polite = stack.submit(ours("polite", "print=ready", "sleep=600"))
     deaf = stack.submit(ours("deaf", "print=ready", "sleep=600"))
     for job in (polite, deaf):
         eventually(functools.partial(is_ready, stack, job.name), "it runs")
         stack.jobs.cancel_custom_job(name=job.name)
         assert stack.ended(job.name).state.name == "JOB_STATE_CANCELLED"
+    assert stack.texts(polite.name, "workerpool0-0") == ["ready", "told to end"]
+    assert stack.texts(deaf.name, "workerpool0-0") == ["ready"]
 
 
 def test_an_image_that_was_never_built_fails_the_job(stack: Stack) -> None:

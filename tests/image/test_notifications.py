@@ -42,7 +42,9 @@ def test_a_deletion_is_told() -> None:
     assert message == {"action": "DELETE", "tag": f"{HOST}/my-project/r/i:1"}
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b'{"events": 1}', b'{"events": ["push"]}', b"\xff"])
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b'{"events": 1}', b'{"events": ["push"]}', b"\xff", b"[" * 100_000]
+)
 def test_what_is_no_envelope_is_refused(body: bytes) -> None:
     with pytest.raises(BadEnvelopeError):
         messages_of(body, host=HOST)

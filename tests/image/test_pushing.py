@@ -15,12 +15,9 @@ import pytest
 from tests.e2e.project import ENDED, TINY, Project, running_project
 
 from .cloud_build import Worker, loaded, substitutions
+from .conftest import needs
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.needs("runtime", "registry"),
-    pytest.mark.timeout(900),
-]
+pytestmark = [pytest.mark.slow, needs("runtime", "registry"), pytest.mark.timeout(900)]
 
 ID = "image-pushing"
 REPOSITORY = f"us-central1-docker.pkg.dev/{ID}/trainmaster/trainer"

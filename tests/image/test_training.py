@@ -12,9 +12,9 @@ import pytest
 
 from tests.e2e.project import ENDED, Project, running_project
 
-from .conftest import ROOT
+from .conftest import ROOT, needs
 
-pytestmark = [pytest.mark.slow, pytest.mark.needs("runtime"), pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.slow, needs("runtime"), pytest.mark.timeout(1500)]
 
 DEADLINE_S = 400
 MACHINE = {"machine": "n1-standard-4"}

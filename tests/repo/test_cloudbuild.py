@@ -2,12 +2,14 @@
 
 import importlib.util
 import re
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.image.cloud_build import GIVEN, ROOT, loaded, substituted, substitutions
+from tests.image.cloud_build import GIVEN, ROOT, Worker, loaded, substituted, substitutions
 
 # A lock from before this test has no google-cloud-build; it is in the group `dev`.
 HAS_TYPES = importlib.util.find_spec("google.cloud.devtools") is not None
@@ -137,6 +139,24 @@ def test_what_is_pushed_is_recorded_by_digest(build: dict[str, Any]) -> None:
     (path,) = build["artifacts"]["objects"]["paths"]
     assert f'tee {path} "$BUILDER_OUTPUT/output"' in text
     assert f"$(cat {path})" in command(build, "publish-image")
+
+
+@pytest.mark.parametrize("said", ["true", "exit 1", "echo elsewhere.example/trainer@sha256:0a"])
+def test_a_build_whose_image_has_no_digest_ends_and_tells_of_no_image(
+    build: dict[str, Any], tmp_path: Path, said: str
+) -> None:
+    values = substitutions(build)
+    docker = tmp_path / "docker"
+    docker.write_text(f"#!/bin/sh\n{said}\n")
+    docker.chmod(0o755)
+    worker = Worker(workspace=tmp_path, output=tmp_path, shims=tmp_path, values=values)
+    with pytest.raises(subprocess.CalledProcessError):
+        worker.run(build, "record-digest")
+    docker.write_text(
+        f"#!/bin/sh\necho {values['_REGION']}-docker.pkg.dev/my-project/trainmaster/trainer@sha256:0a\n"
+    )
+    worker.run(build, "record-digest")
+    assert (tmp_path / "trainer-image.txt").read_text().endswith("/trainer@sha256:0a\n")
 
 
 def test_the_revision_is_a_label_and_no_argument_that_a_cache_could_keep(build: dict[str, Any]) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.core.errors import TrainmasterError
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "bench" / "README.md"])
 CITED = re.compile(r"`(?P<path>tests/[\w/]+\.py)?(?:::(?P<name>test_\w+))?`")
@@ -28,6 +30,14 @@ def test_every_test_that_a_page_cites_exists(page: Path) -> None:
         if not path.is_file() or (name and f"def {name}(" not in path.read_text())
     ]
     assert missing == []
+
+
+def test_the_runbook_says_of_every_error_what_it_means_and_whether_the_event_comes_again() -> None:
+    table = (ROOT / "docs" / "runbook.md").read_text().partition("\n## Errors\n")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1:4] for line in table.splitlines() if line.startswith("| `")]
+    told = {name: fate.strip() for names, fate, _ in rows for name in re.findall(r"`(\w+)`", names)}
+    named = {error.__name__: error for error in TrainmasterError.__subclasses__()}
+    assert told == {name: "again" if error.retryable else "done" for name, error in named.items()}
 
 
 def test_the_guarantees_cite_tests() -> None:

@@ -126,9 +126,7 @@ def deployed(staged: Path, python: Path, tmp_path_factory: pytest.TempPathFactor
         }
         ports = dict(zip(TOPICS, free_ports(len(TOPICS)), strict=True))
         running.callback(give_back, ports.values())
-        for entry_point, port in ports.items():
-            log = directory / f"{entry_point}.log"
-            running.enter_context(framework(entry_point, port, staged, environment, log=log))
+        running.enter_context(frameworks(ports, staged, environment, logs=directory))
         urls = {entry_point: f"http://127.0.0.1:{port}" for entry_point, port in ports.items()}
         for entry_point, url in urls.items():
             log = directory / f"{entry_point}.log"
@@ -137,27 +135,33 @@ def deployed(staged: Path, python: Path, tmp_path_factory: pytest.TempPathFactor
 
 
 @contextmanager
-def framework(
-    entry_point: str, port: int, source: Path, environment: Mapping[str, str], *, log: Path
+def frameworks(
+    ports: Mapping[str, int], source: Path, environment: Mapping[str, str], *, logs: Path
 ) -> Iterator[None]:
-    """One function as the platform starts it."""
-    command = ["functions-framework", f"--target={entry_point}", f"--source={source / 'main.py'}",
-               "--signature-type=cloudevent", "--host=127.0.0.1", f"--port={port}"]  # fmt: skip
-    program = str(Path(environment["PATH"].partition(":")[0]) / command[0])
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [program, *command[1:]], cwd=source, env={**environment}, stdout=output, stderr=output,
-            start_new_session=True,
-        )  # fmt: skip
+    """Each function as the platform starts it, by entry point. They are told to end together, for each takes a while."""
+    program = Path(environment["PATH"].partition(":")[0]) / "functions-framework"
+    started: list[subprocess.Popen[bytes]] = []
     try:
+        for entry_point, port in ports.items():
+            command = [str(program), f"--target={entry_point}", f"--source={source / 'main.py'}",
+                       "--signature-type=cloudevent", "--host=127.0.0.1", f"--port={port}"]  # fmt: skip
+            with (logs / f"{entry_point}.log").open("wb") as output:
+                started.append(
+                    subprocess.Popen(
+                        command, cwd=source, env={**environment}, stdout=output, stderr=output,
+                        start_new_session=True,
+                    )
+                )  # fmt: skip
         yield
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(15)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        for process in started:
+            os.killpg(process.pid, signal.SIGTERM)
+        for process in started:
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
 def answers(url: str) -> bool:

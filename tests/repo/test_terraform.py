@@ -132,11 +132,13 @@ def test_old_marks_leave_the_ledger_and_it_alone() -> None:
         for name, body in each.items()
         if bare(name) == "lifecycle_rule"
     ]
-    (body,) = [each for each in rules if "ledger_days" in each["for_each"]]
-    assert 'if each.key == "ledger"' in body["for_each"]
+    (body,) = [each for each in rules if "local.days" in each["for_each"]]
+    assert body["for_each"] == "${lookup(local.days, each.key, {})}"
     ((condition,),) = [content["condition"] for content in body["content"]]
     assert condition["age"] == "${lifecycle_rule.value}"
     assert condition["matches_prefix"] == ["${lifecycle_rule.key}"]
+    (days,) = [each["days"] for each in loaded()["buckets.tf"]["locals"] if "days" in each]
+    assert days["ledger"] == "${module.plan.ledger_days}"
 
 
 def test_a_function_runs_with_its_own_account_and_the_plans_numbers() -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from deploy.names import METRICS
 from emulators.logging.filters import compile_filter, parse_filter
+from orchestrator.core.errors import RecordDamaged
 from orchestrator.core.run import ENDS, RunState
 from tests.repo.plan import PROJECT, TERRAFORM_BINARY, plan
 
@@ -65,6 +67,17 @@ def test_every_end_but_a_refusal_is_counted() -> None:
         assert counts("ends", entry(f"the run {state}")) == (state is not RunState.REJECTED)
 
 
+def test_a_job_that_found_no_capacity_counts_with_the_runs_that_wait() -> None:
+    assert re.search(r'message = f"{job\.name} found no capacity; next: .*\n.*severity="NOTICE"', FLOW)
+    line = "projects/p/locations/r/customJobs/1 found no capacity; next: us-east1"
+    assert counts("waits", entry(line, severity="NOTICE"))
+
+
+def test_a_damaged_record_is_a_run_that_sweeps_cannot_look_at() -> None:
+    damaged = RecordDamaged("gs://p-ledger/runs/m-20260101t000000-0a.json", "no JSON")
+    assert counts("unswept", entry(f"{damaged}. Restore an earlier generation", severity="ERROR"))
+
+
 def test_severities_tell_refusals_from_mistakes() -> None:
     assert counts("refusals", entry("x", severity="ERROR"))
     assert not counts("refusals", entry("x", severity="CRITICAL"))
@@ -81,6 +94,10 @@ def test_every_counter_in_a_query_exists_and_every_one_is_used() -> None:
     ]
     named = {name for query in queries for name in re.findall(r"user_trainmaster_(\w+)", query)}
     assert named == set(plan()["metrics"])
+
+
+def test_the_checks_before_a_deployment_know_every_counter() -> None:
+    assert set(METRICS) == set(plan()["metrics"])
 
 
 def test_labels_in_queries_are_labels_of_the_counter() -> None:
@@ -102,9 +119,8 @@ def test_brackets_in_queries_close() -> None:
             assert bare.count(opening) == bare.count(closing)
 
 
-@pytest.mark.parametrize("page", ["docs/runbook.md"])
-def test_the_runbook_has_a_section_for_every_alert(page: str) -> None:
-    headings = re.findall(r"(?m)^#+ (.*)$", (ROOT / page).read_text())
+def test_the_runbook_has_a_section_for_every_alert() -> None:
+    headings = re.findall(r"(?m)^#+ (.*)$", (ROOT / "docs/runbook.md").read_text())
     assert {alert["title"] for alert in plan()["alerts"].values()} <= set(headings)
 
 

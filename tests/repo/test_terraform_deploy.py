@@ -102,6 +102,7 @@ STATE_LIST = [
     'google_project_iam_member.agent["pubsub/pubsub.serviceAgent/all"]',
     'google_project_iam_member.project["on-tick/trainmaster_jobs/all"]',
     'google_project_service_identity.agent["eventarc.googleapis.com"]',
+    'google_kms_crypto_key_iam_member.agent["gs-project-accounts"]',
 ]
 
 
@@ -116,13 +117,26 @@ def test_undeploying_leaves_the_buckets_and_what_googles_accounts_may_do(cloud: 
     ran = cloud.down()
     assert ran.status == 0, ran.err
     (forgotten,) = terraform_said(ran, "state rm")
-    assert set(forgotten.split()[2:]) == {STATE_LIST[0], STATE_LIST[1], STATE_LIST[3], STATE_LIST[5]}
+    assert set(forgotten.split()[2:]) == set(STATE_LIST) - {STATE_LIST[2], STATE_LIST[4]}
     assert [line.split()[1] for line in ran.changes if line.startswith("terraform")] == [
         "init",
         "state",
         "destroy",
     ]
     assert f"gs://{PROJECT}-ledger" in ran.out
+
+
+def test_undeploying_again_where_it_stopped_halfway_imports_no_bucket_to_destroy_it(cloud: Cloud) -> None:
+    deployed(cloud)
+    cloud.terraform["fails"] = "destroy"
+    assert cloud.down().status == 1
+    cloud.has_state()
+    cloud.terraform |= {"state": [STATE_LIST[2]], "fails": None}
+    ran = cloud.down()
+    assert ran.status == 0, ran.err
+    assert "apply" not in [line.split()[1] for line in ran.changes]
+    (destroyed,) = terraform_said(ran, "destroy")
+    assert "-var=kept_buckets={} " in destroyed
 
 
 def test_undeploying_removes_the_buckets_when_told(cloud: Cloud) -> None:
@@ -161,6 +175,18 @@ def test_make_hands_on_what_it_is_told(cloud: Cloud) -> None:
     missing = subprocess.run(["make", "-n", "deploy"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert missing.returncode != 0
     assert "Say where" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "deletes"), [([], False), (["BUCKETS=keep"], False), (["BUCKETS=delete"], True)]
+)
+def test_make_undeploy_deletes_buckets_only_when_told(given: list[str], *, deletes: bool) -> None:
+    where = [f"PROJECT={PROJECT}", f"REGION={REGION}"]
+    said = subprocess.run(
+        ["make", "-n", "undeploy", *where, *given], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert f"-m deploy.down --project '{PROJECT}' --region '{REGION}'" in said.stdout
+    assert ("--delete-buckets" in said.stdout) == deletes
 
 
 @pytest.mark.slow

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.names import training_regions
+from deploy.names import scheduler_region, training_regions
 from deploy.up import REFUSED
-from tests.repo.cloud import PROJECT, Cloud, Ran, managed
+from tests.repo.cloud import PROJECT, REGION, STATE, Cloud, Ran, managed
 
 
 @pytest.fixture
@@ -53,6 +53,14 @@ def test_a_bucket_in_another_location_is_refused(cloud: Cloud) -> None:
     cloud.has_bucket(f"{PROJECT}-inbox", location="us-central1")
     said = refused(cloud.up())
     assert f"bucket '{PROJECT}-inbox' is in 'us-central1', and triggers need it in 'europe-west4'" in said
+    assert "deploy with REGION=us-central1, or move its objects" in said
+
+
+def test_a_bucket_in_many_regions_is_refused_and_none_of_them_offered_for_the_deployment(
+    cloud: Cloud,
+) -> None:
+    cloud.has_bucket(f"{PROJECT}-inbox", location="eu")
+    assert "is in 'eu', and triggers need it in 'europe-west4': move its objects" in refused(cloud.up())
 
 
 def test_a_deployment_cannot_be_moved_to_another_region(cloud: Cloud) -> None:
@@ -73,6 +81,7 @@ TAKEN: dict[str, tuple[dict[str, object], str]] = {
     "pubsub topics": ({"name": f"projects/{PROJECT}/topics/trainmaster-ticks"}, "topic 'trainmaster-ticks'"),
     "pubsub subscriptions": ({"name": "projects/p/subscriptions/trainmaster-dead-letters"}, "subscription '"),
     "logging sinks": ({"name": "trainmaster-job-logs"}, "log sink 'trainmaster-job-logs'"),
+    "logging metrics": ({"name": "trainmaster/ends"}, "log metric 'trainmaster/ends'"),
     "run services": ({"metadata": {"name": "on-tick"}}, "Cloud Run service 'on-tick'"),
     "eventarc triggers": (
         {"name": "projects/p/locations/r/triggers/on-alert"},
@@ -100,6 +109,47 @@ def test_names_that_somebody_else_took_are_refused(cloud: Cloud) -> None:
     for _, told in TAKEN.values():
         assert f"refused: {told}" in said
     assert said.count("no deployment of Trainmaster made it") == len(TAKEN)
+
+
+def test_somebody_elses_counter_with_the_same_last_word_is_no_collision(cloud: Cloud) -> None:
+    cloud.content["lists"] = {"logging metrics": [{"name": "shop/ends"}, {"name": "waits"}]}
+    assert cloud.up("--check").status == 0
+
+
+def test_what_was_deployed_is_not_taken_for_somebody_elses_where_the_state_may_not_be_read(
+    cloud: Cloud,
+) -> None:
+    cloud.has_state(managed("google_pubsub_topic", name="trainmaster-ticks"))
+    cloud.content["lists"] = {"pubsub topics": [{"name": f"projects/{PROJECT}/topics/trainmaster-ticks"}]}
+    cloud.content["forbidden"] = [STATE]
+    said = refused(cloud.up())
+    assert "what exists already cannot be told" in said
+    assert "storage.objects.get" in said
+    assert "rename or delete" not in said
+
+
+def test_a_region_without_cloud_scheduler_is_refused_with_the_setting_that_helps(cloud: Cloud) -> None:
+    cloud.content["lacking"] = {"scheduler jobs": REGION}
+    said = refused(cloud.up())
+    assert f"Location '{REGION}' is not a valid location" in said
+    assert 'scheduler_region = "…" in deploy/terraform/settings.auto.tfvars' in said
+
+
+@pytest.mark.parametrize(
+    ("text", "region"),
+    [
+        ('kms_key = null\n  scheduler_region   = "europe-west1" # near\n', "europe-west1"),
+        ('# scheduler_region = "europe-west1"\n', None),
+        ("scheduler_region = null\n", None),
+    ],
+)
+def test_schedules_are_looked_for_where_the_settings_put_them(
+    tmp_path: Path, text: str, region: str | None
+) -> None:
+    settings = tmp_path / "settings.auto.tfvars"
+    assert scheduler_region(settings) is None
+    settings.write_text(text)
+    assert scheduler_region(settings) == region
 
 
 def test_every_reason_is_told_at_once(cloud: Cloud) -> None:

@@ -18,7 +18,7 @@ locals {
     }
     unswept = {
       what   = "Runs that a sweep could not look at"
-      filter = "jsonPayload.message=~\"^not swept: \""
+      filter = "jsonPayload.message=~\"^(not swept: |gs://.* holds no run record: )\""
       labels = []
     }
     behind = {
@@ -27,8 +27,8 @@ locals {
       labels = []
     }
     waits = {
-      what   = "Submissions that were put off for want of quota, capacity or room"
-      filter = "severity=NOTICE AND jsonPayload.message:\"the run waits\""
+      what   = "Submissions that were put off for want of quota or room, and jobs that found no capacity"
+      filter = "severity=NOTICE AND jsonPayload.message=~\"(the run waits|found no capacity)\""
       labels = []
     }
     refusals = {

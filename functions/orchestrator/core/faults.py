@@ -14,6 +14,7 @@ class Fault:
 
     `path` is a JSONPath from the document's root (`$.cluster.workers.machine`, `$.args[2]`).
     `found` is the value as `repr` writes it, cut to FOUND_MAX_CHARS; empty where something is absent.
+    No text leaves its line, whatever of the document it quotes: what cannot be printed is escaped here.
     """
 
     path: str
@@ -21,6 +22,11 @@ class Fault:
     found: str = ""
     allowed: str = ""
     repair: str = ""
+
+    def __post_init__(self) -> None:
+        for name, text in vars(self).items():
+            if not text.isprintable():
+                object.__setattr__(self, name, "".join(map(_printable, text)))
 
     @property
     def document(self) -> dict[str, str]:
@@ -36,6 +42,10 @@ class Fault:
         if self.repair:
             parts.append(self.repair)
         return "; ".join(parts)
+
+
+def _printable(char: str) -> str:
+    return char if char.isprintable() else repr(char)[1:-1]
 
 
 def json_path(parts: Iterable[PathPart]) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,21 +11,25 @@ from pathlib import Path
 import httpx
 import pytest
 
+from emulators.events.clients import clients_of
 from emulators.events.cloudevent import CloudEvent
 from emulators.events.faulting import faulty
 from emulators.faults import Faults, plan_from
 from emulators.functions import Function, FunctionsHost, Instance, TopicTrigger
 from emulators.http import Server, in_thread
 from emulators.process import ProcessGuard
+from emulators.pubsub import PubSub
 from emulators.storage import Storage
 
 from .conftest import PATH, account, ask, until
 
 SOURCES = Path(__file__).parent / "sources"
+TOPIC = "projects/p1/topics/topic-1"
+SUBSCRIPTION = "projects/p1/subscriptions/sub-1"
 SOURCE = "//storage.googleapis.com/projects/_/buckets/inbox"
 
 
-def event(name: str = "requests/a b.yaml", event_id: str = "1") -> CloudEvent:
+def event(name: str = "requests/a b.yaml", event_id: str = "1", **data: str) -> CloudEvent:
     headers = {
         "ce-id": event_id,
         "ce-source": SOURCE,
@@ -33,7 +38,7 @@ def event(name: str = "requests/a b.yaml", event_id: str = "1") -> CloudEvent:
         "ce-type": "google.cloud.storage.object.v1.finalized",
         "Content-Type": "application/json",
     }
-    return CloudEvent(headers=headers, body=json.dumps({"name": name}).encode())
+    return CloudEvent(headers=headers, body=json.dumps({"name": name, **data}).encode())
 
 
 class Told:
@@ -83,6 +88,13 @@ def test_an_event_of_another_object_is_left_alone() -> None:
     assert function.through("drop", match="inbox/rules/*")(event()) == 204
 
 
+def test_a_delayed_event_arrives_when_its_time_is_over() -> None:
+    function = Told()
+    began = time.monotonic()
+    function.through("delay", seconds=0.3)(event())
+    assert time.monotonic() - began >= 0.3
+
+
 def test_a_duplicate_is_brought_while_the_first_is_still_worked_on() -> None:
     function = Told()
     both = threading.Barrier(2)
@@ -103,15 +115,25 @@ def test_a_reordered_event_arrives_behind_the_next() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """A function in a real process, a storage server, and the faults of both."""
+    """A function in a real process, a storage and a Pub/Sub server, and the faults of all."""
 
     instance: Instance
     url: str
+    pubsub: str
     invoke: Callable[[CloudEvent], int]
 
     def objects(self) -> list[str]:
         found = httpx.get(f"{self.url}/storage/v1/b/inbox/o").json().get("items", [])
         return [one["name"] for one in found]
+
+    def pulled(self, count: int) -> list[bytes]:
+        """So many messages of the topic."""
+        found: list[bytes] = []
+        with clients_of(self.pubsub) as clients:
+            while len(found) < count:
+                answer = clients.subscriber.pull(subscription=SUBSCRIPTION, max_messages=count, timeout=20)
+                found += [one.message.data for one in answer.received_messages]
+        return found
 
 
 @pytest.fixture
@@ -126,10 +148,13 @@ def running(tmp_path: Path) -> Iterator[Running]:
     async def served() -> AsyncIterator[Running]:
         storage = Storage(dir=tmp_path / "storage", faults=faults)
         server = Server(storage)
+        pubsub = PubSub(dir=tmp_path / "pubsub", faults=faults)
+        pubsub_host = f"127.0.0.1:{await pubsub.start()}"
         guard = ProcessGuard()
         host = FunctionsHost(
-            [function], source=SOURCES, shared={"STORAGE_EMULATOR_HOST": server.url}, state=tmp_path, project="p1",
-            region="us-central1", guard=guard, write_log=lambda _entries: None,
+            [function], source=SOURCES, state=tmp_path, project="p1", region="us-central1", guard=guard,
+            shared={"STORAGE_EMULATOR_HOST": server.url, "PUBSUB_EMULATOR_HOST": pubsub_host},
+            write_log=lambda _entries: None,
         )  # fmt: skip
         faults.killer_of = host.killer_of
         try:
@@ -142,15 +167,19 @@ def running(tmp_path: Path) -> Iterator[Running]:
                 return instance.post(given.headers, given.body)
 
             invoke = faulty("upload", post, kill=instance.kill, faults=faults)
-            yield Running(instance=instance, url=server.url, invoke=invoke)
+            yield Running(instance=instance, url=server.url, pubsub=pubsub_host, invoke=invoke)
         finally:
             await host.stop()
             await guard.stop(grace_s=1)
             await server.stop()
             await storage.stop()
+            await pubsub.stop()
 
     with in_thread(served) as everything:
         httpx.post(f"{everything.url}/storage/v1/b?project=p1", json={"name": "inbox"}).raise_for_status()
+        with clients_of(everything.pubsub) as clients:
+            clients.publisher.create_topic(name=TOPIC)
+            clients.subscriber.create_subscription(name=SUBSCRIPTION, topic=TOPIC)
         yield everything
 
 
@@ -169,6 +198,17 @@ def test_the_process_that_makes_a_request_is_killed_before_or_after_it_is_done(
     assert running.instance.pid != before
     assert running.objects() == ["a", "mine"]
     assert account(running.url, "dead")["on"] == ["storage.objects.insert inbox/a"]
+
+
+@pytest.mark.parametrize(("kind", "told"), [("kill", [b"b"]), ("kill_after", [b"a", b"b"])])
+def test_the_process_that_publishes_is_killed_before_or_after_it_is_done(
+    running: Running, kind: str, told: list[bytes]
+) -> None:
+    ask(running.url, {"name": "dead", "at": "pubsub.publish", "kind": kind, "times": 1})
+    assert running.invoke(event("a", topic=TOPIC)) == 502
+    assert running.invoke(event("b", topic=TOPIC)) == 200
+    assert running.pulled(len(told)) == told
+    assert account(running.url, "dead")["on"] == [f"pubsub.publish {TOPIC}"]
 
 
 def test_a_process_killed_while_it_works_gives_no_answer_and_comes_back(running: Running) -> None:

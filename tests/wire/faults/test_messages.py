@@ -1,5 +1,6 @@
 """Faults strike Pub/Sub calls and messages on their way out; the official clients see them."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -88,6 +89,15 @@ def test_a_dropped_call_breaks_off_and_a_kill_finds_nobody(
     publish(clients, b"b")
     assert pulled(clients, 1) == [b"b"]
     assert faults.account("f1").struck == (1 if kind == "drop" else 0)
+
+
+def test_a_delayed_publish_takes_its_time_and_is_done_once(clients: Clients, faults: Faults) -> None:
+    strike(faults, "pubsub.publish", "delay", seconds=0.3, times=1)
+    began = time.monotonic()
+    publish(clients, b"a")
+    assert time.monotonic() - began >= 0.3
+    publish(clients, b"b")
+    assert pulled(clients, 2) == [b"a", b"b"]
 
 
 def test_a_duplicated_publish_is_two_messages(clients: Clients, faults: Faults) -> None:

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,8 +127,10 @@ def test_a_removed_fault_lets_go_what_it_held(url: str, bucket: storage.Bucket) 
 
 
 def test_a_delay_changes_nothing_but_the_time(url: str, bucket: storage.Bucket) -> None:
-    ask(url, {"name": "slow", "at": "storage.*", "kind": "delay", "seconds": 0.05, "times": 1})
+    ask(url, {"name": "slow", "at": "storage.*", "kind": "delay", "seconds": 0.3, "times": 1})
+    began = time.monotonic()
     insert(bucket, "a")
+    assert time.monotonic() - began >= 0.3
     assert names(bucket) == ["a"]
     assert account(url, "slow")["on"] == ["storage.objects.insert inbox/a"]
 

@@ -42,6 +42,7 @@ _USUAL = {
 METHODS = tuple((service, method) for service, methods in _OF.items() for method in methods)
 _CREATED = {"CreateTopic": "Topic", "CreateSubscription": "Subscription"}
 _WAITING = {"Pull", "StreamingPull"}
+_REMOVING = {"DeleteTopic", "DeleteSubscription", "DetachSubscription"}
 _UNMEANT = {grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL, grpc.StatusCode.DATA_LOSS}
 _MOST_DEPTH = 4
 
@@ -61,11 +62,7 @@ class GrpcTarget:
 
     def __init__(self, address: str) -> None:
         self._channel = grpc.insecure_channel(address)
-        self._ask(
-            "google.pubsub.v1.Publisher", "CreateTopic", types.Topic.pb()(name=TOPIC).SerializeToString()
-        )
-        made = types.Subscription.pb()(name=SUBSCRIPTION, topic=TOPIC)
-        self._ask("google.pubsub.v1.Subscriber", "CreateSubscription", made.SerializeToString())
+        self._provide()
 
     def close(self) -> None:
         self._channel.close()
@@ -84,6 +81,13 @@ class GrpcTarget:
         )
 
     def feed(self, given: GrpcCall) -> Verdict:
+        """What became of a call. What it took away is there again for the next: without it every other is refused."""
+        verdict = self._fed(given)
+        if verdict is Verdict.TAKEN and given.method in _REMOVING:
+            self._provide()
+        return verdict
+
+    def _fed(self, given: GrpcCall) -> Verdict:
         try:
             self._ask(given.service, given.method, given.content)
         except grpc.RpcError as refusal:
@@ -106,6 +110,23 @@ class GrpcTarget:
             promise="a server that lives on",
             found="nothing",
         )
+
+    def _provide(self) -> None:
+        topic = types.Topic.pb()(name=TOPIC)
+        subscription = types.Subscription.pb()(name=SUBSCRIPTION, topic=TOPIC)
+        whole = types.DeleteSubscriptionRequest.pb()(
+            subscription=SUBSCRIPTION
+        )  # it may be of no topic any more
+        for service, method, message in (
+            ("google.pubsub.v1.Publisher", "CreateTopic", topic),
+            ("google.pubsub.v1.Subscriber", "DeleteSubscription", whole),
+            ("google.pubsub.v1.Subscriber", "CreateSubscription", subscription),
+        ):
+            try:
+                self._ask(service, method, message.SerializeToString())
+            except grpc.RpcError as refusal:
+                if refusal.code() not in {grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.NOT_FOUND}:
+                    raise
 
     def _ask(self, service: str, method: str, content: bytes) -> object:
         path, timeout_s = f"/{service}/{method}", 0.2 if method in _WAITING else 20.0

@@ -141,7 +141,10 @@ class Drawing:
         )
         if random.random() < 0.03:
             path += "/" + random.choice(PATHS)
-        pairs = [f"{key}={self._value(random)}" for key in shape.query if random.random() < 0.5]
+        keys = (
+            shape.query if random.random() < 0.5 else ()
+        )  # few values are sound, and one that is not ends it all
+        pairs = [f"{key}={self._value(random)}" for key in keys if random.random() < 0.5]
         return path + ("&" if "?" in path else "?") * bool(pairs) + "&".join(pairs)
 
     def _variable(self, random: Random) -> str:

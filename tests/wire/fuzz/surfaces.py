@@ -44,6 +44,7 @@ class HttpTarget:
     """`meant` are the statuses of 500 and above that the service means; `alive` is a request that is always taken.
 
     `own_failures` are the lines of the server's log that tell of an error nobody named.
+    `renew` makes what a request deleted, so that those after it do not all end at the front door.
     """
 
     drawing: Drawing
@@ -51,6 +52,7 @@ class HttpTarget:
     alive: HttpRequest
     meant: frozenset[int] = frozenset()
     own_failures: Callable[[], list[str]] = list
+    renew: Callable[[], object] = lambda: None
 
     def draw(self, random: Random) -> HttpRequest:
         return self.drawing.request(random)
@@ -75,6 +77,8 @@ class HttpTarget:
                 found="the connection was closed without one",
             )
             return Verdict.PASSED_OVER
+        if answer.status < 400 and given.verb == "DELETE":
+            self.renew()
         return Verdict.TAKEN if answer.status < 400 else Verdict.REFUSED
 
     def check(self) -> None:
@@ -144,15 +148,22 @@ def _storage(state: Path) -> Iterator[Target]:
         client = Client(
             project=shapes.PROJECT, credentials=AnonymousCredentials(), client_options={"api_endpoint": url}
         )
-        client.create_bucket(shapes.BUCKET).blob("a.txt").upload_from_string("canary")
-        client.close()
+        bucket = client.create_bucket(shapes.BUCKET)
+
+        def provide() -> None:
+            for name in ("a.txt", shapes.STORAGE.words[0]):  # the words that requests name most
+                bucket.blob(name).upload_from_string("canary")
+
+        provide()
         # 503: the file of an object is being written at this moment.
         yield HttpTarget(
             drawing=shapes.STORAGE,
             port=_port(url),
             alive=_get(f"/storage/v1/b/{shapes.BUCKET}"),
             meant=frozenset({503}),
+            renew=provide,
         )
+        client.close()
 
 
 @contextlib.contextmanager

@@ -22,7 +22,8 @@ def answered(surface: Surface, folder: Path) -> None:
         answers = [fed_wire(target, surface.name, SEED, number) for number in range(REQUESTS)]
     assert [answer for answer in answers if isinstance(answer, Finding)] == []
     # Requests that are all refused would test the front door alone.
-    assert {Verdict.TAKEN, Verdict.REFUSED} <= set(answers)
+    assert answers.count(Verdict.TAKEN) >= REQUESTS // 20
+    assert Verdict.REFUSED in answers
 
 
 @pytest.mark.parametrize("surface", SHORT, ids=lambda surface: surface.name)

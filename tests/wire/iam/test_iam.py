@@ -1,6 +1,7 @@
 """Permissions asked for over the wire: what the deployment's table grants, and what a test took away."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +29,22 @@ def topology() -> Topology:
     return read_topology(DEPLOY / "topology.yaml", project=PROJECT, region=REGION)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def grants(topology: Topology) -> Grants:
     return grants_of(topology, DEPLOY / "permissions.yaml")
 
 
-@pytest.fixture
-def iam(grants: Grants) -> Iterator[httpx.Client]:
+@pytest.fixture(scope="module")
+def served_iam(grants: Grants) -> Iterator[httpx.Client]:
     with in_thread(lambda: serving(application(grants))) as url, httpx.Client(base_url=url) as client:
         yield client
+
+
+@pytest.fixture
+def iam(served_iam: httpx.Client, grants: Grants) -> Iterator[httpx.Client]:
+    """Everything is granted as the table says, whatever the test before took away."""
+    yield served_iam
+    grants.restore()
 
 
 def token(iam: httpx.Client, email: str = TICK) -> dict[str, str]:
@@ -84,6 +92,26 @@ def test_an_account_has_what_its_grants_give_and_no_more(iam: httpx.Client) -> N
 def test_a_projects_grants_reach_what_is_in_it(iam: httpx.Client, grants: Grants) -> None:
     member = f"serviceAccount:tm-trainer@{PROJECT}.iam.gserviceaccount.com"
     assert grants.permitted(member, ["logging.logEntries.create"], f"projects/{PROJECT}/topics/any")
+
+
+def test_what_a_smaller_topology_lacks_is_granted_to_nobody(topology: Topology) -> None:
+    alerts = topology.topic_name("alerts")
+    assert grants_of(topology, DEPLOY / "permissions.yaml").policy(alerts).get("bindings")
+    topics = {role: topic for role, topic in topology.topics.items() if role != "alerts"}
+    smaller = grants_of(replace(topology, topics=topics), DEPLOY / "permissions.yaml")
+    assert "bindings" not in smaller.policy(alerts)
+    assert smaller.policy(topology.topic_name("notices")).get("bindings")
+
+
+def test_a_grant_on_an_unknown_kind_of_thing_is_not_taken_for_one_on_the_project(
+    topology: Topology, tmp_path: Path
+) -> None:
+    table = (DEPLOY / "permissions.yaml").read_text()
+    (tmp_path / "permissions.yaml").write_text(
+        table.replace("thing: {topic: alerts}", "thing: {queue: alerts}")
+    )
+    with pytest.raises(ValueError, match="queue 'alerts'"):
+        grants_of(topology, tmp_path / "permissions.yaml")
 
 
 def test_policies_show_the_bindings_by_which_it_is_so(iam: httpx.Client) -> None:

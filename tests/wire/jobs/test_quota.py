@@ -110,7 +110,12 @@ def test_everything_wrong_with_a_document_is_told_with_its_place() -> None:
         quota_from(
             {
                 "quotas": {"r": {"replicas": -1, "spot": {"n1-*": "many"}}},
-                "stockouts": [{"region": 1, "time": 2, "spot": "yes"}],
+                "stockouts": [
+                    {"region": 1, "time": 2, "spot": "yes"},
+                    {"resource": "replicas"},
+                    {"resource": "NVIDIA_T4"},
+                    {"resource": "NVIDIA_*"},
+                ],
                 "requests_per_minute": {"r": True},
                 "limits": {},
             }
@@ -118,7 +123,8 @@ def test_everything_wrong_with_a_document_is_told_with_its_place() -> None:
     paths = {line.partition(": ")[0] for line in str(refused.value).splitlines()}
     assert paths == {
         "$.limits", "$.quotas.r.replicas", "$.quotas.r.spot.n1-*", "$.stockouts[0].region",
-        "$.stockouts[0].time", "$.stockouts[0].spot", "$.requests_per_minute.r",
+        "$.stockouts[0].time", "$.stockouts[0].spot", "$.stockouts[1].resource", "$.stockouts[2].resource",
+        "$.requests_per_minute.r",
     }  # fmt: skip
 
 

@@ -103,7 +103,7 @@ def test_queued_and_finished_jobs_survive_and_keep_their_order(start: Callable[.
 
 
 def test_a_cancelled_job_is_cancelled_also_when_the_stack_ends_meanwhile(start: Callable[..., Any]) -> None:
-    with start(grace_s=3.0) as stack:
+    with start(grace_s=1.5) as stack:
         name = stack.submit(container("deaf", "print=deaf", "sleep=600")).name
         stack.until(name, lambda _job: "deaf" in stack.texts(name))
         stack.jobs.cancel_custom_job(name=name)

@@ -12,9 +12,12 @@ from google.cloud.logging_v2.resource import Resource
 
 from tests.wire.logging.stack import JOB_LOG, RESOURCE, Stack, service_entry
 
+# Whoever does not say where he runs has the client ask the network for Google's metadata server.
+HERE = Resource(type="global", labels={})
+
 
 def test_what_the_client_logs_it_reads_back(stack: Stack) -> None:
-    logger = stack.client.logger("ml.googleapis.com%2F123")
+    logger = stack.client.logger("ml.googleapis.com%2F123", resource=HERE)
     resource = Resource(type="ml_job", labels=RESOURCE["labels"])
     logger.log_text(
         "hello", severity="NOTICE", resource=resource, labels={"a": "b"}, trace="projects/p1/traces/t"
@@ -33,7 +36,7 @@ def test_what_the_client_logs_it_reads_back(stack: Stack) -> None:
 
 
 def test_a_batch_shares_what_its_logger_says(stack: Stack) -> None:
-    logger = stack.client.logger("app", labels={"shared": "yes"})
+    logger = stack.client.logger("app", labels={"shared": "yes"}, resource=HERE)
     with logger.batch() as batch:
         batch.log_text("one", severity="INFO")
         batch.log_struct({"message": "two"}, severity="INFO", labels={"own": "yes"})
@@ -43,7 +46,7 @@ def test_a_batch_shares_what_its_logger_says(stack: Stack) -> None:
 
 
 def test_a_handler_of_pythons_logging_writes_through(stack: Stack) -> None:
-    handler = CloudLoggingHandler(stack.client, name="app", transport=SyncTransport)
+    handler = CloudLoggingHandler(stack.client, name="app", transport=SyncTransport, resource=HERE)
     record = std_logging.LogRecord("x", std_logging.ERROR, "app.py", 14, "oops %s", (1,), None)
     handler.handle(record)
     (entry,) = stack.client.list_entries(
@@ -68,12 +71,12 @@ def test_pages_join_without_gap_or_repeat_in_both_directions(stack: Stack) -> No
 
 def test_a_log_can_be_listed_and_deleted(stack: Stack) -> None:
     stack.write(service_entry("one"))
-    stack.client.logger("other").log_text("two")
+    stack.client.logger("other", resource=HERE).log_text("two")
     assert stack.call("GET", "/v2/projects/p1/logs")["logNames"] == [JOB_LOG, "projects/p1/logs/other"]
-    stack.client.logger("ml.googleapis.com%2F123").delete()
+    stack.client.logger("ml.googleapis.com%2F123", resource=HERE).delete()
     assert stack.call("GET", "/v2/projects/p1/logs")["logNames"] == ["projects/p1/logs/other"]
     with pytest.raises(NotFound):
-        stack.client.logger("ml.googleapis.com%2F123").delete()
+        stack.client.logger("ml.googleapis.com%2F123", resource=HERE).delete()
 
 
 def test_a_sink_lives_through_the_clients_hands(stack: Stack) -> None:

@@ -87,6 +87,11 @@ def cling(seconds: str) -> None:
     subprocess.Popen(["sleep", seconds], env={"PATH": os.environ["PATH"]}, start_new_session=True)
 
 
+def goodbye(*_: object) -> None:
+    show("told to end")
+    sys.exit(0)
+
+
 def exit_after_death(argument: str) -> None:
     """As a peer that sees another one vanish: exits the moment it is gone; does nothing in its second life."""
     status, _, name = argument.partition(",")
@@ -117,6 +122,7 @@ VERBS: dict[str, Callable[[str], object]] = {
     "own_pid": own_pid,
     "exit_after_death": exit_after_death,
     "deaf": lambda _argument: signal.signal(signal.SIGTERM, signal.SIG_IGN),
+    "polite": lambda _argument: signal.signal(signal.SIGTERM, goodbye),
     "sleep": lambda seconds: time.sleep(float(seconds)),
 }
 

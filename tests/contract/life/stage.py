@@ -1,5 +1,6 @@
 """The world that a story is told in: it remembers what was dropped, and waits for the jobs that are spoken of."""
 
+import copy
 import json
 
 from orchestrator.core.launch.event import Arrival
@@ -7,7 +8,7 @@ from orchestrator.core.launch.request import Standards
 from orchestrator.core.run import Job
 from tests.contract.retraining import RuleWorld
 from tests.contract.rooms import Room
-from tests.contract.world import LEASE, MODELS, STANDARDS, export_manifest
+from tests.contract.world import LEASE, MODELS, STANDARDS, START, export_manifest
 
 TICKS_MAX = 6
 
@@ -19,6 +20,22 @@ class Stage(RuleWorld):
         super().__init__(standards)
         self.room = Room(self)
         self.arrivals: dict[str, Arrival] = {}
+
+    def copied(self) -> "Stage":
+        """A stage of its own on which the same has happened."""
+        other = Stage(self.standards)
+        other.clock.advance(self.clock.now() - START)
+        other._attempts = copy.copy(self._attempts)
+        other._dropped = self._dropped
+        for mine, theirs in (
+            (self, other),
+            (self.objects, other.objects),
+            (self.jobs, other.jobs),
+            (self.notices, other.notices),
+            (self.room, other.room),
+        ):
+            _take_over(mine, theirs)
+        return other
 
     def dropped(self, name: str, document: object) -> Arrival:
         if name not in self.arrivals:
@@ -42,3 +59,16 @@ class Stage(RuleWorld):
         manifest = {**export_manifest(f"gs://{MODELS}/{prefix}"), "metrics": {"accuracy": accuracy}}
         self.objects.write(MODELS, prefix + "saved_model.pb", b"graph", if_generation=None)
         self.objects.write(MODELS, prefix + "export.json", json.dumps(manifest).encode(), if_generation=None)
+
+
+def _take_over(mine: object, theirs: object) -> None:
+    """Give the other the same numbers and collections; locks, clocks and each other are its own."""
+    for name, value in vars(mine).items():
+        if value is None or isinstance(value, int):
+            setattr(theirs, name, value)
+        elif isinstance(value, dict):
+            kept = copy.copy(value)  # whose values are frozen, or lists
+            kept.update({key: list(each) for key, each in value.items() if isinstance(each, list)})
+            setattr(theirs, name, kept)
+        elif isinstance(value, list | set):
+            setattr(theirs, name, copy.copy(value))

@@ -13,7 +13,7 @@ from orchestrator.core.launch.submission import Submission
 from orchestrator.core.run import Job, JobState, RunState
 from orchestrator.core.settle.outcome import END_OF
 from tests.contract.boundaries import At, nothing, raising
-from tests.contract.rooms import Answering
+from tests.contract.rooms import NO_CAPACITY, Answering
 from tests.contract.world import LEASE, Boundary, Killed, World, labelled, schema
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
@@ -149,6 +149,25 @@ def test_one_that_wakes_after_its_run_ended_without_a_job_cancels_its_own() -> N
     record = world.record(arrival.run_id)
     assert record.state is RunState.FAILED
     assert "a second job was found" in record.problems[0]
+
+
+def test_one_that_looks_late_cancels_no_job_that_the_run_was_given_meanwhile() -> None:
+    """It has read a job that failed; when it looks for second ones, the run has given that one up for another."""
+    world, arrival, _ = taken_over()
+    (failed,) = world.jobs.all()
+    world.jobs.become(failed.name, JobState.FAILED, ran=False)
+
+    def meanwhile() -> None:
+        told = world.jobs.become(failed.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
+        world.settle(world.hint(told, insert_id="another"))
+        world.clock.advance(timedelta(minutes=2))
+        world.sweep()
+
+    world.settle(world.hint(failed), At("find jobs", before=meanwhile))
+    record = world.record(arrival.run_id)
+    assert record.job is not None
+    assert (record.state, record.round, record.problems) == (RunState.SUBMITTED, 1, ())
+    assert [job.name for job in world.jobs.going()] == [record.job.name]
 
 
 def test_of_two_jobs_and_none_on_record_the_oldest_is_adopted() -> None:

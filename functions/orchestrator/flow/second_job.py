@@ -27,8 +27,9 @@ def cancel_second_jobs(services: Services, held: Held, jobs: Sequence[Job]) -> H
         RecordMoved: the record kept changing.
     """
     for job in second_jobs(held.record, jobs):
-        held = _told(services, held, job)
-        services.jobs.cancel(job.name)
+        held = _told(services, held, job, jobs)
+        if problem_of(held.record, job) in held.record.problems:
+            services.jobs.cancel(job.name)
     return held
 
 
@@ -48,12 +49,15 @@ def second_look_done(services: Services, held: Held) -> Held:
     return services.ledger.replace(held, replace(held.record, second_look_at=None, attempt=services.attempt))
 
 
-def _told(services: Services, held: Held, job: Job) -> Held:
-    """On record before the job is asked to end: one that is ending already is not told of again."""
+def _told(services: Services, held: Held, job: Job, jobs: Sequence[Job]) -> Held:
+    """On record before the job is asked to end: one that is ending already is not told of again.
+
+    Nothing is told of a job that a record which has moved meanwhile has for its own.
+    """
     for _ in range(RACES_MAX):
         record = held.record
         problem = problem_of(record, job)
-        if problem in record.problems:
+        if problem in record.problems or job not in second_jobs(record, jobs):
             return held
         told = replace(
             record,

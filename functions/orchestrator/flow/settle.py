@@ -65,14 +65,14 @@ def settle_job(services: Services, held: Held, job: Job, told: Told) -> Happened
     run_id = held.record.run_id
     directory: ModelDirectory | None = None
     for _ in range(RACES_MAX):
-        # Each time: the record that has moved may have given this job up, and have another.
+        if job.state in END_OF and held.record.second_look_at is not None and not held.record.ended:
+            held = look_for_second_job(services, held)
+        # Each time, and after the look: a record that has moved may have given this job up, and have another.
         passed_over = _not_its_job(services, held, job)
         if passed_over is not None:
             return passed_over
         if held.record.ended:
             return _already_ended(services, held.record)
-        if job.state in END_OF and held.record.second_look_at is not None:
-            held = look_for_second_job(services, held)
         if error_still_due(job, services.clock.now()):
             raise JobUnfinished(job.name, "without a reason")
         due = model_uri_due(job, tuning_of(held.record), held.record.output_uri or "")

@@ -5,7 +5,7 @@
 
 import hashlib
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from enum import StrEnum
 
 LABEL_MAX_CHARS = 63
@@ -188,7 +188,7 @@ def started_hour(object_name: str) -> datetime:
         ValueError: it is no such name.
     """
     day, hour, _ = object_name.removeprefix(STARTED_PREFIX).split("/")
-    return datetime.strptime(f"{day}T{hour}", "%Y-%m-%dT%H").replace(tzinfo=UTC)
+    return datetime.combine(date.fromisoformat(day), time(int(hour)), UTC)
 
 
 def cap_object(window: str) -> str:

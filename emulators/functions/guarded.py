@@ -8,7 +8,9 @@ here the port is open to this machine, and a browser on it to the world.
 A script, no module of the package: the process sees the function's source and what is installed, nothing of ours.
 """
 
+import atexit
 import os
+import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -34,7 +36,16 @@ def main() -> None:
             flask.abort(403, description=fault)
 
     app.before_request(refuse_other_sites)
-    create_server(app, debug=False).run(os.environ["HOST"], int(os.environ["PORT"]))
+    try:
+        create_server(app, debug=False).run(os.environ["HOST"], int(os.environ["PORT"]))
+    except SystemExit as ended:  # so end gunicorn and its workers, which are forked from here
+        if not isinstance(ended.code, int):
+            raise
+        atexit._run_exitfuncs()  # noqa: SLF001  # there is no public way
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # All that is left is to take the loaded libraries down one by one, which takes a stack's functions a second.
+        os._exit(ended.code)
 
 
 if __name__ == "__main__":

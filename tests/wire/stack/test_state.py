@@ -1,5 +1,7 @@
 """A state folder belongs to one stack at a time, and what it tells is whole."""
 
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -47,11 +49,18 @@ def test_ports_are_found_again_and_damage_to_them_is_no_matter(tmp_path: Path) -
     state.close()
 
 
-def test_a_folder_whose_watcher_still_ends_processes_is_waited_for(tmp_path: Path) -> None:
-    import threading
+def until_it_has_its_command_line(pid: int) -> None:
+    """A process that was started a moment ago may have none yet, by which it is told from others."""
+    deadline = time.monotonic() + 20
+    while not Path(f"/proc/{pid}/cmdline").read_bytes():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
+
+def test_a_folder_whose_watcher_still_ends_processes_is_waited_for(tmp_path: Path) -> None:
     state = StateFolder(tmp_path)
     with ProcessGuard() as guard:
+        until_it_has_its_command_line(guard.watcher_pid)
         state.own(watcher_pid=guard.watcher_pid)
         state.close()
         claimed = threading.Event()

@@ -40,8 +40,9 @@ class Place:
     def failed(self, key: str, message: str, event_id: str = "1", severity: str = "WARNING") -> None:
         fields = {"error": "DocumentDamaged", "event_id": event_id, "event_key": key, "message": message}
         resource = Resource(type="cloud_run_revision", labels={})
-        log = self.logs.logger("run.googleapis.com%2Fstdout")
-        log.log_struct(fields, severity=severity, resource=resource)
+        # Named here, or the client asks the network for Google's metadata server.
+        log = self.logs.logger("run.googleapis.com%2Fstdout", resource=resource)
+        log.log_struct(fields, severity=severity)
 
     def put_back(self, subscription: str = SOURCE) -> list[Any]:
         """What came to the source's topic, taken off."""

@@ -267,6 +267,42 @@ LOGGING = Drawing(
     ],
 )
 
+_TAKEN = {
+    "grants": [
+        {"member": f"serviceAccount:*@{PROJECT}.iam.gserviceaccount.com", "role": "*", "resource": "a"}
+    ],
+    "permissions": [{"permission": "run.services.get", "resource": "*"}],
+}
+_PERMISSIONS = {"permissions": ["aiplatform.customJobs.create", "pubsub.topics.publish"]}
+_TOKEN = {"scope": ["https://www.googleapis.com/auth/cloud-platform"], "lifetime": "300s"}
+IAM = Drawing(
+    shapes=[
+        Shape(verb="GET", path="/v1/projects/{}"),
+        *(
+            shape
+            for resource in ("projects/{}", "projects/{}/topics/{}", "projects/{}/serviceAccounts/{}")
+            for shape in (
+                Shape(verb="GET", path=f"/v1/{resource}:getIamPolicy"),
+                Shape(verb="POST", path=f"/v1/{resource}:getIamPolicy", documents=[{}]),
+                Shape(verb="POST", path=f"/v1/{resource}:testIamPermissions", documents=[_PERMISSIONS]),
+            )
+        ),
+        Shape(verb="GET", path="/v2/projects/{}/locations/{}/services/{}:getIamPolicy"),
+        Shape(verb="POST", path="/v1/projects/-/serviceAccounts/{}:generateAccessToken", documents=[_TOKEN]),
+        Shape(verb="GET", path="/emulator/v1/taken-grants"),
+        Shape(verb="POST", path="/emulator/v1/taken-grants", documents=[_TAKEN]),
+        Shape(verb="DELETE", path="/emulator/v1/taken-grants"),
+    ],
+    words=[
+        PROJECT,
+        REGION,
+        "trainmaster-job-logs",
+        f"tm-on-tick@{PROJECT}.iam.gserviceaccount.com",
+        "-",
+        "pubsub.topics.publish",
+    ],
+)
+
 
 def _event(kind: str, data: object) -> dict[str, object]:
     return {

@@ -17,6 +17,11 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud.storage import Client
 
 from emulators import logging, pubsub, storage
+from emulators.http import in_thread, serving
+from emulators.iam import application
+from emulators.iam.app import TAKEN
+from emulators.stack.access import grants_of
+from emulators.stack.topology import read_topology
 from emulators.vertex import Jobs, serve
 from tests.core.fuzz import seeds
 from tests.core.fuzz.parsers import Finding, Verdict, promised
@@ -24,6 +29,7 @@ from tests.wire.fuzz import shapes
 from tests.wire.fuzz.functions import function
 from tests.wire.fuzz.http_requests import Drawing, HttpRequest, asked
 
+DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 CANARY = b"nobody may read this: 7c1f"
 
 
@@ -190,6 +196,14 @@ def _logging(state: Path) -> Iterator[Target]:
 
 
 @contextlib.contextmanager
+def _iam(_: Path) -> Iterator[Target]:
+    topology = read_topology(DEPLOY / "topology.yaml", project=shapes.PROJECT, region=shapes.REGION)
+    grants = grants_of(topology, DEPLOY / "permissions.yaml")
+    with in_thread(lambda: serving(application(grants))) as url:
+        yield HttpTarget(drawing=shapes.IAM, port=_port(url), alive=_get(TAKEN))
+
+
+@contextlib.contextmanager
 def _pubsub(state: Path) -> Iterator[Target]:
     from tests.wire.fuzz.grpc_calls import GrpcTarget  # grpc is heavy, and the others do without
 
@@ -234,6 +248,7 @@ SURFACES = (
     Surface(name="storage", started=_storage),
     Surface(name="vertex", started=_vertex),
     Surface(name="logging", started=_logging),
+    Surface(name="iam", started=_iam),
     Surface(name="pubsub", started=_pubsub),
     _function("on_request_uploaded", _OBJECT, seeds.UPLOADS),
     _function(

@@ -4,8 +4,10 @@ PYTHON ?= python3
 PY     := .venv/bin/python
 STAMP  := .venv/.installed-from-lock
 
-# A file's tests stay together, for they share what they start; more workers than four only wait for each other.
-WORKERS := -n auto --maxprocesses 4 --dist loadfile
+# A file's tests stay together, for they share what they start, and come in the order of tests/conftest.py.
+# One worker more than processors, for a part of the tests waits; more than four only wait for each other.
+CORES   := $(shell getconf _NPROCESSORS_ONLN)
+WORKERS := -n $(shell expr $(CORES) + 1) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage deploy undeploy doctor image convert bench lock clean
 

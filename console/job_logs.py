@@ -12,7 +12,8 @@ COMPLETED = "Job completed successfully."
 TRIAL_LABEL = "ml.googleapis.com/trial_id"
 
 LATE = timedelta(minutes=1)
-"""An entry becomes readable up to so long after another with a later timestamp: replicas send theirs in batches."""
+"""How far back each look goes: replicas send their lines in batches, so one may become readable after another with a
+later timestamp. One that is later still is missed."""
 
 
 class JobLogs:

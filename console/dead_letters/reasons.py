@@ -54,9 +54,8 @@ class Reasons:
                 if said.error and said.event_key in untold:
                     told[said.event_key] = said
                     untold.remove(said.event_key)
-                if (
-                    not untold
-                ):  # the rest, a line for each time that an event was tried, is not even asked for
+                # The rest, a line for each time that an event was tried, is not even asked for.
+                if not untold:
                     break
         return told
 

@@ -8,7 +8,7 @@ from orchestrator.core.codec import decoded, encoded
 from orchestrator.core.errors import TrainmasterError
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.submission import Submission
-from orchestrator.core.run import Job, JobState, Problem, RunRecord
+from orchestrator.core.run import Job, JobState, Problem, RunRecord, RunState
 from tests.contract.retraining import SMALL
 from tests.contract.rooms import NO_CAPACITY, RECORD
 from tests.contract.world import ELSEWHERE, World
@@ -57,6 +57,13 @@ def stock_out(world: World, record: RunRecord, problem: Problem = NO_CAPACITY) -
     assert record.job is not None
     world.clock.advance(timedelta(seconds=30))
     return world.jobs.become(record.job.name, JobState.FAILED, error=problem, ran=False)
+
+
+def failed_with(words: str, world: World, run_id: str) -> None:
+    record = kept(world, run_id)
+    assert record.state is RunState.FAILED
+    assert record.error is not None
+    assert words in record.error.message
 
 
 def kept(world: World, run_id: str) -> RunRecord:

@@ -10,7 +10,7 @@ from orchestrator.core.names import job_region
 from orchestrator.core.run import RunRecord, RunState
 from orchestrator.core.waiting import PAUSE_MOST_S
 from tests.contract.boundaries import At, dies_after, dies_before, raising
-from tests.contract.ladders import Refusing, drop, kept, stock_out
+from tests.contract.ladders import Refusing, drop, failed_with, kept, stock_out
 from tests.contract.rooms import TWO_REGIONS, full, too_fast
 from tests.contract.world import ELSEWHERE, LEASE, REGION, Killed, World
 
@@ -140,10 +140,7 @@ def test_a_run_whose_every_rung_is_refused_for_good_fails() -> None:
     arrival = drop(world)
     Refusing(world, *(SubmissionRefused(400, "no such machine") for _ in range(3)))
     world.launch(arrival)
-    record = kept(world, arrival.run_id)
-    assert record.state is RunState.FAILED
-    assert record.error is not None
-    assert "no such machine" in record.error.message
+    failed_with("no such machine", world, arrival.run_id)
 
 
 def test_an_old_record_without_any_of_it_is_read() -> None:

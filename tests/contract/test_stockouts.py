@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from orchestrator.core.run import JobState, Problem, RunState
 from orchestrator.core.waiting import WAIT_IN_ALL
 from tests.contract.boundaries import At
-from tests.contract.ladders import Refusing, drop, kept, stock_out
+from tests.contract.ladders import Refusing, drop, failed_with, kept, stock_out
 from tests.contract.rooms import NO_CAPACITY, TWO_REGIONS
 from tests.contract.world import ELSEWHERE, LEASE, REGION, World, schema
 
@@ -103,10 +103,7 @@ def test_a_run_that_found_no_capacity_for_a_week_fails_with_the_services_words()
     world.clock.advance(WAIT_IN_ALL)
     job = stock_out(world, world.record(arrival.run_id))
     world.settle(world.hint(job))
-    record = kept(world, arrival.run_id)
-    assert record.state is RunState.FAILED
-    assert record.error is not None
-    assert "insufficient" in record.error.message
+    failed_with("insufficient", world, arrival.run_id)
 
 
 def test_a_stockout_told_before_its_submission_is_on_record_leaves_the_lease_and_one_job() -> None:

@@ -133,9 +133,8 @@ def test_under_a_limit_of_one_the_higher_priority_goes_first_and_no_two_run_at_o
         limited.upload(path, request(limited.id, priority=priority))
         limited.eventually(partial(_waits, limited, path), f"{name} waits")
     limited.upload("requests/other.yaml", request(limited.id, model_name="other"))
-    assert (
-        limited.settled_status("requests/other.yaml")["state"] == "succeeded"
-    )  # the limit is each model's own
+    # The limit is each model's own.
+    assert limited.settled_status("requests/other.yaml")["state"] == "succeeded"
     limited.storage.bucket(limited.models).blob("go").upload_from_string("go")
     jobs = []
     for name in ("first", "high", "middle", "low"):

@@ -13,13 +13,11 @@ from orchestrator.core.launch.event import upload_in
 from orchestrator.core.launch.request import Refused, request_in
 from orchestrator.core.retrain.alert import alert_in
 from orchestrator.core.retrain.arrival import arrived_in
-from orchestrator.core.retrain.book import Book
 from orchestrator.core.retrain.notice import Heard, notice_in
-from orchestrator.core.retrain.reading import rule_in
 from orchestrator.core.self_test import dry_run_in
 from orchestrator.core.settle.outcome import FileSize, ModelDirectory, model_in
 from tests.core.fuzz import seeds
-from tests.core.fuzz.parsers import BUCKETS, NOON, STANDARDS
+from tests.core.fuzz.parsers import BUCKETS, NOON, STANDARDS, RuleFile, Verdict, feed_rule
 
 
 def only_fault(content: bytes, *, as_json: bool = False) -> str:
@@ -78,20 +76,7 @@ def test_a_scale_tier_cannot_break_the_line_of_its_faults() -> None:
 def test_the_name_of_a_template_cannot_break_the_line_of_a_rules_faults() -> None:
     uri = f"gs://{BUCKETS.inbox}/templates/a\u2028\tb.yaml"
     content = json.dumps({"when": [{"manual": {}}], "request_uri": uri}).encode()
-    read = rule_in(
-        content,
-        dropped_name="rules/a.json",
-        generation=1,
-        as_json=True,
-        standards=STANDARDS,
-        buckets=BUCKETS,
-        book=Book(),
-        template=b"\xff",
-    )
-    assert isinstance(read, Refused)
-    faults = [str(fault) for fault in read.faults]
-    assert any(r"templates/a\u2028\tb.yaml at $" in fault for fault in faults)
-    assert all(fault.isprintable() for fault in faults)
+    assert feed_rule(RuleFile(name="rules/a.json", content=content, template=b"\xff")) is Verdict.REFUSED
 
 
 @pytest.mark.parametrize("state", [{}, [], None, 3])

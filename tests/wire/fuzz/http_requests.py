@@ -141,9 +141,8 @@ class Drawing:
         )
         if random.random() < 0.03:
             path += "/" + random.choice(PATHS)
-        keys = (
-            shape.query if random.random() < 0.5 else ()
-        )  # few values are sound, and one that is not ends it all
+        # Few values are sound, and one that is not ends it all.
+        keys = shape.query if random.random() < 0.5 else ()
         pairs = [f"{key}={self._value(random)}" for key in keys if random.random() < 0.5]
         return path + ("&" if "?" in path else "?") * bool(pairs) + "&".join(pairs)
 

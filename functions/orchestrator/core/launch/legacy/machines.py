@@ -71,9 +71,8 @@ class MachineReading(Reading):
 
     def _as_tier(self, cluster: dict[str, Any], spec: Fields, tier: Tier) -> None:
         source = spec.at("scaleTier")
-        name = plain(
-            str(spec.get("scaleTier") or "BASIC")
-        )  # an unknown one is judged as BASIC, and may be any text
+        # An unknown tier is judged as BASIC, and may be any text.
+        name = plain(str(spec.get("scaleTier") or "BASIC"))
         for role in ROLES:
             for key in role.size_keys:
                 if spec.has(key):

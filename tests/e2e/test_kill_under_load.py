@@ -32,23 +32,23 @@ def flags(folder: Path, project_id: str) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def living(token: str, variable: str) -> list[psutil.Process]:
-    """The stack's processes that have this variable, by age, so that a seed can choose among them."""
+def living(token: str, variable: str) -> list[tuple[psutil.Process, str]]:
+    """The stack's processes that have this variable, with its value, by age, so that a seed can choose among them."""
     found = []
-    for pid in members(token):
+    for pid in sorted(members(token)):
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(pid)
-            if variable in process.environ():
-                found.append(process)
-    return sorted(found, key=lambda process: process.pid)
+            # Read once: a process that ends meanwhile shows an empty environment before it is gone.
+            if (value := process.environ().get(variable)) is not None:
+                found.append((process, value))
+    return found
 
 
 def kill_one(token: str, variable: str, chance: random.Random) -> str | None:
     """What was killed: a function's name or a job's id; None when there is nobody."""
     with contextlib.suppress(psutil.Error):  # it has just ended by itself
         if victims := living(token, variable):
-            victim = chance.choice(victims)
-            name = str(victim.environ()[variable])
+            victim, name = chance.choice(victims)
             victim.kill()
             return name
     return None

@@ -181,6 +181,27 @@ def test_when_the_service_is_asked_too_fast_the_whole_region_pauses() -> None:
     assert world.record(cpu).rung == 0
 
 
+def test_a_run_that_is_only_told_to_ask_less_often_fails_after_a_week_with_the_services_words() -> None:
+    world = World()
+    room = Room(world)
+    room.too_fast = 1_000_000
+    one = launched(world)
+    assert states(world, one) == ["waiting"]
+    for _ in range(7):
+        world.clock.advance(timedelta(days=1))
+        world.sweep()
+    assert states(world, one) == ["waiting"]
+    world.clock.advance(timedelta(minutes=1))
+    world.sweep()
+    assert states(world, one) == ["failed"]
+    error = world.record(one).error
+    assert error is not None
+    assert error.code == 429
+    assert error.message.startswith("there was no room in the 7 days since 2026-03-01")
+    assert "requests per minute" in error.message
+    assert places(world) == []
+
+
 def test_without_limits_and_caps_an_event_costs_one_listing_more() -> None:
     world = World(standards_with(admission=Admission()))
     boundary = Boundary()

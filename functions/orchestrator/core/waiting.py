@@ -53,8 +53,12 @@ def may_wait(record: RunRecord, now: datetime) -> bool:
 
 def refused(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:
     """The record with a rung that the service refused: from the first one on, `WAIT_IN_ALL` counts."""
-    since = record.refused_since or now
-    return replace(tried(record, rung, outcome, now), refused_since=since, unanswered=0)
+    return answered_no(tried(record, rung, outcome, now), now)
+
+
+def answered_no(record: RunRecord, now: datetime) -> RunRecord:
+    """The record of a run that the service has answered, and not taken: for want of room, or asked too fast."""
+    return replace(record, refused_since=record.refused_since or now, unanswered=0)
 
 
 def unanswered(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:

@@ -32,6 +32,7 @@ from orchestrator.core.launch.submission import submission_of
 from orchestrator.core.queue import Place, Walk
 from orchestrator.core.run import Problem, RunRecord, RunState, taken_over
 from orchestrator.core.waiting import (
+    answered_no,
     attempts_of,
     back_off,
     refused,
@@ -220,6 +221,10 @@ class _Attempt:
         now = self.services.clock.now()
         until = now + short_pause(self.held.record.run_id, now)
         self.walk.hold(rung.region, until)
+        self.held = replace(self.held, record=answered_no(self.held.record, now))
+        why = why_given_up(self.held.record, now)
+        if why is not None:
+            return self._fails(Problem(message=f"{why}: {deferral.reason}", code=deferral.code))
         return self._waits(rung.number, deferral.reason, not_before=until, too_fast=True)
 
     def _aside(self, rung: Rung, limit: SlotSet) -> Happened:

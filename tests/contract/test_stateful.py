@@ -1,10 +1,11 @@
 """Whatever is interleaved with whatever, call by call: the record behaves as a simple model says.
 
-Uploads, redeliveries, log entries, sweeps and cancellations go on side by side, each stopped before any of its
+Uploads, redeliveries, log entries, sweeps, cancellations and orders to end a run go on side by side, each stopped before any of its
 calls while others run; they fail, die, and come again. The service has room or none, or asks for fewer requests;
 jobs find no capacity; and no more than AT_ONCE_MAX may go on at a time.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
@@ -73,6 +74,7 @@ class Deployment(RuleBasedStateMachine):
         self.world.jobs = self.jobs = self.service(self.world.clock, project=PROJECT)
         self.sound: dict[str, bool] = {}
         self.seen: dict[str, tuple[int, RunState]] = {}
+        self.to_end: set[str] = set()
         self.owed: list[Flow] = []
         self.running: list[tuple[Process, Flow | None]] = []
 
@@ -84,6 +86,15 @@ class Deployment(RuleBasedStateMachine):
         arrival = self.world.drop(asked.content, f"requests/{len(self.sound)}.json")
         self.sound[arrival.run_id] = sound
         self.owed.append(partial(_launched, arrival))
+
+    @precondition(lambda self: self.seen)
+    @rule(which=NUMBERS)
+    def order_to_end(self, which: int) -> None:
+        """Somebody wants a run on record to end, however far it is."""
+        run_id = [*self.seen][which % len(self.seen)]
+        order = json.dumps({"cancel": {"run": run_id}}).encode()
+        self.owed.append(partial(_launched, self.world.drop(order, f"requests/end-{run_id}.json")))
+        self.to_end.add(run_id)
 
     @precondition(lambda self: self.owed and len(self.running) < AT_ONCE)
     @rule(which=NUMBERS, calls=st.integers(0, 12), twice=st.booleans())
@@ -145,7 +156,7 @@ class Deployment(RuleBasedStateMachine):
 
     @invariant()
     def a_run_has_one_job_at_most_that_found_capacity(self) -> None:
-        runs = [job.labels[RUN_LABEL] for job in self.world.jobs.all() if stockout_of(job) is None]
+        runs = self._runs_with_capacity()
         assert len(runs) == len(set(runs)), runs
 
     @invariant()
@@ -166,7 +177,10 @@ class Deployment(RuleBasedStateMachine):
                 assert state in LEGAL_MOVES[before], f"{before} became {state}"
             self.seen[run_id] = round_number, state
             assert (state is RunState.REJECTED) is not sound
-            if state in ENDS - {RunState.REJECTED}:
+            if state is RunState.CANCELLED and held.record.job is None:
+                assert run_id in self.to_end
+                assert run_id not in self._runs_with_capacity()
+            elif state in ENDS - {RunState.REJECTED}:
                 assert held.record.job is not None
                 assert END_OF[self.world.jobs.read(held.record.job.name).state] is state
 
@@ -211,6 +225,10 @@ class Deployment(RuleBasedStateMachine):
             owed for process, owed in self.running if process.acknowledged is False and owed is not None
         ]
         self.running = [(process, owed) for process, owed in self.running if process.acknowledged is None]
+
+    def _runs_with_capacity(self) -> list[str]:
+        """The run of each job, except of those that ended because there was no capacity."""
+        return [job.labels[RUN_LABEL] for job in self.world.jobs.all() if stockout_of(job) is None]
 
     def _job(self, which: int) -> Job:
         jobs = self.world.jobs.all()

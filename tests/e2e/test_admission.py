@@ -94,6 +94,26 @@ def test_a_run_without_room_waits_and_goes_when_there_is_some(full: Project) -> 
     assert len(full.jobs(record["run_id"])) == 1
 
 
+def test_an_order_ends_a_run_that_waits_and_one_whose_job_goes_on(full: Project) -> None:
+    long = request(full.id, f"--wait-for=gs://{full.models}/never")
+    full.upload("requests/goes-on.yaml", long)
+    full.eventually(lambda: state_of(full, "requests/goes-on.yaml") == "running", "the job goes on")
+    put_quota(full, quotas={full.region: {"replicas": 0}})
+    full.upload("requests/queued.yaml", long)
+    full.eventually(lambda: state_of(full, "requests/queued.yaml") == "waiting", "the run waits")
+    for name in ("queued", "goes-on"):
+        run_id = (full.status(f"requests/{name}.yaml") or {})["run_id"]
+        order = json.dumps({"cancel": {"run": run_id}})
+        generation = full.upload(f"requests/end-{name}.yaml", order)
+        assert full.settled_status(f"requests/end-{name}.yaml", generation)["record_uri"].endswith(
+            f"/runs/{run_id}.json"
+        )
+        assert full.settled_status(f"requests/{name}.yaml")["state"] == "cancelled"
+        jobs = [job.state.name for job in full.jobs(run_id)]
+        assert jobs == ([] if name == "queued" else ["JOB_STATE_CANCELLED"])
+    put_quota(full)
+
+
 @pytest.fixture(scope="module")
 def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """A stack whose policy lets one job of a model run at a time."""

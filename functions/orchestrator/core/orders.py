@@ -13,7 +13,7 @@ from orchestrator.core.launch.request import Refused, too_large
 from orchestrator.core.validation import schema_faults
 
 ORDER_SCHEMA = "order.v1"
-_KEYS = ("fire", "rollback")
+_KEYS = ("fire", "rollback", "cancel")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,13 +31,20 @@ class RollbackOrder:
     to_run: str | None = None
 
 
-Order = FireOrder | RollbackOrder
+@dataclass(frozen=True, kw_only=True)
+class CancelOrder:
+    """End this run: whether it waits or has a job."""
+
+    run_id: str
+
+
+Order = FireOrder | RollbackOrder | CancelOrder
 
 
 def order_in(content: bytes, *, as_json: bool, schema: Mapping[str, Any]) -> Order | Refused | None:
     """The order in these bytes, or every fault of it; None when they hold no order but, perhaps, a request.
 
-    A document is an order when one of its keys is `fire` or `rollback`; no request has such a key.
+    A document is an order when one of its keys is `fire`, `rollback` or `cancel`; no request has such a key.
     """
     # Almost everything that comes is a request, which must not be parsed twice for this.
     if not any(key.encode() in content for key in _KEYS) or too_large(len(content)) is not None:
@@ -54,6 +61,8 @@ def order_in(content: bytes, *, as_json: bool, schema: Mapping[str, Any]) -> Ord
         return Refused(faults=tuple(sorted(faults)))
     if "fire" in read.value:
         return FireOrder(rule_id=read.value["fire"]["rule"])
+    if "cancel" in read.value:
+        return CancelOrder(run_id=read.value["cancel"]["run"])
     rollback = read.value["rollback"]
     return RollbackOrder(model_name=rollback["model_name"], to_run=rollback.get("to_run"))
 
@@ -66,5 +75,16 @@ def unknown_rule(rule_id: str, known: Sequence[str]) -> Refused:
         found=shown(rule_id),
         allowed=listed(known) or "none: no rule was accepted",
         repair=nearest(rule_id, known),
+    )
+    return Refused(faults=(fault,))
+
+
+def unknown_run(run_id: str) -> Refused:
+    """The refusal of an order about a run that is not on record."""
+    fault = Fault(
+        path="$.cancel.run",
+        problem="there is no such run",
+        found=shown(run_id),
+        repair="a run's id is in the status object of its drop and the name of its record",
     )
     return Refused(faults=(fault,))

@@ -217,6 +217,7 @@ class RunRecord:
     `rung` is the step of the request's ladder that was submitted last, or is submitted next. `slots` are the
     places that the run holds under limits. `cap` is the cap, and its time, that refused the run.
     `refused_since`: when the service first had no room. `unanswered`: submissions in a row without an answer.
+    `cancel_asked_at`: when the job was to be asked to end; no other job follows it.
     """
 
     schema: str = "run_record.v1"
@@ -240,6 +241,7 @@ class RunRecord:
     refused_since: datetime | None = None
     unanswered: int = 0
     cap: str | None = None
+    cancel_asked_at: datetime | None = None
     second_look_at: datetime | None = None
     job: RecordedJob | None = None
     model: Model | None = None

@@ -47,8 +47,8 @@ def why_given_up(record: RunRecord, now: datetime) -> str | None:
 
 
 def may_wait(record: RunRecord, now: datetime) -> bool:
-    """Whether the run may go on looking for room."""
-    return why_given_up(record, now) is None
+    """Whether the run may go on looking for room: it was not cancelled, and has not looked for too long."""
+    return record.cancel_asked_at is None and why_given_up(record, now) is None
 
 
 def refused(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:

@@ -19,7 +19,7 @@ from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.request import Refused, Request, request_in, too_large
 from orchestrator.core.launch.submission import output_uri_of
 from orchestrator.core.names import model_name_from, stem
-from orchestrator.core.orders import ORDER_SCHEMA, FireOrder, Order, RollbackOrder, order_in
+from orchestrator.core.orders import ORDER_SCHEMA, Order, order_in
 from orchestrator.core.run import Lease, RunRecord, RunState, Step
 from orchestrator.flow.caps import OverCap, over_caps
 from orchestrator.flow.ladder import ladder_for
@@ -46,7 +46,7 @@ def launch(services: Services, arrival: Arrival, take_order: TakeOrder | None = 
     content = _content(services, arrival)
     as_json = isinstance(content, bytes) and _as_json(arrival, content)
     order = _order_in(services, content, as_json=as_json) if take_order is not None else None
-    if take_order is not None and isinstance(order, FireOrder | RollbackOrder):
+    if take_order is not None and isinstance(order, Order):
         done = take_order(services, arrival, order)
         if isinstance(done, Happened):
             return done

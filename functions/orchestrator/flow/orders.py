@@ -6,9 +6,10 @@ from orchestrator.core.faults import Fault, shown
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.request import Refused
 from orchestrator.core.names import object_uri, status_object
-from orchestrator.core.orders import FireOrder, Order, RollbackOrder, unknown_rule
+from orchestrator.core.orders import CancelOrder, FireOrder, Order, RollbackOrder, unknown_rule, unknown_run
 from orchestrator.core.retrain.rule import Rule
 from orchestrator.core.retrain.signal import heeds, manual_call
+from orchestrator.flow.cancel import cancel
 from orchestrator.flow.champion import roll_back
 from orchestrator.flow.retrain.signal import take_signal
 from orchestrator.flow.services import Happened, Services
@@ -26,6 +27,8 @@ def take_order(services: Services, arrival: Arrival, order: Order) -> Happened |
             return _fire(services, arrival, rule_id)
         case RollbackOrder():
             return _roll_back(services, arrival, order)
+        case CancelOrder(run_id=run_id):
+            return _cancel(services, arrival, run_id)
         case _:
             assert_never(order)
 
@@ -51,6 +54,15 @@ def _roll_back(services: Services, arrival: Arrival, order: RollbackOrder) -> Ha
     champion_uri = services.champions.uri(order.model_name)
     tell_order(services, arrival, about_uri=champion_uri, model_uri=reign.model_uri)
     return Happened(message=f"the champion of {order.model_name} is {reign.run_id}: {reign.model_uri}")
+
+
+def _cancel(services: Services, arrival: Arrival, run_id: str) -> Happened | Refused:
+    held = services.ledger.find(run_id)
+    if held is None:
+        return unknown_run(run_id)
+    happened = cancel(services, held)
+    tell_order(services, arrival, about_uri=services.ledger.record_uri(run_id))
+    return happened
 
 
 def _refused(rule: Rule) -> Refused:

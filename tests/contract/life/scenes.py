@@ -13,6 +13,7 @@ from tests.contract.life.steps import (
     TICK,
     Step,
     becomes,
+    cancelled,
     data_came,
     deleted,
     finished,
@@ -91,6 +92,22 @@ SCENES: Mapping[str, Scene] = {
     "a job that a user deletes": Scene(
         steps=(uploaded("a"), deleted(0), waited(601), TICK), ends=(RunState.FAILED,), jobs=0
     ),
+    "an order to end a run that has a job": Scene(
+        steps=(uploaded("a"), cancelled(0), logged(0), cancelled(0), TICK), ends=(RunState.CANCELLED,)
+    ),
+    "an order to end a run that waits for room, and who waits behind it": Scene(
+        steps=(
+            full(True),
+            uploaded("a"),
+            uploaded("b"),
+            cancelled(0),
+            full(False),
+            waited(31),
+            TICK,
+            *finished(0),
+        ),
+        ends=(RunState.CANCELLED, RunState.SUCCEEDED),
+    ),
     "no room for a while": Scene(
         steps=(full(True), uploaded("a"), waited(31), TICK, full(False), waited(61), TICK, *finished(0))
     ),
@@ -150,6 +167,12 @@ SCENES: Mapping[str, Scene] = {
         ),
         ends=ENDED * 2,
         jobs=2,
+        standards=LIMITED,
+        at_once=1,
+    ),
+    "an order to end a run that waits for a limit": Scene(
+        steps=(uploaded("a"), uploaded("b"), cancelled(1), *finished(0), TICK),
+        ends=(RunState.SUCCEEDED, RunState.CANCELLED),
         standards=LIMITED,
         at_once=1,
     ),

@@ -142,4 +142,14 @@ def _ticked(stage: Stage, boundary: Boundary) -> None:
     stage.tick(boundary)
 
 
+def cancelled(number: int) -> Step:
+    """An order to end the nth run, in the order in which they were asked for."""
+
+    def act(stage: Stage, boundary: Boundary) -> object:
+        order = {"cancel": {"run": stage.records()[number].run_id}}
+        return _launched(stage, boundary, stage.dropped(f"cancel-{number}", order))
+
+    return Step(act=act)
+
+
 TICK = Step(act=_ticked, again=False)

@@ -21,7 +21,7 @@ from orchestrator.core.launch.event import Arrival, Ignored, message_in, upload_
 from orchestrator.core.launch.request import Refused, Request, Standards, request_in
 from orchestrator.core.launch.submission import Target, submission_of
 from orchestrator.core.names import is_run_id, status_object
-from orchestrator.core.orders import FireOrder, RollbackOrder, order_in
+from orchestrator.core.orders import CancelOrder, FireOrder, RollbackOrder, order_in
 from orchestrator.core.policy import policy_from
 from orchestrator.core.retrain.alert import alert_in
 from orchestrator.core.retrain.arrival import ArrivedObject, arrived_in, batch_in, encoded_batch
@@ -125,7 +125,7 @@ def feed_order(content: bytes) -> Verdict:
     match read:
         case Refused():
             return refused_well(read.faults)
-        case FireOrder() | RollbackOrder():
+        case FireOrder() | RollbackOrder() | CancelOrder():
             return Verdict.TAKEN
         case None:
             return Verdict.PASSED_OVER

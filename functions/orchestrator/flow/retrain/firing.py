@@ -10,11 +10,10 @@ from orchestrator.core.names import object_uri, split_object_uri
 from orchestrator.core.retrain.request import request_of_firing
 from orchestrator.core.retrain.rule import Rule
 from orchestrator.core.retrain.state import Firing
-from orchestrator.core.run import RunState, Source, moved
+from orchestrator.core.run import Source
+from orchestrator.flow.cancel import cancel
 from orchestrator.flow.launch import launch
 from orchestrator.flow.services import Happened, Services
-from orchestrator.flow.telling import tell_end
-from orchestrator.ports import Held
 
 
 def launch_firing(services: Services, rule: Rule, firing: Firing) -> Happened | Refused:
@@ -39,8 +38,9 @@ def launch_firing(services: Services, rule: Rule, firing: Firing) -> Happened | 
     content = request_of_firing(rule, firing, template)
     if isinstance(content, Refused):
         return content
-    if firing.replaces is not None:
-        _cancel(services, firing.replaces)
+    replaced = services.ledger.find(firing.replaces) if firing.replaces is not None else None
+    if replaced is not None:
+        cancel(services, replaced)
     what = f"{rule.rule_id} fired ({firing.condition}, number {firing.number})"
     try:
         happened = launch(services, Arrival(run_id=firing.run_id, source=source, content=content))
@@ -64,29 +64,3 @@ def _source(services: Services, rule: Rule, firing: Firing) -> Source:
         firing=firing.number,
         condition=firing.condition.value,
     )
-
-
-def _cancel(services: Services, run_id: str) -> None:
-    """End the run that is to be replaced. Safe to repeat, and for a run that has ended.
-
-    Raises:
-        LeaseHeld: whether it has a job is not known before its lease ends.
-        RecordMoved: it has just changed.
-    """
-    held = services.ledger.find(run_id)
-    if held is None or held.record.ended:
-        return
-    record = held.record
-    if record.job is not None:
-        services.jobs.cancel(record.job.name)
-    elif record.lease is not None:
-        raise LeaseHeld(run_id, record.lease.expires_at)
-    else:
-        _end_without_job(services, held)
-
-
-def _end_without_job(services: Services, held: Held) -> None:
-    now = services.clock.now()
-    cancelled = moved(held.record, RunState.CANCELLED, entered_at=now, now=now, attempt=services.attempt)
-    services.ledger.replace(held, cancelled)
-    tell_end(services, cancelled, held.record)

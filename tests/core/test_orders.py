@@ -6,7 +6,15 @@ import pytest
 import yaml
 
 from orchestrator.core.launch.request import Refused
-from orchestrator.core.orders import ORDER_SCHEMA, FireOrder, Order, RollbackOrder, order_in, unknown_rule
+from orchestrator.core.orders import (
+    ORDER_SCHEMA,
+    CancelOrder,
+    FireOrder,
+    Order,
+    RollbackOrder,
+    order_in,
+    unknown_rule,
+)
 from tests.core.retraining import REQUEST
 from tests.core.standards import ROOT, schema
 
@@ -28,6 +36,7 @@ def read(document: Any) -> Order | Refused | None:
             {"rollback": {"model_name": "cassava", "to_run": "cassava-1"}},
             RollbackOrder(model_name="cassava", to_run="cassava-1"),
         ),
+        ({"cancel": {"run": "cassava-1"}}, CancelOrder(run_id="cassava-1")),
     ],
 )
 def test_an_order_is_read(document: Any, order: Order) -> None:
@@ -60,6 +69,10 @@ def test_whatever_else_comes_is_left_to_the_requests(text: str) -> None:
         ({"fire": {"rule": "a", "now": True}}, {"$.fire.now"}),
         ({"fire": "a"}, {"$.fire"}),
         ({"fire": {"rule": "a"}, "rollback": {"model_name": "m"}}, {"$.rollback"}),
+        ({"fire": {"rule": "a"}, "cancel": {"run": "m-1"}}, {"$.cancel"}),
+        ({"rollback": {"model_name": "m"}, "cancel": {"run": "m-1"}}, {"$.cancel"}),
+        ({"cancel": {}}, {"$.cancel.run"}),
+        ({"cancel": {"run": "runs/../m", "now": 1}}, {"$.cancel.run", "$.cancel.now"}),
         ({"rollback": {"to_run": "X"}}, {"$.rollback.model_name", "$.rollback.to_run"}),
         ({"fire": {"rule": "a"}, "model_name": "m"}, {"$.model_name"}),
         ("fire: {rule: no}", {"$.fire.rule"}),

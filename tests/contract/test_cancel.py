@@ -1,0 +1,156 @@
+"""A run is ended by an order: one that waits at once, one with a job by its job's own end."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.core.admission.terms import Limit
+from orchestrator.core.codec import encoded
+from orchestrator.core.errors import LeaseHeld
+from orchestrator.core.launch.event import Arrival
+from orchestrator.core.run import JobState, RunState
+from orchestrator.flow.admission import launch_and_admit
+from orchestrator.flow.orders import take_order
+from orchestrator.flow.services import Happened
+from tests.contract.rooms import (
+    NO_CAPACITY,
+    RECORD,
+    TWO_REGIONS,
+    Room,
+    drop,
+    ends,
+    going,
+    launched,
+    limited,
+    places,
+    slots,
+    states,
+)
+from tests.contract.world import ELSEWHERE, LEASE, LEDGER, Boundary, Killed, World
+
+
+def order_to_end(world: World, run_id: str) -> Arrival:
+    return world.drop(json.dumps({"cancel": {"run": run_id}}).encode(), "requests/end.json")
+
+
+def carried_out(world: World, arrival: Arrival) -> Happened:
+    happened, *_ = launch_and_admit(world.services(), arrival, take_order)
+    return happened
+
+
+def told(world: World, run_id: str) -> list[str]:
+    ids = [notice.id for notice in world.notices.published]
+    return [each.removeprefix(f"{run_id}/") for each in ids if each.startswith(f"{run_id}/")]
+
+
+def killed_around_the_submission(world: World, *, after: bool) -> str:
+    """A run whose function died just before, or just after, it submitted."""
+    arrival = drop(world)
+    learnt = World()
+    boundary = Boundary()
+    learnt.launch(drop(learnt), boundary)
+    with pytest.raises(Killed):
+        world.launch(arrival, Boundary(die_at=boundary.calls.index("submit"), die_after_the_call=after))
+    return arrival.run_id
+
+
+def test_a_run_that_waits_ends_at_once_and_the_one_behind_it_goes() -> None:
+    world = World()
+    room = Room(world, 0)
+    first, second = launched(world), launched(world)
+    room.places = None
+    world.clock.advance(timedelta(minutes=1))
+    carried_out(world, order_to_end(world, first))
+    assert states(world, first, second) == ["cancelled", "submitted"]
+    assert told(world, first) == ["reserved", "waiting", "cancelled"]
+    assert first not in world.active()
+    assert places(world) == []
+
+
+def test_a_run_that_waits_for_a_limit_ends_and_takes_no_slot() -> None:
+    world = limited(Limit(jobs=1))
+    Room(world)
+    first, second = launched(world), launched(world)
+    carried_out(world, order_to_end(world, second))
+    ends(world, first)
+    assert states(world, first, second) == ["succeeded", "cancelled"]
+    assert (places(world), slots(world), going(world)) == ([], [], [])
+
+
+def test_the_job_of_a_run_is_asked_to_end_and_its_own_end_ends_the_run() -> None:
+    world = World()
+    run_id = launched(world)
+    order = order_to_end(world, run_id)
+    happened = carried_out(world, order)
+    record = world.record(run_id)
+    assert record.job is not None
+    assert happened.message == f"{record.job.name} was asked to end"
+    assert record.state is RunState.SUBMITTED, "the job has not told of its end"
+    RECORD.validate(encoded(record))
+    status = world.document("status/requests/end.json.json")
+    assert (status["state"], status["record_uri"]) == ("succeeded", f"gs://{LEDGER}/runs/{run_id}.json")
+    world.settle(world.hint(world.jobs.read(record.job.name)))
+    assert states(world, run_id) == ["cancelled"]
+    asked_at = world.record(run_id).cancel_asked_at
+    assert carried_out(world, order).message == "the run had ended before: cancelled"
+    assert world.record(run_id).cancel_asked_at == asked_at
+
+
+def test_a_job_that_found_no_capacity_is_followed_by_none_once_its_run_was_to_end() -> None:
+    """Its end was on its way when the order came."""
+    world = World(TWO_REGIONS)
+    run_id = launched(world, fallbacks=[{"region": ELSEWHERE}])
+    job = world.jobs.all()[0]
+    world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
+    carried_out(world, order_to_end(world, run_id))
+    world.settle(world.hint(world.jobs.read(job.name)))
+    world.clock.advance(timedelta(hours=1))
+    world.sweep()
+    assert states(world, run_id) == ["failed"]
+    assert len(world.jobs.all()) == 1
+    error = world.record(run_id).error
+    assert error is not None
+    assert error.message == NO_CAPACITY.message
+
+
+def test_a_run_that_is_being_submitted_is_ended_by_a_later_delivery() -> None:
+    world = World()
+    run_id = killed_around_the_submission(world, after=True)
+    order = order_to_end(world, run_id)
+    with pytest.raises(LeaseHeld) as held:
+        carried_out(world, order)
+    assert held.value.retryable
+    world.clock.advance(LEASE + timedelta(seconds=1))
+    carried_out(world, order)
+    (job,) = world.jobs.all()
+    assert job.state is JobState.CANCELLED
+    world.settle(world.hint(job))
+    assert states(world, run_id) == ["cancelled"]
+
+
+def test_a_run_of_which_no_job_came_ends_when_its_lease_is_over() -> None:
+    world = World()
+    run_id = killed_around_the_submission(world, after=False)
+    world.clock.advance(LEASE + timedelta(seconds=1))
+    carried_out(world, order_to_end(world, run_id))
+    assert states(world, run_id) == ["cancelled"]
+    world.sweep()
+    assert world.jobs.all() == []
+
+
+def test_a_run_that_has_ended_stays_as_it_is() -> None:
+    world = World()
+    run_id = launched(world)
+    ends(world, run_id)
+    before = world.record(run_id)
+    assert carried_out(world, order_to_end(world, run_id)).message == "the run had ended before: succeeded"
+    assert world.record(run_id) == before
+
+
+def test_an_order_about_a_run_that_is_not_there_is_refused_with_its_place() -> None:
+    world = World()
+    arrival = order_to_end(world, "cassava-20260301t120000-0123456789")
+    carried_out(world, arrival)
+    (problem,) = world.record(arrival.run_id).problems
+    assert problem.startswith("$.cancel.run: there is no such run")

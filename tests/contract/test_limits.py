@@ -6,10 +6,12 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.core.admission.terms import Admission, Limit
-from orchestrator.core.errors import LeaseHeld, RecordMoved
+from orchestrator.core.errors import LeaseHeld, RecordMoved, SubmissionRefused
 from orchestrator.core.launch.event import Arrival
+from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import held_slot
-from orchestrator.core.run import JobState
+from orchestrator.core.run import Job, JobState
+from orchestrator.flow.admission import launch_and_admit
 from orchestrator.flow.ladder import ladder_for
 from orchestrator.flow.slots import limits_for
 from orchestrator.flow.submit import submit
@@ -205,6 +207,23 @@ def test_nobody_waits_at_a_limit_for_a_run_that_waits_for_room_as_well() -> None
     room.places = None
     low = launched(world, priority=0)
     assert states(world, first, low) == ["submitted", "submitted"], "the one of more priority found no room"
+
+
+def test_the_slot_of_a_run_that_is_refused_at_once_goes_to_whoever_came_meanwhile() -> None:
+    world = limited(Limit(jobs=1))
+    submit_now, waits = world.jobs.submit, list[str]()
+
+    def refuses_the_first(submission: Submission) -> Job:
+        if not waits:
+            waits.append(launched(world))
+            assert states(world, *waits) == ["waiting"]
+            raise SubmissionRefused(400, "no such machine")
+        return submit_now(submission)
+
+    world.jobs.submit = refuses_the_first  # type: ignore[method-assign]  # this service's own way to answer
+    arrival = drop(world)
+    list(launch_and_admit(world.services(), arrival))
+    assert states(world, arrival.run_id, *waits) == ["failed", "submitted"]
 
 
 def test_the_reason_has_the_policys_words_for_a_limit_by_pattern() -> None:

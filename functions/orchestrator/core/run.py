@@ -25,6 +25,7 @@
   is given up, and the next rung of the ladder is due. Each time begins another round.
 - Any state that has not ended may become an end at once: the job's end can be told before its
   submission was written down.
+- A run without a job is cancelled at once by an order, or by a rule that replaces it.
 - An end is final.
 """
 

@@ -63,7 +63,9 @@ def failed(services: Services, held: Held, problem: Problem, *, faults: Sequence
     leave_queue(services, held.record)
     give_back(services, ended.slots)
     tell_status(services, held.record)
-    return Happened(message=problem.message, run_id=held.record.run_id, severity="ERROR")
+    return Happened(
+        message=problem.message, run_id=held.record.run_id, severity="ERROR", made_room=bool(ended.slots)
+    )
 
 
 def kept_waiting(

@@ -63,8 +63,7 @@ class Services:
 class Happened:
     """One line for the log: what a flow did.
 
-    `made_room`: a run ended, so whoever waits may go now. `is_due`: a run waits and nothing keeps it
-    but its turn.
+    `made_room`: a run ended, so whoever waits may go now. `is_due`: nothing but its turn keeps a run that waits.
     """
 
     message: str

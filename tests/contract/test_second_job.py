@@ -13,7 +13,7 @@ from orchestrator.core.launch.submission import Submission
 from orchestrator.core.run import Job, JobState, RunState
 from orchestrator.core.settle.outcome import END_OF
 from tests.contract.boundaries import At, nothing, raising
-from tests.contract.rooms import NO_CAPACITY, Answering
+from tests.contract.rooms import NO_CAPACITY, Answering, full, places
 from tests.contract.world import LEASE, Boundary, Killed, World, labelled, schema
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
@@ -134,6 +134,51 @@ def test_one_that_wakes_as_the_run_ends_is_found_before_the_end_is_on_record() -
     assert world.jobs.going() == []
     assert "a second job was found" in record.problems[0]
     RECORD.validate(encoded(record))
+
+
+def test_one_that_wakes_when_its_run_waits_gives_the_run_its_job() -> None:
+    """Whoever is next might look before the service shows that job."""
+    world = World()
+    arrival = world.drop()
+
+    def no_room() -> None:
+        world.clock.advance(LEASE)
+        world.launch(arrival, jobs=Answering(world, full()))
+        assert world.record(arrival.run_id).state is RunState.WAITING
+
+    world.launch(arrival, At("submit", before=no_room))
+    (job,) = world.jobs.going()
+    record = world.record(arrival.run_id)
+    assert record.job is not None
+    assert (record.state, record.job.name, record.problems) == (RunState.SUBMITTED, job.name, ())
+    assert places(world) == []
+
+
+def test_a_second_job_that_ended_by_itself_before_it_was_found_is_told_of() -> None:
+    world, arrival, wake = taken_over()
+    second = world.train_job(wake())
+    for _ in range(2):
+        world.settle(world.hint(second))
+    record = world.record(arrival.run_id)
+    assert record.state is RunState.SUBMITTED
+    assert record.job is not None
+    (problem,) = record.problems
+    own = f"the run's own is {record.job.name}"
+    assert problem == f"a second job was found, {second.name}: it had ended by itself; {own}"
+
+
+def test_one_that_dies_after_its_run_ended_without_a_job_is_found_when_its_job_shows_in_the_log() -> None:
+    world = World()
+    arrival = world.drop()
+    wake = stopped_before_submitting(world, arrival)
+    world.clock.advance(LEASE)
+    world.launch(arrival, jobs=Answering(world, SubmissionRefused(400, "no such machine")))
+    second = wake()
+    world.settle(world.hint(second, tells_end=False))
+    assert world.jobs.going() == []
+    record = world.record(arrival.run_id)
+    assert record.state is RunState.FAILED
+    assert record.problems == (f"a second job was found, {second.name}: it is cancelled; the run has none",)
 
 
 def test_one_that_wakes_after_its_run_ended_without_a_job_cancels_its_own() -> None:

@@ -8,11 +8,11 @@ from orchestrator.core.settle.outcome import OVER
 
 
 def second_jobs(record: RunRecord, jobs: Sequence[Job]) -> Sequence[Job]:
-    """Those of `jobs`, oldest first, that are of the shape this run submits and must not go on.
+    """Those of `jobs`, oldest first, that are of the shape this run submits and are not its own.
 
     The job on record stays; none on record, the oldest, unless the run ended without one. Those that were given
     up have ended by themselves.
-    A job that has ended, or is ending, harms nobody. One that bears the label alone is somebody else's.
+    One that bears the label alone is somebody else's.
     """
     shaped = [
         job
@@ -27,10 +27,20 @@ def second_jobs(record: RunRecord, jobs: Sequence[Job]) -> Sequence[Job]:
         shaped = [job for job in shaped if not same_job(name, job.name)]
     elif not record.ended:
         shaped = shaped[1:]
-    return [job for job in shaped if job.state not in OVER]
+    return shaped
 
 
 def problem_of(record: RunRecord, job: Job) -> str:
-    """What the record says of a second job."""
-    stays = f"{record.job.name} goes on" if record.job else "the run has none"
-    return f"a second job was found, {job.name}, and is cancelled; {stays}"
+    """What the record says of a second job, when it is found."""
+    what = "it had ended by itself" if job.state in OVER else "it is cancelled"
+    own = f"the run's own is {record.job.name}" if record.job else "the run has none"
+    return f"{_found(job)}{what}; {own}"
+
+
+def is_told(record: RunRecord, job: Job) -> bool:
+    """Whether the record says of this second job that it was found."""
+    return any(problem.startswith(_found(job)) for problem in record.problems)
+
+
+def _found(job: Job) -> str:
+    return f"a second job was found, {job.name}: "

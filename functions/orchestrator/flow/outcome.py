@@ -30,28 +30,39 @@ def submitted(services: Services, held: Held, job: Job, what: str) -> Happened:
     Raises:
         RecordMoved: it says nothing of any job.
     """
-    known = with_job(held.record, job, now=services.clock.now(), attempt=services.attempt)
-    tell_steps(services, held.record, known)
     try:
-        held = services.ledger.replace(held, known)
+        held = _put_on_record(services, held, job)
     except RecordMoved:
         # The job's end may be on record before its submission; then that record stands. Or we were stopped
         # and taken over, and this job is the second one.
         held = present(services, held.record.run_id)
         record = held.record
         if record.job is None and not record.ended and not record.gave_up(job.name):
-            raise
-        # The one that was found may be the run's, and ours, whose answer never came, the second one.
-        held = look_for_second_job(services, cancel_second_jobs(services, held, [job]))
-    else:
-        leave_queue(services, held.record)
-        if held.record.second_look_at is not None:
-            held = look_for_second_job(services, held)
+            if record.live_lease(services.clock.now()) is not None:
+                raise
+            # It waits, and nobody is at it: whoever is next may look before the service shows this job.
+            held = _put_on_record(services, held, job)
+        else:
+            # The one that was found may be the run's, and ours, whose answer never came, the second one.
+            held = look_for_second_job(services, cancel_second_jobs(services, held, [job]))
     tell_status(services, held.record)
     if held.record.job is None or not same_job(held.record.job.name, job.name):
         problem = held.record.problems[-1] if held.record.problems else f"{job.name} is not the run's"
         return Happened(message=problem, run_id=held.record.run_id, severity="WARNING")
     return Happened(message=f"{what}: {job.name}", run_id=held.record.run_id)
+
+
+def _put_on_record(services: Services, held: Held, job: Job) -> Held:
+    """The record with the job; who else may have submitted is looked for after it is written.
+
+    Raises:
+        RecordMoved: it is another by now, and was left as it is.
+    """
+    known = with_job(held.record, job, now=services.clock.now(), attempt=services.attempt)
+    tell_steps(services, held.record, known)
+    held = services.ledger.replace(held, known)
+    leave_queue(services, held.record)
+    return look_for_second_job(services, held) if held.record.second_look_at is not None else held
 
 
 def failed(services: Services, held: Held, problem: Problem, *, faults: Sequence[str] = ()) -> Happened:

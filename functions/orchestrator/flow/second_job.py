@@ -12,7 +12,8 @@ from dataclasses import replace
 from orchestrator.core.errors import RecordMoved
 from orchestrator.core.names import job_kind, job_region
 from orchestrator.core.run import Job
-from orchestrator.core.second_job import problem_of, second_jobs
+from orchestrator.core.second_job import is_told, problem_of, second_jobs
+from orchestrator.core.settle.outcome import OVER
 from orchestrator.flow.ladder import ladder_for, regions_of
 from orchestrator.flow.services import Services
 from orchestrator.ports import Held
@@ -21,14 +22,14 @@ RACES_MAX = 5
 
 
 def cancel_second_jobs(services: Services, held: Held, jobs: Sequence[Job]) -> Held:
-    """The record, which tells of each second job among `jobs`; all of these are asked to end. Safe to repeat.
+    """The record, which tells of each second job among `jobs`; those that go on are asked to end. Safe to repeat.
 
     Raises:
         RecordMoved: the record kept changing.
     """
     for job in second_jobs(held.record, jobs):
         held = _told(services, held, job, jobs)
-        if problem_of(held.record, job) in held.record.problems:
+        if job.state not in OVER and is_told(held.record, job):
             services.jobs.cancel(job.name)
     return held
 
@@ -56,12 +57,11 @@ def _told(services: Services, held: Held, job: Job, jobs: Sequence[Job]) -> Held
     """
     for _ in range(RACES_MAX):
         record = held.record
-        problem = problem_of(record, job)
-        if problem in record.problems or job not in second_jobs(record, jobs):
+        if is_told(record, job) or job not in second_jobs(record, jobs):
             return held
         told = replace(
             record,
-            problems=(*record.problems, problem),
+            problems=(*record.problems, problem_of(record, job)),
             updated_at=services.clock.now(),
             attempt=services.attempt,
         )

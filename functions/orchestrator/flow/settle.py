@@ -72,6 +72,8 @@ def settle_job(services: Services, held: Held, job: Job, told: Told) -> Happened
         if passed_over is not None:
             return passed_over
         if held.record.ended:
+            if held.record.job is None:  # it never had one: this is a second job, whose function was paused
+                held = cancel_second_jobs(services, held, [job])
             return _already_ended(services, held.record)
         if error_still_due(job, services.clock.now()):
             raise JobUnfinished(job.name, "without a reason")

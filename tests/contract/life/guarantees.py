@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from orchestrator.core.errors import ObjectGone
 from orchestrator.core.names import held_slot, held_slot_parts, same_job, started_hour
-from orchestrator.core.run import ENDS, JobState, RunRecord, RunState
+from orchestrator.core.run import ENDS, Job, JobState, RunRecord, RunState
 from orchestrator.core.settle.outcome import END_OF
 from tests.contract.life.asking import CHAMPION, CONTESTED
 from tests.contract.life.life import Life
@@ -138,7 +138,7 @@ def _broken(life: Life, users: Users, trainers: Trainers, record: RunRecord) -> 
     if request.asked.sound and record.state is RunState.REJECTED and not _excused(life, record):
         yield f"the request was sound, and was rejected: {record.problems}"
     if record.ended and record.state is not RunState.REJECTED:
-        yield from _job_disagrees(life, trainers, record)
+        yield from _job_disagrees(life, users, trainers, record)
     if record.state is RunState.SUCCEEDED and record.model is None:
         yield "it succeeded and its model is not on record"
     told = {state for state in RunState if life.notices.ids[f"{record.run_id}/{state}"]}
@@ -164,11 +164,20 @@ def _written_over(life: Life, record: RunRecord) -> bool:
     return False
 
 
-def _job_disagrees(life: Life, trainers: Trainers, record: RunRecord) -> Iterator[str]:
-    """No end without the job's own; a run without a job fails only where the service refused it."""
+def _job_disagrees(life: Life, users: Users, trainers: Trainers, record: RunRecord) -> Iterator[str]:
+    """No end without the job's own.
+
+    A run without a job fails only where the service refused it, and is cancelled only by order.
+    """
     if record.job is None:
-        if record.run_id not in life.jobs.refused:
+        by_order = record.state is RunState.CANCELLED and record.run_id in users.ended
+        if not by_order and record.run_id not in life.jobs.refused:
             yield f"it is {record.state} and has no job"
+        yield from (
+            f"it has no job, and there was {other.name}, {other.state}, which nobody found"
+            for other in life.jobs.given_to(record.run_id)
+            if other.output_uri == record.output_uri and not _found(record, other)
+        )
         return
     name = record.job.name
     if name in trainers.deleted:
@@ -180,13 +189,17 @@ def _job_disagrees(life: Life, trainers: Trainers, record: RunRecord) -> Iterato
         yield f"its job is {job.state}, and the run is {record.state}"
     for other in life.jobs.given_to(record.run_id):
         ours = other.output_uri == job.output_uri and not same_job(other.name, name)
-        found = (
-            other.state is JobState.CANCELLED
-            or record.gave_up(other.name)
-            or any(other.name in problem for problem in record.problems)
-        )
-        if ours and not found:
+        if ours and not _found(record, other):
             yield f"beside {name} there was {other.name}, {other.state}, which nobody found"
+
+
+def _found(record: RunRecord, other: Job) -> bool:
+    """Whether a job that is not the run's goes on no more, or the record tells of it."""
+    return (
+        other.state is JobState.CANCELLED
+        or record.gave_up(other.name)
+        or any(other.name in problem for problem in record.problems)
+    )
 
 
 def _statuses(life: Life, users: Users, records: dict[str, RunRecord]) -> Iterator[str]:

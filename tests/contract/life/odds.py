@@ -43,6 +43,8 @@ class Odds:
     queue_s: float = 20.0
     work_s: float = 80.0
     long_work: float = 0.01
+    ordered_to_end: float = 0.02
+    """Of requests: their users have changed their minds, about when the job is at work."""
     forged_entry: float = 0.05
     forged_job: float = 0.005
     foreign_entry: float = 0.05

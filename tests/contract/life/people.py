@@ -39,13 +39,17 @@ class Request:
 
 
 class Users:
-    """They drop files, some again under the same name, and publish messages, some twice with one key."""
+    """They drop files, some again under the same name, and publish messages, some twice with one key.
+
+    `ended` are the runs that they ordered to end.
+    """
 
     def __init__(self, life: Life, events: int) -> None:
         self._life = life
         self._events = events
         self._number = 0
         self.requests: dict[str, Request] = {}
+        self.ended: set[str] = set()
         life.later(0.0, self._ask)
 
     def _ask(self) -> None:
@@ -64,6 +68,9 @@ class Users:
         self.requests[arrival.run_id] = Request(arrival=arrival, asked=asked)
         if random.random() < odds.forged_job:
             self._forge(arrival.run_id)
+        if random.random() < odds.ordered_to_end:
+            within_s = odds.queue_s + odds.work_s
+            life.later(random.expovariate(1 / within_s), partial(self._end, arrival.run_id))
         life.later(random.expovariate(1 / odds.arrival_s), self._ask)
 
     def _publish(self, asked: Asked) -> Arrival:
@@ -78,6 +85,14 @@ class Users:
             again = life.world.published({**message, "messageId": f"{self._number}-again"})
             life.upload_or_message(again, "message")
         return arrival
+
+    def _end(self, run_id: str) -> None:
+        """A run whose id nobody can read anywhere yet is left alone."""
+        if self._life.world.ledger.find(run_id) is None:
+            return
+        self.ended.add(run_id)
+        order = json.dumps({"cancel": {"run": run_id}}).encode()
+        self._life.upload_or_message(self._life.world.drop(order, f"requests/end-{run_id}.json"), "order")
 
     def _forge(self, run_id: str) -> None:
         """Somebody creates a job with the run's label, which ends at once, and whose log says so."""

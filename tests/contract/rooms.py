@@ -2,10 +2,11 @@
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from jsonschema import Draft202012Validator
 
 from orchestrator.core.admission.terms import Admission, Limit
@@ -16,7 +17,7 @@ from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import RUN_LABEL, JobKind
 from orchestrator.core.run import Job, Problem
 from tests.contract.retraining import SMALL
-from tests.contract.world import LEDGER, REGION, World, schema, standards_with
+from tests.contract.world import LEDGER, REGION, Killed, World, schema, standards_with
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
 NOTICE = Draft202012Validator(schema("notice.v1"))
@@ -105,6 +106,22 @@ class Answering:
 
     def with_id(self, job_id: str) -> Job:
         return self._jobs.with_id(job_id)
+
+
+class Stopping(Answering):
+    """A JobService that the first process never reaches: what it was about to ask for is kept."""
+
+    def submit(self, submission: Submission) -> Job:
+        self.sent.append(submission)
+        raise Killed("it stands still before its submission")
+
+
+def stopped_before_submitting(world: World, arrival: Arrival) -> Callable[[], Job]:
+    """A process stands still with its lease; what is given back lets its submission go out, and no more."""
+    stopping = Stopping(world)
+    with pytest.raises(Killed):
+        world.launch(arrival, jobs=stopping)
+    return lambda: world.jobs.submit(stopping.sent[0])
 
 
 _names = (f"n{number}" for number in itertools.count())

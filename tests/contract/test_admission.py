@@ -15,6 +15,8 @@ from orchestrator.flow.submit import SUBMIT_NEEDS
 from tests.contract.retraining import MANUAL, RuleWorld, rule
 from tests.contract.rooms import (
     GPU,
+    NO_CAPACITY,
+    TWO_REGIONS,
     Room,
     drop,
     ends,
@@ -197,9 +199,43 @@ def test_a_run_that_is_only_told_to_ask_less_often_fails_after_a_week_with_the_s
     error = world.record(one).error
     assert error is not None
     assert error.code == 429
-    assert error.message.startswith("there was no room in the 7 days since 2026-03-01")
+    assert error.message.startswith(
+        "the service only asked for fewer requests in the 7 days since 2026-03-01"
+    )
     assert "requests per minute" in error.message
     assert places(world) == []
+
+
+def test_one_refusal_for_the_rate_of_requests_does_not_count_once_there_was_another_answer() -> None:
+    world = World(TWO_REGIONS)
+    room = Room(world)
+    room.too_fast = 1
+    one = launched(world, fallbacks=[{"region": ELSEWHERE}])
+    world.clock.advance(timedelta(minutes=1))
+    world.sweep()
+    (job,) = world.jobs.all()
+    world.clock.advance(WAIT_IN_ALL + timedelta(days=1))  # it is queued for so long
+    ended = world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
+    world.settle(world.hint(ended))
+    record = world.record(one)
+    assert (record.state, record.rung, record.too_fast_since) == (RunState.SUBMITTED, 1, None)
+
+
+def test_one_refusal_for_the_rate_of_requests_does_not_count_after_a_wait_for_a_limit() -> None:
+    world = limited(Limit(jobs=1))
+    room = Room(world)
+    room.too_fast = 1
+    low, high = launched(world, priority=10), launched(world, priority=90)
+    world.clock.advance(timedelta(minutes=1))
+    world.sweep()
+    assert states(world, low, high) == ["waiting", "submitted"]
+    world.clock.advance(WAIT_IN_ALL + timedelta(days=1))
+    room.too_fast = 1
+    ends(world, high)
+    assert states(world, low) == ["waiting"]
+    world.clock.advance(timedelta(minutes=1))
+    world.sweep()
+    assert states(world, low) == ["submitted"]
 
 
 def test_without_limits_and_caps_an_event_costs_one_listing_more() -> None:
@@ -250,7 +286,8 @@ def test_a_run_to_which_the_service_never_answers_ends_and_gives_its_slot_back()
     assert f"no answer to {UNANSWERED_MAX} submissions in a row" in record.error.message
     assert "the connection broke" in record.error.message
     assert (slots(world), len(room.asked)) == ([], UNANSWERED_MAX)
-    world.sweep()
+    world.clock.advance(LEASE)
+    world.sweep()  # which looks once more for the job of one who was only slow
     assert world.active() == []
 
 

@@ -7,25 +7,30 @@ import pytest
 
 from orchestrator.core.admission.terms import Limit
 from orchestrator.core.codec import encoded
-from orchestrator.core.errors import LeaseHeld
+from orchestrator.core.errors import LeaseHeld, ServiceFailed
 from orchestrator.core.launch.event import Arrival
-from orchestrator.core.run import JobState, RunState
+from orchestrator.core.run import Job, JobState, RunState
 from orchestrator.flow.admission import launch_and_admit
 from orchestrator.flow.orders import take_order
 from orchestrator.flow.services import Happened
+from tests.contract.boundaries import At, raising
+from tests.contract.life.scenes import TUNED
 from tests.contract.rooms import (
     NO_CAPACITY,
     RECORD,
     TWO_REGIONS,
+    Answering,
     Room,
     drop,
     ends,
+    full,
     going,
     launched,
     limited,
     places,
     slots,
     states,
+    stopped_before_submitting,
 )
 from tests.contract.world import ELSEWHERE, LEASE, LEDGER, Boundary, Killed, World
 
@@ -137,6 +142,89 @@ def test_a_run_of_which_no_job_came_ends_when_its_lease_is_over() -> None:
     assert states(world, run_id) == ["cancelled"]
     world.sweep()
     assert world.jobs.all() == []
+
+
+def test_a_run_whose_submission_is_looked_for_in_vain_gets_no_job_by_anybody() -> None:
+    """The order was stopped after it had taken the run over; whoever is next carries it out."""
+    world = World()
+    run_id = killed_around_the_submission(world, after=False)
+    world.clock.advance(LEASE + timedelta(seconds=1))
+    order = order_to_end(world, run_id)
+    with pytest.raises(ServiceFailed):
+        list(launch_and_admit(world.services(dies_of_a_listing()), order, take_order))
+    with pytest.raises(LeaseHeld):
+        carried_out(world, order)
+    world.clock.advance(LEASE + timedelta(seconds=1))
+    world.sweep()
+    assert states(world, run_id) == ["cancelled"]
+    assert world.jobs.all() == []
+
+
+def dies_of_a_listing() -> Boundary:
+    return At("find jobs", before=raising(ServiceFailed("Vertex AI", "list", "it is not there")))
+
+
+def test_the_job_of_one_that_wakes_between_look_and_end_is_found() -> None:
+    world = World()
+    arrival = world.drop()
+    wake = stopped_before_submitting(world, arrival)
+    world.clock.advance(LEASE + timedelta(seconds=1))
+    woken = list[Job]()
+
+    def once() -> None:
+        if not woken:
+            woken.append(wake())
+
+    order = order_to_end(world, arrival.run_id)
+    list(launch_and_admit(world.services(At("find jobs", after=once)), order, take_order))
+    record = world.record(arrival.run_id)
+    assert (record.state, world.jobs.going()) == (RunState.CANCELLED, [])
+    assert record.problems == (f"a second job was found, {woken[0].name}: it is cancelled; the run has none",)
+    RECORD.validate(encoded(record))
+
+
+def test_the_job_of_one_that_woke_before_a_waiting_run_was_ended_is_found() -> None:
+    world = World()
+    arrival = world.drop()
+    wake = stopped_before_submitting(world, arrival)
+    world.clock.advance(LEASE)
+    world.launch(arrival, jobs=Answering(world, full()))
+    assert states(world, arrival.run_id) == ["waiting"]
+    wake()
+    carried_out(world, order_to_end(world, arrival.run_id))
+    assert (states(world, arrival.run_id), world.jobs.going()) == (["cancelled"], [])
+    world.clock.advance(LEASE)
+    world.sweep()
+    assert world.active() == []
+
+
+def test_a_job_that_was_not_asked_or_does_not_heed_is_asked_again_by_every_sweep() -> None:
+    world = World()
+    run_id = launched(world)
+    refuses = At("cancel", before=raising(ServiceFailed("Vertex AI", "cancel", "it is not there")))
+    with pytest.raises(ServiceFailed):
+        list(launch_and_admit(world.services(refuses), order_to_end(world, run_id), take_order))
+    end, asked = world.jobs.cancel, list[str]()
+    world.jobs.cancel = asked.append  # type: ignore[method-assign, assignment]  # a service that promises and does nothing
+    world.sweep()
+    world.sweep()
+    record = world.record(run_id)
+    assert record.job is not None
+    assert asked == [record.job.name] * 2
+    world.jobs.cancel = end  # type: ignore[method-assign]
+    world.sweep()
+    world.sweep()
+    assert states(world, run_id) == ["cancelled"]
+
+
+def test_the_study_of_a_run_is_asked_to_end_and_not_its_trials() -> None:
+    world = World()
+    run_id = launched(world, tuning=TUNED["tuning"])
+    carried_out(world, order_to_end(world, run_id))
+    (study,) = world.jobs.all()
+    assert "/hyperparameterTuningJobs/" in study.name
+    world.settle(world.hint(study))
+    assert states(world, run_id) == ["cancelled"]
 
 
 def test_a_run_that_has_ended_stays_as_it_is() -> None:

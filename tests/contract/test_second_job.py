@@ -7,13 +7,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from orchestrator.core.codec import encoded
-from orchestrator.core.errors import ServiceFailed, SubmissionRefused, SubmissionUnknown
+from orchestrator.core.errors import RecordMoved, ServiceFailed, SubmissionRefused, SubmissionUnknown
 from orchestrator.core.launch.event import Arrival
-from orchestrator.core.launch.submission import Submission
 from orchestrator.core.run import Job, JobState, RunState
 from orchestrator.core.settle.outcome import END_OF
 from tests.contract.boundaries import At, nothing, raising
-from tests.contract.rooms import NO_CAPACITY, Answering, full, places
+from tests.contract.rooms import NO_CAPACITY, Answering, full, places, stopped_before_submitting
 from tests.contract.world import LEASE, Boundary, Killed, World, labelled, schema
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
@@ -75,22 +74,6 @@ def test_one_that_wakes_and_dies_is_found_by_the_sweeps_second_look_which_is_one
     assert "find jobs" not in later.calls
 
 
-class Stopping(Answering):
-    """A JobService that the first process never reaches: what it was about to ask for is kept."""
-
-    def submit(self, submission: Submission) -> Job:
-        self.sent.append(submission)
-        raise Killed("it stands still before its submission")
-
-
-def stopped_before_submitting(world: World, arrival: Arrival) -> Callable[[], Job]:
-    """A process stands still with its lease; what is given back lets its submission go out, and no more."""
-    stopping = Stopping(world)
-    with pytest.raises(Killed):
-        world.launch(arrival, jobs=stopping)
-    return lambda: world.jobs.submit(stopping.sent[0])
-
-
 def taken_over() -> tuple[World, Arrival, Callable[[], Job]]:
     """A run that another process took over from one that stands still, and what wakes that one."""
     world = World()
@@ -136,8 +119,7 @@ def test_one_that_wakes_as_the_run_ends_is_found_before_the_end_is_on_record() -
     RECORD.validate(encoded(record))
 
 
-def test_one_that_wakes_when_its_run_waits_gives_the_run_its_job() -> None:
-    """Whoever is next might look before the service shows that job."""
+def test_one_that_wakes_when_its_run_waits_leaves_its_job_to_whoever_is_next() -> None:
     world = World()
     arrival = world.drop()
 
@@ -146,12 +128,64 @@ def test_one_that_wakes_when_its_run_waits_gives_the_run_its_job() -> None:
         world.launch(arrival, jobs=Answering(world, full()))
         assert world.record(arrival.run_id).state is RunState.WAITING
 
-    world.launch(arrival, At("submit", before=no_room))
+    with pytest.raises(RecordMoved):
+        world.launch(arrival, At("submit", before=no_room))
+    world.clock.advance(timedelta(minutes=1))
+    world.sweep()
     (job,) = world.jobs.going()
     record = world.record(arrival.run_id)
     assert record.job is not None
     assert (record.state, record.job.name, record.problems) == (RunState.SUBMITTED, job.name, ())
     assert places(world) == []
+
+
+def test_a_second_job_that_was_cancelled_never_becomes_the_runs_own() -> None:
+    """The run's own job finds no capacity afterwards, and the run looks for another."""
+    world, arrival, wake = taken_over()
+    (own,) = world.jobs.all()
+    second = wake()
+    world.settle(world.hint(second, tells_end=False))
+    told = world.jobs.become(own.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
+    world.settle(world.hint(told, insert_id="another"))
+    world.settle(world.hint(world.jobs.read(second.name)))
+    for _ in range(3):
+        world.clock.advance(timedelta(minutes=2))
+        world.sweep()
+    record = world.record(arrival.run_id)
+    assert record.job is not None
+    assert record.job.name not in (own.name, second.name)
+    assert record.state is RunState.SUBMITTED
+
+
+@pytest.mark.parametrize("shown", [True, False], ids=["shown at once", "shown late"])
+def test_one_that_wakes_while_its_run_ends_without_a_job_is_found(*, shown: bool) -> None:
+    """It finds no end on record yet; whoever writes the end looks for its job, and the sweep once more."""
+    world = World()
+    arrival = world.drop()
+    wake = stopped_before_submitting(world, arrival)
+    world.clock.advance(LEASE)
+    shows, second = world.jobs.of_run, list[Job]()
+
+    def woken() -> None:
+        second.append(wake())
+        if not shown:
+            world.jobs.of_run = lambda *_: ()  # type: ignore[method-assign]  # the listing is late
+
+    refusing = Answering(world, SubmissionRefused(400, "no such machine"))
+    world.launch(arrival, At("submit", before=woken), refusing)
+    assert world.record(arrival.run_id).state is RunState.FAILED
+    assert (world.jobs.going() == []) is shown
+    world.jobs.of_run = shows  # type: ignore[method-assign]
+    assert world.active() == [arrival.run_id], "the sweep is to look once more"
+    world.clock.advance(LEASE)
+    world.sweep()
+    assert world.jobs.going() == []
+    record = world.record(arrival.run_id)
+    RECORD.validate(encoded(record))
+    assert record.problems == (
+        f"a second job was found, {second[0].name}: it is cancelled; the run has none",
+    )
+    assert (world.active(), record.second_look_at) == ([], None)
 
 
 def test_a_second_job_that_ended_by_itself_before_it_was_found_is_told_of() -> None:

@@ -58,7 +58,7 @@ def order_in(content: bytes, *, as_json: bool, schema: Mapping[str, Any]) -> Ord
         *(each for each in schema_faults(schema, read.value, read.spelled) if each.path not in reported),
     ]
     if faults:
-        return Refused(faults=tuple(sorted(faults)))
+        return Refused(faults=tuple(sorted(set(faults))))
     if "fire" in read.value:
         return FireOrder(rule_id=read.value["fire"]["rule"])
     if "cancel" in read.value:

@@ -218,7 +218,8 @@ class RunRecord:
     `rung` is the step of the request's ladder that was submitted last, or is submitted next. `slots` are the
     places that the run holds under limits. `cap` is the cap, and its time, that refused the run.
     `refused_since`: when the service first had no room. `unanswered`: submissions in a row without an answer.
-    `cancel_asked_at`: when the job was to be asked to end; no other job follows it.
+    `too_fast_since`: since when it was told only that. `cancel_asked_at`: when the run was to end; no other job
+    follows. `second_look_at`: when a job of one who lost his lease is looked for; with no job, after the end too.
     """
 
     schema: str = "run_record.v1"
@@ -240,6 +241,7 @@ class RunRecord:
     tries: tuple[Try, ...] = ()
     given_up: tuple[GivenUp, ...] = ()
     refused_since: datetime | None = None
+    too_fast_since: datetime | None = None
     unanswered: int = 0
     cap: str | None = None
     cancel_asked_at: datetime | None = None
@@ -267,8 +269,17 @@ class RunRecord:
         """The lease that keeps everybody else from taking the run over; None: whoever comes may."""
         return self.lease if self.lease is not None and self.lease.expires_at > now else None
 
+    def found_second(self, job_name: str) -> bool:
+        """Whether that job was found to be a second one, and told of in `problems`."""
+        return any(problem.startswith(second_job_found(job_name)) for problem in self.problems)
+
     def gave_up(self, job_name: str) -> bool:
         return any(same_job(each.job, job_name) for each in self.given_up)
+
+
+def second_job_found(job_name: str) -> str:
+    """How the problem begins that tells of a second job."""
+    return f"a second job was found, {job_name}: "
 
 
 def moved(
@@ -288,7 +299,8 @@ def moved(
         updated_at=now,
         lease=None,
         waiting=record.waiting if state is RunState.WAITING else None,
-        second_look_at=None if state in ENDS else record.second_look_at,
+        too_fast_since=record.too_fast_since if state is RunState.WAITING else None,
+        second_look_at=None if state in ENDS and record.job is not None else record.second_look_at,
         history=(*record.history, Step(state=state, at=entered_at)),
     )
 
@@ -306,9 +318,14 @@ def taken_over(record: RunRecord, *, attempt: str, now: datetime, lease: timedel
 def job_of_run(record: RunRecord, job: Job, run_label: str) -> bool:
     """Whether `job` is this run's: labelled with it, and either the one on record or of the shape we submit.
 
-    A label alone proves nothing: whoever may create jobs can write any label. A job that was given up is its no more.
+    A label alone proves nothing: whoever may create jobs can write any label. A job that was given up is its no
+    more, and one that was found to be a second one never is.
     """
-    if job.labels.get(run_label) != record.run_id or record.gave_up(job.name):
+    if (
+        job.labels.get(run_label) != record.run_id
+        or record.gave_up(job.name)
+        or record.found_second(job.name)
+    ):
         return False
     if record.job is not None:
         return same_job(record.job.name, job.name)

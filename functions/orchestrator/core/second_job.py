@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from orchestrator.core.names import RUN_LABEL, same_job
-from orchestrator.core.run import Job, RunRecord
+from orchestrator.core.run import Job, RunRecord, second_job_found
 from orchestrator.core.settle.outcome import OVER
 
 
 def second_jobs(record: RunRecord, jobs: Sequence[Job]) -> Sequence[Job]:
     """Those of `jobs`, oldest first, that are of the shape this run submits and are not its own.
 
-    The job on record stays; none on record, the oldest, unless the run ended without one. Those that were given
-    up have ended by themselves.
+    The job on record stays; none on record, the oldest, unless the run ended without one. Those that were
+    given up have ended by themselves.
     One that bears the label alone is somebody else's.
     """
     shaped = [
@@ -26,7 +26,8 @@ def second_jobs(record: RunRecord, jobs: Sequence[Job]) -> Sequence[Job]:
         name = record.job.name
         shaped = [job for job in shaped if not same_job(name, job.name)]
     elif not record.ended:
-        shaped = shaped[1:]
+        own = next((job for job in shaped if not record.found_second(job.name)), None)
+        shaped = [job for job in shaped if job is not own]
     return shaped
 
 
@@ -34,13 +35,4 @@ def problem_of(record: RunRecord, job: Job) -> str:
     """What the record says of a second job, when it is found."""
     what = "it had ended by itself" if job.state in OVER else "it is cancelled"
     own = f"the run's own is {record.job.name}" if record.job else "the run has none"
-    return f"{_found(job)}{what}; {own}"
-
-
-def is_told(record: RunRecord, job: Job) -> bool:
-    """Whether the record says of this second job that it was found."""
-    return any(problem.startswith(_found(job)) for problem in record.problems)
-
-
-def _found(job: Job) -> str:
-    return f"a second job was found, {job.name}: "
+    return f"{second_job_found(job.name)}{what}; {own}"

@@ -41,6 +41,9 @@ def why_given_up(record: RunRecord, now: datetime) -> str | None:
     since = record.refused_since
     if since is not None and now - since > WAIT_IN_ALL:
         return f"there was no room in the {WAIT_IN_ALL.days} days since {since:%Y-%m-%d %H:%M} UTC"
+    since = record.too_fast_since
+    if since is not None and now - since > WAIT_IN_ALL:
+        return f"the service only asked for fewer requests in the {WAIT_IN_ALL.days} days since {since:%Y-%m-%d %H:%M} UTC"
     if record.round >= ROUNDS_MAX:
         return f"{record.round} jobs of the run ended for want of capacity"
     return None
@@ -53,12 +56,13 @@ def may_wait(record: RunRecord, now: datetime) -> bool:
 
 def refused(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:
     """The record with a rung that the service refused: from the first one on, `WAIT_IN_ALL` counts."""
-    return answered_no(tried(record, rung, outcome, now), now)
+    since = record.refused_since or now
+    return replace(tried(record, rung, outcome, now), refused_since=since, unanswered=0)
 
 
-def answered_no(record: RunRecord, now: datetime) -> RunRecord:
-    """The record of a run that the service has answered, and not taken: for want of room, or asked too fast."""
-    return replace(record, refused_since=record.refused_since or now, unanswered=0)
+def asked_too_fast(record: RunRecord, now: datetime) -> RunRecord:
+    """The record of a run that was told to ask less often; `WAIT_IN_ALL` counts while it is told nothing else."""
+    return replace(record, too_fast_since=record.too_fast_since or now, unanswered=0)
 
 
 def unanswered(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:
@@ -76,7 +80,16 @@ def waits(record: RunRecord, waiting: Waiting, *, rung: int, now: datetime, atte
     """The record of a run that goes to wait, or waits on; it holds nothing meanwhile, neither lease nor slots."""
     if record.state is not RunState.WAITING:
         record = moved(record, RunState.WAITING, entered_at=now, now=now, attempt=attempt)
-    return replace(record, lease=None, slots=(), waiting=waiting, rung=rung, updated_at=now, attempt=attempt)
+    return replace(
+        record,
+        lease=None,
+        slots=(),
+        waiting=waiting,
+        too_fast_since=record.too_fast_since if waiting.too_fast else None,
+        rung=rung,
+        updated_at=now,
+        attempt=attempt,
+    )
 
 
 def attempts_of(record: RunRecord, ladder: Sequence[Rung]) -> int:

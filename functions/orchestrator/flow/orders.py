@@ -41,10 +41,13 @@ def _fire(services: Services, arrival: Arrival, rule_id: str) -> Happened | Refu
     call = manual_call(arrival.run_id, rule_id, arrival.source.event_time)
     if not heeds(rule, call):
         return _refused(rule)
-    messages = [happened.message for happened in take_signal(services, call)]
+    done = list(take_signal(services, call))
     status_uri = object_uri(services.buckets.ledger, status_object(rule.dropped_name))
     tell_order(services, arrival, about_uri=status_uri)
-    return Happened(message="; ".join(messages) or f"the order to fire {rule_id} was carried out before")
+    message = (
+        "; ".join(each.message for each in done) or f"the order to fire {rule_id} was carried out before"
+    )
+    return Happened(message=message, is_due=any(each.is_due for each in done))
 
 
 def _roll_back(services: Services, arrival: Arrival, order: RollbackOrder) -> Happened | Refused:

@@ -14,7 +14,7 @@ from orchestrator.flow.queueing import leave_queue, leave_regions, place_of
 from orchestrator.flow.second_job import cancel_second_jobs, look_for_second_job
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.slots import give_back
-from orchestrator.flow.telling import tell_status, tell_steps
+from orchestrator.flow.telling import tell_end, tell_status, tell_steps
 from orchestrator.ports import Held
 
 
@@ -30,21 +30,23 @@ def submitted(services: Services, held: Held, job: Job, what: str) -> Happened:
     Raises:
         RecordMoved: it says nothing of any job.
     """
+    known = with_job(held.record, job, now=services.clock.now(), attempt=services.attempt)
+    tell_steps(services, held.record, known)
     try:
-        held = _put_on_record(services, held, job)
+        held = services.ledger.replace(held, known)
     except RecordMoved:
         # The job's end may be on record before its submission; then that record stands. Or we were stopped
         # and taken over, and this job is the second one.
         held = present(services, held.record.run_id)
         record = held.record
         if record.job is None and not record.ended and not record.gave_up(job.name):
-            if record.live_lease(services.clock.now()) is not None:
-                raise
-            # It waits, and nobody is at it: whoever is next may look before the service shows this job.
-            held = _put_on_record(services, held, job)
-        else:
-            # The one that was found may be the run's, and ours, whose answer never came, the second one.
-            held = look_for_second_job(services, cancel_second_jobs(services, held, [job]))
+            raise
+        # The one that was found may be the run's, and ours, whose answer never came, the second one.
+        held = look_for_second_job(services, cancel_second_jobs(services, held, [job]))
+    else:
+        leave_queue(services, held.record)
+        if held.record.second_look_at is not None:
+            held = look_for_second_job(services, held)
     tell_status(services, held.record)
     if held.record.job is None or not same_job(held.record.job.name, job.name):
         problem = held.record.problems[-1] if held.record.problems else f"{job.name} is not the run's"
@@ -52,31 +54,33 @@ def submitted(services: Services, held: Held, job: Job, what: str) -> Happened:
     return Happened(message=f"{what}: {job.name}", run_id=held.record.run_id)
 
 
-def _put_on_record(services: Services, held: Held, job: Job) -> Held:
-    """The record with the job; who else may have submitted is looked for after it is written.
-
-    Raises:
-        RecordMoved: it is another by now, and was left as it is.
-    """
-    known = with_job(held.record, job, now=services.clock.now(), attempt=services.attempt)
-    tell_steps(services, held.record, known)
-    held = services.ledger.replace(held, known)
-    leave_queue(services, held.record)
-    return look_for_second_job(services, held) if held.record.second_look_at is not None else held
-
-
 def failed(services: Services, held: Held, problem: Problem, *, faults: Sequence[str] = ()) -> Happened:
-    """The run ended without a job; the sweep tells the notice."""
-    now = services.clock.now()
-    ended = moved(held.record, RunState.FAILED, entered_at=now, now=now, attempt=services.attempt)
-    ended = replace(ended, error=problem, problems=(*ended.problems, *faults))
+    """The run ended without a job, because of `problem`."""
+    record = replace(held.record, error=problem, problems=(*held.record.problems, *faults))
+    return _ended(services, held, record, RunState.FAILED, problem.message, severity="ERROR")
+
+
+def cancelled(services: Services, held: Held) -> Happened:
+    """The run was to end, and has no job."""
+    message = "the run was cancelled before it had a job"
+    return _ended(services, held, held.record, RunState.CANCELLED, message, severity="INFO")
+
+
+def _ended(
+    services: Services, held: Held, record: RunRecord, state: RunState, message: str, *, severity: str
+) -> Happened:
+    """The end without a job; then one is looked for that somebody who lost his lease submitted meanwhile.
+
+    The sweep looks once more, and what it tells of the run is told again then.
+    """
+    before, now = held.record, services.clock.now()
+    ended = moved(record, state, entered_at=now, now=now, attempt=services.attempt)
     held = services.ledger.replace(held, ended)
-    leave_queue(services, held.record)
-    give_back(services, ended.slots)
-    tell_status(services, held.record)
-    return Happened(
-        message=problem.message, run_id=held.record.run_id, severity="ERROR", made_room=bool(ended.slots)
-    )
+    tell_end(services, ended, before)
+    if ended.second_look_at is not None:
+        look_for_second_job(services, held)
+    leaves_place = bool(before.slots) or before.state is RunState.WAITING
+    return Happened(message=message, run_id=ended.run_id, severity=severity, is_due=leaves_place)
 
 
 def kept_waiting(

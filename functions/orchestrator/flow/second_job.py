@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from orchestrator.core.errors import RecordMoved
-from orchestrator.core.names import job_kind, job_region
+from orchestrator.core.names import job_region
 from orchestrator.core.run import Job
-from orchestrator.core.second_job import is_told, problem_of, second_jobs
+from orchestrator.core.second_job import problem_of, second_jobs
 from orchestrator.core.settle.outcome import OVER
 from orchestrator.flow.ladder import ladder_for, regions_of
 from orchestrator.flow.services import Services
@@ -29,7 +29,7 @@ def cancel_second_jobs(services: Services, held: Held, jobs: Sequence[Job]) -> H
     """
     for job in second_jobs(held.record, jobs):
         held = _told(services, held, job, jobs)
-        if job.state not in OVER and is_told(held.record, job):
+        if job.state not in OVER and held.record.found_second(job.name):
             services.jobs.cancel(job.name)
     return held
 
@@ -37,10 +37,10 @@ def cancel_second_jobs(services: Services, held: Held, jobs: Sequence[Job]) -> H
 def look_for_second_job(services: Services, held: Held) -> Held:
     """The same for every job that is labelled with the run; it costs one listing of each region of its ladder."""
     record = held.record
-    if record.job is None:
-        return held
-    regions = dict.fromkeys((job_region(record.job.name), *regions_of(ladder_for(services, record))))
-    jobs = services.jobs.of_run(record.run_id, job_kind(record.job.name), tuple(regions))
+    ladder = ladder_for(services, record)
+    own = () if record.job is None else (job_region(record.job.name),)
+    regions = tuple(dict.fromkeys((*own, *regions_of(ladder))))
+    jobs = services.jobs.of_run(record.run_id, ladder[0].spec.kind, regions)
     return cancel_second_jobs(services, held, jobs)
 
 
@@ -57,7 +57,7 @@ def _told(services: Services, held: Held, job: Job, jobs: Sequence[Job]) -> Held
     """
     for _ in range(RACES_MAX):
         record = held.record
-        if is_told(record, job) or job not in second_jobs(record, jobs):
+        if record.found_second(job.name) or job not in second_jobs(record, jobs):
             return held
         told = replace(
             record,

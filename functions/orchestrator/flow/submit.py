@@ -32,7 +32,7 @@ from orchestrator.core.launch.submission import submission_of
 from orchestrator.core.queue import Place, Walk
 from orchestrator.core.run import Problem, RunRecord, RunState, taken_over
 from orchestrator.core.waiting import (
-    answered_no,
+    asked_too_fast,
     attempts_of,
     back_off,
     refused,
@@ -42,7 +42,7 @@ from orchestrator.core.waiting import (
     why_given_up,
 )
 from orchestrator.flow.ladder import ladder_for
-from orchestrator.flow.outcome import failed, job_of, kept_waiting, submitted
+from orchestrator.flow.outcome import cancelled, failed, job_of, kept_waiting, submitted
 from orchestrator.flow.queueing import place_of, walk_of
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.slots import limits_for, take_slots
@@ -86,11 +86,14 @@ def take_up(
     held = services.ledger.replace(held, over)
     job = job_of(services, held.record, ladder)
     if job is None:
-        end = why_ended(services, held.record)
-        if end is None:
+        cancel_asked = held.record.cancel_asked_at is not None
+        end = None if cancel_asked else why_ended(services, held.record)
+        if end is None and not cancel_asked:
             return warned(submit(services, held, ladder, walk, reclaim=reclaim), record)
         if walk is not None:
             walk.went(record.run_id)
+        if end is None:
+            return cancelled(services, held)
         return failed(services, held, end.problem, faults=end.faults)
     if walk is not None:
         walk.went(record.run_id)
@@ -221,7 +224,7 @@ class _Attempt:
         now = self.services.clock.now()
         until = now + short_pause(self.held.record.run_id, now)
         self.walk.hold(rung.region, until)
-        self.held = replace(self.held, record=answered_no(self.held.record, now))
+        self.held = replace(self.held, record=asked_too_fast(self.held.record, now))
         why = why_given_up(self.held.record, now)
         if why is not None:
             return self._fails(Problem(message=f"{why}: {deferral.reason}", code=deferral.code))

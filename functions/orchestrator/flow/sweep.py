@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from orchestrator.core.envelope import DELIVERED_WITHIN
 from orchestrator.core.errors import JobNotFound, LeaseHeld, RecordDamaged, TrainmasterError
 from orchestrator.core.run import Problem, RunState, Told
-from orchestrator.core.settle.outcome import Outcome
+from orchestrator.core.settle.outcome import OVER, Outcome
 from orchestrator.core.settle.record import job_vanished
 from orchestrator.flow.admission import admit
 from orchestrator.flow.caps import forget_old_starts
@@ -93,9 +93,7 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> Happene
         return _look_at_orphan(services, marker)
     record = held.record
     if record.ended:
-        tell_end(services, record)
-        had_room = record.state is not RunState.REJECTED
-        return Happened(message=f"the end was told: {record.state}", run_id=record.run_id, made_room=had_room)
+        return _look_at_ended(services, held)
     if record.state is RunState.WAITING:
         waiting.append(held)  # its turn comes with the queue's
         return None
@@ -104,6 +102,18 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> Happene
     if record.second_look_at is not None and record.second_look_at <= services.clock.now():
         held = second_look_done(services, held)
     return _ask_job(services, held)
+
+
+def _look_at_ended(services: Services, held: Held) -> Happened | None:
+    """Whoever ended it died before all was told; or it has no job, and one may have been submitted late."""
+    record = held.record
+    if record.second_look_at is not None:
+        if record.second_look_at > services.clock.now():
+            return None
+        held = second_look_done(services, held)
+    tell_end(services, held.record)
+    had_room = record.state is not RunState.REJECTED
+    return Happened(message=f"the end was told: {record.state}", run_id=record.run_id, made_room=had_room)
 
 
 def _look_at_orphan(services: Services, marker: Marker) -> Happened | None:
@@ -129,4 +139,7 @@ def _ask_job(services: Services, held: Held) -> Happened:
         services.ledger.replace(held, ended)
         tell_end(services, ended, record)
         return Happened(message=str(outcome.error), run_id=record.run_id, severity="ERROR", made_room=True)
-    return settle_job(services, held, job, TOLD)
+    happened = settle_job(services, held, job, TOLD)
+    if record.cancel_asked_at is not None and job.state not in OVER:
+        services.jobs.cancel(job_name)  # which promises nothing, and may never have been asked
+    return happened

@@ -82,6 +82,8 @@ def tell_steps(services: Services, before: RunRecord, after: RunRecord) -> None:
 def tell_end(services: Services, record: RunRecord, before: RunRecord | None = None) -> None:
     """Status, champion, the notices, what it holds, then the marker goes: until it is gone all of them are owed.
 
+    It stays while a second look is due, which the sweep takes.
+
     Told are the states that `before` has not; without it, nobody knows which were told, and all are.
     A crash between any two repeats them all; each is safe to repeat, and a notice keeps its id.
     """
@@ -93,7 +95,8 @@ def tell_end(services: Services, record: RunRecord, before: RunRecord | None = N
     if before is None or before.state is RunState.WAITING:
         leave_queue(services, record)
     give_back(services, record.slots)
-    services.ledger.unmark(record.run_id)
+    if record.second_look_at is None:
+        services.ledger.unmark(record.run_id)
 
 
 def notice_of(record: RunRecord, number: int, record_uri: str) -> Notice:

@@ -39,8 +39,7 @@ def launch_firing(services: Services, rule: Rule, firing: Firing) -> Happened | 
     if isinstance(content, Refused):
         return content
     replaced = services.ledger.find(firing.replaces) if firing.replaces is not None else None
-    if replaced is not None:
-        cancel(services, replaced)
+    leaves_place = replaced is not None and cancel(services, replaced).is_due
     what = f"{rule.rule_id} fired ({firing.condition}, number {firing.number})"
     try:
         happened = launch(services, Arrival(run_id=firing.run_id, source=source, content=content))
@@ -49,7 +48,7 @@ def launch_firing(services: Services, rule: Rule, firing: Firing) -> Happened | 
     except SubmissionUnknown as error:
         # The run is reserved: from here on it is the sweep's, like every other.
         return Happened(message=f"{what}: {error}", run_id=firing.run_id, severity="WARNING")
-    return replace(happened, message=f"{what}: {happened.message}")
+    return replace(happened, message=f"{what}: {happened.message}", is_due=happened.is_due or leaves_place)
 
 
 def _source(services: Services, rule: Rule, firing: Firing) -> Source:

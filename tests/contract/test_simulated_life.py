@@ -10,6 +10,7 @@ import pytest
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.names import JobKind
 from orchestrator.core.run import Job
+from orchestrator.flow.services import Happened
 from tests.contract.life.accidents import Accident
 from tests.contract.life.life import Life
 from tests.contract.life.odds import Odds
@@ -67,6 +68,13 @@ class DeafLife(Life):
 
     def _next_tick(self, resting_s: float) -> None:
         pass
+
+
+def test_an_order_to_end_that_is_not_carried_out_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestrator.flow.orders.cancel", lambda *_: Happened(message="nothing was done"))
+    tally = lived(seed="broken", events=EVENTS // 2, odds=Odds(ordered_to_end=0.3))
+    assert any("ordered to end" in violation for violation in tally.violations)
+    assert any("was not asked to end" in violation for violation in tally.violations)
 
 
 def test_a_second_job_would_be_seen() -> None:

@@ -27,7 +27,7 @@ from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import RUN_LABEL, JobKind
 from orchestrator.core.run import ENDS, LEGAL_MOVES, PROGRESS, Job, JobState, RunState
-from orchestrator.core.settle.outcome import END_OF
+from orchestrator.core.settle.outcome import END_OF, OVER
 from orchestrator.core.settle.stockout import stockout_of
 from orchestrator.core.waiting import WAIT_MOST
 from orchestrator.flow.admission import launch_and_admit, settle_and_admit
@@ -74,7 +74,7 @@ class Deployment(RuleBasedStateMachine):
         self.world.jobs = self.jobs = self.service(self.world.clock, project=PROJECT)
         self.sound: dict[str, bool] = {}
         self.seen: dict[str, tuple[int, RunState]] = {}
-        self.to_end: set[str] = set()
+        self.to_end: list[str] = []
         self.owed: list[Flow] = []
         self.running: list[tuple[Process, Flow | None]] = []
 
@@ -93,8 +93,9 @@ class Deployment(RuleBasedStateMachine):
         """Somebody wants a run on record to end, however far it is."""
         run_id = [*self.seen][which % len(self.seen)]
         order = json.dumps({"cancel": {"run": run_id}}).encode()
-        self.owed.append(partial(_launched, self.world.drop(order, f"requests/end-{run_id}.json")))
-        self.to_end.add(run_id)
+        arrival = self.world.drop(order, f"requests/end-{len(self.to_end)}.json")
+        self.owed.append(partial(self._ended_by, run_id, arrival))
+        self.to_end.append(run_id)
 
     @precondition(lambda self: self.owed and len(self.running) < AT_ONCE)
     @rule(which=NUMBERS, calls=st.integers(0, 12), twice=st.booleans())
@@ -226,6 +227,15 @@ class Deployment(RuleBasedStateMachine):
         ]
         self.running = [(process, owed) for process, owed in self.running if process.acknowledged is None]
 
+    def _ended_by(self, run_id: str, arrival: Arrival, services: Services) -> object:
+        """The order is carried out; once it is acknowledged, nothing goes on."""
+        done = _launched(arrival, services)
+        record = self.world.record(run_id)
+        if not record.ended:
+            assert record.job is not None
+            assert self.world.jobs.read(record.job.name).state in OVER
+        return done
+
     def _runs_with_capacity(self) -> list[str]:
         """The run of each job, except of those that ended because there was no capacity."""
         return [job.labels[RUN_LABEL] for job in self.world.jobs.all() if stockout_of(job) is None]
@@ -282,14 +292,14 @@ def _settled(world: World, job: Job, services: Services) -> object:
 
 
 TestDeployment = ScarceDeployment.TestCase
-QUICK = settings(
-    max_examples=400, stateful_step_count=40, deadline=None, database=None, phases=[Phase.generate]
+SEARCH = settings(
+    max_examples=5000, stateful_step_count=40, deadline=None, database=None, phases=[Phase.generate]
 )
 
 
 def test_a_second_job_would_be_found() -> None:
     with pytest.raises(AssertionError, match="run-"):
-        run_state_machine_as_test(BlindDeployment, settings=QUICK)
+        run_state_machine_as_test(BlindDeployment, settings=SEARCH)
 
 
 TestDeployment.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)

@@ -11,8 +11,11 @@ from orchestrator.core.launch.event import Arrival
 from orchestrator.core.names import RUN_LABEL, JobKind, job_name, job_region
 from orchestrator.core.run import Job, JobState, Problem
 from orchestrator.core.settle.outcome import END_OF
+from orchestrator.flow.admission import launch_and_admit
+from orchestrator.flow.orders import take_order
+from orchestrator.flow.services import Services
 from tests.contract.life.asking import Asked, drawn
-from tests.contract.life.life import Life
+from tests.contract.life.life import Event, Life
 from tests.contract.world import MODELS, PROJECT, REGION, export_manifest, labelled
 
 NAMES = 50
@@ -92,7 +95,14 @@ class Users:
             return
         self.ended.add(run_id)
         order = json.dumps({"cancel": {"run": run_id}}).encode()
-        self._life.upload_or_message(self._life.world.drop(order, f"requests/end-{run_id}.json"), "order")
+        arrival = self._life.world.drop(order, f"requests/end-{run_id}.json")
+
+        def flow(services: Services) -> object:
+            done = list(launch_and_admit(services, arrival, take_order))
+            self._life.tally.violations += self._life.watch.goes_on(run_id)
+            return done
+
+        self._life.emit(Event(kind="order", flow=flow), may_be_dropped=False)
 
     def _forge(self, run_id: str) -> None:
         """Somebody creates a job with the run's label, which ends at once, and whose log says so."""

@@ -12,6 +12,7 @@ from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import MODEL_LABEL, RUN_LABEL, WAITING_PREFIX, location_region
 from orchestrator.core.queue import Place
 from orchestrator.core.run import Job, RunState
+from orchestrator.core.settle.outcome import OVER
 from orchestrator.flow.ladder import ladder_for
 from orchestrator.flow.queueing import place_of
 from tests.contract.retraining import RuleWorld
@@ -39,7 +40,24 @@ class Watch:
 
     def broken_by(self, submission: Submission, going: Sequence[Job]) -> list[str]:
         """The promises that this job breaks, beside those that go on."""
-        return [*self._limits(submission, going), *self._overtaken(submission)] if self._strict else []
+        if not self._strict:
+            return []
+        return [*self._limits(submission, going), *self._overtaken(submission), *self._unwanted(submission)]
+
+    def goes_on(self, run_id: str) -> list[str]:
+        """What keeps a run going of whose end an order was acknowledged."""
+        record = self._world.record(run_id)
+        if record.ended:
+            return []
+        if record.job is None:
+            return [f"{run_id} is {record.state}, though it was ordered to end"]
+        job = self._world.jobs.read(record.job.name)
+        return [] if job.state in OVER else [f"{job.name} was not asked to end"]
+
+    def _unwanted(self, submission: Submission) -> Iterator[str]:
+        record = self._world.record(submission.run_id)
+        if record.ended or record.cancel_asked_at is not None:
+            yield f"{submission.run_id} is given a job, though it has ended or is to end"
 
     def _limits(self, submission: Submission, going: Sequence[Job]) -> Iterator[str]:
         if any(job.labels[RUN_LABEL] == submission.run_id for job in going):

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.core.admission.terms import Limit
 from orchestrator.core.codec import encoded
-from orchestrator.core.errors import LeaseHeld, ServiceFailed
+from orchestrator.core.errors import LeaseHeld, ServiceFailed, SubmissionUnknown
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.run import Job, JobState, RunState
 from orchestrator.flow.admission import launch_and_admit
@@ -16,6 +16,7 @@ from orchestrator.flow.services import Happened
 from tests.contract.boundaries import At, raising
 from tests.contract.life.scenes import TUNED
 from tests.contract.rooms import (
+    GPU,
     NO_CAPACITY,
     RECORD,
     TWO_REGIONS,
@@ -158,6 +159,61 @@ def test_a_run_whose_submission_is_looked_for_in_vain_gets_no_job_by_anybody() -
     world.sweep()
     assert states(world, run_id) == ["cancelled"]
     assert world.jobs.all() == []
+
+
+def test_an_order_is_not_kept_off_by_submissions_to_which_the_service_never_answers() -> None:
+    """Each leaves a lease behind, and the sweep would make the next one before the order comes again."""
+    world = World()
+    room = Room(world)
+    arrival = drop(world)
+    room.loses = {arrival.run_id}
+    with pytest.raises(SubmissionUnknown):
+        world.launch(arrival)
+    order = order_to_end(world, arrival.run_id)
+    for _ in range(2):
+        with pytest.raises(LeaseHeld):
+            carried_out(world, order)
+    world.clock.advance(LEASE)
+    world.sweep()
+    assert (states(world, arrival.run_id), room.asked) == (["cancelled"], [arrival.run_id])
+    carried_out(world, order)
+
+
+def test_an_end_that_could_not_be_told_is_told_when_the_order_comes_again() -> None:
+    world = World()
+    Room(world, 0)
+    run_id = launched(world)
+    world.clock.advance(timedelta(minutes=1))
+    world.sweep()  # it is taken up in vain, and so the sweep is to look for a job of it later
+    order = order_to_end(world, run_id)
+    nobody_hears = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is not there")))
+    with pytest.raises(ServiceFailed):
+        list(launch_and_admit(world.services(nobody_hears), order, take_order))
+    before = told(world, run_id)
+    carried_out(world, order)
+    assert told(world, run_id) == [*before, "cancelled"]
+    assert world.active() == [run_id]
+    world.clock.advance(LEASE)
+    world.sweep()
+    assert told(world, run_id) == [*before, "cancelled", "cancelled"]
+    assert world.active() == []
+
+
+def test_the_sweeps_look_at_a_run_that_was_ended_wakes_nobody_before_his_time() -> None:
+    world = World()
+    room = Room(world, 0)
+    ended, other = launched(world), launched(world, **GPU)
+    for _ in range(5):
+        world.clock.advance(timedelta(minutes=11))
+        world.sweep()
+    due = world.record(other).waiting
+    assert due is not None
+    room.places = None
+    carried_out(world, order_to_end(world, ended))
+    world.clock.advance(LEASE)
+    assert due.not_before > world.clock.now()
+    world.sweep()
+    assert (states(world, ended, other), world.active()) == (["cancelled", "waiting"], [other])
 
 
 def dies_of_a_listing() -> Boundary:

@@ -271,7 +271,11 @@ class RunRecord:
 
     def found_second(self, job_name: str) -> bool:
         """Whether that job was found to be a second one, and told of in `problems`."""
-        return any(problem.startswith(second_job_found(job_name)) for problem in self.problems)
+        found = second_job_found(job_name)
+        written_before = (
+            f"{found.removesuffix(': ')}, "  # by versions before the one that tells what became of it
+        )
+        return any(problem.startswith((found, written_before)) for problem in self.problems)
 
     def gave_up(self, job_name: str) -> bool:
         return any(same_job(each.job, job_name) for each in self.given_up)

@@ -13,6 +13,7 @@ from orchestrator.core.run import taken_over
 from orchestrator.flow.ladder import ladder_for
 from orchestrator.flow.outcome import cancelled, job_of, present, submitted
 from orchestrator.flow.services import Happened, Services
+from orchestrator.flow.telling import tell_again
 from orchestrator.ports import Held
 
 
@@ -28,6 +29,7 @@ def cancel(services: Services, held: Held) -> Happened:
         held = _after_lease(services, held)
     record, now = held.record, services.clock.now()
     if record.ended:
+        tell_again(services, record)
         return Happened(message=f"the run had ended before: {record.state}", run_id=record.run_id)
     if record.job is None:
         return cancelled(services, held)
@@ -41,11 +43,15 @@ def cancel(services: Services, held: Held) -> Happened:
 def _after_lease(services: Services, held: Held) -> Held:
     """The record of a run whose lease is over, with the job that came of it, if one did."""
     record, now = held.record, services.clock.now()
+    wanted = replace(record, cancel_asked_at=record.cancel_asked_at or now)
     lease = record.live_lease(now)
     if lease is not None:
+        if record.unanswered > 0 and wanted != record:
+            # The lease outlives a submission without an answer, and the sweep may be at the next one before us.
+            services.ledger.replace(held, replace(wanted, updated_at=now, attempt=services.attempt))
         raise LeaseHeld(record.run_id, lease.expires_at)
-    over = taken_over(record, attempt=services.attempt, now=now, lease=services.lease)
-    held = services.ledger.replace(held, replace(over, cancel_asked_at=record.cancel_asked_at or now))
+    over = taken_over(wanted, attempt=services.attempt, now=now, lease=services.lease)
+    held = services.ledger.replace(held, over)
     job = job_of(services, held.record, ladder_for(services, held.record))
     if job is None:
         return held

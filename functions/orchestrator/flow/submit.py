@@ -47,7 +47,7 @@ from orchestrator.flow.queueing import place_of, walk_of
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.slots import limits_for, take_slots
 from orchestrator.flow.standing import why_ended
-from orchestrator.flow.telling import tell_status, warned
+from orchestrator.flow.telling import tell_again, tell_status, warned
 from orchestrator.ports import Held
 
 SUBMIT_NEEDS = timedelta(seconds=45)
@@ -62,7 +62,7 @@ def resume(services: Services, held: Held) -> Happened:
     """
     record = held.record
     if record.state not in (RunState.RESERVED, RunState.WAITING):
-        tell_status(services, record)
+        tell_again(services, record)
         return Happened(message=f"the run is on record already, {record.state}", run_id=record.run_id)
     lease = record.live_lease(services.clock.now())
     if lease is not None:

@@ -18,7 +18,7 @@ from orchestrator.flow.second_job import second_look_done
 from orchestrator.flow.services import Happened, Services
 from orchestrator.flow.settle import settle_job
 from orchestrator.flow.submit import resume
-from orchestrator.flow.telling import tell_end
+from orchestrator.flow.telling import before_end, tell_end
 from orchestrator.ports import Held, Marker
 
 ORPHAN_AGE = DELIVERED_WITHIN
@@ -111,8 +111,8 @@ def _look_at_ended(services: Services, held: Held) -> Happened | None:
         if record.second_look_at > services.clock.now():
             return None
         held = second_look_done(services, held)
-    tell_end(services, held.record)
-    had_room = record.state is not RunState.REJECTED
+    tell_end(services, held.record, before_end(record))
+    had_room = record.job is not None
     return Happened(message=f"the end was told: {record.state}", run_id=record.run_id, made_room=had_room)
 
 

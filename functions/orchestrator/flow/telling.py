@@ -99,6 +99,25 @@ def tell_end(services: Services, record: RunRecord, before: RunRecord | None = N
         services.ledger.unmark(record.run_id)
 
 
+def tell_again(services: Services, record: RunRecord) -> None:
+    """Tell what whoever wrote the record may have died over, to whoever comes with the same event.
+
+    Of an end without a job that is looked after once more, all of it: the sweep comes late to that one.
+    """
+    if record.ended and record.job is None and record.second_look_at is not None:
+        tell_end(services, record, before_end(record))
+    else:
+        tell_status(services, record)
+
+
+def before_end(record: RunRecord) -> RunRecord | None:
+    """The record as it was before a run without a job ended: what came before the end was told. None: not known."""
+    if record.job is not None or len(record.history) < 2:  # noqa: PLR2004  # its end alone
+        return None
+    history = record.history[:-1]
+    return replace(record, history=history, state=history[-1].state)
+
+
 def notice_of(record: RunRecord, number: int, record_uri: str) -> Notice:
     """The notice of the numbered step of the run's history; the same for the same run, state and time of it."""
     step = record.history[number]

@@ -138,6 +138,15 @@ def launched(world: World, **changes: Any) -> str:
     return arrival.run_id
 
 
+def unanswered(world: World, room: Room) -> Arrival:
+    """What asked for a run to whose first submission nobody answered."""
+    arrival = drop(world)
+    room.loses = {arrival.run_id}
+    with pytest.raises(SubmissionUnknown):
+        world.launch(arrival)
+    return arrival
+
+
 def going(world: World) -> list[str]:
     return [job.labels[RUN_LABEL] for job in world.jobs.going()]
 

@@ -3,8 +3,6 @@
 from contextlib import suppress
 from datetime import timedelta
 
-import pytest
-
 from orchestrator.core.admission.terms import Admission, Limit
 from orchestrator.core.errors import SubmissionUnknown
 from orchestrator.core.run import JobState, RunState, taken_over
@@ -26,6 +24,7 @@ from tests.contract.rooms import (
     places,
     slots,
     states,
+    unanswered,
 )
 from tests.contract.world import (
     ELSEWHERE,
@@ -294,10 +293,7 @@ def test_a_run_to_which_the_service_never_answers_ends_and_gives_its_slot_back()
 def test_an_answer_ends_the_row_of_those_without_one() -> None:
     world = World()
     room = Room(world)
-    arrival = drop(world)
-    room.loses = {arrival.run_id}
-    with pytest.raises(SubmissionUnknown):
-        world.launch(arrival)
+    arrival = unanswered(world, room)
     room.places = 0
     world.clock.advance(LEASE)
     world.sweep()

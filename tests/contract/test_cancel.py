@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.core.admission.terms import Limit
 from orchestrator.core.codec import encoded
-from orchestrator.core.errors import LeaseHeld, ServiceFailed, SubmissionUnknown
+from orchestrator.core.errors import LeaseHeld, ServiceFailed
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.run import Job, JobState, RunState
 from orchestrator.flow.admission import launch_and_admit
@@ -32,6 +32,7 @@ from tests.contract.rooms import (
     slots,
     states,
     stopped_before_submitting,
+    unanswered,
 )
 from tests.contract.world import ELSEWHERE, LEASE, LEDGER, Boundary, Killed, World
 
@@ -165,10 +166,7 @@ def test_an_order_is_not_kept_off_by_submissions_to_which_the_service_never_answ
     """Each leaves a lease behind, and the sweep would make the next one before the order comes again."""
     world = World()
     room = Room(world)
-    arrival = drop(world)
-    room.loses = {arrival.run_id}
-    with pytest.raises(SubmissionUnknown):
-        world.launch(arrival)
+    arrival = unanswered(world, room)
     order = order_to_end(world, arrival.run_id)
     for _ in range(2):
         with pytest.raises(LeaseHeld):

@@ -228,7 +228,9 @@ SCENES: Mapping[str, Scene] = {
         steps=(
             rule_dropped(rule(MANUAL, while_running="replace")),
             fired("1"),
-            becomes(0, JobState.RUNNING),  # a run to whose submission nobody answered would be ended without a job
+            becomes(
+                0, JobState.RUNNING
+            ),  # a run to whose submission nobody answered would be ended without a job
             waited(1),
             fired("2"),
             TICK,

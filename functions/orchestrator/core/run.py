@@ -272,10 +272,9 @@ class RunRecord:
     def found_second(self, job_name: str) -> bool:
         """Whether that job was found to be a second one, and told of in `problems`."""
         found = second_job_found(job_name)
-        written_before = (
-            f"{found.removesuffix(': ')}, "  # by versions before the one that tells what became of it
-        )
-        return any(problem.startswith((found, written_before)) for problem in self.problems)
+        # Before they told what became of it, records went on with a comma.
+        before = f"{found.removesuffix(': ')}, "
+        return any(problem.startswith((found, before)) for problem in self.problems)
 
     def gave_up(self, job_name: str) -> bool:
         return any(same_job(each.job, job_name) for each in self.given_up)

@@ -50,14 +50,11 @@ def settle_and_admit(services: Services, hint: JobHint) -> Iterator[Happened]:
 def launch_and_admit(
     services: Services, arrival: Arrival, take_order: TakeOrder | None = None
 ) -> Iterator[Happened]:
-    """See `launch`; where the run has to wait for its turn, and no more, the queue goes on with it.
-
-    And where it ended at once and gave slots back, or an order ended one that others waited behind.
-    """
+    """See `launch`; where only its turn keeps the run, or where it ended and others may go, the queue goes on."""
     happened = launch(services, arrival, take_order)
     yield happened
-    if happened.made_room or happened.is_due:
-        yield from admit(services, woken=happened.made_room, most=HELPED)
+    if happened.is_due:
+        yield from admit(services, woken=False, most=HELPED)
 
 
 def admit(

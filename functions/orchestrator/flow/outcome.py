@@ -71,7 +71,7 @@ def _ended(
 ) -> Happened:
     """The end without a job; then one is looked for that somebody who lost his lease submitted meanwhile.
 
-    The sweep looks once more, and what it tells of the run is told again then.
+    The sweep looks once more, and tells the end again then.
     """
     before, now = held.record, services.clock.now()
     ended = moved(record, state, entered_at=now, now=now, attempt=services.attempt)

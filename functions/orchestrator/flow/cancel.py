@@ -9,10 +9,10 @@ A run without a job ends at once. Until somebody's lease is over, nobody knows w
 from dataclasses import replace
 
 from orchestrator.core.errors import LeaseHeld
-from orchestrator.core.run import taken_over
 from orchestrator.flow.ladder import ladder_for
-from orchestrator.flow.outcome import cancelled, job_of, present, submitted
+from orchestrator.flow.outcome import cancelled, present
 from orchestrator.flow.services import Happened, Services
+from orchestrator.flow.submit import take_up
 from orchestrator.flow.telling import tell_again
 from orchestrator.ports import Held
 
@@ -25,35 +25,27 @@ def cancel(services: Services, held: Held) -> Happened:
         RecordMoved: it has just changed.
         ServiceFailed: the job was not asked; the sweep asks it again.
     """
-    if held.record.job is None and held.record.lease is not None:
-        held = _after_lease(services, held)
     record, now = held.record, services.clock.now()
     if record.ended:
         tell_again(services, record)
         return Happened(message=f"the run had ended before: {record.state}", run_id=record.run_id)
-    if record.job is None:
-        return cancelled(services, held)
-    if record.cancel_asked_at is None:
+    is_new = record.cancel_asked_at is None
+    if is_new:
         asked = replace(record, cancel_asked_at=now, updated_at=now, attempt=services.attempt)
-        services.ledger.replace(held, asked)
-    services.jobs.cancel(record.job.name)
-    return Happened(message=f"{record.job.name} was asked to end", run_id=record.run_id)
-
-
-def _after_lease(services: Services, held: Held) -> Held:
-    """The record of a run whose lease is over, with the job that came of it, if one did."""
-    record, now = held.record, services.clock.now()
-    wanted = replace(record, cancel_asked_at=record.cancel_asked_at or now)
+        held = replace(held, record=asked)
+    if record.job is not None:
+        if is_new:
+            services.ledger.replace(held, held.record)
+        services.jobs.cancel(record.job.name)
+        return Happened(message=f"{record.job.name} was asked to end", run_id=record.run_id)
+    if record.lease is None:
+        return cancelled(services, held)
     lease = record.live_lease(now)
     if lease is not None:
-        if record.unanswered > 0 and wanted != record:
+        if is_new and record.unanswered > 0:
             # The lease outlives a submission without an answer, and the sweep may be at the next one before us.
-            services.ledger.replace(held, replace(wanted, updated_at=now, attempt=services.attempt))
+            services.ledger.replace(held, held.record)
         raise LeaseHeld(record.run_id, lease.expires_at)
-    over = taken_over(wanted, attempt=services.attempt, now=now, lease=services.lease)
-    held = services.ledger.replace(held, over)
-    job = job_of(services, held.record, ladder_for(services, held.record))
-    if job is None:
-        return held
-    submitted(services, held, job, "a job of this run was found and adopted")
-    return present(services, record.run_id)
+    happened = take_up(services, held, ladder_for(services, record), None)
+    held = present(services, record.run_id)
+    return cancel(services, held) if held.record.job is not None else happened

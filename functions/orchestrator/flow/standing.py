@@ -1,4 +1,4 @@
-"""Whether a run that has no job yet may still get one: somebody answers, and the policy allows it as it is now."""
+"""Whether a run that has no job yet may still get one: nobody ended it, the service answers, the policy allows it."""
 
 from dataclasses import dataclass
 
@@ -11,14 +11,16 @@ from orchestrator.flow.services import Services
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """Why the run gets no job any more; `faults` are those of its request, under the policy as it is now."""
+    """Why the run gets no job any more: None, it was to end. `faults` are those of its request, under today's policy."""
 
-    problem: Problem
+    problem: Problem | None
     faults: tuple[str, ...] = ()
 
 
 def why_ended(services: Services, record: RunRecord) -> Ended | None:
     """Why the run is not to be submitted once more; None: it may be. It has no job, as far as the service shows."""
+    if record.cancel_asked_at is not None:
+        return Ended(problem=None)
     if record.unanswered >= UNANSWERED_MAX:
         last = record.tries[-1].outcome if record.tries else "no reason is on record"
         why = f"Vertex AI gave no answer to {record.unanswered} submissions in a row; the last: {last}"

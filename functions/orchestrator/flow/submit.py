@@ -86,13 +86,12 @@ def take_up(
     held = services.ledger.replace(held, over)
     job = job_of(services, held.record, ladder)
     if job is None:
-        cancel_asked = held.record.cancel_asked_at is not None
-        end = None if cancel_asked else why_ended(services, held.record)
-        if end is None and not cancel_asked:
+        end = why_ended(services, held.record)
+        if end is None:
             return warned(submit(services, held, ladder, walk, reclaim=reclaim), record)
         if walk is not None:
             walk.went(record.run_id)
-        if end is None:
+        if end.problem is None:
             return cancelled(services, held)
         return failed(services, held, end.problem, faults=end.faults)
     if walk is not None:

@@ -55,7 +55,7 @@ def test_keras_3_really_fails_to_fit_on_two_replicas() -> None:
         if found["level"] == "error" and "ended with exit status 1" in found["found"]
     ]
     assert ends
-    assert all(found["subject"] == "keras" and "PerReplica" in found["found"] for found in ends)
+    assert all(found["subject"] == "keras" and "PerReplica" in found["found"] for found in ends), ends
     source = (TREES / "keras_3" / "faulty.py").read_text().splitlines()
     assert source[ends[0]["line"] - 1].startswith("model.fit(")
 

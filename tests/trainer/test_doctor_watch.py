@@ -96,6 +96,35 @@ json.decoder.JSONDecodeError: Expecting property name {{{{node a/b}}}} enclosed
     assert said.code == "json.loads('{')"
 
 
+RAISED = """Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    model.fit(data)
+ValueError: Attempt to convert a value (PerReplica:{
+  0: <tf.Tensor: shape=(2, 2)>
+}) with an unsupported type
+"""
+
+
+@pytest.mark.parametrize(
+    ("behind", "error"),
+    [
+        (
+            (
+                "E0000 00:00:1795305487.389648   21879 base_collective_executor.cc:252] StartAbort UNAVAILABLE\n"
+                ":UNKNOWN:Error received from peer  {grpc_message:last error: UNKNOWN: Connection refused}\n"
+            ),
+            "ValueError: Attempt to convert a value (PerReplica:{",
+        ),
+        ("usage: train.py [-h]\ntrain.py: error: no --data_dir\n", "train.py: error: no --data_dir"),
+        ("Fatal Python error: Segmentation fault\n", "Fatal Python error: Segmentation fault"),
+    ],
+)
+def test_what_a_runtime_writes_behind_a_traceback_is_not_the_error_and_a_last_word_is(
+    tmp_path: Path, behind: str, error: str
+) -> None:
+    assert said_in(RAISED + behind, tmp_path).error == error
+
+
 def test_of_the_stacks_of_an_aborted_process_the_main_threads_is_named(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text("import threading\nwait()\nmain()\n")

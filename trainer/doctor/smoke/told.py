@@ -9,6 +9,11 @@ from trainer.doctor.finding import Place
 RAISED = re.compile(r'^\s*File "(.+?)", line (\d+), in ', re.MULTILINE)
 DUMPED = re.compile(r'^\s*File "(.+?)", line (\d+) in (.+)$', re.MULTILINE)
 THREAD = re.compile(r"^(?:Current thread|Thread) 0x.*?:$", re.MULTILINE)
+TRACEBACK = "Traceback (most recent call last)"
+EXCEPTION = re.compile(r"^[^\W\d][\w.]*(?::.*)?$", re.MULTILINE)
+"""The line behind a traceback's frames."""
+LAST_WORD = re.compile(r"^(?:Fatal Python error|\S+: error): .*$", re.MULTILINE)
+"""What a process says itself of its end, even behind a traceback: the interpreter, or a parser of arguments."""
 ERROR = re.compile(r"^(?:[\w.]+(?:Error|Exception|Interrupt|Exit)\b.*|.*\berror: .*)$", re.MULTILINE)
 NODE = re.compile(r"\{\{.*?\}\} ?")
 MAX_CHARACTERS = 200
@@ -25,11 +30,20 @@ class Said:
 
 def said_in(text: str, root: Path) -> Said:
     """Of the last traceback, or of the stacks that an aborted process wrote."""
+    place = _dumped(text, root) or _raised(text, root)
+    return Said(error=_short(_error(text).strip()), place=place, code="" if place is None else _code(place))
+
+
+def _error(text: str) -> str:
+    """The exception that ended the program, whatever the threads of a runtime wrote after it of a lost peer."""
+    _, raised, last = text.rpartition(TRACEBACK)
+    if raised:
+        words, exceptions = LAST_WORD.findall(last), EXCEPTION.findall(last)
+        if words or exceptions:
+            return str(words[-1] if words else exceptions[0])
     errors = ERROR.findall(text)
     lines = [line for line in text.splitlines() if line.strip()]
-    error = errors[-1] if errors else (lines[-1] if lines else "")
-    place = _dumped(text, root) or _raised(text, root)
-    return Said(error=_short(error.strip()), place=place, code="" if place is None else _code(place))
+    return str(errors[-1]) if errors else (lines[-1] if lines else "")
 
 
 def _short(error: str) -> str:
@@ -46,7 +60,7 @@ def _code(place: Place) -> str:
 
 def _raised(text: str, root: Path) -> Place | None:
     """The innermost line of the program itself in the last traceback."""
-    last = text.rpartition("Traceback (most recent call last)")[2]
+    last = text.rpartition(TRACEBACK)[2]
     own = [place for path, line in RAISED.findall(last) if (place := _own(path, line, root)) is not None]
     return own[-1] if own else None
 

@@ -35,7 +35,7 @@ class Place:
     logs: Any  # the library's classes carry no types
 
     def bury(self, data: bytes, attributes: Mapping[str, str]) -> str:
-        return str(self.clients.publisher.publish(DEAD_TOPIC, data, **attributes).result(timeout=20))
+        return str(self.clients.publisher.publish(DEAD_TOPIC, data, **attributes).result(timeout=60))
 
     def failed(self, key: str, message: str, event_id: str = "1", severity: str = "WARNING") -> None:
         fields = {"error": "DocumentDamaged", "event_id": event_id, "event_key": key, "message": message}
@@ -47,7 +47,7 @@ class Place:
     def put_back(self, subscription: str = SOURCE) -> list[Any]:
         """What came to the source's topic, taken off."""
         name = f"projects/{PROJECT}/subscriptions/{subscription}"
-        pulled = self.clients.subscriber.pull(subscription=name, max_messages=99, timeout=2).received_messages
+        pulled = self.clients.subscriber.pull(subscription=name, max_messages=99, timeout=5).received_messages
         if pulled:
             self.clients.subscriber.acknowledge(subscription=name, ack_ids=[each.ack_id for each in pulled])
         return [each.message for each in pulled]
@@ -203,7 +203,7 @@ def test_hundreds_of_letters_are_pulled_in_parts_and_all_are_put_back(place: Pla
         place.clients.publisher.publish(DEAD_TOPIC, b"%d" % number, **forwarded({})) for number in range(250)
     ]
     for future in futures:
-        future.result(timeout=20)
+        future.result(timeout=60)
     assert main(["replay", "--wait-s", "0"]) == 0
     back: set[bytes] = set()
     while arrived := place.put_back():

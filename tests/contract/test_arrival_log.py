@@ -35,7 +35,7 @@ class Gate:
         content_type: str = "application/json",
     ) -> int:
         self.entered.release()
-        assert self.let.acquire(timeout=10)
+        assert self.let.acquire(timeout=60)
         if self.failures:
             raise self.failures.pop(0)
         return self._inner.write(
@@ -91,7 +91,7 @@ def while_one_is_written(gate: Gate, log: ArrivalLog, pool: ThreadPoolExecutor, 
             return error
 
     first = pool.submit(outcome, 0)
-    assert gate.entered.acquire(timeout=10)
+    assert gate.entered.acquire(timeout=60)
     rest = [pool.submit(outcome, number) for number in range(1, others + 1)]
     waiting = log._commit._waiting
     deadline = threading.Event()
@@ -99,7 +99,7 @@ def while_one_is_written(gate: Gate, log: ArrivalLog, pool: ThreadPoolExecutor, 
         assert not deadline.wait(0.001)
     gate.let.release()
     gate.let.release()
-    return [each.result(timeout=10) for each in (first, *rest)]
+    return [each.result(timeout=60) for each in (first, *rest)]
 
 
 def test_what_comes_while_a_batch_is_written_becomes_one_batch(

@@ -260,7 +260,7 @@ def test_a_failed_reading_is_a_failure_of_the_service(
 
 
 def ended(jobs: TrainingJobs, name: str) -> JobState:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while (state := jobs.read(name).state) not in END_OF:
         assert time.monotonic() < deadline, state
         time.sleep(0.02)

@@ -238,7 +238,7 @@ def test_a_tick_tells_what_is_owed(
         subscriber.create_subscription(name=subscription, topic=topic)
         with start("on_tick") as function:
             assert function.publish({"messageId": "1", "data": ""}).status_code == 200
-        (received,) = subscriber.pull(subscription=subscription, max_messages=9, timeout=10).received_messages
+        (received,) = subscriber.pull(subscription=subscription, max_messages=9, timeout=60).received_messages
         admin.transport.close()
     assert json.loads(received.message.data)["id"] == f"{record['run_id']}/rejected"
     assert list(gcs.listing(buckets["ledger"], "active/")) == []

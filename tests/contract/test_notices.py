@@ -32,7 +32,7 @@ def test_a_notice_arrives_as_a_cloud_event_with_its_stable_id(notices: PubsubNot
         subscriber.create_subscription(name=subscription, topic=topic)
         notices.publish(NOTICE)
         (received,) = subscriber.pull(
-            subscription=subscription, max_messages=10, timeout=10
+            subscription=subscription, max_messages=10, timeout=60
         ).received_messages
         subscriber.acknowledge(subscription=subscription, ack_ids=[received.ack_id])
     notices._client.stop()

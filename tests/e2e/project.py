@@ -25,9 +25,9 @@ from emulators.process.family import MARK, members
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).parent / "images" / "tiny"
-START_DEADLINE_S = 60
-STOP_DEADLINE_S = 20
-DEADLINE_S = 60
+START_DEADLINE_S = 120
+STOP_DEADLINE_S = 60
+DEADLINE_S = 120
 T = TypeVar("T")
 ENDED = ("succeeded", "failed", "cancelled", "expired", "rejected")
 _OURS = ("STORAGE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST")

@@ -28,7 +28,7 @@ def test_a_burst_on_a_new_instance_loses_nothing_and_confuses_nothing(tmp_path: 
             ended = [record for record in records if record["state"] in ENDED]
             return ended if len(ended) == expected else None
 
-        records = project.eventually(all_ended, f"{expected} records have ended", deadline_s=60)
+        records = project.eventually(all_ended, f"{expected} records have ended")
         by_drop = Counter(
             (record["source"]["object_name"].partition("-")[0], record["state"]) for record in records
         )

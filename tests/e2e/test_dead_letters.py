@@ -77,7 +77,7 @@ class Witness:
     def seen(self) -> dict[str, list[Any]]:  # the library's messages carry no types
         with clients_of(self._project.env["PUBSUB_EMULATOR_HOST"]) as clients:
             pulls = {
-                topic: clients.subscriber.pull(subscription=self._name(topic), max_messages=99, timeout=20)
+                topic: clients.subscriber.pull(subscription=self._name(topic), max_messages=99, timeout=60)
                 for topic in self._topics
             }
         return {topic: [each.message for each in pull.received_messages] for topic, pull in pulls.items()}

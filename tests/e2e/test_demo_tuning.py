@@ -83,6 +83,6 @@ def command(project: Project, *arguments: str) -> "subprocess.CompletedProcess[s
         env={**project.env, "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )

@@ -94,7 +94,7 @@ def test_the_redelivered_event_adopts_the_job_when_the_lease_is_over(
     runs = {name: upload_and_kill(fragile, proxy, name, content) for name, content in drops.items()}
     for run_id in runs.values():
         adopted = partial(is_adopted, fragile, run_id)
-        fragile.eventually(adopted, "the job was adopted", deadline_s=LEASE_S + 30)
+        fragile.eventually(adopted, "the job was adopted", deadline_s=LEASE_S + 120)
         assert [fragile.record(run_id)["job"]["name"]] == jobs(fragile, run_id)
     fragile.storage.bucket(fragile.models).blob("go").upload_from_string("go")
     for name, run_id in runs.items():

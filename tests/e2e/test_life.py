@@ -23,7 +23,7 @@ def command(*arguments: str, **environment: str) -> "subprocess.CompletedProcess
     clean = {name: value for name, value in os.environ.items() if not name.endswith("_EMULATOR_HOST")}
     return subprocess.run(
         [sys.executable, "-m", "emulators", *arguments],
-        cwd=ROOT, env={**clean, **environment}, capture_output=True, text=True, timeout=60, check=False,
+        cwd=ROOT, env={**clean, **environment}, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 
 

@@ -83,7 +83,7 @@ def test_a_schedule_fires_at_a_tick(project: Project) -> None:
     accepted(
         project, "clock", {"schedule": {"cron": "* * * * *"}}, request=tiny(project, "clock"), cooldown_s=3600
     )
-    (run,) = project.eventually(lambda: runs_of(project, "clock"), "the minute has turned", deadline_s=90)
+    (run,) = project.eventually(lambda: runs_of(project, "clock"), "the minute has turned", deadline_s=180)
     assert run["source"]["condition"] == "schedule"
     project.storage.bucket(project.inbox).blob("rules/clock.json").delete()  # it would fire among other tests
 

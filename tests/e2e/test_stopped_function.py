@@ -15,7 +15,7 @@ from .proxied import LEASE_S, Answer, Request, VertexProxy, quick_topology, runn
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 OVER = {"JOB_STATE_CANCELLED", "JOB_STATE_CANCELLING"}
-DEADLINE_S = 60
+DEADLINE_S = 120
 HELD_MOST_S = 300
 
 

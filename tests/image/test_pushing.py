@@ -104,7 +104,7 @@ def test_a_build_pushes_and_a_rule_runs_the_new_image_by_its_digest(project: Pro
     )
     assert digest is not None, recorded
 
-    record = project.eventually(lambda: ended_run(project), "the run of the new image ends", deadline_s=120)
+    record = project.eventually(lambda: ended_run(project), "the run of the new image ends", deadline_s=300)
     assert record["state"] == "succeeded", record
     (job,) = project.jobs(record["run_id"])
     uris = {pool.container_spec.image_uri for pool in job.job_spec.worker_pool_specs}
@@ -139,7 +139,7 @@ def test_only_the_registry_itself_is_heard(project: Project) -> None:
     url = json.loads(config.read_text())["notifications"]["endpoints"][0]["url"]
     request = urllib.request.Request(url, data=b'{"events": []}', method="POST")
     with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(request, timeout=10)
+        urllib.request.urlopen(request, timeout=60)
     assert refused.value.code == 403
     refused.value.close()
     assert config.stat().st_mode & 0o077 == 0, "the token is for this user alone"
@@ -168,6 +168,6 @@ def layers_of(image: str) -> list[str]:
 
 
 def catalog(registry: str) -> list[str]:
-    with urllib.request.urlopen(f"http://{registry}/v2/_catalog", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{registry}/v2/_catalog", timeout=60) as answer:
         found: list[str] = json.load(answer)["repositories"]
     return found

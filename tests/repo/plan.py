@@ -38,7 +38,7 @@ def plan() -> dict[str, Any]:
         env={**os.environ, "CHECKPOINT_DISABLE": "1", "TF_CLI_CONFIG_FILE": os.devnull},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert asked.returncode == 0, asked.stdout + asked.stderr

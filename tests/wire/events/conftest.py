@@ -23,7 +23,7 @@ from emulators.http import in_thread
 from emulators.pubsub import serve
 
 PROJECT, REGION = "p1", "us-central1"
-DEADLINE_S = 30
+DEADLINE_S = 60
 
 
 class Recorder:

@@ -44,7 +44,7 @@ def keep_dead_letters(clients: Clients) -> None:
 
 
 def dead_letters(clients: Clients) -> list[pubsub_v1.types.PubsubMessage]:
-    pulled = clients.subscriber.pull(subscription=DEAD.subscription_name, max_messages=99, timeout=20)
+    pulled = clients.subscriber.pull(subscription=DEAD.subscription_name, max_messages=99, timeout=60)
     return [received.message for received in pulled.received_messages]
 
 
@@ -58,10 +58,10 @@ def test_a_poison_event_is_given_up_and_the_burst_behind_it_is_not_kept_waiting(
 
     recorder.answer = answer
     with deliver(function(), recorder):
-        clients.publisher.publish(TOPIC, POISON, kind="poison").result(timeout=20)
+        clients.publisher.publish(TOPIC, POISON, kind="poison").result(timeout=60)
         recorder.wait_for(1)
         burst = [clients.publisher.publish(TOPIC, b"%d" % number) for number in range(100)]
-        wanted = {future.result(timeout=20) for future in burst}
+        wanted = {future.result(timeout=60) for future in burst}
         until(lambda: wanted <= {event.headers["ce-id"] for event in recorder.events}, "the burst is through")
         (letter,) = dead_letters(clients)
     poisoned = [event for event in recorder.events if event.headers["ce-id"] not in wanted]
@@ -86,7 +86,7 @@ def test_a_buckets_event_that_is_given_up_keeps_what_it_needs_to_be_put_back(
     }
     topic_name = transport_of(uploads, project=PROJECT, region=REGION).topic_name
     with deliver(uploads, recorder):
-        clients.publisher.publish(topic_name, b'{"name": "a"}', **notification).result(timeout=20)
+        clients.publisher.publish(topic_name, b'{"name": "a"}', **notification).result(timeout=60)
         (letter,) = dead_letters(clients)
     assert letter.data == b'{"name": "a"}'
     assert dict(letter.attributes).items() >= notification.items()

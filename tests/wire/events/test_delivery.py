@@ -42,7 +42,7 @@ def function(*, trigger: Trigger | None = None, retry: bool = True, concurrency:
 def publish(clients: Clients, count: int = 1) -> None:
     ensure_topic(clients.publisher, TOPIC)
     for future in [clients.publisher.publish(TOPIC, b"%d" % number) for number in range(count)]:
-        future.result(timeout=20)
+        future.result(timeout=60)
 
 
 def message_of(event: CloudEvent) -> dict[str, str]:
@@ -55,7 +55,7 @@ def test_a_published_message_arrives_with_the_names_of_its_topic_and_subscriptio
 ) -> None:
     with deliver(function(), recorder):
         future = clients.publisher.publish(TOPIC, b"hello", kind="test")
-        message_id = future.result(timeout=20)
+        message_id = future.result(timeout=60)
         (event,) = recorder.wait_for(1)
     assert event.headers["ce-id"] == message_id
     assert event.headers["ce-source"] == f"//pubsub.googleapis.com/{TOPIC}"
@@ -190,7 +190,7 @@ def test_a_message_that_is_no_notification_is_dropped_and_blocks_nothing(
     uploads = function(trigger=BucketTrigger(bucket="inbox"), concurrency=1)
     transport = transport_of(uploads, project=PROJECT, region=REGION)
     with deliver(uploads, recorder):
-        clients.publisher.publish(transport.topic_name, b"junk").result(timeout=20)
+        clients.publisher.publish(transport.topic_name, b"junk").result(timeout=60)
         clients.publisher.publish(
             transport.topic_name,
             b"{}",
@@ -198,7 +198,7 @@ def test_a_message_that_is_no_notification_is_dropped_and_blocks_nothing(
             bucketId="inbox",
             objectId="o",
             eventTime="2026-01-01T00:00:00Z",
-        ).result(timeout=20)
+        ).result(timeout=60)
         (event,) = recorder.wait_for(1)
     assert event.headers["ce-subject"] == "objects/o"
 

@@ -11,13 +11,13 @@ PATH = "/emulator/v1/faults"
 
 def ask(url: str, *faults: dict[str, object], seed: int = 0) -> None:
     """Put these faults in force."""
-    answer = httpx.post(f"{url}{PATH}", json={"seed": seed, "faults": list(faults)}, timeout=10)
+    answer = httpx.post(f"{url}{PATH}", json={"seed": seed, "faults": list(faults)}, timeout=60)
     assert answer.status_code == 200, answer.text
 
 
 def account(url: str, name: str) -> dict[str, Any]:
     """What became of one fault."""
-    shown = httpx.get(f"{url}{PATH}", timeout=10).json()
+    shown = httpx.get(f"{url}{PATH}", timeout=60).json()
     found: dict[str, Any] = next(each for each in shown["faults"] if each["name"] == name)
     return found
 

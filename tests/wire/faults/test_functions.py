@@ -135,7 +135,7 @@ class Running:
         found: list[bytes] = []
         with clients_of(self.pubsub) as clients:
             while len(found) < count:
-                answer = clients.subscriber.pull(subscription=SUBSCRIPTION, max_messages=count, timeout=20)
+                answer = clients.subscriber.pull(subscription=SUBSCRIPTION, max_messages=count, timeout=60)
                 found += [one.message.data for one in answer.received_messages]
         return found
 

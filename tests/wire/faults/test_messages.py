@@ -74,7 +74,7 @@ def test_a_publish_that_is_not_told_of_comes_twice_when_it_is_tried_again(
     clients: Clients, faults: Faults
 ) -> None:
     strike(faults, "pubsub.publish", "error_after", times=1)
-    clients.publisher.publish(TOPIC, b"a").result(timeout=20)  # the client tries UNAVAILABLE again by itself
+    clients.publisher.publish(TOPIC, b"a").result(timeout=60)  # the client tries UNAVAILABLE again by itself
     assert pulled(clients, 2) == [b"a", b"a"]
 
 
@@ -148,7 +148,7 @@ def test_a_duplicated_delivery_reaches_a_streaming_subscriber_twice(clients: Cli
         until(lambda: len(received) == 2, "both deliveries")
     finally:
         stream.cancel()
-        stream.result(timeout=20)
+        stream.result(timeout=60)
     assert received == [b"a", b"a"]
 
 

@@ -15,7 +15,7 @@ from emulators.http import in_thread
 from emulators.process import ProcessGuard
 
 SOURCES = Path(__file__).parent / "sources"
-DEADLINE_S = 30
+DEADLINE_S = 60
 SHARED = {"GOOGLE_CLOUD_PROJECT": "p1", "TRAINMASTER_REGION": "us-central1"}
 
 Run = Callable[..., AbstractContextManager[Instance]]

@@ -219,7 +219,7 @@ def test_a_finished_job_can_be_deleted_and_its_operation_read(stack: Stack) -> N
     job = stack.submit(container("print=x"))
     stack.ended(job.name)
     operation = stack.jobs.delete_custom_job(name=job.name)
-    operation.result(timeout=10)
+    operation.result(timeout=60)
     with pytest.raises(exceptions.NotFound):
         stack.jobs.get_custom_job(name=job.name)
     name = operation.operation.name

@@ -38,7 +38,7 @@ def stack(start: Callable[..., Any]) -> Iterator[Stack]:
 def preempt(stack: Stack, name: str, body: object = None) -> None:
     data = b"" if body is None else json.dumps(body).encode()
     url = f"{stack.url}/emulator/v1/{name}:preempt"
-    with urllib.request.urlopen(urllib.request.Request(url, data=data, method="POST"), timeout=10) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, data=data, method="POST"), timeout=60) as answer:
         assert json.load(answer) == {}
 
 
@@ -121,7 +121,7 @@ def test_the_verb_is_not_among_the_services_own(stack: Stack) -> None:
     job = stack.submit(container("wait=b/go"))
     with pytest.raises(urllib.error.HTTPError) as caught:
         urllib.request.urlopen(
-            urllib.request.Request(f"{stack.url}/v1/{job.name}:preempt", data=b"{}"), timeout=10
+            urllib.request.Request(f"{stack.url}/v1/{job.name}:preempt", data=b"{}"), timeout=60
         )
     with caught.value as answer:
         assert answer.code in {404, 405}

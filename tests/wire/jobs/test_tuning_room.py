@@ -22,7 +22,7 @@ def test_every_trial_of_several_replicas_is_a_cluster_of_its_own(stack: Stack) -
     output = {"base_output_directory": {"output_uri_prefix": "gs://b/out"}}
     job = study(stack, body, job_spec=output, workers=2, max_trial_count=2)
     until(stack, job.name, lambda job: [trial.state.name for trial in job.trials] == ["ACTIVE"] * 2)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while len(list(stack.buckets.glob("up-*"))) < 4:
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -63,7 +63,7 @@ def test_cancelling_leaves_no_process_of_any_replica_of_any_trial(stack: Stack) 
         "(buckets / f'pid-{os.getpid()}').touch(); time.sleep(600)"
     )
     job = study(stack, body, workers=2)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while len(pids := [int(path.name[4:]) for path in stack.buckets.glob("pid-*")]) < 6:
         assert time.monotonic() < deadline
         time.sleep(0.02)

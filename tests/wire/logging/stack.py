@@ -16,7 +16,7 @@ JOB_LOG = "projects/p1/logs/ml.googleapis.com%2F123"
 RESOURCE = {"type": "ml_job", "labels": {"job_id": "123", "project_id": "p1", "task_name": "service"}}
 
 
-def wait_for(condition: Callable[[], object], what: str, *, timeout_s: float = 20) -> None:
+def wait_for(condition: Callable[[], object], what: str, *, timeout_s: float = 60) -> None:
     """Return when the condition holds; fail after the time."""
     end = time.monotonic() + timeout_s
     while not condition():
@@ -65,17 +65,17 @@ class Stack:
         return found
 
     def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
-        answer = requests.request(method, self.url + path, json=body, timeout=20)
+        answer = requests.request(method, self.url + path, json=body, timeout=60)
         parsed: dict[str, Any] = answer.json()
         return parsed
 
     def received(self, topic_id: str, count: int) -> list[dict[str, Any]]:
         """So many entries that a sink has published, acknowledged."""
         found: list[dict[str, Any]] = []
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while len(found) < count and time.monotonic() < end:
             pulled = self.subscriber.pull(
-                subscription=self.subscription(topic_id), max_messages=100, timeout=2
+                subscription=self.subscription(topic_id), max_messages=100, timeout=10
             )
             found += [
                 {**json.loads(one.message.data), "attributes": dict(one.message.attributes)}

@@ -22,7 +22,7 @@ def test_gcloud_writes_reads_and_keeps_sinks(stack: Stack, tmp_path: Path) -> No
     def gcloud(*arguments: str) -> str:
         done = subprocess.run(
             ["gcloud", "logging", *arguments],
-            env=environment, capture_output=True, text=True, check=False, timeout=60,
+            env=environment, capture_output=True, text=True, check=False, timeout=120,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout

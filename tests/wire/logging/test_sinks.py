@@ -139,9 +139,9 @@ def test_a_kill_between_writing_and_publishing_loses_nothing(tmp_path: Path) -> 
     }
     with pubsub.serve(tmp_path / "pubsub") as address:
         with process(tmp_path / "logging", "127.0.0.1:1") as url:  # nobody listens there
-            requests.post(f"{url}/v2/projects/p1/sinks", json=sink, timeout=20)
+            requests.post(f"{url}/v2/projects/p1/sinks", json=sink, timeout=60)
             entries = [service_entry(str(number), severity="ERROR") for number in range(20)]
-            requests.post(f"{url}/v2/entries:write", json={"entries": entries}, timeout=20)
+            requests.post(f"{url}/v2/entries:write", json={"entries": entries}, timeout=60)
         with connected("", address) as early:  # a topic drops what comes before its first subscription
             early.topic("logs")
         with logging.serve(tmp_path / "logging", address) as url, connected(url, address) as stack:

@@ -11,9 +11,9 @@ Eventually = Callable[[Callable[[], bool], str], None]
 @pytest.fixture
 def eventually() -> Eventually:
     def wait(condition: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not condition():
-            assert time.monotonic() < deadline, f"not within 20 s: {what}"
+            assert time.monotonic() < deadline, f"not within 60 s: {what}"
             time.sleep(0.02)
 
     return wait

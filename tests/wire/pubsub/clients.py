@@ -15,7 +15,7 @@ from google.pubsub_v1 import PublisherClient as PlainPublisher
 _NUMBERS = itertools.count()
 
 
-def wait_for(condition: Callable[[], object], what: str, *, timeout_s: float = 15) -> None:
+def wait_for(condition: Callable[[], object], what: str, *, timeout_s: float = 60) -> None:
     """Return when the condition holds; fail after the time."""
     end = time.monotonic() + timeout_s
     while not condition():
@@ -56,8 +56,8 @@ class Clients:
         return list(PlainPublisher.publish(self.publisher, topic=topic, messages=messages).message_ids)
 
     def pull(self, subscription: str, count: int = 100) -> list[pubsub_v1.types.ReceivedMessage]:
-        """What one pull brings, waiting for at least one message at most 5 s."""
-        end = time.monotonic() + 5
+        """What one pull brings, waiting for at least one message at most 20 s."""
+        end = time.monotonic() + 20
         while time.monotonic() < end:
             if found := self.peek(subscription, count):
                 return found
@@ -69,7 +69,7 @@ class Clients:
         request = {"subscription": subscription, "max_messages": count, "return_immediately": True}
         with warnings.catch_warnings():  # deprecated, yet the one way to ask without waiting
             warnings.simplefilter("ignore", DeprecationWarning)
-            return list(self.subscriber.pull(request=request, timeout=5).received_messages)
+            return list(self.subscriber.pull(request=request, timeout=20).received_messages)
 
     @contextlib.contextmanager
     def streaming(

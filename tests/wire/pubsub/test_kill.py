@@ -81,4 +81,4 @@ def test_the_emulator_ends_when_it_is_told_to(tmp_path: Path) -> None:
     with running(tmp_path) as (process, clients):
         clients.topic()
         process.terminate()
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=60) == 0

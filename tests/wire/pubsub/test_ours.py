@@ -189,7 +189,7 @@ def test_deleting_a_subscription_ends_its_streams(ours: Clients) -> None:
     stream = ours.subscriber.subscribe(subscription, lambda message: message.ack())
     ours.subscriber.delete_subscription(subscription=subscription)
     with pytest.raises(NotFound):
-        stream.result(timeout=15)
+        stream.result(timeout=60)
 
 
 def test_exactly_once_delivery_confirms_in_time_and_refuses_late_acknowledgements(ours: Clients) -> None:
@@ -207,11 +207,11 @@ def test_exactly_once_delivery_confirms_in_time_and_refuses_late_acknowledgement
     with ours.streaming(subscription, take):
         ours.publish(topic, "in time")
         wait_for(lambda: outcomes, "the first message")
-        assert outcomes[0].result(timeout=10) is AcknowledgeStatus.SUCCESS
+        assert outcomes[0].result(timeout=60) is AcknowledgeStatus.SUCCESS
         ours.publish(topic, "late")
         wait_for(lambda: len(outcomes) > 1, "the second message")
         with pytest.raises(AcknowledgeError) as refused:
-            outcomes[1].result(timeout=10)
+            outcomes[1].result(timeout=60)
     assert refused.value.error_code is AcknowledgeStatus.INVALID_ACK_ID
 
 

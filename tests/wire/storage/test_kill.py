@@ -161,4 +161,4 @@ def test_the_process_ends_cleanly_when_asked(tmp_path: Path) -> None:
     with process(tmp_path) as (running, url):
         assert httpx.get(f"{url}/_stats").json() == {"counts": {}}
         running.terminate()
-        assert running.wait(timeout=10) == 0
+        assert running.wait(timeout=60) == 0

@@ -37,7 +37,7 @@ def test_an_upload_reaches_a_subscriber_through_the_official_clients(
             topic_name="uploads", topic_project="project-1", payload_format="JSON_API_V1"
         ).create()
         bucket.blob("a/b.yaml").upload_from_string("x")
-        pulled = subscriber.pull(subscription=subscription, max_messages=10, timeout=20)
+        pulled = subscriber.pull(subscription=subscription, max_messages=10, timeout=60)
         admin.transport.close()
     (received,) = pulled.received_messages
     assert received.message.attributes["objectId"] == "a/b.yaml"

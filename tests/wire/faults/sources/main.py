@@ -10,7 +10,7 @@ from google.cloud import pubsub_v1, storage
 def upload(event: CloudEvent) -> None:
     """One request to the service, without a retry. The object is `name`; with a `topic`, that is the message."""
     if topic := event.data.get("topic"):
-        pubsub_v1.PublisherClient().publish(topic, event.data["name"].encode(), retry=None).result(timeout=20)
+        pubsub_v1.PublisherClient().publish(topic, event.data["name"].encode(), retry=None).result(timeout=60)
         return
     client = storage.Client(project="p1", credentials=AnonymousCredentials())
     client.bucket("inbox").blob(event.data["name"]).upload_from_string("x", retry=None)

@@ -115,6 +115,15 @@ ValueError: Attempt to convert a value (PerReplica:{
             ),
             "ValueError: Attempt to convert a value (PerReplica:{",
         ),
+        (
+            (
+                "Exception ignored in: <function AtomicFunction.__del__ at 0x7f>\n"
+                "Traceback (most recent call last):\n"
+                '  File "atomic_function.py", line 291, in __del__\n'
+                "TypeError: 'NoneType' object is not subscriptable\n"
+            ),
+            "ValueError: Attempt to convert a value (PerReplica:{",
+        ),
         ("usage: train.py [-h]\ntrain.py: error: no --data_dir\n", "train.py: error: no --data_dir"),
         ("Fatal Python error: Segmentation fault\n", "Fatal Python error: Segmentation fault"),
     ],

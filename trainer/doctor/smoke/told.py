@@ -12,6 +12,10 @@ THREAD = re.compile(r"^(?:Current thread|Thread) 0x.*?:$", re.MULTILINE)
 TRACEBACK = "Traceback (most recent call last)"
 EXCEPTION = re.compile(r"^[^\W\d][\w.]*(?::.*)?$", re.MULTILINE)
 """The line behind a traceback's frames."""
+IGNORED = re.compile(
+    rf"^Exception ignored in: .*\n{re.escape(TRACEBACK)}:\n(?:[ \t].*\n)*.*\n?", re.MULTILINE
+)
+"""Of an object that is taken down with the interpreter, after the program has ended."""
 LAST_WORD = re.compile(r"^(?:Fatal Python error|\S+: error): .*$", re.MULTILINE)
 """What a process says itself of its end, even behind a traceback: the interpreter, or a parser of arguments."""
 ERROR = re.compile(r"^(?:[\w.]+(?:Error|Exception|Interrupt|Exit)\b.*|.*\berror: .*)$", re.MULTILINE)
@@ -30,6 +34,7 @@ class Said:
 
 def said_in(text: str, root: Path) -> Said:
     """Of the last traceback, or of the stacks that an aborted process wrote."""
+    text = IGNORED.sub("", text)
     place = _dumped(text, root) or _raised(text, root)
     return Said(error=_short(_error(text).strip()), place=place, code="" if place is None else _code(place))
 

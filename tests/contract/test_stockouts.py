@@ -7,10 +7,12 @@ from jsonschema import Draft202012Validator
 
 from orchestrator.core.run import JobState, Problem, RunState
 from orchestrator.core.waiting import WAIT_IN_ALL
+from orchestrator.flow.admission import admit
+from orchestrator.flow.launch import launch
 from tests.contract.boundaries import At
 from tests.contract.ladders import Refusing, drop, failed_with, kept, stock_out
 from tests.contract.rooms import NO_CAPACITY, TWO_REGIONS
-from tests.contract.world import ELSEWHERE, LEASE, REGION, World, schema
+from tests.contract.world import ELSEWHERE, REGION, World, schema
 
 STATUS = Draft202012Validator(schema("drop_status.v1"))
 
@@ -106,8 +108,8 @@ def test_a_run_that_found_no_capacity_for_a_week_fails_with_the_services_words()
     failed_with("insufficient", world, arrival.run_id)
 
 
-def test_a_stockout_told_before_its_submission_is_on_record_leaves_the_lease_and_one_job() -> None:
-    """The job's end comes while whoever submitted it has not written it down yet."""
+def test_a_stockout_told_before_its_submission_is_on_record_keeps_the_run_for_no_lease() -> None:
+    """The job's end comes while whoever submitted it has not written it down yet, and holds the lease."""
     world = World(TWO_REGIONS)
     arrival = drop(world)
 
@@ -116,13 +118,13 @@ def test_a_stockout_told_before_its_submission_is_on_record_leaves_the_lease_and
         world.settle(world.hint(world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)))
         world.sweep()
 
-    happened = world.launch(arrival, At("submit", after=meanwhile))
-    assert happened.run_id == arrival.run_id
+    services = world.services(At("submit", after=meanwhile))
+    happened = launch(services, arrival)
+    assert (happened.run_id, happened.is_due) == (arrival.run_id, True)
     record = kept(world, arrival.run_id)
-    assert (record.state, record.round) == (RunState.WAITING, 1)
+    assert (record.state, record.round, record.lease) == (RunState.WAITING, 1, None)
     assert len(world.jobs.all()) == 1
-    world.clock.advance(LEASE)
-    world.sweep()
+    list(admit(world.services(), woken=False))
     assert world.record(arrival.run_id).state is RunState.SUBMITTED
     assert len(world.jobs.all()) == 2
 

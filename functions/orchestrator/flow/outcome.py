@@ -1,6 +1,7 @@
 """What a submission came to is written down: the job, the refusal, or why the run waits and where."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from orchestrator.core.admission.ladder import Rung
@@ -43,6 +44,8 @@ def submitted(services: Services, held: Held, job: Job, what: str) -> Happened:
             raise
         # The one that was found may be the run's, and ours, whose answer never came, the second one.
         held = look_for_second_job(services, cancel_second_jobs(services, held, [job]))
+        if held.record.job is None and not held.record.ended:
+            return _gave_up(services, held, job)
     else:
         leave_queue(services, held.record)
         if held.record.second_look_at is not None:
@@ -52,6 +55,17 @@ def submitted(services: Services, held: Held, job: Job, what: str) -> Happened:
         problem = held.record.problems[-1] if held.record.problems else f"{job.name} is not the run's"
         return Happened(message=problem, run_id=held.record.run_id, severity="WARNING")
     return Happened(message=f"{what}: {job.name}", run_id=held.record.run_id)
+
+
+def _gave_up(services: Services, held: Held, job: Job) -> Happened:
+    """The job found no capacity before it was on record: the lease, if it is still ours, keeps nobody off any more."""
+    record = held.record
+    if record.lease is not None and record.lease.attempt == services.attempt:
+        with suppress(RecordMoved):
+            held = services.ledger.replace(held, replace(record, lease=None))
+    tell_status(services, held.record)
+    message = f"{job.name} found no capacity before it was on record"
+    return Happened(message=message, run_id=record.run_id, severity="NOTICE", is_due=True)
 
 
 def failed(services: Services, held: Held, problem: Problem, *, faults: Sequence[str] = ()) -> Happened:

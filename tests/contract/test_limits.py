@@ -10,11 +10,12 @@ from orchestrator.core.errors import LeaseHeld, RecordMoved, SubmissionRefused
 from orchestrator.core.launch.event import Arrival
 from orchestrator.core.launch.submission import Submission
 from orchestrator.core.names import held_slot
-from orchestrator.core.run import Job, JobState
+from orchestrator.core.run import Job, JobState, taken_over
 from orchestrator.flow.admission import launch_and_admit
 from orchestrator.flow.ladder import ladder_for
+from orchestrator.flow.settle import settle_hint
 from orchestrator.flow.slots import limits_for
-from orchestrator.flow.submit import submit
+from orchestrator.flow.submit import SUBMIT_NEEDS, submit
 from tests.contract.boundaries import dies_before
 from tests.contract.rooms import (
     GPU,
@@ -67,6 +68,25 @@ def test_a_run_of_more_priority_that_waits_for_a_limit_gets_the_slot_first() -> 
     assert going(world) == [high]
     ends(world, high)
     assert going(world) == [low]
+
+
+@pytest.mark.parametrize("since", [timedelta(0), SUBMIT_NEEDS])
+def test_while_another_walk_asks_for_the_first_who_waits_for_a_limit_its_slot_is_kept(
+    since: timedelta,
+) -> None:
+    """The other one has the run in hands, and has not taken the slot yet; or it has died over it."""
+    world = limited(Limit(jobs=1))
+    first = launched(world)
+    low, high = launched(world, priority=10), launched(world, priority=90)
+    settle_hint(world.services(), world.hint(world.train(world.record(first))))
+    held = world.services().ledger.find(high)
+    assert held is not None
+    asked = taken_over(held.record, attempt="another walk", now=world.clock.now(), lease=LEASE)
+    world.services().ledger.replace(held, asked)
+    world.clock.advance(since)
+    world.sweep()
+    assert going(world) == ([low] if since else [])
+    assert (high in places(world)) is not bool(since)
 
 
 def test_of_several_limits_all_are_kept_or_none() -> None:

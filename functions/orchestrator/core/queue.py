@@ -57,6 +57,7 @@ class Walk:
     _open: set[str] = field(default_factory=set)
     _full: set[str] = field(default_factory=set)
     _gone: set[str] = field(default_factory=set)
+    _in_hands: list[Place] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._arrange(self.places)
@@ -154,6 +155,18 @@ class Walk:
     def fill(self, limit: str) -> None:
         """The limit has no free slot."""
         self._full.add(limit)
+
+    def in_hands(self, place: Place) -> None:
+        """Somebody else asks for that run at this moment: no room is known to be left by it, or taken.
+
+        Nobody waits for it, but its slot of each limit is kept.
+        """
+        self._gone.add(place.run_id)
+        self._in_hands.append(place)
+
+    def kept_at(self, limit: str) -> frozenset[str]:
+        """Who is in somebody's hands and needs a slot of the limit, if it has none yet."""
+        return frozenset(place.run_id for place in self._in_hands if limit in place.limits)
 
     def went(self, run_id: str, quota_class: str | None = None) -> None:
         """The run waits no more; with a class, there was room for it."""

@@ -2,7 +2,7 @@
 
 Called when a run has ended, for that makes room, when a new one has to wait for its turn, and by the tick, for room
 comes by itself too. Nobody is submitted here but by `submit.py`, with a lease on the run; two walks at once meet
-there, and the second one leaves the class to the first.
+there, and the second one goes on behind that run, whose slot under a limit it leaves free.
 """
 
 import traceback
@@ -89,7 +89,7 @@ def admit(
         try:
             done = _turn(services, walk, place, reclaim=reclaim)
         except RecordMoved:  # another walk began with it
-            walk.went(place.run_id)
+            walk.in_hands(place)
         except BUSY:
             walk.close(place.quota_class)
         except RecordDamaged as error:  # which must not keep the others for ever
@@ -118,7 +118,7 @@ def _turn(services: Services, walk: Walk, place: Place, *, reclaim: bool) -> Hap
     if record.live_lease(now) is not None:
         # Somebody asks for it at this moment, or has asked and died: it has had its turn.
         if now - record.updated_at < SUBMIT_NEEDS:
-            walk.went(record.run_id)
+            walk.in_hands(place)
         else:
             _stands_out(services, walk, place)
         return None
@@ -129,7 +129,7 @@ def _turn(services: Services, walk: Walk, place: Place, *, reclaim: bool) -> Hap
         services.queue.remove(place)
     if record.waiting is not None and record.waiting.aside is not None:
         limits = limits_for(services, ladder[0].spec)
-        limit = full_limit(services, record.run_id, limits, reclaim=reclaim)
+        limit = full_limit(services, record.run_id, limits, walk, reclaim=reclaim)
         if limit is not None:
             walk.fill(limit.name)
             if limit.name == record.waiting.aside:

@@ -22,6 +22,7 @@ from orchestrator.core.envelope import DELIVERED_WITHIN
 from orchestrator.core.errors import GenerationMoved, RecordDamaged
 from orchestrator.core.launch.spec import JobSpec
 from orchestrator.core.names import JobKind, held_slot_parts
+from orchestrator.core.queue import Walk
 from orchestrator.core.run import RunState
 from orchestrator.core.settle.outcome import END_OF
 from orchestrator.flow.services import Services
@@ -49,14 +50,16 @@ class Taken:
     full: SlotSet | None = None
 
 
-def take_slots(services: Services, run_id: str, limits: Sequence[SlotSet], *, reclaim: bool) -> Taken:
-    """Take one slot of each limit.
+def take_slots(
+    services: Services, run_id: str, limits: Sequence[SlotSet], walk: Walk, *, reclaim: bool
+) -> Taken:
+    """Take one slot of each limit, but those that are kept for whom `walk` found in somebody's hands.
 
     With `reclaim`, those who hold the slots of a full limit are looked at: what the dead left is taken over.
     """
     taken: list[str] = []
     for limit in limits:
-        held = _take(services, run_id, limit, reclaim=reclaim)
+        held = _take(services, run_id, limit, walk, reclaim=reclaim)
         if held is None:
             return Taken(slots=tuple(taken), full=limit)
         taken.append(held)
@@ -64,14 +67,17 @@ def take_slots(services: Services, run_id: str, limits: Sequence[SlotSet], *, re
 
 
 def full_limit(
-    services: Services, run_id: str, limits: Sequence[SlotSet], *, reclaim: bool
+    services: Services, run_id: str, limits: Sequence[SlotSet], walk: Walk, *, reclaim: bool
 ) -> SlotSet | None:
     """The first limit without a slot for the run; it costs a listing of each, and writes nothing."""
     for limit in limits:
         slots = services.slots.taken(limit.name)
-        if any(slot.holder == run_id for slot in slots) or _free(limit, slots, run_id):
+        if any(slot.holder == run_id for slot in slots):
             continue
-        if not reclaim or not any(_is_left(services, slot) for slot in slots):
+        kept = _kept(limit, slots, walk)
+        if len(_free(limit, slots, run_id)) > kept:
+            continue
+        if kept or not reclaim or not any(_is_left(services, slot) for slot in slots):
             return limit
     return None
 
@@ -82,7 +88,7 @@ def give_back(services: Services, slots: Sequence[str]) -> None:
         services.slots.free(held)
 
 
-def _take(services: Services, run_id: str, limit: SlotSet, *, reclaim: bool) -> str | None:
+def _take(services: Services, run_id: str, limit: SlotSet, walk: Walk, *, reclaim: bool) -> str | None:
     for _ in range(RACES_MAX):
         slots = services.slots.taken(limit.name)
         own = next((slot for slot in slots if slot.holder == run_id), None)
@@ -90,15 +96,23 @@ def _take(services: Services, run_id: str, limit: SlotSet, *, reclaim: bool) -> 
             if own is not None:
                 # Written again: an earlier attempt of this run may be about to give it back as it was.
                 return services.slots.take(limit.name, own.number, run_id, instead_of=own)
-            for number in _free(limit, slots, run_id):
-                return services.slots.take(limit.name, number, run_id)
-            left = next((slot for slot in slots if _is_left(services, slot)), None) if reclaim else None
+            kept, free = _kept(limit, slots, walk), _free(limit, slots, run_id)
+            if len(free) > kept:
+                return services.slots.take(limit.name, free[0], run_id)
+            if kept or not reclaim:
+                return None
+            left = next((slot for slot in slots if _is_left(services, slot)), None)
             if left is None:
                 return None
             return services.slots.take(limit.name, left.number, run_id, instead_of=left)
         except GenerationMoved:
             continue  # somebody was faster, or the answer was lost: the next listing tells
     return None
+
+
+def _kept(limit: SlotSet, slots: Sequence[Slot], walk: Walk) -> int:
+    """How many free slots are those of runs that another walk asks for at this moment."""
+    return len(walk.kept_at(limit.name) - {slot.holder for slot in slots})
 
 
 def _free(limit: SlotSet, slots: Sequence[Slot], run_id: str) -> list[int]:

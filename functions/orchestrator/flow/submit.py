@@ -174,7 +174,8 @@ class _Attempt:
         """The limit that is full, if one is; else the slots are the run's."""
         if self.slots is None:
             limits = limits_for(self.services, self.ladder[0].spec)
-            taken = take_slots(self.services, self.place.run_id, limits, reclaim=self.reclaim)
+            run_id = self.place.run_id
+            taken = take_slots(self.services, run_id, limits, self.walk, reclaim=self.reclaim)
             self.slots = taken.slots
             return taken.full
         return None

@@ -1,5 +1,7 @@
 """When a smoke run is over, and who is ended then; plain processes play the replicas."""
 
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -9,6 +11,7 @@ import pytest
 
 from trainer.doctor.finding import Place
 from trainer.doctor.smoke.replica import Replica
+from trainer.doctor.smoke.run import put_off
 from trainer.doctor.smoke.told import said_in
 from trainer.doctor.smoke.watch import Limits, State, watch
 
@@ -51,9 +54,9 @@ class Starter:
         (ENDS, FAILS, PATIENT, (State.ENDED, State.ENDED)),
         (ENDS, SLEEPS, Limits(whole_s=120, behind_chief_s=0.1), (State.ENDED, State.STOPPED)),
         (SLEEPS, FAILS, Limits(whole_s=120, after_failure_s=0.1), (State.HUNG, State.ENDED)),
-        (SLEEPS, ENDS, Limits(whole_s=120, idle_s=3), (State.HUNG, State.ENDED)),
-        (SLEEPS, SLEEPS, Limits(whole_s=120, idle_s=3), (State.HUNG, State.HUNG)),
-        (WORKS, ENDS, Limits(whole_s=3, idle_s=2), (State.BUSY, State.ENDED)),
+        (SLEEPS, ENDS, Limits(whole_s=120, idle_s=8), (State.HUNG, State.ENDED)),
+        (SLEEPS, SLEEPS, Limits(whole_s=120, idle_s=8), (State.HUNG, State.HUNG)),
+        (WORKS, ENDS, Limits(whole_s=9, idle_s=8), (State.BUSY, State.ENDED)),
     ],
     ids=["both end", "chief first", "after a failure", "nothing to do", "both wait", "at work"],
 )
@@ -132,6 +135,23 @@ def test_what_a_runtime_writes_behind_a_traceback_is_not_the_error_and_a_last_wo
     tmp_path: Path, behind: str, error: str
 ) -> None:
     assert said_in(RAISED + behind, tmp_path).error == error
+
+
+def test_a_line_that_a_thread_logs_into_a_traceback_is_not_the_error(tmp_path: Path) -> None:
+    logged = RAISED.replace("ValueError", "ERROR:tensorflow:last error: lost\nValueError")
+    assert said_in(logged, tmp_path).error == "ValueError: Attempt to convert a value (PerReplica:{"
+
+
+def test_a_signal_that_comes_as_replicas_start_is_answered_once_all_are_known() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _frame: heard.append(number))
+    try:
+        with put_off(signal.SIGUSR1):
+            os.kill(os.getpid(), signal.SIGUSR1)
+            assert heard == []
+        assert heard == [signal.SIGUSR1]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 def test_of_the_stacks_of_an_aborted_process_the_main_threads_is_named(tmp_path: Path) -> None:

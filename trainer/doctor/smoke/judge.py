@@ -17,7 +17,9 @@ SIGNS = {
     "task_type": Subject.ROLES,
 }
 """Words of TensorFlow's own errors that name the cause."""
-LOST_PEER = ("UnavailableError", "Collective ops is aborted", "Socket closed", "AbortedError")
+LOST_PEER = (
+    "UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "Collective ops is aborted", "Socket closed",
+)  # fmt: skip
 MISUSED = 2  # the exit status of argparse, and of this project's trainer, for what cannot be
 
 

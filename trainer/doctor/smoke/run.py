@@ -1,11 +1,14 @@
 """One smoke run: stage, replicas, watch, and what each left."""
 
+import random
 import shutil
+import signal
 import socket
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from trainer.doctor.asked.request import Request
 from trainer.doctor.smoke.environment import of_replica, trial_flags
@@ -17,6 +20,8 @@ from trainer.doctor.smoke.watch import Limits, State, watch
 from trainer.faults import Unusable
 
 DUMPS = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+PORTS = range(20_000, 32_000)
+"""Below those that kernels give to connections: a replica listens seconds after its port was found free."""
 SHARES_GPU = {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}  # two replicas on one machine
 
 
@@ -45,7 +50,8 @@ class SmokeRun:
         is_trial = request is not None and request.is_tuning
         addresses = dict(zip(roles, free_addresses(len(roles)), strict=True))
         with staged(roles, is_trial=is_trial) as stage, ExitStack() as started:
-            replicas = [started.enter_context(self._started(role, addresses, stage)) for role in roles]
+            with put_off(signal.SIGTERM):  # whose handler would leave one behind that nobody knows of yet
+                replicas = [started.enter_context(self._started(role, addresses, stage)) for role in roles]
             states = watch(replicas, self.limits)
             outcomes = []
             for replica in replicas:
@@ -91,10 +97,25 @@ class SmokeRun:
                 shutil.copyfile(stage.output(role, stream), self.keep / f"{role}-0.{stream}")
 
 
+@contextmanager
+def put_off(number: int) -> Iterator[None]:
+    """The signal's handler is called when the block is over. For the main thread."""
+    came: list[FrameType | None] = []
+    handler = signal.signal(number, lambda _, frame: came.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(number, handler)
+        if came and callable(handler):
+            handler(number, came[0])
+
+
 def free_addresses(count: int) -> list[str]:
     """Addresses of this machine that were free a moment ago."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    addresses = [f"127.0.0.1:{listener.getsockname()[1]}" for listener in sockets]
-    for listener in sockets:
-        listener.close()
-    return addresses
+    found: list[str] = []
+    for port in random.sample(PORTS, len(PORTS)):
+        if len(found) == count:
+            break
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found.append(f"127.0.0.1:{port}")
+    return found

@@ -10,11 +10,11 @@ RAISED = re.compile(r'^\s*File "(.+?)", line (\d+), in ', re.MULTILINE)
 DUMPED = re.compile(r'^\s*File "(.+?)", line (\d+) in (.+)$', re.MULTILINE)
 THREAD = re.compile(r"^(?:Current thread|Thread) 0x.*?:$", re.MULTILINE)
 TRACEBACK = "Traceback (most recent call last)"
-EXCEPTION = re.compile(r"^[^\W\d][\w.]*(?::.*)?$", re.MULTILINE)
-"""The line behind a traceback's frames."""
-IGNORED = re.compile(
-    rf"^Exception ignored in: .*\n{re.escape(TRACEBACK)}:\n(?:[ \t].*\n)*.*\n?", re.MULTILINE
+EXCEPTION = re.compile(
+    r"^(?!(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL):)[^\W\d][\w.]*(?::.*)?$", re.MULTILINE
 )
+"""The line behind a traceback's frames, between which another thread may have logged."""
+IGNORED = re.compile(rf"^Exception ignored .*\n{re.escape(TRACEBACK)}:\n(?:[ \t].*\n)*.*\n?", re.MULTILINE)
 """Of an object that is taken down with the interpreter, after the program has ended."""
 LAST_WORD = re.compile(r"^(?:Fatal Python error|\S+: error): .*$", re.MULTILINE)
 """What a process says itself of its end, even behind a traceback: the interpreter, or a parser of arguments."""

@@ -9,6 +9,7 @@ from trainer.events import report
 from trainer.liveness import EVERY_S, LOST_AFTER_S, Answer, Attendance, answers_of, await_all
 from trainer.peers import PEER_LOST, end_with
 
+_ENDING = threading.Lock()
 ABSENT_AFTER_S = 10.0
 """A parameter server that nobody is behind any more is lost sooner than a silent one: its variables are gone for good."""
 
@@ -58,7 +59,8 @@ def loss(
 
 
 def end_for_loss(cluster: Cluster, peer: str, why: str) -> None:
-    """Say that this replica has lost `peer`, and end with PEER_LOST."""
+    """Say that this replica has lost `peer`, and end with PEER_LOST; once, whoever else finds it meanwhile."""
+    _ENDING.acquire()  # for good: other threads wait here for the end
     report(
         "peer_lost",
         f"{cluster.replica} has lost {peer} ({why}) and ends, to be started again with it",

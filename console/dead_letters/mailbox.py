@@ -52,6 +52,7 @@ class Mailbox:
 
         Those that were not taken off when the block ends are there for the next reader at once.
         """
+        self._dead_letter_topic()  # connects: the time of a pull is for its letters, which are hidden once given
         letters: dict[str, Letter] = {}
         try:
             while len(letters) < AT_MOST and (pulled := self._pull()):

@@ -52,14 +52,18 @@ class Subscriber:
                 f"The value for max_messages is too small. You passed {request.max_messages} in the request, "
                 "but the minimum value is 1."
             )
+        began = time.monotonic()
         wait_s = 0.0 if request.return_immediately else min(MAX_PULL_WAIT_S, remaining_s - PULL_MARGIN_S)
-        return wire.PullResponse(
-            received_messages=received(await self._pull(request.subscription, request.max_messages, wait_s))
+        deliveries = await self._pull(
+            request.subscription, request.max_messages, until=began + wait_s, gone=began + remaining_s
         )
+        return wire.PullResponse(received_messages=received(deliveries))
 
-    async def _pull(self, name: str, count: int, wait_s: float) -> list[Delivery]:
-        end = time.monotonic() + wait_s
+    async def _pull(self, name: str, count: int, *, until: float, gone: float) -> list[Delivery]:
+        """What there is by `until`; nothing is given to a caller who is `gone`, for it would be hidden a while."""
         while True:
+            if time.monotonic() >= gone:
+                return []
             subscription = pullable(self._broker, name)
             deliveries = self._broker.take(
                 subscription,
@@ -68,7 +72,7 @@ class Subscriber:
                 count=count,
                 max_bytes=MAX_PULL_BYTES,
             )
-            left_s = end - time.monotonic()
+            left_s = until - time.monotonic()
             if deliveries or left_s <= 0:
                 return deliveries
             await subscription.changed(left_s)

@@ -1,7 +1,6 @@
 """The local servers that the real adapters talk to, and the adapters themselves."""
 
 import itertools
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 from deploy.stage import stage
 from emulators import pubsub, storage
+from emulators.jobs.ports import free_ports
 from emulators.vertex import Jobs, serve
 from orchestrator.adapters.gcs import GcsObjects
 from orchestrator.adapters.memory import ManualClock, MemoryObjects
@@ -60,13 +60,7 @@ def pubsub_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def free_port() -> Callable[[], int]:
     """A port that was free a moment ago, for a server that cannot pick one itself."""
-
-    def picked() -> int:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port: int = probe.getsockname()[1]
-            return port
-
-    return picked
+    return lambda: free_ports(1)[0]
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ class Function:
             "ce-type": kind,
             "ce-time": "2026-01-01T00:00:00Z",
         }
-        return httpx.post(self.url, json=data, headers=headers, timeout=60)
+        return httpx.post(self.url, json=data, headers=headers, timeout=120)
 
     def publish(self, message: Mapping[str, object]) -> httpx.Response:
         return self.deliver({"message": message}, kind="google.cloud.pubsub.topic.v1.messagePublished")
@@ -117,12 +117,12 @@ def running(entry_point: str, source: Path, environment: Mapping[str, str], port
 
 def answers(url: str) -> bool:
     try:
-        return httpx.get(url).status_code == 405  # the framework takes POST alone
+        return httpx.get(url, timeout=60).status_code == 405  # the framework takes POST alone
     except httpx.TransportError:
         return False
 
 
-def until(holds: Callable[[], bool], what: str, timeout_s: float = 30.0) -> None:
+def until(holds: Callable[[], bool], what: str, timeout_s: float = 120.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not holds():
         assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
@@ -168,7 +168,7 @@ def test_uploads_in_every_encoding_meet_one_record(
     with start("on_request_uploaded") as function:
         assert function.deliver(event).status_code == 200
         assert function.deliver(event).status_code == 200
-        assert httpx.post(function.url, json=legacy, timeout=60).status_code == 200
+        assert httpx.post(function.url, json=legacy, timeout=120).status_code == 200
     (record,) = documents(gcs._client, buckets["ledger"], "runs/")
     assert record["state"] == "submitted"
     assert len(vertex.of_run(record["run_id"], JobKind.CUSTOM, [REGION])) == 1
@@ -238,7 +238,9 @@ def test_a_tick_tells_what_is_owed(
         subscriber.create_subscription(name=subscription, topic=topic)
         with start("on_tick") as function:
             assert function.publish({"messageId": "1", "data": ""}).status_code == 200
-        (received,) = subscriber.pull(subscription=subscription, max_messages=9, timeout=60).received_messages
+        (received,) = subscriber.pull(
+            subscription=subscription, max_messages=9, timeout=120
+        ).received_messages
         admin.transport.close()
     assert json.loads(received.message.data)["id"] == f"{record['run_id']}/rejected"
     assert list(gcs.listing(buckets["ledger"], "active/")) == []
@@ -357,7 +359,7 @@ def test_a_function_killed_between_job_and_record_leaves_one_job(
         delivery = subprocess.Popen(
             [sys.executable, "-c", DELIVER, function.url, json.dumps(event)], stderr=subprocess.DEVNULL
         )
-        assert storage_proxy.stalled.wait(30)
+        assert storage_proxy.stalled.wait(120)
         function.kill()
         delivery.wait()
         storage_proxy.let_go()
@@ -376,7 +378,7 @@ def test_a_function_killed_between_job_and_record_leaves_one_job(
 
 DELIVER = """
 import json, sys, httpx
-httpx.post(sys.argv[1], json=json.loads(sys.argv[2]), timeout=60, headers={
+httpx.post(sys.argv[1], json=json.loads(sys.argv[2]), timeout=120, headers={
     "ce-id": "1", "ce-source": "s", "ce-specversion": "1.0", "ce-time": "2026-01-01T00:00:00Z",
     "ce-type": "google.cloud.storage.object.v1.finalized"})
 """

@@ -160,7 +160,8 @@ class Project:
     def function_processes(self, function: str) -> list[psutil.Process]:
         """The processes of one function, gunicorn's master first."""
         found = [process for process in psutil.process_iter() if self._is_of(process, function)]
-        return sorted(found, key=lambda process: process.pid)
+        # By the time, for numbers begin again; psutil knows it of a process that has ended since.
+        return sorted(found, key=lambda process: (process.create_time(), process.pid))
 
     def function_url(self, function: str) -> str:
         (first, *_) = self.function_processes(function)
@@ -174,6 +175,7 @@ class Project:
     def _is_of(self, process: psutil.Process, function: str) -> bool:
         try:
             environment = process.environ()
+            process.create_time()
         except psutil.Error:
             return False
         # The topology may point the functions at a proxy before storage or Vertex AI, never before logging.

@@ -35,7 +35,7 @@ def notices_of(project: Project) -> Iterator[list[dict[str, Any]]]:
             yield heard
             while True:
                 try:
-                    pulled = clients.subscriber.pull(subscription=name, max_messages=100, timeout=3)
+                    pulled = clients.subscriber.pull(subscription=name, max_messages=100, timeout=6)
                 except DeadlineExceeded:
                     break
                 if not pulled.received_messages:

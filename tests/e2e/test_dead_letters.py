@@ -47,7 +47,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 def replay(project: Project, *arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "console", "replay", "--state", str(project.state), *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180, check=False)
 
 
 def listed(project: Project) -> dict[str, str]:
@@ -162,7 +162,7 @@ def test_poison_is_given_up_with_its_reason_blocks_nobody_and_is_replayed_once(i
         assert runs_of(project, rule_id) == []
 
     # Too early: they fail again, which is told, and are dead letters again.
-    early = replay(project, "--wait-s", "3")
+    early = replay(project, "--wait-s", "15")
     assert early.returncode == 1
     assert early.stdout.count("put back, and it fails again: ") == len(RULES), early.stdout + early.stderr
     assert not two_letters(project).keys() & letters.keys()
@@ -171,7 +171,7 @@ def test_poison_is_given_up_with_its_reason_blocks_nobody_and_is_replayed_once(i
     witness = Witness(project, "trainmaster-requests", "gcr")
     for rule_id in RULES:
         state_of_rule(project, rule_id).delete()
-    done = replay(project)
+    done = replay(project, "--wait-s", "100")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("put back and done: ") == len(RULES), done.stdout
     for rule_id in RULES:

@@ -24,7 +24,8 @@ pytestmark = pytest.mark.slow
 PROJECT = "e2e-doctor"
 SINK = "trainmaster-job-logs"
 JOB_LOG = f"tm-on-job-log@{PROJECT}.iam.gserviceaccount.com"
-SHORT_S = "3"
+SHORT_S = "10"
+COLD_S = "40"  # the first event of a function imports its libraries
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +56,11 @@ def not_well(findings: dict[str, str]) -> dict[str, str]:
 @contextmanager
 def taken(project: Project, **what: list[dict[str, str]]) -> Iterator[None]:
     url = f"{project.env['IAM_EMULATOR_HOST']}/emulator/v1/taken-grants"
-    assert httpx.post(url, json=what).status_code == 200
+    assert httpx.post(url, json=what, timeout=60).status_code == 200
     try:
         yield
     finally:
-        assert httpx.delete(url).status_code == 200
+        assert httpx.delete(url, timeout=60).status_code == 200
 
 
 def test_all_is_well_and_nothing_is_left_of_it(deployed: Project) -> None:
@@ -80,13 +81,13 @@ def test_all_is_well_and_nothing_is_left_of_it(deployed: Project) -> None:
 
 def test_a_removed_sink_is_told_and_where_the_entry_stopped(deployed: Project) -> None:
     url = f"{deployed.env['LOGGING_EMULATOR_HOST']}/v2/projects/{PROJECT}/sinks"
-    sink = httpx.get(f"{url}/{SINK}").json()
-    httpx.delete(f"{url}/{SINK}")
+    sink = httpx.get(f"{url}/{SINK}", timeout=60).json()
+    httpx.delete(f"{url}/{SINK}", timeout=60)
     try:
         status, findings = doctor(deployed, "--wait-s", SHORT_S)
     finally:
         sink.pop("writerIdentity")
-        assert httpx.post(f"{url}?uniqueWriterIdentity=true", json=sink).status_code == 200
+        assert httpx.post(f"{url}?uniqueWriterIdentity=true", json=sink, timeout=60).status_code == 200
     assert status == 1
     assert set(not_well(findings)) == {f"sink {SINK}", "the sink passes it on"}
     assert "there is no such sink" in findings[f"sink {SINK}"]
@@ -96,15 +97,15 @@ def test_a_removed_sink_is_told_and_where_the_entry_stopped(deployed: Project) -
 
 def test_a_sink_that_was_changed_is_told_with_each_command_that_mends_it(deployed: Project) -> None:
     url = f"{deployed.env['LOGGING_EMULATOR_HOST']}/v2/projects/{PROJECT}/sinks/{SINK}"
-    sink = httpx.get(url).json()
+    sink = httpx.get(url, timeout=60).json()
     changed = {"filter": "severity>=ERROR", "disabled": True}
     mask = {"updateMask": "filter,disabled", "uniqueWriterIdentity": "true"}
-    assert httpx.patch(url, params=mask, json=changed).status_code == 200
+    assert httpx.patch(url, params=mask, json=changed, timeout=60).status_code == 200
     try:
         _, findings = doctor(deployed, "--wait-s", SHORT_S)
     finally:
         whole = {"filter": sink["filter"], "disabled": False}
-        assert httpx.patch(url, params=mask, json=whole).status_code == 200
+        assert httpx.patch(url, params=mask, json=whole, timeout=60).status_code == 200
     told = findings[f"sink {SINK}"]
     assert told.startswith("FAILED")
     assert f"gcloud logging sinks update {SINK} --project {PROJECT} --no-disabled" in told
@@ -222,7 +223,7 @@ def test_a_function_that_fails_is_told_with_its_own_words(tmp_path: Path) -> Non
     shutil.copy(ROOT / "deploy" / "log_sink.filter", tmp_path)
     arguments = ("--topology", str(topology), "--tick-s", "3600")
     with running_project(tmp_path / "state", *arguments, project=PROJECT) as project:
-        status, findings = doctor(project, "--wait-s", SHORT_S, "--topology", str(topology))
+        status, findings = doctor(project, "--wait-s", COLD_S, "--topology", str(topology))
         assert status == 1
         ((check, told),) = not_well(findings).items()
         assert check == "on_request_published tries it"

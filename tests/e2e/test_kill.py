@@ -106,7 +106,9 @@ def test_the_redelivered_event_adopts_the_job_when_the_lease_is_over(
 def test_a_job_that_ends_before_it_is_recorded_is_recorded_by_its_end(
     fragile: Project, proxy: KillingProxy
 ) -> None:
-    run_id = upload_and_kill(fragile, proxy, "requests/ended.yaml", request(fragile.id))
+    wait = f"--wait-for=gs://{fragile.models}/may-end"
+    run_id = upload_and_kill(fragile, proxy, "requests/ended.yaml", request(fragile.id, wait))
+    fragile.storage.bucket(fragile.models).blob("may-end").upload_from_string("go")
     status = fragile.settled_status("requests/ended.yaml")
     assert (status["run_id"], status["state"]) == (run_id, "succeeded")
     record = fragile.record(run_id)
@@ -114,6 +116,7 @@ def test_a_job_that_ends_before_it_is_recorded_is_recorded_by_its_end(
     assert record["job"]["name"] == job.name
     event_id = record["source"]["event_id"]
     fragile.eventually(
-        lambda: fragile.requests_to_functions(event_id)[-1] == 200, "the redelivered event was acknowledged"
+        lambda: fragile.requests_to_functions(event_id)[-1:] == [200],
+        "the redelivered event was acknowledged",
     )
     assert len(fragile.jobs(run_id)) == 1

@@ -1,5 +1,6 @@
 """The stack starts once, stops clean, leaves nothing behind, and finds its state again."""
 
+import contextlib
 import json
 import os
 import signal
@@ -37,6 +38,7 @@ def test_a_polite_signal_stops_the_stack_and_all_it_started(number: signal.Signa
     with running_project(tmp_path / "state", *QUICK, project="e2e-stopped") as project:
         project.upload("requests/long.yaml", request(project.id, "--wait-for=gs://nowhere/never"))
         eventually(lambda: _trainers(project), "the trainer runs", hint=project.tail)
+        project.eventually(lambda: project.status("requests/long.yaml"), "its function is done")
         token, watcher = project.token(), watcher_pid(project)
         project.process.send_signal(number)
         assert project.process.wait(STOP_WITHIN_S) == 0
@@ -60,7 +62,9 @@ def test_a_killed_stack_leaves_no_process_behind_and_runs_go_on_after_a_restart(
         eventually(lambda: nothing_left(token), "no process of the stack is left")
         assert (state / "stack.env").exists()
     with running_project(state, *QUICK, project="e2e-crashed") as project:
-        assert project.env == ports
+        assert project.env.keys() == ports.keys()
+        # Another program may have taken one meanwhile.
+        assert sum(project.env[name] != ports[name] for name in ports) <= 1
         assert project.record(done["run_id"]) == record_of_done
         project.storage.bucket(project.models).blob("go").upload_from_string("go")
         unfinished = project.settled_status("requests/unfinished.yaml")
@@ -92,7 +96,8 @@ def test_a_second_ctrl_c_ends_the_stack_at_once_and_still_leaves_nothing(tmp_pat
 def test_a_killed_function_is_started_again(project: Project) -> None:
     before = {process.pid for process in project.function_processes("on-request-published")}
     for process in project.function_processes("on-request-published"):
-        process.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):  # the stack ends what the master leaves
+            process.kill()
     project.eventually(
         lambda: {p.pid for p in project.function_processes("on-request-published")} - before,
         "a new process of the function",
@@ -133,8 +138,18 @@ def test_a_function_that_cannot_start_fails_the_start_with_its_output(tmp_path: 
     assert not (tmp_path / "state" / "stack.env").exists()
 
 
+def free_base() -> int:
+    """The first of four free ports, below those that the kernel gives to connections."""
+    for base in range(20_000, 32_000, 4):
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+            for port in range(base, base + 4):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+            return base
+    raise AssertionError("no four free ports")
+
+
 def test_a_taken_port_is_named(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with socket.create_server(("127.0.0.1", free_base())) as taken:
         port = taken.getsockname()[1]
         done = command("up", "--state", str(tmp_path / "state"), "--port-base", str(port))
     assert done.returncode == 1

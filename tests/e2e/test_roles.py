@@ -8,10 +8,10 @@ import pytest
 
 from .project import Project
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-DEADLINE_S = 300
-EPOCHS = 3
+DEADLINE_S = 600
+EPOCHS = 8
 MACHINE = {"machine": "n1-standard-4"}
 
 
@@ -49,7 +49,14 @@ def test_every_role_has_its_part_in_one_run(project: Project, figures: Path) -> 
     assert all("accuracy" in "".join(event["metrics"]) for event in evaluated)
     written = f"roles/{record['run_id']}/logs/evaluator-0/evaluations.jsonl"
     lines = project.storage.bucket(project.models).blob(written).download_as_text().splitlines()
-    assert [json.loads(line)["epoch"] for line in lines] == [event["epoch"] for event in evaluated]
+    written_of, told_of = (
+        [json.loads(line)["epoch"] for line in lines],
+        [event["epoch"] for event in evaluated],
+    )
+    assert told_of in (
+        written_of,
+        written_of[:-1],
+    )  # it ends with the job, perhaps between its file and its line
     assert lines, "the evaluator saw a checkpoint before the chief was done"
 
 

@@ -3,16 +3,18 @@
 import json
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 from google.cloud.aiplatform_v1 import CustomJob
 
 from .project import Project, request, running_project
 from .proxied import LEASE_S, Answer, Request, VertexProxy, quick_topology, running
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 OVER = {"JOB_STATE_CANCELLED", "JOB_STATE_CANCELLING"}
 DEADLINE_S = 120
@@ -103,7 +105,8 @@ def stopped_between_look_and_job(project: Project, proxy: HoldingProxy) -> None:
         )  # fmt: skip
     finally:
         for process in (*workers, master):
-            process.resume()
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
 
     assert project.settled_status("requests/late.yaml")["state"] == "cancelled"
     project.storage.bucket(project.models).blob("go").upload_from_string("go")

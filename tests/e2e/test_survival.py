@@ -13,12 +13,12 @@ import pytest
 
 from .project import ENDED, ROOT, Project, running_project
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 EPOCHS = 16
 """Enough that a chief which does not answer SIGTERM is killed before it is done: TensorFlow catches the signal."""
 GRACE_S = 3
-DEADLINE_S = 300
+DEADLINE_S = 600
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from emulators.jobs.rootfs import Mounts
 from .project import ENDED, ROOT, Project
 
 DDP = Path(__file__).parent / "ddp.py"
-DEADLINE_S = 200
+DEADLINE_S = 400
 
 pytest.importorskip("torch")  # before a stack is started for it
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(DEADLINE_S + 60)]

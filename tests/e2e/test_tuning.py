@@ -1,5 +1,6 @@
 """A request for a tuning becomes the best trial's model on record."""
 
+import contextlib
 import json
 from typing import Any
 
@@ -165,5 +166,8 @@ def test_a_tuning_that_is_cancelled_on_vertex_ends_cancelled_with_no_process_lef
     assert [each["state"] for each in record["trials"]] == ["INFEASIBLE"] * 2
     assert the_job(project, record).state == JobState.JOB_STATE_CANCELLED
     # A function's instance may come or go meanwhile; a replica may not be left.
-    left = [psutil.Process(pid).cmdline() for pid in set(members(token)) - before if psutil.pid_exists(pid)]
+    left = []
+    for pid in set(members(token)) - before:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            left.append(psutil.Process(pid).cmdline())
     assert [command for command in left if "tiny.py" in command] == []

@@ -153,7 +153,9 @@ def test_every_delivery_is_a_line_in_the_platforms_request_log(project: Project)
     generation = project.upload("requests/logged.yaml", request(project.id))
     status = project.settled_status("requests/logged.yaml", generation)
     event_id = project.record(status["run_id"])["source"]["event_id"]
-    assert project.requests_to_functions(event_id) == [200]
+    project.eventually(
+        lambda: project.requests_to_functions(event_id) == [200], "the one delivery is in the request log"
+    )
 
 
 def test_a_shell_that_sources_stack_env_reaches_the_stack(project: Project, tmp_path: Path) -> None:

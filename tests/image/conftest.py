@@ -54,9 +54,10 @@ def build() -> Builder:
 @pytest.fixture(scope="session")
 def base(build: Builder) -> str:
     """The local base: made by the first test run of a machine, kept in the builder's store for those after it."""
-    with alone():
-        if not build.has(BASE):
-            make_base(build)
+    if not build.has(BASE):  # or it waits for whoever builds upon it already
+        with alone():
+            if not build.has(BASE):
+                make_base(build)
     return BASE
 
 

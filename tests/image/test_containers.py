@@ -45,7 +45,7 @@ def program(build: Builder, base: str, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 def stack(tmp_path: Path, program: str) -> Iterator[Stack]:
-    with run_stack(tmp_path, runtime="container") as running:
+    with run_stack(tmp_path, runtime="container", grace_s=10) as running:
         yield running
     assert containers_of(tmp_path) == [], "a container outlived its stack"
 

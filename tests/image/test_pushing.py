@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.project import ENDED, TINY, Project, running_project
+from tests.e2e.project import ENDED, TINY, Project, eventually, running_project
 
 from .cloud_build import Worker, loaded, substitutions
 from .conftest import needs
@@ -72,13 +72,17 @@ def worker(tmp_path: Path, project: Project, base: str) -> Iterator[Worker]:
         loaded(), PROJECT_ID=ID, _REGISTRY=registry, _BASE_IMAGE=base, _PYTHON_VERSION="3.11"
     )
     yield Worker(workspace=workspace, output=output, shims=shims, values=values)
-    listed = subprocess.run(
-        ["podman", "images", "--quiet", "--filter", f"reference={registry}/{ID}/trainmaster/trainer"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    for image in dict.fromkeys(listed.stdout.split()):
+    listing = ["podman", "images", "--quiet", "--filter", f"reference={registry}/{ID}/trainmaster/trainer"]
+    images: list[str] = []
+
+    def listed() -> bool:
+        """It fails where another test removes an image meanwhile."""
+        done = subprocess.run(listing, check=False, capture_output=True, text=True)
+        images[:] = done.stdout.split()
+        return done.returncode == 0
+
+    eventually(listed, "the images are listed")
+    for image in dict.fromkeys(images):
         subprocess.run(["podman", "rmi", "--force", image], check=False, capture_output=True)
 
 

@@ -76,7 +76,7 @@ class Deployed:
             self._urls[entry_point], data=event.body, headers=dict(event.headers), method="POST"
         )
         try:
-            with urllib.request.urlopen(wanted, timeout=60) as answer:
+            with urllib.request.urlopen(wanted, timeout=120) as answer:
                 assert 200 <= answer.status < 300
         except OSError as fault:
             raise AssertionError(f"{entry_point}: {fault}\n{self._said(entry_point)}") from fault

@@ -2,19 +2,20 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from emulators.jobs.ports import free_ports
+
 ROOT = Path(__file__).resolve().parents[2]
-ENDS_WITHIN_S = 150
+ENDS_WITHIN_S = 400
 ARGUMENTS = (
     "--weights=random",
     "--image_size=32",
@@ -22,6 +23,13 @@ ARGUMENTS = (
     "--steps_per_epoch=3",
     "--learning_rate=0.001",
 )
+HELD = """
+import runpy, sys
+import trainer, tensorflow, tensorflow_datasets, tf_keras
+print('{"event": "held"}', flush=True)
+sys.argv += sys.stdin.readline().split()
+runpy.run_module("trainer.task", run_name="__main__", alter_sys=True)
+"""
 
 
 @dataclass(kw_only=True)
@@ -34,8 +42,20 @@ class Replica:
     scratch: Path
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        lines = self.out.read_text().splitlines()
-        return [event for line in lines if (event := json.loads(line))["event"] == name]
+        lines = self.out.read_text().splitlines(keepends=True)
+        # The last one may be being written.
+        whole = [json.loads(line) for line in lines if line.endswith("\n")]
+        return [event for event in whole if event["event"] == name]
+
+    def is_held(self) -> bool:
+        """Whether a replica that was started as held waits for `go`."""
+        return bool(self.events("held"))
+
+    def go(self, *arguments: str) -> None:
+        """Let a replica begin that was started as held; of a flag that is given twice the last one counts."""
+        assert self.process.stdin is not None
+        with self.process.stdin as stdin:
+            stdin.write(" ".join(arguments).encode() + b"\n")
 
     def wait(self) -> int:
         return self.process.wait(ENDS_WITHIN_S)
@@ -60,7 +80,8 @@ class Runner:
     def run_dir(self) -> Path:
         return self.root / "buckets" / "models" / "run-1"
 
-    def start(self, *arguments: str, environment: dict[str, str]) -> Replica:
+    def start(self, *arguments: str, environment: dict[str, str], held: bool = False) -> Replica:
+        """A replica; one that is held imports TensorFlow, which takes longer than its peers wait, and no more."""
         number = len(self.started)
         out, err = self.root / f"{number}.out", self.root / f"{number}.err"
         scratch = self.root / f"{number}.tmp"
@@ -73,11 +94,13 @@ class Runner:
             "TRAINMASTER_GCS_ROOT": str(self.root / "buckets"),
             "TMPDIR": str(scratch),
         }
+        program = ("-c", HELD) if held else ("-m", "trainer.task")
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = subprocess.Popen(
-                [sys.executable, "-m", "trainer.task", f"--data_dir={self.data_dir}", *ARGUMENTS, *arguments],
+                [sys.executable, *program, f"--data_dir={self.data_dir}", *ARGUMENTS, *arguments],
                 cwd=ROOT,
                 env=os.environ | variables | environment,
+                stdin=subprocess.PIPE if held else None,
                 stdout=stdout,
                 stderr=stderr,
             )
@@ -103,15 +126,6 @@ class Runner:
 
 def _tf_config(cluster: dict[str, list[str]], role: str) -> str:
     return json.dumps({"cluster": cluster, "task": {"type": role, "index": 0}, "environment": "cloud"})
-
-
-def free_ports(count: int) -> list[int]:
-    """Different ports that were free a moment ago."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(listener.getsockname()[1]) for listener in sockets]
-    for listener in sockets:
-        listener.close()
-    return ports
 
 
 @pytest.fixture(scope="session")
@@ -149,6 +163,12 @@ def write_demo_dataset(path: Path, *options: str) -> None:
 def runner(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Iterator[Runner]:
     made = Runner(root=tmp_path_factory.mktemp("run"), data_dir=data_dir)
     yield made
-    for replica in made.started:
+    reap(made.started)
+
+
+def reap(replicas: Iterable[Replica]) -> None:
+    for replica in replicas:
         replica.process.kill()
         replica.process.wait()
+        if replica.process.stdin is not None:
+            replica.process.stdin.close()

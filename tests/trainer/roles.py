@@ -4,7 +4,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.trainer.conftest import Replica, Runner, free_ports
+from emulators.jobs.ports import free_ports
+from tests.trainer.conftest import Replica, Runner
 
 POOLS = {"chief": "workerpool0", "worker": "workerpool1", "ps": "workerpool2", "evaluator": "workerpool3"}
 TINY = ("--workload=horses_or_humans", "--image_size=32", "--batch_size=4", "--num_units=16", "--seed=3")
@@ -36,8 +37,9 @@ class Roles:
             task = {"type": POOLS[role], "index": index, "trial": ""}
         return {self.speaks: json.dumps({"cluster": cluster, "task": task, "environment": "cloud"})}
 
-    def start(self, role: str, index: int = 0) -> Replica:
-        return self.runner.start(*TINY, *self.arguments, environment=self.variables(role, index))
+    def start(self, role: str, index: int = 0, *, held: bool = False) -> Replica:
+        variables = self.variables(role, index)
+        return self.runner.start(*TINY, *self.arguments, environment=variables, held=held)
 
     def start_all(self) -> dict[str, Replica]:
         """Every replica by its name, `worker-1`."""

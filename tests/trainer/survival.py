@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.trainer.conftest import ROOT, Replica, free_ports
-
-ENDS_WITHIN_S = 150
+from emulators.jobs.ports import free_ports
+from tests.trainer.conftest import ENDS_WITHIN_S, ROOT, Replica, reap
 
 # Convolution, batch normalization where asked, Adam: what a checkpoint must hold, in as little as that.
 SMALL = """
@@ -94,9 +93,7 @@ class Small:
         return [self.start(run, *arguments, tf_config=config) for config in configs or two_replicas()]
 
     def reap(self) -> None:
-        for replica in self.started:
-            replica.process.kill()
-            replica.process.wait()
+        reap(self.started)
 
 
 def two_replicas() -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import pytest
 from tests.trainer.conftest import Replica, write_demo_dataset
 from tests.trainer.survival import Small, said_in, statuses
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 SEEDS = (1, 2, 3)
 TOGETHER = (1, 2)  # seeds that two workers train with

@@ -194,7 +194,7 @@ if task == "chief":
 @pytest.mark.slow
 def test_a_replica_that_waits_for_one_that_has_left_is_told_with_its_line(tmp_path: Path) -> None:
     program = written(tmp_path, WAITS)
-    findings = doctor(program, "--smoke", "--smoke_timeout_s=8", status=1)
+    findings = doctor(program, "--smoke", "--smoke_timeout_s=20", status=1)
     (finding,) = [found for found in findings if found["level"] == "error"]
     assert finding["found"] == (
         "chief-0 waited without end at `listener.accept()`; worker-0 had ended with exit status 0"
@@ -205,7 +205,7 @@ def test_a_replica_that_waits_for_one_that_has_left_is_told_with_its_line(tmp_pa
 @pytest.mark.slow
 def test_a_replica_at_work_when_the_time_is_over_is_not_called_hung(tmp_path: Path) -> None:
     program = written(tmp_path, READ + "while True:\n    pass\n")
-    findings = doctor(program, "--smoke", "--smoke_timeout_s=4", status=0)
+    findings = doctor(program, "--smoke", "--smoke_timeout_s=12", status=0)
     assert any("it was still at work after" in text for text in said(findings, "unknown"))
 
 
@@ -216,13 +216,19 @@ pathlib.Path(sys.argv[1], task).write_text(str(child.pid))
 
 
 def living(folder: Path) -> list[int]:
-    """Those of the processes named in `folder` that still run."""
-    found = []
-    for path in folder.iterdir():
-        stat = Path("/proc", path.read_text(), "stat")
-        if stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
-            found.append(int(path.read_text()))
+    """Those of the processes named in `folder` that still run; one that was killed has a moment to be gone."""
+    pids = [int(path.read_text()) for path in folder.iterdir()]
+    deadline = time.monotonic() + 20
+    while (found := [pid for pid in pids if runs(pid)]) and time.monotonic() < deadline:
+        time.sleep(0.05)
     return found
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def test_what_the_replicas_started_ends_with_them(tmp_path: Path) -> None:

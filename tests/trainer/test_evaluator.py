@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.conftest import Runner
+from tests.trainer.conftest import Runner, reap
 from tests.trainer.roles import Roles, statuses
 from trainer.evaluator.evaluations import FILE_NAME, Evaluation, Evaluations, read_evaluations
 from trainer.evaluator.evaluator import await_evaluators
@@ -58,13 +58,11 @@ def test_an_evaluator_that_is_behind_is_waited_for_only_so_long(tmp_path: Path) 
 def own_runner(tmp_path: Path, horses_dir: Path) -> Iterator[Runner]:
     runner = Runner(root=tmp_path, data_dir=horses_dir)
     yield runner
-    for replica in runner.started:
-        replica.process.kill()
-        replica.process.wait()
+    reap(runner.started)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1500)
 def test_an_evaluator_follows_a_synchronous_training_and_a_restarted_one_repeats_nothing(
     own_runner: Runner,
 ) -> None:
@@ -75,19 +73,23 @@ def test_an_evaluator_follows_a_synchronous_training_and_a_restarted_one_repeats
     )
     evaluator = roles.start("evaluator")
     trainers = {"chief-0": roles.start("chief"), "worker-0": roles.start("worker")}
+    again = roles.start("evaluator", held=True)
     evaluator.wait_until(lambda replica: replica.events("evaluated"))
     evaluator.process.kill()
     evaluator.process.wait()
-    again = roles.start("evaluator")
+    again.go()
     assert statuses(trainers | {"evaluator-0": again}) == {"chief-0": 0, "worker-0": 0, "evaluator-0": 0}
 
     told = evaluator.events("evaluated") + again.events("evaluated")
     places = [(line["epoch"], line["step"]) for line in told]
-    assert len(set(places)) == len(places)
-    assert places[-1] == (3, 0)
     folder = own_runner.run_dir / "logs" / "evaluator-0"
     lines = [json.loads(line) for line in (folder / FILE_NAME).read_text().splitlines()]
-    assert [(line["epoch"], line["step"]) for line in lines] == places
+    written = [(line["epoch"], line["step"]) for line in lines]
+    assert len(set(written)) == len(written)
+    assert written[-1] == (3, 0)
+    # One that is killed may have written an evaluation that it has told nobody of.
+    assert [place for place in written if place in places] == places
+    assert len(written) - len(places) <= 1
     assert list(folder.glob("events.out.tfevents*"))
     finished = [line["metrics"] for line in trainers["chief-0"].events("epoch_finished")]
     for line in told:

@@ -11,9 +11,9 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from emulators.jobs.ports import free_ports
 from trainer.launch.rendezvous import LARGEST_VALUE
 
-from .conftest import free_ports
 from .launched import ENDS_WITHIN_S, ROOT, launch, spec_of, started
 
 WAIT = ("--framework=horovod", "--", sys.executable, "-c", "print('up', flush=True); input()")

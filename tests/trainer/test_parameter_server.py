@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.conftest import Runner, free_ports, write_demo_dataset
+from emulators.jobs.ports import free_ports
+from tests.trainer.conftest import Replica, Runner, reap, write_demo_dataset
 from tests.trainer.exports import SERVE, check_export, said
 from tests.trainer.roles import Roles, statuses
 from tests.trainer.test_liveness import SETTINGS_FRAME
@@ -73,13 +74,11 @@ def figures_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own_runner(tmp_path: Path, figures_dir: Path) -> Iterator[Runner]:
     runner = Runner(root=tmp_path, data_dir=figures_dir)
     yield runner
-    for replica in runner.started:
-        replica.process.kill()
-        replica.process.wait()
+    reap(runner.started)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1500)
 def test_all_roles_train_one_model_that_learns_and_an_evaluator_says_the_same_of_it(
     own_runner: Runner,
 ) -> None:
@@ -135,7 +134,7 @@ def chief_that_leaves() -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(500)
+@pytest.mark.timeout(1500)
 def test_a_worker_may_go_and_come_back_and_who_loses_more_ends_to_be_started_again(
     own_runner: Runner, chief_that_leaves: str
 ) -> None:
@@ -154,19 +153,28 @@ def test_a_worker_may_go_and_come_back_and_who_loses_more_ends_to_be_started_aga
     replicas = roles.start_all()
     chief = replicas["chief-0"]
     chief.wait_until(lambda replica: replica.events("epoch_finished"))
+    again = roles.start("worker", held=True)
+    again.wait_until(Replica.is_held)
     replicas["worker-0"].process.kill()
+    replicas["worker-0"].process.wait()
     epochs_without = len(chief.events("epoch_finished"))
-    again = roles.start("worker")
+    again.go()
     chief.wait_until(lambda replica: len(replica.events("epoch_finished")) > epochs_without)
 
+    next_chief = roles.start("chief", held=True)
+    next_chief.wait_until(Replica.is_held)
     chief.process.send_signal(signal.SIGTERM)
     assert chief.wait() == 143
     saved = chief.events("checkpoint_saved")[-1]
-    chief = roles.start("chief")  # alone: those that serve are still there
+    chief = next_chief  # alone: those that serve are still there
+    chief.go()
     chief.wait_until(lambda replica: replica.events("epoch_finished"))
     (started,) = chief.events("train_started")
     assert (started["initial_epoch"], started["initial_step"]) == (saved["epoch"], saved["step"])
 
+    resumed = {name: roles.start(name, held=True) for name in ("ps", "chief")}
+    for replica in resumed.values():
+        replica.wait_until(Replica.is_held)
     replicas["ps-0"].process.kill()
     assert chief.wait() == 134
     (lost,) = chief.events("peer_lost")
@@ -175,9 +183,9 @@ def test_a_worker_may_go_and_come_back_and_who_loses_more_ends_to_be_started_aga
 
     checkpoint = latest(own_runner.run_dir / "checkpoints")
     assert checkpoint is not None
-    roles.arguments = ("--learning_rate=0.001", f"--epochs={checkpoint.epoch + 1}", "--steps_per_epoch=40")
-    resumed = {"ps-0": roles.start("ps"), "chief-0": roles.start("chief")}
-    assert statuses(resumed | {"worker-0": again}) == {"ps-0": 0, "chief-0": 0, "worker-0": 0}
+    for replica in resumed.values():
+        replica.go(f"--epochs={checkpoint.epoch + 1}")
+    assert statuses(resumed | {"worker": again}) == {"ps": 0, "chief": 0, "worker": 0}
     assert check_export(own_runner.run_dir / "model")["training"]["initial_epoch"] == checkpoint.epoch
     assert forsaken.wait() == 134
     assert forsaken.events("peer_lost")[0]["peer"] == "chief-0"

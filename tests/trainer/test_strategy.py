@@ -131,7 +131,7 @@ def test_a_contradiction_ends_the_process_with_2_before_anything_is_loaded(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1500)
 def test_one_machine_trains_mirrored_or_on_one_device_or_says_that_it_has_no_tpu(
     runner: Runner, horses_dir: object
 ) -> None:

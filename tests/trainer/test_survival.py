@@ -20,7 +20,7 @@ from tests.trainer.survival import (
     weights_of,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 STEPS = 100
 LOST_WITHIN_S = 60
@@ -123,7 +123,7 @@ def test_a_frozen_replica_ends_the_other_within_a_minute(small: Small, frozen: s
 
 def test_a_peer_that_never_starts_is_waited_for_as_long_as_asked(small: Small) -> None:
     chief = small.start("alone", "--peers_within_s=2", tf_config=two_replicas()[0])
-    assert statuses([chief], LOST_WITHIN_S) == [134], said_in([chief])
+    assert statuses([chief]) == [134], said_in([chief])
     (missing,) = chief.events("peers_missing")
     assert "127.0.0.1" in missing["message"]
     assert missing["severity"] == "ERROR"
@@ -140,14 +140,18 @@ def test_sigterm_before_the_training_ends_at_once_with_nothing_to_save(small: Sm
 def test_sigterm_in_an_evaluation_ends_at_once_and_only_the_evaluation_is_repeated(
     small: Small, uninterrupted: str
 ) -> None:
-    replicas = small.cluster("evaluating")
-    replicas[0].wait_until(has_saved(2, 0))
-    replicas[1].process.send_signal(signal.SIGTERM)
-    assert statuses(replicas, GRACE_S) == [143, 143], said_in(replicas)
+    for number in range(3):  # a signal that comes behind the evaluation says nothing of it
+        run = f"evaluating-{number}"
+        replicas = small.cluster(run)
+        replicas[0].wait_until(has_saved(2, 0))
+        replicas[1].process.send_signal(signal.SIGTERM)
+        assert statuses(replicas, GRACE_S) == [143, 143], said_in(replicas)
+        if replicas[1].events("preemption_asked")[0]["steps_to_save"] == 0:
+            break
     assert [event["steps"] for event in replicas[1].events("preempted")] == [2 * STEPS]
     assert [event["epoch"] for event in replicas[0].events("epoch_finished")] == [1]
-    again = small.cluster("evaluating")
-    assert finished(small, "evaluating", again) == uninterrupted
+    again = small.cluster(run)
+    assert finished(small, run, again) == uninterrupted
     assert [event["epoch"] for event in again[0].events("epoch_finished")] == [2, 3]
     assert {event["epoch"] for event in again[0].events("train_progress")} == {3}
 

@@ -12,7 +12,7 @@ import pytest
 from tests.trainer.conftest import ROOT, Replica, Runner, write_demo_dataset
 from tests.trainer.exports import SERVE, check_export, said
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 READ = """
 import hashlib, json, sys

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 from tests.trainer.conftest import Replica, Runner
 from tests.trainer.exports import SERVE, check_export, said
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 # As the service appends them: behind the job's own arguments, numbers with a point.
 PARAMETERS = ("--learning_rate=0.01", "--momentum=0.9", "--num_units=8.0")
@@ -94,6 +96,11 @@ def test_a_trial_reports_each_evaluation_and_exports_a_model_of_its_own(trials: 
 def test_a_killed_trial_goes_on_and_no_step_is_reported_twice(trials: Trials) -> None:
     first = trials.start("2", "--epochs=60")
     first.wait_until(lambda _: len(trials.steps("2")) >= 2)
+    first.process.send_signal(signal.SIGSTOP)
+    while not trials.steps("2"):  # it stands still between the two halves of its writing
+        first.process.send_signal(signal.SIGCONT)
+        time.sleep(0.05)
+        first.process.send_signal(signal.SIGSTOP)
     first.process.kill()
     first.process.wait()
     done = trials.steps("2")

@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from tests.trainer.conftest import free_ports
+from emulators.jobs.ports import free_ports
 from trainer.faults import Unusable
 from trainer.weights import RANDOM, starting_weights
 from trainer.workloads import Pretrained

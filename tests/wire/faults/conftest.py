@@ -22,7 +22,7 @@ def account(url: str, name: str) -> dict[str, Any]:
     return found
 
 
-def until(condition: Callable[[], bool], what: str, *, deadline_s: float = 30) -> None:
+def until(condition: Callable[[], bool], what: str, *, deadline_s: float = 120) -> None:
     end = time.monotonic() + deadline_s
     while not condition():
         assert time.monotonic() < end, f"not within {deadline_s} s: {what}"

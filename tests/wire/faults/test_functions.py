@@ -123,7 +123,7 @@ class Running:
     invoke: Callable[[CloudEvent], int]
 
     def objects(self) -> list[str]:
-        found = httpx.get(f"{self.url}/storage/v1/b/inbox/o").json().get("items", [])
+        found = httpx.get(f"{self.url}/storage/v1/b/inbox/o", timeout=60).json().get("items", [])
         return [one["name"] for one in found]
 
     def bring(self, given: CloudEvent) -> None:
@@ -180,7 +180,9 @@ def running(tmp_path: Path) -> Iterator[Running]:
             await pubsub.stop()
 
     with in_thread(served) as everything:
-        httpx.post(f"{everything.url}/storage/v1/b?project=p1", json={"name": "inbox"}).raise_for_status()
+        httpx.post(
+            f"{everything.url}/storage/v1/b?project=p1", json={"name": "inbox"}, timeout=60
+        ).raise_for_status()
         with clients_of(everything.pubsub) as clients:
             clients.publisher.create_topic(name=TOPIC)
             clients.subscriber.create_subscription(name=SUBSCRIPTION, topic=TOPIC)
@@ -194,7 +196,9 @@ def test_the_process_that_makes_a_request_is_killed_before_or_after_it_is_done(
     before = running.instance.pid
     ask(running.url, {"name": "dead", "at": "storage.objects.insert", "kind": kind, "times": 1})
     # The same request from here, of a process that is no function, is none of the fault's.
-    here = httpx.post(f"{running.url}/upload/storage/v1/b/inbox/o?uploadType=media&name=mine", content=b"x")
+    here = httpx.post(
+        f"{running.url}/upload/storage/v1/b/inbox/o?uploadType=media&name=mine", content=b"x", timeout=60
+    )
     assert here.status_code == 200
     assert running.invoke(event("a")) == 502
     assert running.objects() == (["a", "mine"] if done else ["mine"])
@@ -232,6 +236,6 @@ def test_a_process_killed_while_it_works_gives_no_answer_and_comes_back(running:
     # Its request is held back for longer than the function's timeout, so only the kill can end its work.
     assert running.invoke(event("a")) == 502
     assert account(running.url, "dead")["on"] == ["functions.upload inbox/a"]
-    httpx.delete(f"{running.url}{PATH}").raise_for_status()
+    httpx.delete(f"{running.url}{PATH}", timeout=60).raise_for_status()
     running.bring(event("b"))
     assert running.instance.pid not in {None, before}

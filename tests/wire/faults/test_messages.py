@@ -184,7 +184,10 @@ def test_notifications_come_twice_or_never(tmp_path: Path) -> None:
     def publish_to(_topic: str, messages: Sequence[tuple[bytes, Mapping[str, str]]]) -> None:
         published.extend(attributes["objectId"] for _, attributes in messages)
 
-    with storage.serve(tmp_path / "storage", publish=publish_to) as url, httpx.Client(base_url=url) as http:
+    with (
+        storage.serve(tmp_path / "storage", publish=publish_to) as url,
+        httpx.Client(base_url=url, timeout=60) as http,
+    ):
         http.post("/storage/v1/b?project=p1", json={"name": "inbox"}).raise_for_status()
         topic = {"topic": f"//pubsub.googleapis.com/{TOPIC}", "payload_format": "JSON_API_V1"}
         http.post("/storage/v1/b/inbox/notificationConfigs", json=topic).raise_for_status()

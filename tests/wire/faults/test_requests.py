@@ -106,10 +106,10 @@ def test_a_reordered_request_lets_the_next_one_pass(url: str, bucket: storage.Bu
     ask(url, {"name": "late", "at": "storage.objects.insert", "kind": "reorder", "seconds": 30, "times": 1})
     first = threading.Thread(target=insert, args=(bucket, "first"))
     first.start()
-    with httpx.Client(base_url=url) as http:
+    with httpx.Client(base_url=url, timeout=60) as http:
         until(lambda: account(url, "late")["struck"] == 1, "the first upload is held back")
         answer = http.post("/upload/storage/v1/b/inbox/o?uploadType=media&name=second", content=b"x")
-    first.join(20)
+    first.join(60)
     assert not first.is_alive()
     generations = {blob.name: blob.generation for blob in bucket.list_blobs()}
     assert int(answer.json()["generation"]) == generations["second"] < generations["first"]
@@ -120,10 +120,10 @@ def test_a_removed_fault_lets_go_what_it_held(url: str, bucket: storage.Bucket) 
     first = threading.Thread(target=insert, args=(bucket, "first"))
     first.start()
     until(lambda: account(url, "late")["struck"] == 1, "the first upload is held back")
-    assert httpx.delete(f"{url}{PATH}/late").json() == {"seed": 0, "faults": []}
-    first.join(20)
+    assert httpx.delete(f"{url}{PATH}/late", timeout=60).json() == {"seed": 0, "faults": []}
+    first.join(60)
     assert names(bucket) == ["first"]
-    assert httpx.delete(f"{url}{PATH}/late").status_code == 404
+    assert httpx.delete(f"{url}{PATH}/late", timeout=60).status_code == 404
 
 
 def test_a_delay_changes_nothing_but_the_time(url: str, bucket: storage.Bucket) -> None:
@@ -146,24 +146,24 @@ def test_nobody_is_killed_where_no_functions_are(url: str, bucket: storage.Bucke
     [(b"{", "The body is no JSON"), (b'{"name": "a"}', "$.at: missing"), (b"[" * 100_000, "no JSON")],
 )  # fmt: skip
 def test_a_plan_that_is_none_is_refused_with_the_reason(url: str, body: bytes, reason: str) -> None:
-    answer = httpx.post(f"{url}{PATH}", content=body)
+    answer = httpx.post(f"{url}{PATH}", content=body, timeout=60)
     assert answer.status_code == 400
     assert reason in answer.json()["error"]["message"]
-    assert httpx.get(f"{url}{PATH}").json() == {"seed": 0, "faults": []}
+    assert httpx.get(f"{url}{PATH}", timeout=60).json() == {"seed": 0, "faults": []}
 
 
 def test_one_fault_is_shown_by_its_name_with_its_account(url: str, bucket: storage.Bucket) -> None:
     ask(url, {"name": "slow", "at": "storage.objects.insert", "kind": "delay", "seconds": 0},
         {"name": "other", "at": "storage.*", "kind": "delay", "seconds": 0})  # fmt: skip
     insert(bucket, "a")
-    shown = httpx.get(f"{url}{PATH}/slow")
+    shown = httpx.get(f"{url}{PATH}/slow", timeout=60)
     assert shown.status_code == 200
     assert shown.json() == account(url, "slow")
     assert (shown.json()["struck"], shown.json()["on"]) == (1, ["storage.objects.insert inbox/a"])
-    missing = httpx.get(f"{url}{PATH}/fast")
+    missing = httpx.get(f"{url}{PATH}/fast", timeout=60)
     assert missing.status_code == 404
     assert missing.json()["error"]["message"] == "There is no fault named 'fast'; in force: slow, other."
-    refused = httpx.post(f"{url}{PATH}/slow", json={})
+    refused = httpx.post(f"{url}{PATH}/slow", json={}, timeout=60)
     assert refused.status_code == 405
     assert (
         f"plans are posted to {PATH}, and all faults are got and deleted there, one at {PATH}/NAME"
@@ -176,10 +176,11 @@ def test_other_sites_may_ask_for_no_faults(url: str) -> None:
         f"{url}{PATH}",
         json={"name": "a", "at": "*", "kind": "drop"},
         headers={"Origin": "https://example.com"},
+        timeout=60,
     )
     assert answer.status_code == 403
-    assert httpx.get(f"{url}{PATH}").json()["faults"] == []
-    assert httpx.put(f"{url}{PATH}").status_code == 405
+    assert httpx.get(f"{url}{PATH}", timeout=60).json()["faults"] == []
+    assert httpx.put(f"{url}{PATH}", timeout=60).status_code == 405
 
 
 def test_a_job_is_created_although_its_submitter_was_told_of_an_error(tmp_path: Path) -> None:
@@ -230,6 +231,7 @@ def test_written_entries_are_refused_by_their_logs_name(tmp_path: Path) -> None:
                     "resource": {"type": "global"},
                     "entries": [{"textPayload": "x"}],
                 },
+                timeout=60,
             )
             for log in ("a", "b")
         ]
@@ -244,7 +246,9 @@ def test_an_upload_that_breaks_off_is_not_carried_out(url: str, bucket: storage.
     head = f"POST /upload/storage/v1/b/inbox/o?uploadType=media&name=half HTTP/1.1\r\nHost: {host}\r\nContent-Length: 9\r\n\r\n"
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(head.encode() + b"half")
-    insert_answer = httpx.post(f"{url}/upload/storage/v1/b/inbox/o?uploadType=media&name=whole", content=b"x")
+    insert_answer = httpx.post(
+        f"{url}/upload/storage/v1/b/inbox/o?uploadType=media&name=whole", content=b"x", timeout=60
+    )
     assert insert_answer.status_code == 200
     assert names(bucket) == ["whole"]
     assert account(url, "twice")["on"] == ["storage.objects.insert inbox/whole"]

@@ -37,7 +37,9 @@ def test_a_request_is_answered_once_although_its_function_is_killed_in_the_middl
         )
         (killed_on,) = account(project.env["VERTEX_EMULATOR_HOST"], "killed")["on"]
         assert killed_on.startswith(f"storage.objects.insert {project.ledger}/")
-        assert httpx.delete(f"{project.env['LOGGING_EMULATOR_HOST']}{PATH}").json()["faults"] == []
+        assert (
+            httpx.delete(f"{project.env['LOGGING_EMULATOR_HOST']}{PATH}", timeout=60).json()["faults"] == []
+        )
 
 
 @pytest.mark.parametrize(

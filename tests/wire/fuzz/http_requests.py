@@ -189,7 +189,8 @@ def asked(host: str, port: int, request: HttpRequest, *, timeout_s: float = 20.0
         TimeoutError: a whole request was neither answered nor its connection closed.
     """
     wait_s = 0.1 if request.may_lack_its_end else timeout_s
-    with socket.create_connection((host, port), timeout=wait_s) as connection:
+    with socket.create_connection((host, port), timeout=timeout_s) as connection:
+        connection.settimeout(wait_s)
         found = bytearray()
         try:
             connection.sendall(request.bytes_to(f"{host}:{port}"))

@@ -36,7 +36,10 @@ def grants(topology: Topology) -> Grants:
 
 @pytest.fixture(scope="module")
 def served_iam(grants: Grants) -> Iterator[httpx.Client]:
-    with in_thread(lambda: serving(application(grants))) as url, httpx.Client(base_url=url) as client:
+    with (
+        in_thread(lambda: serving(application(grants))) as url,
+        httpx.Client(base_url=url, timeout=60) as client,
+    ):
         yield client
 
 
@@ -160,7 +163,7 @@ def test_buckets_are_asked_about_with_the_official_client(
     asked = ["storage.objects.create", "storage.buckets.delete"]
     bearer = token(iam)["Authorization"].removeprefix("Bearer ")
     with in_thread(lambda: served(tmp_path, grants=grants)) as url:
-        httpx.post(f"{url}/storage/v1/b?project={PROJECT}", json={"name": f"{PROJECT}-ledger"})
+        httpx.post(f"{url}/storage/v1/b?project={PROJECT}", json={"name": f"{PROJECT}-ledger"}, timeout=60)
         client = Client(
             project=PROJECT, credentials=Credentials(bearer), client_options={"api_endpoint": url}
         )
@@ -170,9 +173,9 @@ def test_buckets_are_asked_about_with_the_official_client(
             roles = {binding["role"] for binding in bucket.get_iam_policy().bindings}
         finally:
             client.close()
-        assert httpx.get(f"{url}/storage/v1/b/{PROJECT}-ledger/iam/testPermissions?permissions=a.b").json()[
-            "permissions"
-        ] == ["a.b"]
+        assert httpx.get(
+            f"{url}/storage/v1/b/{PROJECT}-ledger/iam/testPermissions?permissions=a.b", timeout=60
+        ).json()["permissions"] == ["a.b"]
     assert roles == {"roles/storage.objectUser", "roles/storage.objectCreator"}
 
 

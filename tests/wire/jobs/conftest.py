@@ -50,9 +50,9 @@ class Stack:
     def until(
         self, name: str, condition: Callable[[aiplatform_v1.CustomJob], bool]
     ) -> aiplatform_v1.CustomJob:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while not condition(job := self.jobs.get_custom_job(name=name)):
-            assert time.monotonic() < deadline, f"still {job.state!r} after 60 s; log: {self.texts(name)}"
+            assert time.monotonic() < deadline, f"still {job.state!r} after 180 s; log: {self.texts(name)}"
             time.sleep(0.02)
         return job
 
@@ -61,7 +61,7 @@ class Stack:
         job = self.until(
             name, lambda job: job.state.name.rpartition("_")[2] in {"SUCCEEDED", "FAILED", "CANCELLED"}
         )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         last = {
             "SUCCEEDED": "Job completed successfully.",
             "FAILED": "Job failed.",

@@ -47,7 +47,7 @@ def study(
 
 
 def until(stack: Stack, name: str, condition: Callable[[Any], bool]) -> Any:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not condition(job := stack.jobs.get_hyperparameter_tuning_job(name=name)):
         assert time.monotonic() < deadline, job
         time.sleep(0.05)

@@ -36,7 +36,7 @@ def accepted() -> dict[str, Any]:
 
 
 def post(stack: Stack, body: object, query: str = "") -> httpx.Response:
-    return httpx.post(f"{stack.url}/v1/{PARENT}/customJobs{query}", json=body)
+    return httpx.post(f"{stack.url}/v1/{PARENT}/customJobs{query}", json=body, timeout=60)
 
 
 def test_names_have_the_projects_number_and_a_19_digit_id_and_either_address_finds_the_job(
@@ -141,7 +141,7 @@ def test_every_fault_is_reported_at_once(idle: Stack) -> None:
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'"x"', b"\xff\xfe", b"[" * 100_000])
 def test_a_body_that_is_no_json_object_is_refused(idle: Stack, raw: bytes) -> None:
-    answer = httpx.post(f"{idle.url}/v1/{PARENT}/customJobs", content=raw)
+    answer = httpx.post(f"{idle.url}/v1/{PARENT}/customJobs", content=raw, timeout=60)
     assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
 
 
@@ -201,7 +201,7 @@ def test_lists_are_filtered_and_show_the_fields_of_the_read_mask(stack: Stack) -
     ],
 )
 def test_a_list_call_that_cannot_be_is_refused(idle: Stack, request_: dict[str, str]) -> None:
-    answer = httpx.get(f"{idle.url}/v1/{PARENT}/customJobs", params=request_)
+    answer = httpx.get(f"{idle.url}/v1/{PARENT}/customJobs", params=request_, timeout=60)
     assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
 
 
@@ -263,15 +263,18 @@ def test_calls_that_change_jobs_leave_audit_entries(stack: Stack) -> None:
 
 
 def test_tuning_jobs_and_unknown_paths_are_answered_as_google_answers(idle: Stack) -> None:
-    tuning = httpx.get(f"{idle.url}/v1/{PARENT}/hyperparameterTuningJobs")
+    tuning = httpx.get(f"{idle.url}/v1/{PARENT}/hyperparameterTuningJobs", timeout=60)
     assert (tuning.status_code, tuning.json()) == (200, {})
-    unknown = httpx.get(f"{idle.url}/v1/{PARENT}/models")
+    unknown = httpx.get(f"{idle.url}/v1/{PARENT}/models", timeout=60)
     assert (unknown.status_code, unknown.json()["error"]["status"]) == (404, "NOT_FOUND")
 
 
 def test_a_browser_on_another_site_is_refused(idle: Stack) -> None:
     answer = httpx.post(
-        f"{idle.url}/v1/{PARENT}/customJobs", json=accepted(), headers={"Origin": "https://evil.example"}
+        f"{idle.url}/v1/{PARENT}/customJobs",
+        json=accepted(),
+        headers={"Origin": "https://evil.example"},
+        timeout=60,
     )
     assert answer.status_code == 403
 

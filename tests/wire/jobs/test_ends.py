@@ -73,7 +73,7 @@ def test_a_loss_that_its_peers_report_as_a_failure_of_their_own_restarts_the_job
     """The worker's end is told late, because something keeps its output open; the chief ended after it."""
     (stack.buckets / "b").mkdir()
     chief = container("print=chief started", "exit_after_death=1,b/pid", "print=second life")
-    worker = container("cling=3", "own_pid=b/pid", "die_once=9,b/died", "sleep=600")
+    worker = container("cling=3", "own_pid=b/pid", "wait=b/pid.mourned", "die_once=9,b/died", "sleep=600")
     job = stack.submit(chief, worker, scheduling={"restart_job_on_worker_restart": True})
     assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
     assert stack.texts(job.name).count("chief started") == 2

@@ -11,7 +11,7 @@ import pytest
 
 from emulators.stack.command import main
 
-from .conftest import Stack, container
+from .conftest import Stack, container, gone
 
 SAVES = """
 import os, pathlib, signal, sys, time
@@ -68,9 +68,9 @@ def test_a_preempted_replica_may_save_its_work_and_starts_again_whatever_it_ende
 def test_a_replica_that_does_not_end_within_its_grace_is_killed(start: Callable[..., Any]) -> None:
     with start(grace_s=0.2) as stack:
         worker = container("deaf", "print=up", "sleep_once=b/first", "write=b/second")
-        job = stack.submit(container("wait=b/second"), worker)
         (stack.buckets / "b").mkdir()
-        stack.until(job.name, lambda _job: "up" in stack.texts(job.name))
+        job = stack.submit(container("wait=b/second"), worker)
+        stack.until(job.name, lambda _job: (stack.buckets / "b" / "first").exists())
         preempt(stack, job.name, {"replica": "workerpool1-0"})
         assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
         assert any(
@@ -83,7 +83,7 @@ def test_peers_that_give_up_during_the_grace_are_part_of_the_one_loss(start: Cal
     worker = SAVES.replace("    sys.exit(int(sys.argv[1]))", "    time.sleep(600)")
     worker = worker.replace('    print("continues', '    (bucket / "done").touch()\n    print("continues')
     chief = container("print=chief started", "fail_once=b/saved", "wait=b/done")
-    with start(grace_s=1.0) as stack:
+    with start(grace_s=4.0) as stack:
         (stack.buckets / "b").mkdir()
         job = stack.submit(
             chief,
@@ -101,8 +101,9 @@ def test_peers_that_give_up_during_the_grace_are_part_of_the_one_loss(start: Cal
 
 
 def test_what_cannot_be_preempted_is_told_with_what_can(stack: Stack) -> None:
-    job = stack.submit(container("wait=b/go"), container("print=worker done"))
-    stack.until(job.name, lambda _job: "worker done" in stack.texts(job.name))
+    job = stack.submit(container("wait=b/go"), container("own_pid=b/pid"))
+    pid = stack.buckets / "b" / "pid"
+    stack.until(job.name, lambda _job: pid.exists() and pid.read_text() != "" and gone(int(pid.read_text())))
     assert refusal(stack, job.name, {"replica": "workerpool2-0"})[:2] == (400, "INVALID_ARGUMENT")
     assert "it has workerpool0-0, workerpool1-0." in refusal(stack, job.name, {"replica": "workerpool2-0"})[2]
     bodies: list[object] = [[], {"replica": 3}, {"worker": "workerpool0-0"}]

@@ -29,7 +29,7 @@ def of_region(**resources: object) -> dict[str, object]:
 
 
 def put(stack: Stack, document: object) -> httpx.Response:
-    return httpx.put(f"{stack.url}/emulator/v1/quota", json=document)
+    return httpx.put(f"{stack.url}/emulator/v1/quota", json=document, timeout=60)
 
 
 def test_more_than_the_quota_is_refused_until_the_jobs_that_hold_it_have_ended(start: Start) -> None:

@@ -35,7 +35,7 @@ def test_no_process_is_left_however_the_stack_ends(tmp_path: Path, number: int) 
         pids = pids_under(process)
         assert len(pids) == 3
         process.send_signal(number)
-        assert process.wait(20) == (-9 if number == signal.SIGKILL else 0)
+        assert process.wait(60) == (-9 if number == signal.SIGKILL else 0)
         deadline = time.monotonic() + 60
         while not all(gone(pid) for pid in pids):
             assert time.monotonic() < deadline, [pid for pid in pids if not gone(pid)]
@@ -49,7 +49,7 @@ def test_a_job_that_was_running_when_the_stack_was_killed_runs_again_as_after_an
         job = stack.submit(container("wait=b/go", "tell"))
         running = stack.until(job.name, lambda job: job.state.name == "JOB_STATE_RUNNING")
         process.kill()
-        process.wait(20)
+        process.wait(60)
     (tmp_path / "buckets" / "b").mkdir()
     (tmp_path / "buckets" / "b" / "go").touch()
     with start() as stack:
@@ -66,7 +66,7 @@ def test_a_job_whose_retries_are_disabled_fails_after_the_stack_was_killed(
         job = stack.submit(container("sleep=600"), scheduling={"disable_retries": True})
         stack.until(job.name, lambda job: job.state.name == "JOB_STATE_RUNNING")
         process.kill()
-        process.wait(20)
+        process.wait(60)
     with start() as stack:
         ended = stack.ended(job.name)
         assert (ended.state.name, ended.error.code) == ("JOB_STATE_FAILED", 13)
@@ -120,7 +120,7 @@ def test_replicas_get_their_sigterm_and_can_answer_it_when_the_stack_stops(start
         "print('up', flush=True)\n"
         "time.sleep(600)\n"
     )
-    with start() as stack:
+    with start(grace_s=20) as stack:
         (stack.buckets / "b").mkdir()
         name = stack.submit(container("-c", program, command=["python"])).name
         stack.until(name, lambda _job: "up" in stack.texts(name))

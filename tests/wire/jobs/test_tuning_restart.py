@@ -78,7 +78,7 @@ def test_a_trial_that_is_started_again_by_its_own_job_leaves_no_measurement_twic
 
 
 def test_a_cancelled_study_is_cancelled_also_when_the_stack_ends_meanwhile(start: Callable[..., Any]) -> None:
-    with start(grace_s=2.0) as stack:
+    with start(grace_s=5.0) as stack:
         body = "import signal; signal.signal(15, signal.SIG_IGN); report(x, 1); time.sleep(600)"
         name = study(stack, body).name
         until(stack, name, lambda job: len(job.trials) == 2 and all(t.measurements for t in job.trials))

@@ -65,7 +65,7 @@ def test_a_study_ends_with_success_once_it_has_as_many_trials_as_it_stops_at(sta
 
 def test_a_study_that_stops_as_soon_as_possible_ends_its_trials_too(stack: Stack) -> None:
     config = Spec.StudyStoppingConfig(max_num_trials_no_progress=1, should_stop_asap=True)
-    body = "report(1, 1)\nif trial == 1: time.sleep(600)"
+    body = "report(1, 1)\nif trial == 1: (buckets / 'up').touch(); time.sleep(600)\nwait('up')"
     done = ended(stack, study(stack, body, spec={"study_stopping_config": config}, max_trial_count=9).name)
     assert done.state.name == "JOB_STATE_SUCCEEDED"
     assert len(done.trials) < 9
@@ -75,7 +75,7 @@ def test_a_study_that_stops_as_soon_as_possible_ends_its_trials_too(stack: Stack
 
 
 def test_a_study_out_of_time_ends_its_last_trials_without_calling_them_failures(stack: Stack) -> None:
-    limit = {"max_duration": timedelta(seconds=3)}
+    limit = {"max_duration": timedelta(seconds=8)}
     config = Spec.StudyStoppingConfig(maximum_runtime_constraint=limit, should_stop_asap=True)
     body = "time.sleep(600)"
     spec = {"study_stopping_config": config}

@@ -75,7 +75,7 @@ def test_a_child_that_ignores_sigterm_is_killed_after_its_grace(guard: ProcessGu
             env={},
             on_lines=lambda _stream, _lines: up.set(),
         )
-        await asyncio.wait_for(up.wait(), 20)
+        await asyncio.wait_for(up.wait(), 60)
         assert await child.stop(grace_s=0.1) == await child.stop(grace_s=0.1)
         return await child.wait()
 

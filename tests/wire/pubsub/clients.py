@@ -56,8 +56,8 @@ class Clients:
         return list(PlainPublisher.publish(self.publisher, topic=topic, messages=messages).message_ids)
 
     def pull(self, subscription: str, count: int = 100) -> list[pubsub_v1.types.ReceivedMessage]:
-        """What one pull brings, waiting for at least one message at most 20 s."""
-        end = time.monotonic() + 20
+        """What one pull brings, waiting for at least one message at most a minute."""
+        end = time.monotonic() + 60
         while time.monotonic() < end:
             if found := self.peek(subscription, count):
                 return found

@@ -1,11 +1,13 @@
 """What our emulator does and Google's does not, or does otherwise."""
 
+import contextlib
 import functools
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
-from google.api_core.exceptions import FailedPrecondition, InvalidArgument, NotFound
+from google.api_core.exceptions import DeadlineExceeded, FailedPrecondition, InvalidArgument, NotFound
 from google.cloud import pubsub_v1
 from google.cloud.pubsub_v1.subscriber.exceptions import AcknowledgeError, AcknowledgeStatus
 from google.cloud.pubsub_v1.subscriber.futures import Future
@@ -53,9 +55,11 @@ def test_a_retry_policy_holds_a_failed_message_back(ours: Clients) -> None:
     policy = {"minimum_backoff": Duration(seconds=1), "maximum_backoff": Duration(seconds=1)}
     subscription = ours.subscription(topic, retry_policy=policy)
     ours.publish(topic, "hello")
-    ours.nack(subscription, *ours.pull(subscription))
-    assert ours.peek(subscription) == []
+    received = ours.pull(subscription)
+    began = time.monotonic()
+    ours.nack(subscription, *received)
     assert len(ours.pull(subscription)) == 1
+    assert time.monotonic() - began >= 1
 
 
 def test_a_push_tells_the_ordering_key_and_the_attempt(ours: Clients) -> None:
@@ -125,7 +129,12 @@ def test_one_cannot_pull_from_a_push_subscription(ours: Clients) -> None:
 
 def test_a_pull_without_messages_answers_empty_before_its_time_is_up(ours: Clients) -> None:
     subscription = ours.subscription(ours.topic())
-    answer = ours.subscriber.pull(subscription=subscription, max_messages=1, timeout=0.8)
+    for _ in range(10):  # the answer has half a second for its way, which a busy machine may need
+        with contextlib.suppress(DeadlineExceeded):
+            answer = ours.subscriber.pull(subscription=subscription, max_messages=1, timeout=0.8)
+            break
+    else:
+        pytest.fail("no pull was answered before its time was up")
     assert list(answer.received_messages) == []
 
 
@@ -164,18 +173,22 @@ def test_two_streams_share_the_messages(ours: Clients) -> None:
     topic = ours.topic()
     subscription = ours.subscription(topic)
     both: tuple[list[str], list[str]] = ([], [])
+    began = (threading.Event(), threading.Event())
 
-    def into(seen: list[str]) -> Callable[[pubsub_v1.subscriber.message.Message], None]:
+    def into(seen: list[str], own: threading.Event) -> Callable[[pubsub_v1.subscriber.message.Message], None]:
         def take(message: pubsub_v1.subscriber.message.Message) -> None:
             seen.append(message.message_id)
+            own.set()
+            for each in began:
+                each.wait(60)  # five at most are held, so the other stream gets its share
             message.ack()
 
         return take
 
     control = pubsub_v1.types.FlowControl(max_messages=5)
     with (
-        ours.streaming(subscription, into(both[0]), flow_control=control),
-        ours.streaming(subscription, into(both[1]), flow_control=control),
+        ours.streaming(subscription, into(both[0], began[0]), flow_control=control),
+        ours.streaming(subscription, into(both[1], began[1]), flow_control=control),
     ):
         published = ours.publish(topic, *(str(number) for number in range(200)))
         wait_for(lambda: len(both[0]) + len(both[1]) >= 200, "all messages")

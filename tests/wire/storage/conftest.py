@@ -38,9 +38,9 @@ def connect() -> Callable[[str], AbstractContextManager[storage.Client]]:
 
 @pytest.fixture(scope="session")
 def eventually() -> Callable[[Callable[[], bool]], None]:
-    """Wait until something holds; fail after ten seconds."""
+    """Wait until something holds; fail after a minute."""
 
-    def wait(holds: Callable[[], bool], timeout_s: float = 10.0) -> None:
+    def wait(holds: Callable[[], bool], timeout_s: float = 60.0) -> None:
         deadline = time.monotonic() + timeout_s
         while not holds():
             assert time.monotonic() < deadline, "it never came to hold"
@@ -69,7 +69,7 @@ def client(url: str) -> Iterator[storage.Client]:
 @pytest.fixture(scope="module")
 def http(url: str) -> Iterator[httpx.Client]:
     """For requests that the official client would not send."""
-    with httpx.Client(base_url=url) as plain:
+    with httpx.Client(base_url=url, timeout=60) as plain:
         yield plain
 
 

@@ -16,9 +16,9 @@ async def hello(scope: Scope, receive: Receive, send: Send) -> None:
 
 def test_an_application_answers_on_a_picked_port_until_the_block_ends() -> None:
     with in_thread(lambda: serving(hello)) as url:
-        assert httpx.get(url).text == "hello"
+        assert httpx.get(url, timeout=60).text == "hello"
     with pytest.raises(httpx.ConnectError):
-        httpx.get(url)
+        httpx.get(url, timeout=60)
 
 
 def test_a_port_that_is_taken_is_told_where_it_was_asked_for() -> None:
@@ -50,7 +50,7 @@ def test_what_fails_inside_the_block_is_raised_and_the_server_is_gone() -> None:
     with pytest.raises(KeyError, match="mine"):
         fail()
     with pytest.raises(httpx.ConnectError):
-        httpx.get(urls[0])
+        httpx.get(urls[0], timeout=60)
 
 
 def test_an_error_body_serves_old_and_new_apis() -> None:

@@ -71,7 +71,7 @@ def test_a_kill_loses_no_acknowledged_object_and_no_notification(
 
 def _write(url: str, writer: int, acknowledged: dict[str, int]) -> None:
     """Create objects until the emulator is gone."""
-    with httpx.Client(base_url=url) as http:
+    with httpx.Client(base_url=url, timeout=60) as http:
         for number in range(100_000):
             name = f"{writer}-{'n' * (number % 7)}{number}"
             body = (
@@ -159,6 +159,6 @@ def test_memory_stays_flat_while_a_large_object_comes_and_goes(tmp_path: Path) -
 
 def test_the_process_ends_cleanly_when_asked(tmp_path: Path) -> None:
     with process(tmp_path) as (running, url):
-        assert httpx.get(f"{url}/_stats").json() == {"counts": {}}
+        assert httpx.get(f"{url}/_stats", timeout=60).json() == {"counts": {}}
         running.terminate()
         assert running.wait(timeout=60) == 0

@@ -134,7 +134,7 @@ class Objects(RuleBasedStateMachine):
 
 @pytest.fixture
 def http(tmp_path: Path) -> Iterator[httpx.Client]:
-    with serve(tmp_path) as url, httpx.Client(base_url=url) as client:
+    with serve(tmp_path) as url, httpx.Client(base_url=url, timeout=60) as client:
         yield client
 
 

@@ -96,7 +96,7 @@ def test_an_upload_is_told_with_the_object_and_its_attributes(
     assert "overwroteGeneration" not in attributes
     resource = json.loads(data)
     assert resource == bucket.get_blob("configs/a.yaml")._properties
-    assert httpx.get(resource["mediaLink"]).content == b"x: 1"
+    assert httpx.get(resource["mediaLink"], timeout=60).content == b"x: 1"
 
 
 def test_an_overwrite_tells_of_both_generations(
@@ -205,7 +205,7 @@ def test_a_faulty_configuration_is_refused(
 ) -> None:
     base = bucket.client._connection.API_BASE_URL
     body = {"topic": f"//pubsub.googleapis.com/{TOPIC}", "payload_format": "NONE", **change}
-    answer = httpx.post(f"{base}/storage/v1/b/bucket/notificationConfigs", json=body)
+    answer = httpx.post(f"{base}/storage/v1/b/bucket/notificationConfigs", json=body, timeout=60)
     assert answer.status_code == 400
     assert message in answer.json()["error"]["message"]
 

@@ -104,7 +104,7 @@ def test_ten_creations_at_once_make_one_object(url: str, bucket: storage.Bucket)
     together = threading.Barrier(10)
 
     def create(number: int) -> None:
-        with httpx.Client(base_url=url) as http:
+        with httpx.Client(base_url=url, timeout=60) as http:
             together.wait()
             for name in range(20):
                 answer = http.post(

@@ -218,11 +218,11 @@ def test_a_bad_content_range_is_refused(
 def test_an_upload_survives_a_restart(
     tmp_path: Path, connect: Callable[[str], AbstractContextManager[storage.Client]]
 ) -> None:
-    with serve(tmp_path) as url, connect(url) as client, httpx.Client(base_url=url) as http:
+    with serve(tmp_path) as url, connect(url) as client, httpx.Client(base_url=url, timeout=60) as http:
         bucket = client.create_bucket("bucket")
         location = begin(http, bucket)
         send(http, location, b"01234", "bytes 0-4/10")
-    with serve(tmp_path) as url, connect(url) as client, httpx.Client(base_url=url) as http:
+    with serve(tmp_path) as url, connect(url) as client, httpx.Client(base_url=url, timeout=60) as http:
         location = re.sub(r"^http://[^/]+", url, location)
         assert send(http, location, b"", "bytes */10").headers["range"] == "bytes=0-4"
         assert send(http, location, b"56789", "bytes 5-9/10").status_code == 200

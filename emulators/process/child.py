@@ -4,26 +4,9 @@ import asyncio
 import os
 import subprocess
 import time
-from collections.abc import Awaitable, Callable
-from enum import Enum
-from typing import IO
 
 from emulators.process import family
-from emulators.process.lines import LineCutter
-
-
-class Stream(Enum):
-    """Where a line came from."""
-
-    STDOUT = "stdout"
-    STDERR = "stderr"
-
-
-OnLines = Callable[[Stream, list[bytes]], Awaitable[None] | None]
-
-LINE_LIMIT_BYTES = 256 * 1024
-_CHUNK_BYTES = 256 * 1024
-_DRAIN_S = 2.0
+from emulators.process.output import OnLines, Output, Stream, readable
 
 
 class Child:
@@ -38,11 +21,10 @@ class Child:
         self._process = process
         self._mark = mark
         self._ended_at: float | None = None
-        self._readers = [
-            asyncio.create_task(_read(pipe, stream, on_lines))
-            for pipe, stream in ((process.stdout, Stream.STDOUT), (process.stderr, Stream.STDERR))
-            if pipe is not None and on_lines is not None
-        ]
+        self._output: Output | None = None
+        if on_lines is not None and process.stdout is not None and process.stderr is not None:
+            pipes = {Stream.STDOUT: process.stdout, Stream.STDERR: process.stderr}
+            self._output = Output(pipes, on_lines)
         self._ended = asyncio.create_task(self._end(os.pidfd_open(process.pid)))
 
     @property
@@ -73,46 +55,12 @@ class Child:
         return await self.wait()
 
     async def _end(self, pidfd: int) -> int:
-        await _readable(pidfd)
+        await readable(pidfd)
         self._ended_at = time.monotonic()
         os.close(pidfd)
         code = self._process.wait()
         # A container ends with its first process; what that process left behind ends here.
         await asyncio.to_thread(family.end, self._mark, grace_s=0.0)
-        if self._readers:
-            _, unread = await asyncio.wait(self._readers, timeout=_DRAIN_S)
-            for reader in unread:  # only a process that shed our mark can still hold the pipe
-                reader.cancel()
-            for outcome in await asyncio.gather(*self._readers, return_exceptions=True):
-                if isinstance(outcome, Exception):
-                    raise outcome
+        if self._output is not None:
+            await self._output.drain()
         return code
-
-
-async def _readable(descriptor: int) -> None:
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    loop.add_reader(descriptor, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(descriptor)
-
-
-async def _read(pipe: IO[bytes], stream: Stream, on_lines: OnLines) -> None:
-    reader = asyncio.StreamReader()
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), pipe
-    )
-    cutter = LineCutter(limit_bytes=LINE_LIMIT_BYTES)
-    try:
-        while data := await reader.read(_CHUNK_BYTES):
-            await _hand_over(cutter.feed(data), stream, on_lines)
-    finally:
-        transport.close()
-        await _hand_over(cutter.close(), stream, on_lines)
-
-
-async def _hand_over(lines: list[bytes], stream: Stream, on_lines: OnLines) -> None:
-    if lines and (waiting := on_lines(stream, lines)) is not None:
-        await waiting

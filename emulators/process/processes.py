@@ -12,8 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from emulators.process.child import Child, OnLines
+from emulators.process.child import Child
 from emulators.process.family import CLEAN, IGNORED, MARK
+from emulators.process.output import OnLines
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where a child that is to see nothing of this shell's PATH finds programs."""

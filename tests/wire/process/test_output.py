@@ -1,0 +1,128 @@
+"""The reading of a process's pipes after its end, whoever else holds them."""
+
+import asyncio
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import IO
+
+import pytest
+
+from emulators.process import Stream
+from emulators.process.output import Output
+
+SILENCE_S = 0.05
+
+Pipe = tuple[IO[bytes], int]
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    """What is read, and the descriptor by which a stranger still writes."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    try:
+        with os.fdopen(reading, "rb", buffering=0) as file:
+            yield file, writing
+    finally:
+        os.close(writing)
+
+
+def drained(work: Callable[[], Awaitable[None]]) -> None:
+    async def in_time() -> None:
+        await asyncio.wait_for(work(), 60)
+
+    asyncio.run(in_time())
+
+
+def test_a_pipe_that_stays_open_in_silence_is_left_with_all_that_was_written_heard(pipe: Pipe) -> None:
+    heard: list[bytes] = []
+
+    async def work() -> None:
+        os.write(pipe[1], b"one\ntwo\nthree")
+        await Output({Stream.STDOUT: pipe[0]}, lambda _stream, lines: heard.extend(lines), silence_s=SILENCE_S).drain()  # fmt: skip
+
+    drained(work)
+    assert heard == [b"one", b"two", b"three"]
+    assert pipe[0].closed
+
+
+def test_a_pipe_that_a_stranger_keeps_writing_to_is_left_in_the_end(pipe: Pipe) -> None:
+    over = threading.Event()
+
+    def write() -> None:
+        while not over.is_set():
+            with contextlib.suppress(BlockingIOError, BrokenPipeError):
+                os.write(pipe[1], b"more\n")
+
+    stranger = threading.Thread(target=write)
+    heard: list[bytes] = []
+
+    async def work() -> None:
+        output = Output({Stream.STDOUT: pipe[0]}, lambda _stream, lines: heard.extend(lines), longest_s=0.3)
+        stranger.start()
+        try:
+            await output.drain()
+        finally:
+            over.set()
+
+    drained(work)
+    stranger.join()
+    assert set(heard) == {b"more"}
+
+
+def test_what_is_handed_over_slowly_is_no_silence(pipe: Pipe) -> None:
+    heard: list[bytes] = []
+
+    async def work() -> None:
+        told = asyncio.Event()
+
+        async def slowly(_stream: Stream, lines: list[bytes]) -> None:
+            await told.wait()
+            if not heard:
+                os.write(pipe[1], b"last\n")
+            heard.extend(lines)
+
+        output = Output({Stream.STDOUT: pipe[0]}, slowly, silence_s=SILENCE_S)
+        os.write(pipe[1], b"first\n")
+        draining = asyncio.create_task(output.drain())
+        assert await asyncio.wait({draining}, timeout=10 * SILENCE_S) == (set(), {draining})
+        told.set()
+        await draining
+
+    drained(work)
+    assert heard == [b"first", b"last"]
+
+
+def test_an_event_loop_that_stands_still_again_and_again_is_no_silence(pipe: Pipe) -> None:
+    heard: list[bytes] = []
+
+    async def work() -> None:
+        os.write(pipe[1], b"one\ntwo\n")
+        output = Output(
+            {Stream.STDOUT: pipe[0]}, lambda _stream, lines: heard.extend(lines), silence_s=SILENCE_S
+        )
+        draining = asyncio.create_task(output.drain())
+        while not draining.done():
+            await asyncio.sleep(0)
+            still_until = time.monotonic() + 2 * SILENCE_S
+            while time.monotonic() < still_until:
+                pass
+        await draining
+
+    drained(work)
+    assert heard == [b"one", b"two"]
+
+
+def test_what_a_listener_raises_is_raised(pipe: Pipe) -> None:
+    def refuse(_stream: Stream, _lines: list[bytes]) -> None:
+        raise OSError("no room")
+
+    async def work() -> None:
+        os.write(pipe[1], b"a line\n")
+        with pytest.raises(OSError, match="no room"):
+            await Output({Stream.STDOUT: pipe[0]}, refuse, silence_s=SILENCE_S).drain()
+
+    drained(work)

@@ -2,6 +2,15 @@
 
 import asyncio
 from collections import deque
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """A stand in the line for `count` places, and the places themselves once it `came`."""
+
+    count: int
+    came: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Capacity:
@@ -12,38 +21,33 @@ class Capacity:
 
     def __init__(self, replicas: int) -> None:
         self.replicas = replicas
-        self._free = replicas
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._line: deque[Turn] = deque()
+        self._taken: set[Turn] = set()
 
     def has_room_for(self, count: int) -> bool:
-        """Whether `acquire(count)` would return at once."""
-        return not self._waiting and count <= self._free
+        """Whether the turn of a `line_up(count)` would come at once."""
+        return not self._line and count <= self._free
 
-    async def acquire(self, count: int) -> None:
-        """Return once `count` places are taken for the caller. `count` must not exceed `replicas`.
-
-        Cancelling the wait gives up the place in the line.
-        """
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((count, turn))
+    def line_up(self, count: int) -> Turn:
+        """The last turn of the line, for `count` places, at most `replicas`; to be released, come or not."""
+        turn = Turn(count)
+        self._line.append(turn)
         self._admit()
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.release(count)
-            else:
-                self._waiting.remove((count, turn))
-                self._admit()
-            raise
+        return turn
 
-    def release(self, count: int) -> None:
-        """Give `count` places back."""
-        self._free += count
+    def release(self, turn: Turn) -> None:
+        """Give the places back, or leave the line. Safe to call twice."""
+        if turn in self._line:
+            self._line.remove(turn)
+        self._taken.discard(turn)
         self._admit()
+
+    @property
+    def _free(self) -> int:
+        return self.replicas - sum(turn.count for turn in self._taken)
 
     def _admit(self) -> None:
-        while self._waiting and self._waiting[0][0] <= self._free:
-            count, turn = self._waiting.popleft()
-            self._free -= count
-            turn.set_result(None)
+        while self._line and self._line[0].count <= self._free:
+            turn = self._line.popleft()
+            self._taken.add(turn)
+            turn.came.set()

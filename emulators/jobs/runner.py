@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from emulators.jobs import messages
 from emulators.jobs import service_log as lines
-from emulators.jobs.capacity import Capacity
+from emulators.jobs.capacity import Capacity, Turn
 from emulators.jobs.cluster import Replica
 from emulators.jobs.lifecycle import JobState
 from emulators.jobs.programs import ProgramError
@@ -87,9 +87,17 @@ class Run:
         self._running: Team | None = None
 
     def start(self, *, on_end: Callable[[], object]) -> None:
-        """Begin, in the running event loop; `on_end` is called when nothing of the run is left."""
-        self._task = asyncio.create_task(self._live(), name=f"job {self.job.job_id}")
-        self._task.add_done_callback(lambda _task: on_end())
+        """Line up for room and begin, in the running event loop; `on_end` is called when nothing of the run is left."""
+        turn = self._around.capacity.line_up(len(self.job.replicas))
+
+        def over(_task: asyncio.Task[None]) -> None:
+            self._around.capacity.release(
+                turn
+            )  # here also for a task that was cancelled before its first step
+            on_end()
+
+        self._task = asyncio.create_task(self._live(turn), name=f"job {self.job.job_id}")
+        self._task.add_done_callback(over)
 
     def cancel(self) -> None:
         """Ask the job to end; it is CANCELLING at once. Nothing happens to one that is ending already."""
@@ -117,9 +125,13 @@ class Run:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
-    async def _live(self) -> None:
+    async def _live(self, turn: Turn) -> None:
         try:
-            await self._to_its_end()
+            # One that has ended lacks its last line: the last stack was killed between the two.
+            if not self.job.state.is_terminal:
+                await self._to_its_end(turn)
+            self._around.capacity.release(turn)  # the last line may take its time
+            await self._announce()
         except Exception:  # whatever broke here, the job must not stay RUNNING for ever
             _log.exception("job %s: the local JobService failed", self.job.job_id)
             if not self.job.state.is_terminal:
@@ -128,12 +140,9 @@ class Run:
         finally:
             await self._log.close()
 
-    async def _to_its_end(self) -> None:
-        if self.job.state.is_terminal:  # the last stack was killed between the state and its line
-            await self._announce()
-            return
+    async def _to_its_end(self, turn: Turn) -> None:
         try:
-            await self._train_when_there_is_room()
+            await self._train_when_there_is_room(turn)
         except _FailedError as failure:
             self._move(JobState.FAILED, code=failure.code, reason=str(failure))
         except _CancelledError as cancelled:
@@ -142,33 +151,28 @@ class Run:
             self._move(JobState.CANCELLED, code=CANCELLED_CODE, reason=str(cancelled))
         else:
             self._move(JobState.SUCCEEDED)
-        await self._announce()
 
     async def _announce(self) -> None:
         """Write the terminal line. At least once: after a kill just here, the next stack writes it again."""
         await self._log.service(_LAST_LINE[self.job.state])
         self._keep(replace(self.job, announced=True))
 
-    async def _train_when_there_is_room(self) -> None:
+    async def _train_when_there_is_room(self, turn: Turn) -> None:
         if self.job.state is JobState.CANCELLING:  # the stack ended while it was being cancelled
             raise _CancelledError("CANCELED")
         if self.job.state is JobState.RUNNING:
             await self._recover()
         await self._log.service(lines.WAITING)
-        places = len(self.job.replicas)
         try:
-            await self._unless_cancelled(self._around.capacity.acquire(places), within=self._wait_left())
+            await self._unless_cancelled(turn.came.wait(), within=self._wait_left())
         except _TimeIsOverError as over:
             reason = messages.waited_too_long(self.job)
             await self._log.service(reason, "ERROR")
             raise _FailedError(EXHAUSTED_CODE, reason) from over
-        try:
-            if self.job.state is JobState.QUEUED:
-                self._move(JobState.PENDING)
-            await self._find_machines()
-            await self._train()
-        finally:
-            self._around.capacity.release(places)
+        if self.job.state is JobState.QUEUED:
+            self._move(JobState.PENDING)
+        await self._find_machines()
+        await self._train()
 
     async def _recover(self) -> None:
         """A stack that ended under a running job is what an internal error is to the service."""
@@ -266,9 +270,7 @@ class Run:
                 timeout=None if within is None else max(0.0, within.total_seconds()),
                 return_when=asyncio.FIRST_COMPLETED,
             )
-            if (
-                working in done
-            ):  # even when it was cancelled at the same moment: what `work` took must be given back
+            if working in done:  # even when it was cancelled at the same moment: exits are told only once
                 return working.result()
             if cancelled in done:
                 raise _CancelledError("CANCELED")

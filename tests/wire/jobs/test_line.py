@@ -235,6 +235,35 @@ def test_a_job_that_is_abandoned_gives_its_turn_back_wherever_it_stands(
     in_time(work)
 
 
+def test_a_service_that_stops_starts_none_of_those_who_waited(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two that have room one ends at once, and the other one uses its grace."""
+
+    async def work() -> None:
+        line.capacity = Capacity(2)
+        service, grace = line.service(), asyncio.Event()
+        quick, slow, waiting = await create(service, *[body()] * 3)
+        abandon = service._runs[slow.job_id].abandon
+
+        async def abandon_late() -> None:
+            await grace.wait()
+            await abandon()
+
+        monkeypatch.setattr(service._runs[slow.job_id], "abandon", abandon_late)
+        stopping = asyncio.create_task(service.stop())
+        for _ in range(100):
+            await asyncio.sleep(0)
+        grace.set()
+        await stopping
+        assert line.log.order_of(lines.WAITING)[:2] == [quick.job_id, slow.job_id]
+        found = service.find(waiting.job_id)
+        assert found is not None
+        assert found.state is JobState.QUEUED
+
+    in_time(work)
+
+
 def test_a_run_that_breaks_gives_its_turn_back(line: Line) -> None:
     def save(job: Job) -> None:
         if job.state is JobState.PENDING:

@@ -22,9 +22,11 @@ def end_with(status: int) -> None:
     """
     if status == PEER_LOST:
         time.sleep(AGREED_WITHIN_S)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:  # where nobody reads any more, too
+        os._exit(status)
 
 
 def on_sigterm(react: Callable[[], None]) -> None:

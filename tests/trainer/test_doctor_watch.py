@@ -138,7 +138,7 @@ def test_what_a_runtime_writes_behind_a_traceback_is_not_the_error_and_a_last_wo
 
 
 def test_a_line_that_a_thread_logs_into_a_traceback_is_not_the_error(tmp_path: Path) -> None:
-    logged = RAISED.replace("ValueError", "ERROR:tensorflow:last error: lost\nValueError")
+    logged = RAISED.replace("ValueError", "done\nERROR:tensorflow:last error: lost\nValueError")
     assert said_in(logged, tmp_path).error == "ValueError: Attempt to convert a value (PerReplica:{"
 
 

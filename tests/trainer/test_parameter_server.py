@@ -3,14 +3,17 @@
 import json
 import signal
 import socket
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from emulators.jobs.ports import free_ports
-from tests.trainer.conftest import Replica, Runner, reap, write_demo_dataset
+from tests.trainer.conftest import ROOT, Replica, Runner, reap, write_demo_dataset
 from tests.trainer.exports import SERVE, check_export, said
 from tests.trainer.roles import Roles, statuses
 from tests.trainer.test_liveness import SETTINGS_FRAME
@@ -60,6 +63,28 @@ def test_the_chief_goes_on_without_a_worker_but_not_without_its_variables_nor_fo
 ) -> None:
     found = loss(attendance(*servers), attendance(*workers), after_s, idle_s=idle_s)
     assert (found and found[0]) == lost
+
+
+LOSES = """
+import sys, threading
+from types import SimpleNamespace
+from trainer.parameter_server.peers import end_for_loss
+chief = SimpleNamespace(replica="chief-0")
+if "deaf" in sys.argv:
+    sys.stdout.close()
+threading.Thread(target=end_for_loss, args=(chief, "ps-0", "it is not running")).start()
+end_for_loss(chief, "a parameter server", "UnavailableError")
+"""
+
+
+@pytest.mark.parametrize("told", [1, 0])
+def test_a_loss_that_two_threads_find_is_told_once_and_ends_the_process_though_nobody_listens(
+    told: int,
+) -> None:
+    command = [sys.executable, "-c", LOSES, *([] if told else ["deaf"])]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 134, done.stderr
+    assert done.stdout.count('"event": "peer_lost"') == told
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +183,7 @@ def test_a_worker_may_go_and_come_back_and_who_loses_more_ends_to_be_started_aga
     replicas["worker-0"].process.kill()
     replicas["worker-0"].process.wait()
     epochs_without = len(chief.events("epoch_finished"))
+    time.sleep(1.5 * ABSENT_AFTER_S)  # away for longer than a parameter server may be
     again.go()
     chief.wait_until(lambda replica: len(replica.events("epoch_finished")) > epochs_without)
 

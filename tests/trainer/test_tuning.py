@@ -1,6 +1,7 @@
 """Real trials of the workload to tune: what they report, and what they leave."""
 
 import json
+import os
 import shutil
 import signal
 import time
@@ -93,14 +94,19 @@ def test_a_trial_reports_each_evaluation_and_exports_a_model_of_its_own(trials: 
     assert served["answer"]["class_name"] == [manifest["class_names"][row.index(max(row))] for row in rows]
 
 
+def stopped(replica: Replica) -> None:
+    replica.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, replica.process.pid, os.WSTOPPED)
+
+
 def test_a_killed_trial_goes_on_and_no_step_is_reported_twice(trials: Trials) -> None:
     first = trials.start("2", "--epochs=60")
     first.wait_until(lambda _: len(trials.steps("2")) >= 2)
-    first.process.send_signal(signal.SIGSTOP)
+    stopped(first)
     while not trials.steps("2"):  # it stands still between the two halves of its writing
         first.process.send_signal(signal.SIGCONT)
         time.sleep(0.05)
-        first.process.send_signal(signal.SIGSTOP)
+        stopped(first)
     first.process.kill()
     first.process.wait()
     done = trials.steps("2")

@@ -61,14 +61,16 @@ def loss(
 def end_for_loss(cluster: Cluster, peer: str, why: str) -> None:
     """Say that this replica has lost `peer`, and end with PEER_LOST; once, whoever else finds it meanwhile."""
     _ENDING.acquire()  # for good: other threads wait here for the end
-    report(
-        "peer_lost",
-        f"{cluster.replica} has lost {peer} ({why}) and ends, to be started again with it",
-        severity="ERROR",
-        replica=cluster.replica,
-        peer=peer,
-    )
-    end_with(PEER_LOST)
+    try:
+        report(
+            "peer_lost",
+            f"{cluster.replica} has lost {peer} ({why}) and ends, to be started again with it",
+            severity="ERROR",
+            replica=cluster.replica,
+            peer=peer,
+        )
+    finally:
+        end_with(PEER_LOST)
 
 
 def _watch(cluster: Cluster, idle_s: Callable[[], float]) -> None:

@@ -67,7 +67,7 @@ def settled(static: Sequence[Finding], smoke: Sequence[Finding]) -> list[Finding
 
 def _ends(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
     failed = [outcome for outcome in outcomes if outcome.state is State.ENDED and outcome.status != 0]
-    causes = [outcome for outcome in failed if not _lost_peer(outcome)]
+    causes = [outcome for outcome in failed if len(outcomes) == 1 or not _lost_peer(outcome)]
     for outcome in _without_echo(causes):
         yield _failed(outcome)
     left = [outcome for outcome in outcomes if outcome.state is State.HUNG or outcome in failed]
@@ -117,13 +117,14 @@ def _deserted(left: Sequence[Outcome], outcomes: Sequence[Outcome]) -> Finding:
     first = left[0]
     waited = "waited without end" if first.state is State.HUNG else f"lost a peer after {first.seconds:.0f} s"
     at = f" at `{first.said.code}`" if first.said.code else ""
+    error = f" ({first.said.error})" if first.state is State.ENDED else ""
     beside = "".join(
         f"; {other.name} had ended with exit status {other.status}" for other in outcomes if other not in left
     )
     return Finding(
         level=Level.ERROR,
         subject=Subject.SMOKE,
-        found=f"{' and '.join(outcome.name for outcome in left)} {waited}{at}{beside}",
+        found=f"{' and '.join(outcome.name for outcome in left)} {waited}{at}{error}{beside}",
         place=first.said.place,
         cost="All machines of the job are paid for until it fails or its time limit comes, and there is no model.",
         repair="Let every replica make the same joint calls in the same order: steps, evaluation and saving too.",

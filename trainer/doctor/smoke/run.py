@@ -50,7 +50,10 @@ class SmokeRun:
         is_trial = request is not None and request.is_tuning
         addresses = dict(zip(roles, free_addresses(len(roles)), strict=True))
         with staged(roles, is_trial=is_trial) as stage, ExitStack() as started:
-            with put_off(signal.SIGTERM):  # whose handler would leave one behind that nobody knows of yet
+            with (
+                put_off(signal.SIGTERM),
+                put_off(signal.SIGINT),
+            ):  # whose handler would leave one behind that nobody knows of yet
                 replicas = [started.enter_context(self._started(role, addresses, stage)) for role in roles]
             states = watch(replicas, self.limits)
             outcomes = []

@@ -11,7 +11,7 @@ DUMPED = re.compile(r'^\s*File "(.+?)", line (\d+) in (.+)$', re.MULTILINE)
 THREAD = re.compile(r"^(?:Current thread|Thread) 0x.*?:$", re.MULTILINE)
 TRACEBACK = "Traceback (most recent call last)"
 EXCEPTION = re.compile(
-    r"^(?!(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL):)[^\W\d][\w.]*(?::.*)?$", re.MULTILINE
+    r"^(?!(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL):)[^\W\d][\w.<>]*(?::.*)?$", re.MULTILINE
 )
 """The line behind a traceback's frames, between which another thread may have logged."""
 IGNORED = re.compile(rf"^Exception ignored .*\n{re.escape(TRACEBACK)}:\n(?:[ \t].*\n)*.*\n?", re.MULTILINE)
@@ -45,7 +45,9 @@ def _error(text: str) -> str:
     if raised:
         words, exceptions = LAST_WORD.findall(last), EXCEPTION.findall(last)
         if words or exceptions:
-            return str(words[-1] if words else exceptions[0])
+            # One without a text is a lone word, as a thread may print.
+            plain = next((line for line in exceptions if ":" in line), *exceptions[:1])
+            return str(words[-1] if words else plain)
     errors = ERROR.findall(text)
     lines = [line for line in text.splitlines() if line.strip()]
     return str(errors[-1]) if errors else (lines[-1] if lines else "")

@@ -134,6 +134,7 @@ class Run:
             await self._announce()
         except Exception:  # whatever broke here, the job must not stay RUNNING for ever
             _log.exception("job %s: the local JobService failed", self.job.job_id)
+            self._around.capacity.release(turn)
             if not self.job.state.is_terminal:
                 self._move(JobState.FAILED, code=INTERNAL_CODE, reason=messages.internal_error(self.job))
             await self._announce()

@@ -69,7 +69,10 @@ class JobService:
     async def stop(self) -> None:
         """End every replica; unfinished jobs stay as they stand, for `resume`."""
         # All at once: what one leaves would be another's, who is to end too.
-        await asyncio.gather(*(run.abandon() for run in self._runs.values()))
+        abandoned = (run.abandon() for run in self._runs.values())
+        for outcome in await asyncio.gather(*abandoned, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                raise outcome
 
     def parent(self, project: str, location: str) -> Parent:
         """The parent that an address names by project id or number."""

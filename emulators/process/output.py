@@ -68,9 +68,10 @@ class Output:
             more = self._being_handed_over > 0 or _hold_something(self._readers[reader] for reader in unread)
         for reader in unread:
             reader.cancel()
-        for outcome in await asyncio.gather(*self._readers, return_exceptions=True):
-            if isinstance(outcome, Exception):
-                raise outcome
+        done, _ = await asyncio.wait(self._readers, timeout=self._silence_s)  # for the last, unfinished line
+        for reader in done:
+            if not reader.cancelled() and (error := reader.exception()) is not None:
+                raise error
 
     async def _read(self, pipe: IO[bytes], stream: Stream) -> None:
         cutter = LineCutter(limit_bytes=LINE_LIMIT_BYTES)

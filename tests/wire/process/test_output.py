@@ -96,6 +96,17 @@ def test_what_is_handed_over_slowly_is_no_silence(pipe: Pipe) -> None:
     assert heard == [b"first", b"last"]
 
 
+def test_a_listener_that_does_not_come_back_is_waited_for_only_so_long(pipe: Pipe) -> None:
+    async def work() -> None:
+        async def stands_still(_stream: Stream, _lines: list[bytes]) -> None:
+            await asyncio.Event().wait()
+
+        os.write(pipe[1], b"one\ntwo")
+        await Output({Stream.STDOUT: pipe[0]}, stands_still, silence_s=SILENCE_S, longest_s=0.3).drain()
+
+    drained(work)
+
+
 def test_an_event_loop_that_stands_still_again_and_again_is_no_silence(pipe: Pipe) -> None:
     heard: list[bytes] = []
 

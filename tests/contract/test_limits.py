@@ -16,7 +16,7 @@ from orchestrator.flow.ladder import ladder_for
 from orchestrator.flow.settle import settle_hint
 from orchestrator.flow.slots import limits_for
 from orchestrator.flow.submit import SUBMIT_NEEDS, submit
-from tests.contract.boundaries import dies_before
+from tests.contract.boundaries import At, dies_before
 from tests.contract.rooms import (
     GPU,
     NO_CAPACITY,
@@ -87,6 +87,26 @@ def test_while_another_walk_asks_for_the_first_who_waits_for_a_limit_its_slot_is
     world.sweep()
     assert going(world) == ([low] if since else [])
     assert (high in places(world)) is not bool(since)
+
+
+def test_a_slot_that_was_kept_for_a_run_that_goes_to_wait_is_the_runs() -> None:
+    """The limit was full when the run came, and its slot is given back before the record says that it waits."""
+    world = limited(Limit(jobs=1))
+    first, low = launched(world), launched(world, priority=10)
+    end = world.hint(world.train(world.record(first)))
+    arrival = drop(world, priority=90)
+
+    def meanwhile() -> None:
+        if not world.record(first).ended:
+            world.settle(end)
+            assert going(world) == []
+
+    arriving = At("publish", before=meanwhile)
+    happened, *more = launch_and_admit(world.services(arriving), arrival)
+    assert "the run waits: as many jobs run as" in happened.message
+    assert going(world) == [arrival.run_id], more
+    ends(world, arrival.run_id)
+    assert going(world) == [low]
 
 
 def test_of_several_limits_all_are_kept_or_none() -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from jsonschema import Draft202012Validator
 
+from orchestrator.core.errors import SubmissionUnknown
 from orchestrator.core.run import JobState, Problem, RunState
 from orchestrator.core.waiting import WAIT_IN_ALL
 from orchestrator.flow.admission import admit
@@ -12,7 +13,7 @@ from orchestrator.flow.launch import launch
 from tests.contract.boundaries import At
 from tests.contract.ladders import Refusing, drop, failed_with, kept, stock_out
 from tests.contract.rooms import NO_CAPACITY, TWO_REGIONS
-from tests.contract.world import ELSEWHERE, REGION, World, schema
+from tests.contract.world import ELSEWHERE, LEASE, REGION, World, schema
 
 STATUS = Draft202012Validator(schema("drop_status.v1"))
 
@@ -125,6 +126,27 @@ def test_a_stockout_told_before_its_submission_is_on_record_keeps_the_run_for_no
     assert (record.state, record.round, record.lease) == (RunState.WAITING, 1, None)
     assert len(world.jobs.all()) == 1
     list(admit(world.services(), woken=False))
+    assert world.record(arrival.run_id).state is RunState.SUBMITTED
+    assert len(world.jobs.all()) == 2
+
+
+def test_a_stockout_told_while_the_answer_to_a_submission_is_lost_leaves_the_lease() -> None:
+    """The job that was found need not be the one that was asked for: that one may be to be seen a moment later."""
+    world = World(TWO_REGIONS)
+    arrival = drop(world)
+
+    def meanwhile() -> None:
+        (job,) = world.jobs.all()
+        world.settle(world.hint(world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)))
+        raise SubmissionUnknown("the connection broke")
+
+    happened = launch(world.services(At("submit", after=meanwhile)), arrival)
+    assert not happened.is_due
+    assert kept(world, arrival.run_id).lease is not None
+    list(admit(world.services(), woken=False))
+    assert len(world.jobs.all()) == 1
+    world.clock.advance(LEASE)
+    world.sweep()
     assert world.record(arrival.run_id).state is RunState.SUBMITTED
     assert len(world.jobs.all()) == 2
 

@@ -25,8 +25,10 @@ def job_of(services: Services, record: RunRecord, ladder: Sequence[Rung]) -> Job
     return next((job for job in jobs if job_of_run(record, job, RUN_LABEL)), None)
 
 
-def submitted(services: Services, held: Held, job: Job, what: str) -> Happened:
+def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: bool = True) -> Happened:
     """The job is the run's, on record, unless the record says otherwise by now.
+
+    `is_only`: whoever holds the lease asked for no other job, which may be to be seen only later.
 
     Raises:
         RecordMoved: it says nothing of any job.
@@ -44,7 +46,7 @@ def submitted(services: Services, held: Held, job: Job, what: str) -> Happened:
             raise
         # The one that was found may be the run's, and ours, whose answer never came, the second one.
         held = look_for_second_job(services, cancel_second_jobs(services, held, [job]))
-        if held.record.job is None and not held.record.ended:
+        if is_only and _is_given_up(held.record, job):
             return _gave_up(services, held, job)
     else:
         leave_queue(services, held.record)
@@ -57,12 +59,17 @@ def submitted(services: Services, held: Held, job: Job, what: str) -> Happened:
     return Happened(message=f"{what}: {job.name}", run_id=held.record.run_id)
 
 
+def _is_given_up(record: RunRecord, job: Job) -> bool:
+    return record.job is None and not record.ended and record.gave_up(job.name)
+
+
 def _gave_up(services: Services, held: Held, job: Job) -> Happened:
     """The job found no capacity before it was on record: the lease, if it is still ours, keeps nobody off any more."""
-    record = held.record
+    record, now = held.record, services.clock.now()
     if record.lease is not None and record.lease.attempt == services.attempt:
+        free = replace(record, lease=None, updated_at=now, attempt=services.attempt)
         with suppress(RecordMoved):
-            held = services.ledger.replace(held, replace(record, lease=None))
+            held = services.ledger.replace(held, free)
     tell_status(services, held.record)
     message = f"{job.name} found no capacity before it was on record"
     return Happened(message=message, run_id=record.run_id, severity="NOTICE", is_due=True)

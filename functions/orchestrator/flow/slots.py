@@ -74,10 +74,10 @@ def full_limit(
         slots = services.slots.taken(limit.name)
         if any(slot.holder == run_id for slot in slots):
             continue
-        kept = _kept(limit, slots, walk)
-        if len(_free(limit, slots, run_id)) > kept:
+        kept, free = _kept(limit, slots, walk), len(_free(limit, slots, run_id))
+        if free > kept:
             continue
-        if kept or not reclaim or not any(_is_left(services, slot) for slot in slots):
+        if free < kept or not reclaim or not any(_is_left(services, slot) for slot in slots):
             return limit
     return None
 
@@ -99,7 +99,7 @@ def _take(services: Services, run_id: str, limit: SlotSet, walk: Walk, *, reclai
             kept, free = _kept(limit, slots, walk), _free(limit, slots, run_id)
             if len(free) > kept:
                 return services.slots.take(limit.name, free[0], run_id)
-            if kept or not reclaim:
+            if len(free) < kept or not reclaim:
                 return None
             left = next((slot for slot in slots if _is_left(services, slot)), None)
             if left is None:

@@ -45,7 +45,7 @@ from orchestrator.flow.ladder import ladder_for
 from orchestrator.flow.outcome import cancelled, failed, job_of, kept_waiting, submitted
 from orchestrator.flow.queueing import place_of, walk_of
 from orchestrator.flow.services import Happened, Services
-from orchestrator.flow.slots import limits_for, take_slots
+from orchestrator.flow.slots import full_limit, limits_for, take_slots
 from orchestrator.flow.standing import why_ended
 from orchestrator.flow.telling import tell_again, tell_status, warned
 from orchestrator.ports import Held
@@ -233,7 +233,12 @@ class _Attempt:
     def _aside(self, rung: Rung, limit: SlotSet) -> Happened:
         self.walk.fill(limit.name)
         reason = f"as many jobs run as the limit {limit.text} allows: {limit.slots}"
-        return self._waits(rung.number, reason, aside=limit.name)
+        waits = self._waits(rung.number, reason, aside=limit.name)
+        # Until it was on record that it waits, another walk may have kept a slot for it that was given back.
+        limits = limits_for(self.services, self.ladder[0].spec)
+        nobody = Walk(places=(), began_at=self.services.clock.now())
+        full = full_limit(self.services, self.place.run_id, limits, nobody, reclaim=False)
+        return replace(waits, is_due=full is None)
 
     def _backs_off(self) -> Happened:
         now, record = self.services.clock.now(), self.held.record
@@ -299,7 +304,8 @@ def _submit_rung(services: Services, held: Held, rung: Rung, ladder: Sequence[Ru
         if found is None:
             # The service may show it a moment later: the lease keeps everybody off until it has.
             raise
-        return submitted(services, held, found, "the job was created, though its answer was lost")
+        what = "the job was created, though its answer was lost"
+        return submitted(services, held, found, what, is_only=False)
     return submitted(services, held, job, "the job was submitted")
 
 

@@ -25,7 +25,7 @@ PROJECT = "e2e-doctor"
 SINK = "trainmaster-job-logs"
 JOB_LOG = f"tm-on-job-log@{PROJECT}.iam.gserviceaccount.com"
 SHORT_S = "10"
-COLD_S = "40"  # the first event of a function imports its libraries
+COLD_S = "25"  # the first event of a function imports its libraries
 
 
 @pytest.fixture(scope="module")

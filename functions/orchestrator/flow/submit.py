@@ -235,9 +235,8 @@ class _Attempt:
         reason = f"as many jobs run as the limit {limit.text} allows: {limit.slots}"
         waits = self._waits(rung.number, reason, aside=limit.name)
         # Until it was on record that it waits, another walk may have kept a slot for it that was given back.
-        limits = limits_for(self.services, self.ladder[0].spec)
         nobody = Walk(places=(), began_at=self.services.clock.now())
-        full = full_limit(self.services, self.place.run_id, limits, nobody, reclaim=False)
+        full = full_limit(self.services, self.place.run_id, (limit,), nobody, reclaim=False)
         return replace(waits, is_due=full is None)
 
     def _backs_off(self) -> Happened:

@@ -91,9 +91,8 @@ class Run:
         turn = self._around.capacity.line_up(len(self.job.replicas))
 
         def over(_task: asyncio.Task[None]) -> None:
-            self._around.capacity.release(
-                turn
-            )  # here also for a task that was cancelled before its first step
+            # Here too, for a task that was cancelled before its first step.
+            self._around.capacity.release(turn)
             on_end()
 
         self._task = asyncio.create_task(self._live(turn), name=f"job {self.job.job_id}")

@@ -109,14 +109,19 @@ def test_a_run_that_found_no_capacity_for_a_week_fails_with_the_services_words()
     failed_with("insufficient", world, arrival.run_id)
 
 
+def told_at_once(world: World) -> None:
+    """The one job finds no capacity, and its end is settled."""
+    (job,) = world.jobs.all()
+    world.settle(world.hint(world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)))
+
+
 def test_a_stockout_told_before_its_submission_is_on_record_keeps_the_run_for_no_lease() -> None:
     """The job's end comes while whoever submitted it has not written it down yet, and holds the lease."""
     world = World(TWO_REGIONS)
     arrival = drop(world)
 
     def meanwhile() -> None:
-        (job,) = world.jobs.all()
-        world.settle(world.hint(world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)))
+        told_at_once(world)
         world.sweep()
 
     services = world.services(At("submit", after=meanwhile))
@@ -136,8 +141,7 @@ def test_a_stockout_told_while_the_answer_to_a_submission_is_lost_leaves_the_lea
     arrival = drop(world)
 
     def meanwhile() -> None:
-        (job,) = world.jobs.all()
-        world.settle(world.hint(world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)))
+        told_at_once(world)
         raise SubmissionUnknown("the connection broke")
 
     happened = launch(world.services(At("submit", after=meanwhile)), arrival)

@@ -142,6 +142,12 @@ def test_a_line_that_a_thread_logs_into_a_traceback_is_not_the_error(tmp_path: P
     assert said_in(logged, tmp_path).error == "ValueError: Attempt to convert a value (PerReplica:{"
 
 
+def test_an_interpreter_that_dies_over_a_traceback_is_told(tmp_path: Path) -> None:
+    begun, _, _ = RAISED.partition("ValueError")
+    died = "Fatal Python error: Segmentation fault"
+    assert said_in(f"{begun}{died}\n", tmp_path).error == died
+
+
 def test_a_signal_that_comes_as_replicas_start_is_answered_once_all_are_known() -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGUSR1, lambda number, _frame: heard.append(number))

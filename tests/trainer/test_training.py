@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.conftest import ROOT, Replica, Runner, write_demo_dataset
+from tests.trainer.conftest import ROOT, Replica, Runner, reap, write_demo_dataset
 from tests.trainer.exports import SERVE, check_export, said
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
@@ -86,8 +86,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> tuple[
         for replica in (chief, worker):
             assert replica.wait() == 0, replica.err.read_text()[-3000:]
     finally:
-        for replica in (chief, worker):
-            replica.process.kill()
+        reap((chief, worker))
     return runner, chief, worker
 
 

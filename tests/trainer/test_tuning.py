@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.conftest import Replica, Runner
+from tests.trainer.conftest import Replica, Runner, reap
 from tests.trainer.exports import SERVE, check_export, said
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
@@ -59,9 +59,7 @@ class Trials:
 def trials(tmp_path_factory: pytest.TempPathFactory, horses_dir: Path) -> Iterator[Trials]:
     runner = Runner(root=tmp_path_factory.mktemp("study"), data_dir=horses_dir)
     yield Trials(runner)
-    for replica in runner.started:
-        replica.process.kill()
-        replica.process.wait()
+    reap(runner.started)
 
 
 def ended(replica: Replica) -> Replica:

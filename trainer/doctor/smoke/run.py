@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from trainer.doctor.asked.request import Request
 from trainer.doctor.smoke.environment import of_replica, trial_flags
@@ -50,10 +49,8 @@ class SmokeRun:
         is_trial = request is not None and request.is_tuning
         addresses = dict(zip(roles, free_addresses(len(roles)), strict=True))
         with staged(roles, is_trial=is_trial) as stage, ExitStack() as started:
-            with (
-                put_off(signal.SIGTERM),
-                put_off(signal.SIGINT),
-            ):  # whose handler would leave one behind that nobody knows of yet
+            # A handler's exit in between would leave one behind that nobody knows of yet.
+            with put_off(signal.SIGTERM), put_off(signal.SIGINT):
                 replicas = [started.enter_context(self._started(role, addresses, stage)) for role in roles]
             states = watch(replicas, self.limits)
             outcomes = []
@@ -102,15 +99,15 @@ class SmokeRun:
 
 @contextmanager
 def put_off(number: int) -> Iterator[None]:
-    """The signal's handler is called when the block is over. For the main thread."""
-    came: list[FrameType | None] = []
-    handler = signal.signal(number, lambda _, frame: came.append(frame))
+    """A signal that comes within the block does what it does when the block is over. For the main thread."""
+    came: list[int] = []
+    before = signal.signal(number, lambda number, _frame: came.append(number))
     try:
         yield
     finally:
-        signal.signal(number, handler)
-        if came and callable(handler):
-            handler(number, came[0])
+        signal.signal(number, before)
+        if came:
+            signal.raise_signal(number)
 
 
 def free_addresses(count: int) -> list[str]:

@@ -44,10 +44,10 @@ def _error(text: str) -> str:
     _, raised, last = text.rpartition(TRACEBACK)
     if raised:
         words, exceptions = LAST_WORD.findall(last), EXCEPTION.findall(last)
-        if words or exceptions:
-            # One without a text is a lone word, as a thread may print.
-            plain = next((line for line in exceptions if ":" in line), *exceptions[:1])
-            return str(words[-1] if words else plain)
+        # An exception without a text comes last, for it may be a lone word that a thread has printed.
+        told = [*words[-1:], *(line for line in exceptions if ":" in line), *exceptions]
+        if told:
+            return str(told[0])
     errors = ERROR.findall(text)
     lines = [line for line in text.splitlines() if line.strip()]
     return str(errors[-1]) if errors else (lines[-1] if lines else "")

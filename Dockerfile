@@ -6,7 +6,7 @@
 # The base is the last Deep Learning Container with TensorFlow. It brings the system's libraries,
 # Cloud Storage tools and drivers; its own TensorFlow (2.17, Python 3.10) is older than what was tested
 # here, so the locked packages go into an environment of their own. Any image with Python and pip will
-# do in its place: --build-arg BASE_IMAGE=python:3.12-slim, or what deploy/local_image.py makes of Debian.
+# do in its place: --build-arg BASE_IMAGE=python:3.12-slim, or what trainmaster/deploy/local_image.py makes of Debian.
 # For GPUs the base must bring CUDA 12.5 or a later 12.x and cuDNN 9, which the locked TensorFlow 2.21 was
 # built for; the Deep Learning base for GPUs (tf2-cu123.2-17.py310) has an older cuDNN.
 # Names and dates: https://cloud.google.com/deep-learning-containers/docs/choosing-container, read 2026-11.
@@ -52,7 +52,7 @@ USER trainer
 RUN python -m trainer.task --help > /dev/null
 
 # The revision is no build argument: a builder's cache may keep the layer of another one's (buildah 1.28 does).
-# It comes with --label org.opencontainers.image.revision=…, from cloudbuild.yaml and deploy/local_image.py.
+# It comes with --label org.opencontainers.image.revision=…, from cloudbuild.yaml and trainmaster/deploy/local_image.py.
 LABEL org.opencontainers.image.title="Trainmaster trainer" \
       org.opencontainers.image.licenses="Apache-2.0"
 

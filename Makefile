@@ -17,13 +17,13 @@ help:          ## this list
 setup: $(STAMP) ## virtual environment with the locked dependencies, in .venv
 
 demo: $(STAMP) ## watch a dropped request become a trained model, on this machine
-	@$(PY) -m console demo
+	@$(PY) -m trainmaster.cli demo
 
 demo-tuning: $(STAMP) ## watch six trials search for the best model, on this machine
-	@$(PY) -m console demo-tuning
+	@$(PY) -m trainmaster.cli demo-tuning
 
 demo-retrain: $(STAMP) ## watch new data train the next champion, on this machine
-	@$(PY) -m console demo-retrain
+	@$(PY) -m trainmaster.cli demo-retrain
 
 test: check    ## lint, types, import rules and every test
 	$(PY) -m pytest $(WORKERS)
@@ -34,34 +34,34 @@ test-fast: $(STAMP) ## the tests that take seconds
 check: $(STAMP) ## lint, types, import rules
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
-	$(PY) -m mypy functions/main.py functions/orchestrator trainer emulators console deploy bench examples/demo_dataset.py tests
-	cd functions && PYTHONPATH=.. ../.venv/bin/lint-imports --config ../pyproject.toml
+	$(PY) -m mypy functions/main.py trainmaster trainer bench examples/demo_dataset.py tests
+	.venv/bin/lint-imports
 
 format: $(STAMP) ## rewrite the sources as the formatter wants them
 	$(PY) -m ruff check --fix
 	$(PY) -m ruff format
 
 stage: $(STAMP) ## the Cloud Functions source directory as it is deployed, in build/functions
-	$(PY) deploy/stage.py build/functions
+	$(PY) -m trainmaster.deploy.stage build/functions
 
 deploy: $(STAMP) ## deploy to a project, checks first: make deploy PROJECT=… REGION=… [PLAN=1 | CHECK=1]
 	$(if $(and $(PROJECT),$(REGION)),,$(error Say where: make deploy PROJECT=my-project REGION=europe-west4))
-	@$(PY) -m deploy.up --project '$(PROJECT)' --region '$(REGION)' $(if $(CHECK),--check) $(if $(PLAN),--plan)
+	@$(PY) -m trainmaster.deploy.up --project '$(PROJECT)' --region '$(REGION)' $(if $(CHECK),--check) $(if $(PLAN),--plan)
 
 undeploy: $(STAMP) ## remove the deployment; the buckets only with BUCKETS=delete
 	$(if $(and $(PROJECT),$(REGION)),,$(error Say where: make undeploy PROJECT=my-project REGION=europe-west4))
-	@$(PY) -m deploy.down --project '$(PROJECT)' --region '$(REGION)' $(if $(filter delete,$(BUCKETS)),--delete-buckets)
+	@$(PY) -m trainmaster.deploy.down --project '$(PROJECT)' --region '$(REGION)' $(if $(filter delete,$(BUCKETS)),--delete-buckets)
 
 doctor: $(STAMP) ## try every part of a deployment: make doctor PROJECT=… REGION=…, or STATE=.trainmaster
 	$(if $(or $(STATE),$(and $(PROJECT),$(REGION))),,$(error Say where: make doctor PROJECT=my-project REGION=europe-west4, or STATE=.trainmaster for the local stack))
-	@$(PY) -m console doctor $(if $(STATE),--state '$(STATE)',--project '$(PROJECT)' --region '$(REGION)')
+	@$(PY) -m trainmaster.cli doctor $(if $(STATE),--state '$(STATE)',--project '$(PROJECT)' --region '$(REGION)')
 
 image: $(STAMP) ## build the trainer's image on this machine, without a daemon: make image [TAG=…]
-	$(PY) deploy/local_image.py $(if $(TAG),--tag '$(TAG)')
+	$(PY) -m trainmaster.deploy.local_image $(if $(TAG),--tag '$(TAG)')
 
 convert: $(STAMP) ## the Vertex AI form of a request in any dialect: make convert FILE=… [FOR=gcloud]
 	$(if $(FILE),,$(error Say which file: make convert FILE=examples/ai_platform/config.yaml))
-	@cd functions && ../$(PY) -m orchestrator.convert $(if $(FOR),--for '$(FOR)') '$(abspath $(FILE))'
+	@$(PY) -m trainmaster.cli.convert $(if $(FOR),--for '$(FOR)') '$(abspath $(FILE))'
 
 bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has their numbers
 	$(PY) bench/cold_start.py
@@ -77,7 +77,7 @@ bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has the
 	$(PY) bench/upload_flood.py
 
 lock: $(STAMP) ## resolve all dependencies anew and export what is deployed
-	$(PY) deploy/lock.py
+	$(PY) -m trainmaster.deploy.lock
 
 clean:         ## remove what the other commands made
 	rm -rf .venv build .trainmaster

@@ -26,15 +26,15 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "functions")]  # run as a file, from anywhere
+sys.path[:0] = [str(ROOT)]  # run as a file, from anywhere
 
-from emulators.events.clients import clients_of  # noqa: E402  # needs the line above
-from emulators.events.eventarc import ensure_notification  # noqa: E402
 from tests.contract.proxy import proxy_to  # noqa: E402
 from tests.contract.retraining import SMALL, rule  # noqa: E402
 from tests.contract.simulation import MeteredWorld, Simulation  # noqa: E402
 from tests.e2e.data_events import data_event, post  # noqa: E402
 from tests.e2e.project import Project, image_uri, running_project  # noqa: E402
+from trainmaster.local.events.clients import clients_of  # noqa: E402  # needs the line above
+from trainmaster.local.events.eventarc import ensure_notification  # noqa: E402
 
 MEDIAN_MS, WRITES_PER_S, RUNS = 20.0, 2, 1
 DEADLINE_S = 120
@@ -137,11 +137,11 @@ def timed_burst(folder: Path, events: int, deliverers: int) -> bool:
 def counted_burst(folder: Path, events: int, deliverers: int) -> None:
     """The functions' requests to Cloud Storage from the first event to two ticks after the run."""
     base = free_base()
-    topology = yaml.safe_load((ROOT / "deploy" / "topology.yaml").read_text())
+    topology = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "topology.yaml").read_text())
     with proxy_to(f"http://127.0.0.1:{base}") as proxy:
         topology["environment"]["STORAGE_EMULATOR_HOST"] = proxy.url
         for sink in topology["sinks"].values():
-            sink["filter_file"] = str(ROOT / "deploy" / sink["filter_file"])
+            sink["filter_file"] = str(ROOT / "trainmaster" / "deploy" / sink["filter_file"])
         path = folder / "topology.yaml"
         path.write_text(yaml.safe_dump(topology))
         arguments = ("--tick-s", "10", "--port-base", str(base), "--topology", str(path))

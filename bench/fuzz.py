@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "functions")]  # run as a file, from anywhere
+sys.path[:0] = [str(ROOT)]  # run as a file, from anywhere
 
 from tests.core.fuzz.parsers import PARSERS, Finding, Verdict, fed, random_of  # noqa: E402  # needs the line above
 from tests.wire.fuzz.surfaces import SURFACES, Surface, fed_wire, guarded  # noqa: E402  # as above

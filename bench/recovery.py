@@ -30,11 +30,11 @@ from google.api_core.exceptions import BadRequest  # noqa: E402
 from google.auth.credentials import AnonymousCredentials  # noqa: E402  # needs the line above
 from google.cloud import aiplatform_v1  # noqa: E402
 
-from emulators.vertex import Jobs, serve  # noqa: E402
+from trainmaster.local.vertex import Jobs, serve  # noqa: E402
 
 IMAGE = "us-docker.pkg.dev/p1/trainmaster/trainer"
 PARENT = "projects/p1/locations/us-central1"
-GRACE_S = 5.0  # as `python -m emulators up` has it
+GRACE_S = 5.0  # as `python -m trainmaster.local up` has it
 DEADLINE_S = 300.0
 ARGS = ["--workload=horses_or_humans", "--image_size=32", "--batch_size=4", "--steps_per_epoch=10", "--epochs=500",
         "--weights=random"]  # fmt: skip

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "functions")]  # run as a file, from anywhere
+sys.path[:0] = [str(ROOT)]  # run as a file, from anywhere
 
 from tests.contract.life.odds import Odds  # noqa: E402  # needs the line above
 from tests.contract.life.tally import Tally  # noqa: E402

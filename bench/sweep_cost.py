@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "functions")]  # run as a file, from anywhere
+sys.path[:0] = [str(ROOT)]  # run as a file, from anywhere
 
 from tests.contract.world import LEDGER, Boundary, World  # noqa: E402
 

@@ -19,15 +19,15 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.tuning_search import Json, body_of, discrete, double, under
-from emulators.jobs.lifecycle import JobState
-from emulators.jobs.resource import Job
-from emulators.jobs.service_log import JobLog
-from emulators.tuning.ledger import TuningJob, parse_tuning_job
-from emulators.tuning.run import TuningRun
-from emulators.tuning.space import space_of
-from emulators.tuning.store import TuningStore
-from emulators.tuning.suggest import Algorithm, Suggestions
-from emulators.tuning.trial import Trial
+from trainmaster.local.jobs.lifecycle import JobState
+from trainmaster.local.jobs.resource import Job
+from trainmaster.local.jobs.service_log import JobLog
+from trainmaster.local.tuning.ledger import TuningJob, parse_tuning_job
+from trainmaster.local.tuning.run import TuningRun
+from trainmaster.local.tuning.space import space_of
+from trainmaster.local.tuning.store import TuningStore
+from trainmaster.local.tuning.suggest import Algorithm, Suggestions
+from trainmaster.local.tuning.trial import Trial
 
 TRIALS, PENDING, LIMIT_MS = 1000, 4, 50
 AT_ONCE, MEASUREMENTS = 10, 10

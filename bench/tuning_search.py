@@ -19,9 +19,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from emulators.tuning.ledger import parse_tuning_job
-from emulators.tuning.space import Value, space_of
-from emulators.tuning.suggest import Algorithm, Suggestions
+from trainmaster.local.tuning.ledger import parse_tuning_job
+from trainmaster.local.tuning.space import Value, space_of
+from trainmaster.local.tuning.suggest import Algorithm, Suggestions
 
 SEEDS, TRIALS, AT_ONCE = 30, 100, 2
 Point = Mapping[str, Value]

@@ -90,7 +90,7 @@ def plan(seed: int) -> dict[str, object]:
 
 def topology(folder: Path, deliverers: int) -> Path:
     """The project's own, with so many events out at once, and a policy that lets a flood pass."""
-    read = yaml.safe_load((ROOT / "deploy" / "topology.yaml").read_text())
+    read = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "topology.yaml").read_text())
     for function in read["functions"].values():
         function["timeout_s"] = TIMEOUT_S
     read["functions"][TAKER]["concurrency"] = deliverers
@@ -99,7 +99,7 @@ def topology(folder: Path, deliverers: int) -> Path:
     (folder / "policy.yaml").write_text(yaml.safe_dump(policy))
     read["environment"]["TRAINMASTER_POLICY"] = str(folder / "policy.yaml")
     for sink in read["sinks"].values():
-        sink["filter_file"] = str(ROOT / "deploy" / sink["filter_file"])
+        sink["filter_file"] = str(ROOT / "trainmaster" / "deploy" / sink["filter_file"])
     path = folder / "topology.yaml"
     path.write_text(yaml.safe_dump(read))
     return path

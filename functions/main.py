@@ -13,28 +13,28 @@ from datetime import UTC, datetime
 import functions_framework
 from cloudevents.http import CloudEvent
 
-from orchestrator import log
-from orchestrator.core.envelope import Envelope, pubsub_message, time_or
-from orchestrator.core.errors import TrainmasterError
-from orchestrator.core.event_key import event_key
-from orchestrator.core.launch.event import Ignored, message_in, upload_in
-from orchestrator.core.retrain.alert import alert_in
-from orchestrator.core.retrain.arrival import arrived_in
-from orchestrator.core.retrain.image_push import image_pushed_in
-from orchestrator.core.retrain.notice import notice_in
-from orchestrator.core.retrain.signal import Signal
-from orchestrator.core.self_test import dry_run_in, marked_entry_in
-from orchestrator.core.settle.entry import hint_in
-from orchestrator.flow.admission import launch_and_admit, settle_and_admit
-from orchestrator.flow.orders import take_order
-from orchestrator.flow.retrain.accept import accept, rule_drop_in
-from orchestrator.flow.retrain.signal import take_notice, take_signal
-from orchestrator.flow.retrain.tick import tick
-from orchestrator.flow.self_test import answer_entry, try_request
-from orchestrator.flow.services import Happened
-from orchestrator.flow.sweep import sweep
-from orchestrator.settings import settings_from
-from orchestrator.wiring import Wiring
+from trainmaster.orchestrator import log
+from trainmaster.orchestrator.core.completion.entry import hint_in
+from trainmaster.orchestrator.core.errors import TrainmasterError
+from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message, time_or
+from trainmaster.orchestrator.core.events.event_key import event_key
+from trainmaster.orchestrator.core.events.self_test import dry_run_in, marked_entry_in
+from trainmaster.orchestrator.core.requests.arrival import Ignored, message_in, upload_in
+from trainmaster.orchestrator.core.retraining.signals.alert import alert_in
+from trainmaster.orchestrator.core.retraining.signals.arrival import arrived_in
+from trainmaster.orchestrator.core.retraining.signals.image_push import image_pushed_in
+from trainmaster.orchestrator.core.retraining.signals.notice import notice_in
+from trainmaster.orchestrator.core.retraining.signals.signal import Signal
+from trainmaster.orchestrator.flows.admission import launch_and_admit, settle_and_admit
+from trainmaster.orchestrator.flows.orders import take_order
+from trainmaster.orchestrator.flows.retraining.accept import accept, rule_drop_in
+from trainmaster.orchestrator.flows.retraining.signal import take_notice, take_signal
+from trainmaster.orchestrator.flows.retraining.tick import tick
+from trainmaster.orchestrator.flows.self_test import answer_entry, try_request
+from trainmaster.orchestrator.flows.services import Happened
+from trainmaster.orchestrator.flows.sweep import sweep
+from trainmaster.orchestrator.settings import settings_from
+from trainmaster.orchestrator.wiring import Wiring
 
 
 @functools.cache

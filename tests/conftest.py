@@ -6,9 +6,19 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from trainmaster.deploy.stage import stage
+
 # Hypothesis asserts no timings: how fast a machine draws examples is no property of the code.
 settings.register_profile("trainmaster", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("trainmaster")
+
+
+@pytest.fixture(scope="session")
+def staged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The functions' source as it is deployed."""
+    destination = tmp_path_factory.mktemp("stage") / "functions"
+    stage(destination)
+    return destination
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,27 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from deploy.stage import stage
-from emulators import pubsub, storage
-from emulators.jobs.ports import free_ports
-from emulators.vertex import Jobs, serve
-from orchestrator.adapters.gcs import GcsObjects
-from orchestrator.adapters.memory import ManualClock, MemoryObjects
-from orchestrator.adapters.objects import Objects
-from orchestrator.adapters.vertex import VertexJobs
 from tests.contract.proxy import Proxy, proxy_to
 from tests.contract.world import PROJECT, REGION, START
+from trainmaster.local import pubsub, storage
+from trainmaster.local.jobs.ports import free_ports
+from trainmaster.local.vertex import Jobs, serve
+from trainmaster.orchestrator.adapters.gcs import GcsObjects
+from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
+from trainmaster.orchestrator.adapters.objects import Objects
+from trainmaster.orchestrator.adapters.vertex import VertexJobs
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = "us-docker.pkg.dev/my-project/repo/program"
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def staged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    destination = tmp_path_factory.mktemp("stage") / "functions"
-    stage(destination)
-    return destination
 
 
 @pytest.fixture(scope="session")

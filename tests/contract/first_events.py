@@ -15,8 +15,8 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-from orchestrator.adapters.gcs import GcsObjects
-from orchestrator.adapters.vertex import VertexJobs
+from trainmaster.orchestrator.adapters.gcs import GcsObjects
+from trainmaster.orchestrator.adapters.vertex import VertexJobs
 
 MIDDLE = "google.cloud.aiplatform_v1.services"
 DEADLINE_S = 60.0

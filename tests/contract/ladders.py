@@ -4,14 +4,14 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from orchestrator.core.codec import decoded, encoded
-from orchestrator.core.errors import TrainmasterError
-from orchestrator.core.launch.event import Arrival
-from orchestrator.core.launch.submission import Submission
-from orchestrator.core.run import Job, JobState, Problem, RunRecord, RunState
 from tests.contract.retraining import SMALL
 from tests.contract.rooms import NO_CAPACITY, RECORD
 from tests.contract.world import ELSEWHERE, World
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.errors import TrainmasterError
+from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.submission import Submission
+from trainmaster.orchestrator.core.runs.record import Job, JobState, Problem, RunRecord, RunState
 
 LADDER: dict[str, Any] = {
     **SMALL,

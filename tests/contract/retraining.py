@@ -6,26 +6,26 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from orchestrator.adapters.arrival_log import ArrivalLog
-from orchestrator.adapters.objects import Objects
-from orchestrator.adapters.pubsub import cloud_event
-from orchestrator.core.envelope import Envelope, PubsubMessage
-from orchestrator.core.launch.event import Ignored
-from orchestrator.core.launch.request import Standards
-from orchestrator.core.retrain.alert import alert_in
-from orchestrator.core.retrain.arrival import arrived_in
-from orchestrator.core.retrain.image_push import image_pushed_in
-from orchestrator.core.retrain.notice import Heard, notice_in
-from orchestrator.core.retrain.signal import Signal
-from orchestrator.core.retrain.state import RuleState
-from orchestrator.core.run import JobState, RunRecord
-from orchestrator.flow.launch import launch
-from orchestrator.flow.orders import take_order
-from orchestrator.flow.retrain.accept import accept, rule_drop_in
-from orchestrator.flow.retrain.signal import take_notice, take_signal
-from orchestrator.flow.retrain.tick import tick
-from orchestrator.flow.services import Happened
 from tests.contract.world import INBOX, LEASE, LEDGER, STANDARDS, Boundary, BoundaryObjects, World
+from trainmaster.orchestrator.adapters.arrival_log import ArrivalLog
+from trainmaster.orchestrator.adapters.objects import Objects
+from trainmaster.orchestrator.adapters.pubsub import cloud_event
+from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage
+from trainmaster.orchestrator.core.requests.arrival import Ignored
+from trainmaster.orchestrator.core.requests.request import Standards
+from trainmaster.orchestrator.core.retraining.signals.alert import alert_in
+from trainmaster.orchestrator.core.retraining.signals.arrival import arrived_in
+from trainmaster.orchestrator.core.retraining.signals.image_push import image_pushed_in
+from trainmaster.orchestrator.core.retraining.signals.notice import Heard, notice_in
+from trainmaster.orchestrator.core.retraining.signals.signal import Signal
+from trainmaster.orchestrator.core.retraining.state import RuleState
+from trainmaster.orchestrator.core.runs.record import JobState, RunRecord
+from trainmaster.orchestrator.flows.launch import launch
+from trainmaster.orchestrator.flows.orders import take_order
+from trainmaster.orchestrator.flows.retraining.accept import accept, rule_drop_in
+from trainmaster.orchestrator.flows.retraining.signal import take_notice, take_signal
+from trainmaster.orchestrator.flows.retraining.tick import tick
+from trainmaster.orchestrator.flows.services import Happened
 
 DATA = "data-1"
 IMAGE = "us-docker.pkg.dev/my-project/repo/trainer"

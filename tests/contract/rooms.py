@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from orchestrator.core.admission.terms import Admission, Limit
-from orchestrator.core.codec import encoded
-from orchestrator.core.errors import SubmissionDeferred, SubmissionUnknown, TrainmasterError
-from orchestrator.core.launch.event import Arrival
-from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import RUN_LABEL, JobKind
-from orchestrator.core.run import Job, Problem
 from tests.contract.retraining import SMALL
 from tests.contract.world import LEDGER, REGION, Killed, World, schema, standards_with
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.errors import SubmissionDeferred, SubmissionUnknown, TrainmasterError
+from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind
+from trainmaster.orchestrator.core.policy.admission import Admission, Limit
+from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.submission import Submission
+from trainmaster.orchestrator.core.runs.record import Job, Problem
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
 NOTICE = Draft202012Validator(schema("notice.v1"))

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 
-from orchestrator.adapters.arrival_log import ArrivalLog, GroupCommit
-from orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryObjects
-from orchestrator.adapters.objects import Listed, Stored
-from orchestrator.adapters.stored import StoredLedger
-from orchestrator.core.launch.submission import Submission
-from orchestrator.core.retrain.arrival import ArrivedObject
-from orchestrator.core.retrain.names import ARRIVALS_PREFIX
-from orchestrator.core.run import Job
 from tests.contract.retraining import DATA, RuleWorld
 from tests.contract.world import LEDGER, PROJECT, START
+from trainmaster.orchestrator.adapters.arrival_log import ArrivalLog, GroupCommit
+from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryObjects
+from trainmaster.orchestrator.adapters.objects import Listed, Stored
+from trainmaster.orchestrator.adapters.stored.runs import StoredLedger
+from trainmaster.orchestrator.core.requests.submission import Submission
+from trainmaster.orchestrator.core.retraining.names import ARRIVALS_PREFIX
+from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject
+from trainmaster.orchestrator.core.runs.record import Job
 
 WRITE_S = 0.05
 """How long Cloud Storage takes to write a small object."""

@@ -3,13 +3,6 @@
 from contextlib import suppress
 from datetime import timedelta
 
-from orchestrator.core.admission.terms import Admission, Limit
-from orchestrator.core.errors import SubmissionUnknown
-from orchestrator.core.run import JobState, RunState, taken_over
-from orchestrator.core.waiting import UNANSWERED_MAX, WAIT_IN_ALL
-from orchestrator.flow.admission import launch_and_admit
-from orchestrator.flow.queueing import place_of
-from orchestrator.flow.submit import SUBMIT_NEEDS
 from tests.contract.retraining import MANUAL, RuleWorld, rule
 from tests.contract.rooms import (
     GPU,
@@ -35,6 +28,13 @@ from tests.contract.world import (
     World,
     standards_with,
 )
+from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX, WAIT_IN_ALL
+from trainmaster.orchestrator.core.errors import SubmissionUnknown
+from trainmaster.orchestrator.core.policy.admission import Admission, Limit
+from trainmaster.orchestrator.core.runs.record import JobState, RunState, taken_over
+from trainmaster.orchestrator.flows.admission import launch_and_admit
+from trainmaster.orchestrator.flows.queueing import place_of
+from trainmaster.orchestrator.flows.submit import SUBMIT_NEEDS
 
 
 def test_who_waits_goes_by_priority_and_then_by_arrival() -> None:

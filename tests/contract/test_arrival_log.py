@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from orchestrator.adapters.arrival_log import ArrivalLog
-from orchestrator.adapters.memory import ManualClock, MemoryObjects
-from orchestrator.adapters.objects import Listed, Stored
-from orchestrator.adapters.stored_arrivals import StoredArrivals
-from orchestrator.core.errors import GenerationMoved, ServiceFailed
-from orchestrator.core.retrain.arrival import ArrivedObject
 from tests.contract.world import LEDGER, START
+from trainmaster.orchestrator.adapters.arrival_log import ArrivalLog
+from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
+from trainmaster.orchestrator.adapters.objects import Listed, Stored
+from trainmaster.orchestrator.adapters.stored.arrivals import StoredArrivals
+from trainmaster.orchestrator.core.errors import GenerationMoved, ServiceFailed
+from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject
 
 
 class Gate:

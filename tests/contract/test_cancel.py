@@ -5,14 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.core.admission.terms import Limit
-from orchestrator.core.codec import encoded
-from orchestrator.core.errors import LeaseHeld, ServiceFailed
-from orchestrator.core.launch.event import Arrival
-from orchestrator.core.run import Job, JobState, RunState
-from orchestrator.flow.admission import launch_and_admit
-from orchestrator.flow.orders import take_order
-from orchestrator.flow.services import Happened
 from tests.contract.boundaries import At, raising
 from tests.contract.life.scenes import TUNED
 from tests.contract.rooms import (
@@ -35,6 +27,14 @@ from tests.contract.rooms import (
     unanswered,
 )
 from tests.contract.world import ELSEWHERE, LEASE, LEDGER, Boundary, Killed, World
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.errors import LeaseHeld, ServiceFailed
+from trainmaster.orchestrator.core.policy.admission import Limit
+from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.runs.record import Job, JobState, RunState
+from trainmaster.orchestrator.flows.admission import launch_and_admit
+from trainmaster.orchestrator.flows.orders import take_order
+from trainmaster.orchestrator.flows.services import Happened
 
 
 def order_to_end(world: World, run_id: str) -> Arrival:

@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.pubsub import cloud_event
-from orchestrator.core.admission.terms import Admission, Caps
-from orchestrator.core.run import RunState
 from tests.contract.rooms import (
     NOTICE,
     drop,
@@ -24,6 +21,9 @@ from tests.contract.world import (
     World,
     standards_with,
 )
+from trainmaster.orchestrator.adapters.pubsub import cloud_event
+from trainmaster.orchestrator.core.policy.admission import Admission, Caps
+from trainmaster.orchestrator.core.runs.record import RunState
 
 
 def capped(**caps: Any) -> World:

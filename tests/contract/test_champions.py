@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from orchestrator.adapters.pubsub import cloud_event
-from orchestrator.adapters.stored_champions import StoredChampions
-from orchestrator.core.errors import DocumentDamaged
-from orchestrator.core.launch.event import Arrival
-from orchestrator.core.run import RunState
-from orchestrator.flow.launch import launch
-from orchestrator.flow.orders import take_order
-from orchestrator.flow.services import Happened
 from tests.contract.world import LEDGER, MODELS, Boundary, Killed, World, export_manifest, schema
+from trainmaster.orchestrator.adapters.pubsub import cloud_event
+from trainmaster.orchestrator.adapters.stored.champions import StoredChampions
+from trainmaster.orchestrator.core.errors import DocumentDamaged
+from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.runs.record import RunState
+from trainmaster.orchestrator.flows.launch import launch
+from trainmaster.orchestrator.flows.orders import take_order
+from trainmaster.orchestrator.flows.services import Happened
 
 CHAMPION = Draft202012Validator(schema("champion.v1"))
 NOTICE = Draft202012Validator(schema("notice.v1"))

@@ -12,10 +12,6 @@ from functools import cache
 
 import pytest
 
-from orchestrator.core.codec import encoded
-from orchestrator.core.errors import TrainmasterError
-from orchestrator.core.names import RUN_LABEL
-from orchestrator.core.run import RunState
 from tests.contract.life.accidents import PAUSES, Accident, AccidentBoundary, changes
 from tests.contract.life.guarantees import entered_ids
 from tests.contract.life.scenes import SCENES, Scene
@@ -24,6 +20,10 @@ from tests.contract.life.stage import Stage
 from tests.contract.life.steps import Step
 from tests.contract.rooms import RECORD
 from tests.contract.world import INBOX, LEASE, LEDGER, MODELS, Boundary, Killed
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.errors import TrainmasterError
+from trainmaster.orchestrator.core.names import RUN_LABEL
+from trainmaster.orchestrator.core.runs.record import RunState
 
 ACCIDENTS = sorted(set(Accident) - PAUSES)
 OF_CHANGES = frozenset({Accident.KILLED_IN_FLIGHT, Accident.REPEATED})

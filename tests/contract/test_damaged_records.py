@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.admission.terms import Limit
-from orchestrator.core.run import JobState, RunState
-from orchestrator.flow.sweep import ORPHAN_AGE
 from tests.contract.rooms import Room, ends, launched, limited, slots, states
 from tests.contract.world import LEDGER, MODELS, World
+from trainmaster.orchestrator.core.policy.admission import Limit
+from trainmaster.orchestrator.core.runs.record import JobState, RunState
+from trainmaster.orchestrator.flows.sweep import ORPHAN_AGE
 
 DAMAGE = b"["
 

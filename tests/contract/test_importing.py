@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_no_library_is_imported_while_another_is_half_imported() -> None:
     environment = {
         "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(ROOT / "functions"),
+        "PYTHONPATH": f"{ROOT / 'functions'}:{ROOT}",
         "STORAGE_EMULATOR_HOST": "http://127.0.0.1:1",
         "GOOGLE_CLOUD_PROJECT": "my-project",
     }

@@ -15,30 +15,38 @@ import httpx
 import pytest
 from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 
-from emulators import vertex as emulated
-from orchestrator.adapters import vertex as vertex_adapter
-from orchestrator.adapters.memory import ManualClock, MemoryJobs
-from orchestrator.adapters.total_limit import Deadline, LimitPassed, within
-from orchestrator.adapters.vertex import VertexJobs
-from orchestrator.core.errors import (
+from tests.contract.conftest import PROGRAM
+from tests.contract.proxy import Fault, Proxy
+from tests.contract.world import MODELS, PROJECT, REGION, START
+from trainmaster.local import vertex as emulated
+from trainmaster.orchestrator.adapters import vertex as vertex_adapter
+from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs
+from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, within
+from trainmaster.orchestrator.adapters.vertex import VertexJobs
+from trainmaster.orchestrator.core.completion.outcome import END_OF
+from trainmaster.orchestrator.core.errors import (
     JobNotFound,
     ServiceFailed,
     SubmissionDeferred,
     SubmissionRefused,
     SubmissionUnknown,
 )
-from orchestrator.core.launch.spec import Cluster, Container, JobSpec, Once, Scheduling, Work, WorkerPool
-from orchestrator.core.launch.submission import Submission, Target, submission_of
-from orchestrator.core.names import JobKind, job_kind, job_name, same_job
-from orchestrator.core.run import JobState
-from orchestrator.core.settle.outcome import END_OF
-from orchestrator.core.trial import Measured, TrialState
-from orchestrator.core.tuning import Goal, Metric, Parameter, ParameterType, Tuning
-from orchestrator.flow.submit import SUBMIT_NEEDS
-from orchestrator.ports import TrainingJobs
-from tests.contract.conftest import PROGRAM
-from tests.contract.proxy import Fault, Proxy
-from tests.contract.world import MODELS, PROJECT, REGION, START
+from trainmaster.orchestrator.core.names import JobKind, job_kind, job_name, same_job
+from trainmaster.orchestrator.core.requests.spec import (
+    Cluster,
+    Container,
+    JobSpec,
+    Once,
+    Scheduling,
+    Work,
+    WorkerPool,
+)
+from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
+from trainmaster.orchestrator.core.requests.tuning import Goal, Metric, Parameter, ParameterType, Tuning
+from trainmaster.orchestrator.core.runs.record import JobState
+from trainmaster.orchestrator.core.runs.trial import Measured, TrialState
+from trainmaster.orchestrator.flows.submit import SUBMIT_NEEDS
+from trainmaster.orchestrator.ports.runs import TrainingJobs
 
 _numbers = itertools.count(1)
 CREATE = "POST /v1/projects/my-project/locations/us-central1/customJobs"

@@ -4,15 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.core.codec import decoded
-from orchestrator.core.errors import SubmissionRefused, SubmissionUnknown
-from orchestrator.core.names import job_region
-from orchestrator.core.run import RunRecord, RunState
-from orchestrator.core.waiting import PAUSE_MOST_S
 from tests.contract.boundaries import At, dies_after, dies_before, raising
 from tests.contract.ladders import Refusing, drop, failed_with, kept, stock_out
 from tests.contract.rooms import TWO_REGIONS, full, too_fast
 from tests.contract.world import ELSEWHERE, LEASE, REGION, Killed, World
+from trainmaster.orchestrator.core.admission.waiting import PAUSE_MOST_S
+from trainmaster.orchestrator.core.documents.codec import decoded
+from trainmaster.orchestrator.core.errors import SubmissionRefused, SubmissionUnknown
+from trainmaster.orchestrator.core.names import job_region
+from trainmaster.orchestrator.core.runs.record import RunRecord, RunState
 
 
 def test_a_fallback_in_another_region_is_submitted_read_and_settled_there() -> None:

@@ -7,8 +7,12 @@ from datetime import timedelta
 import pytest
 from jsonschema import Draft202012Validator
 
-from orchestrator.core.codec import encoded
-from orchestrator.core.errors import (
+from tests.contract.boundaries import At
+from tests.contract.rooms import Answering
+from tests.contract.world import LEASE, REGION, REQUEST, Boundary, Killed, World, labelled, schema
+from trainmaster.orchestrator.core.admission.waiting import WAIT_IN_ALL
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.errors import (
     LeaseHeld,
     LeaseTooShort,
     RecordMoved,
@@ -16,12 +20,8 @@ from orchestrator.core.errors import (
     SubmissionRefused,
     SubmissionUnknown,
 )
-from orchestrator.core.names import JobKind
-from orchestrator.core.run import JobState, RunState
-from orchestrator.core.waiting import WAIT_IN_ALL
-from tests.contract.boundaries import At
-from tests.contract.rooms import Answering
-from tests.contract.world import LEASE, REGION, REQUEST, Boundary, Killed, World, labelled, schema
+from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.runs.record import JobState, RunState
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
 STATUS = Draft202012Validator(schema("drop_status.v1"))

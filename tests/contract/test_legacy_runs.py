@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 import yaml
 
-from orchestrator.core.run import RunState
-from orchestrator.flow.launch import launch
 from tests.contract.world import LEASE, STANDARDS, Boundary, Killed, World
 from tests.core.legacy_jobs import custom
+from trainmaster.orchestrator.core.runs.record import RunState
+from trainmaster.orchestrator.flows.launch import launch
 
 NAME = "requests/vision/Census 2.yaml"
 

@@ -10,8 +10,8 @@ import google.cloud.storage.exceptions as gcs_errors
 import pytest
 import requests
 
-from orchestrator.adapters import gcs, vertex
-from orchestrator.core.errors import TrainmasterError
+from trainmaster.orchestrator.adapters import gcs, vertex
+from trainmaster.orchestrator.core.errors import TrainmasterError
 
 
 def raised_by(module: ModuleType) -> Iterator[type[Exception]]:

@@ -5,17 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.core.admission.terms import Admission, Limit
-from orchestrator.core.errors import LeaseHeld, RecordMoved, SubmissionRefused
-from orchestrator.core.launch.event import Arrival
-from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import held_slot
-from orchestrator.core.run import Job, JobState, taken_over
-from orchestrator.flow.admission import launch_and_admit
-from orchestrator.flow.ladder import ladder_for
-from orchestrator.flow.settle import settle_hint
-from orchestrator.flow.slots import limits_for
-from orchestrator.flow.submit import SUBMIT_NEEDS, submit
 from tests.contract.boundaries import At, dies_before
 from tests.contract.rooms import (
     GPU,
@@ -36,6 +25,17 @@ from tests.contract.world import (
     Killed,
     standards_with,
 )
+from trainmaster.orchestrator.core.errors import LeaseHeld, RecordMoved, SubmissionRefused
+from trainmaster.orchestrator.core.names import held_slot
+from trainmaster.orchestrator.core.policy.admission import Admission, Limit
+from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.submission import Submission
+from trainmaster.orchestrator.core.runs.record import Job, JobState, taken_over
+from trainmaster.orchestrator.flows.admission import launch_and_admit
+from trainmaster.orchestrator.flows.ladder import ladder_for
+from trainmaster.orchestrator.flows.settle import settle_hint
+from trainmaster.orchestrator.flows.slots import limits_for
+from trainmaster.orchestrator.flows.submit import SUBMIT_NEEDS, submit
 
 
 def test_a_full_limit_keeps_its_own_runs_and_nobody_else() -> None:

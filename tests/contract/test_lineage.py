@@ -6,10 +6,10 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from orchestrator.adapters.gcs import GcsObjects
-from orchestrator.adapters.stored import StoredLedger
-from orchestrator.core.names import RUN_LABEL, split_object_uri
 from tests.contract.world import INBOX, LEDGER, MODELS, REQUEST, World, schema
+from trainmaster.orchestrator.adapters.gcs import GcsObjects
+from trainmaster.orchestrator.adapters.stored.runs import StoredLedger
+from trainmaster.orchestrator.core.names import RUN_LABEL, split_object_uri
 
 DIGEST = "sha256:" + "ab" * 32
 CHALLENGE = REQUEST.replace(b"trainer:latest", f"trainer@{DIGEST}".encode()) + (

@@ -22,14 +22,14 @@ from google.api_core.exceptions import AlreadyExists
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 from google.cloud.storage import Client
 
-from emulators.events.clients import clients_of
-from orchestrator.adapters.gcs import GcsObjects
-from orchestrator.adapters.stored_arrivals import StoredArrivals
-from orchestrator.adapters.vertex import VertexJobs
-from orchestrator.core.names import JobKind
 from tests.contract.conftest import PROGRAM
 from tests.contract.proxy import Proxy
 from tests.contract.world import PROJECT, REGION
+from trainmaster.local.events.clients import clients_of
+from trainmaster.orchestrator.adapters.gcs import GcsObjects
+from trainmaster.orchestrator.adapters.stored.arrivals import StoredArrivals
+from trainmaster.orchestrator.adapters.vertex import VertexJobs
+from trainmaster.orchestrator.core.names import JobKind
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTICES = "notices-of-main"

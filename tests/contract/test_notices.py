@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
-from orchestrator.adapters.pubsub import PubsubNotices
-from orchestrator.core.errors import ServiceFailed
-from orchestrator.ports import Notice
+from trainmaster.orchestrator.adapters.pubsub import PubsubNotices
+from trainmaster.orchestrator.core.errors import ServiceFailed
+from trainmaster.orchestrator.ports.runs import Notice
 
 NOTICE = Notice(
     id="run-1/succeeded",

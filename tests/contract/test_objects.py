@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from orchestrator.adapters.gcs import GcsObjects
-from orchestrator.adapters.objects import Objects
-from orchestrator.adapters.stored import StoredLedger, StoredModels
-from orchestrator.core.errors import GenerationMoved, ObjectGone, ServiceFailed
 from tests.contract.proxy import Fault, Proxy
 from tests.contract.world import World
+from trainmaster.orchestrator.adapters.gcs import GcsObjects
+from trainmaster.orchestrator.adapters.objects import Objects
+from trainmaster.orchestrator.adapters.stored.runs import StoredLedger, StoredModels
+from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ServiceFailed
 
 
 def test_what_was_written_is_read_with_its_generation(objects: Objects, bucket: str) -> None:
@@ -144,7 +144,7 @@ def test_a_missing_bucket_is_not_taken_for_a_missing_object(gcs: GcsObjects) -> 
 
 def test_nobody_listening_is_a_failure_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
-    monkeypatch.setattr("orchestrator.adapters.gcs.RETRY_S", 0.2)
+    monkeypatch.setattr("trainmaster.orchestrator.adapters.gcs.RETRY_S", 0.2)
     with pytest.raises(ServiceFailed):
         GcsObjects("p").read("bucket", "name")
 

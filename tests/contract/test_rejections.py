@@ -5,9 +5,9 @@ from typing import TypeVar
 import pytest
 from jsonschema import Draft202012Validator
 
-from orchestrator.core.codec import encoded
-from orchestrator.core.run import RunState
 from tests.contract.world import REQUEST, Boundary, Killed, World, schema
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.runs.record import RunState
 
 Answer = TypeVar("Answer")
 RECORD = Draft202012Validator(schema("run_record.v1"))

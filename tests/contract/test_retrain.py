@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from jsonschema import Draft202012Validator
 
-from orchestrator.core.codec import encoded
-from orchestrator.core.errors import DocumentDamaged
-from orchestrator.core.run import JobState
 from tests.contract.retraining import IMAGE, MANUAL, NEW_DATA, SMALL, RuleWorld, rule
 from tests.contract.world import INBOX, LEASE, LEDGER, schema
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.errors import DocumentDamaged
+from trainmaster.orchestrator.core.runs.record import JobState
 
 STATUS = Draft202012Validator(schema("rule_status.v1"))
 RECORD = Draft202012Validator(schema("run_record.v1"))

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from orchestrator.core.errors import ServiceFailed, TrainmasterError
-from orchestrator.core.run import JobState
 from tests.contract.life.stage import Stage
 from tests.contract.life.steps import TICK, Step, data_came, fired, rule_dropped, waited
 from tests.contract.retraining import IMAGE, MANUAL, SMALL, rule
 from tests.contract.world import LEASE, Boundary, Killed
+from trainmaster.orchestrator.core.errors import ServiceFailed, TrainmasterError
+from trainmaster.orchestrator.core.runs.record import JobState
 
 
 def pushed(digit: str) -> Step:

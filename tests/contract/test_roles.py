@@ -7,12 +7,12 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from orchestrator.core.codec import encoded
-from orchestrator.core.errors import SubmissionDeferred
-from orchestrator.core.launch.submission import Submission
-from orchestrator.core.run import RunState
 from tests.contract.rooms import Answering
 from tests.contract.world import LEASE, LEDGER, ROOT, Boundary, Killed, World, schema
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.errors import SubmissionDeferred
+from trainmaster.orchestrator.core.requests.submission import Submission
+from trainmaster.orchestrator.core.runs.record import RunState
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
 STATUS = Draft202012Validator(schema("drop_status.v1"))

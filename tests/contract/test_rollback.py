@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 import pytest
 from jsonschema import Draft202012Validator
 
-from orchestrator.adapters.memory import MemoryNotices
-from orchestrator.adapters.pubsub import cloud_event
-from orchestrator.core.errors import ServiceFailed
-from orchestrator.core.launch.event import Arrival
-from orchestrator.core.run import Job, RunState
-from orchestrator.flow.launch import launch
-from orchestrator.flow.orders import take_order
-from orchestrator.ports import Notice
 from tests.contract.world import MODELS, REQUEST, Boundary, Killed, World, export_manifest, schema
+from trainmaster.orchestrator.adapters.memory import MemoryNotices
+from trainmaster.orchestrator.adapters.pubsub import cloud_event
+from trainmaster.orchestrator.core.errors import ServiceFailed
+from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.runs.record import Job, RunState
+from trainmaster.orchestrator.flows.launch import launch
+from trainmaster.orchestrator.flows.orders import take_order
+from trainmaster.orchestrator.ports.runs import Notice
 
 NAME = "cassava-resnet50"
 CHALLENGE = REQUEST + b"champion: {metric: accuracy, goal: maximize, margin: 0.01}\n"

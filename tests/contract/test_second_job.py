@@ -6,14 +6,19 @@ from datetime import timedelta
 import pytest
 from jsonschema import Draft202012Validator
 
-from orchestrator.core.codec import encoded
-from orchestrator.core.errors import RecordMoved, ServiceFailed, SubmissionRefused, SubmissionUnknown
-from orchestrator.core.launch.event import Arrival
-from orchestrator.core.run import Job, JobState, RunState
-from orchestrator.core.settle.outcome import END_OF
 from tests.contract.boundaries import At, nothing, raising
 from tests.contract.rooms import NO_CAPACITY, Answering, full, places, stopped_before_submitting
 from tests.contract.world import LEASE, Boundary, Killed, World, labelled, schema
+from trainmaster.orchestrator.core.completion.outcome import END_OF
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.errors import (
+    RecordMoved,
+    ServiceFailed,
+    SubmissionRefused,
+    SubmissionUnknown,
+)
+from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.runs.record import Job, JobState, RunState
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
 

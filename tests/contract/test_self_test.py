@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from orchestrator.core.envelope import PubsubMessage, pubsub_message
-from orchestrator.core.launch.event import message_in
-from orchestrator.core.self_test import DryRun, MarkedEntry, dry_run_in, marked_entry_in
-from orchestrator.core.settle.entry import hint_in
-from orchestrator.flow.self_test import answer_entry, try_request
 from tests.contract.world import LEDGER, PROJECT, REGION, REQUEST, START, World, schema
+from trainmaster.orchestrator.core.completion.entry import hint_in
+from trainmaster.orchestrator.core.events.envelope import PubsubMessage, pubsub_message
+from trainmaster.orchestrator.core.events.self_test import DryRun, MarkedEntry, dry_run_in, marked_entry_in
+from trainmaster.orchestrator.core.requests.arrival import message_in
+from trainmaster.orchestrator.flows.self_test import answer_entry, try_request
 
 ID = "0123456789abcdef0123456789abcdef"
 

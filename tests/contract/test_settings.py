@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import log
-from orchestrator.core.errors import PolicyInvalid, SettingsIncomplete
-from orchestrator.settings import REQUIRED, settings_from
-from orchestrator.wiring import Wiring
+from trainmaster.orchestrator import log
+from trainmaster.orchestrator.core.errors import PolicyInvalid, SettingsIncomplete
+from trainmaster.orchestrator.settings import REQUIRED, settings_from
+from trainmaster.orchestrator.wiring import Wiring
 
 WHOLE = {
     "GOOGLE_CLOUD_PROJECT": "my-project",

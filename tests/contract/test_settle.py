@@ -11,12 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from orchestrator.core.codec import encoded
-from orchestrator.core.errors import JobUnfinished, TrainmasterError
-from orchestrator.core.launch.event import Arrival
-from orchestrator.core.names import JobKind
-from orchestrator.core.run import Job, JobState, Problem, RunState
-from orchestrator.flow.sweep import ORPHAN_AGE, VANISHED_AGE
 from tests.contract.world import (
     LEASE,
     MODELS,
@@ -28,6 +22,12 @@ from tests.contract.world import (
     labelled,
     schema,
 )
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.errors import JobUnfinished, TrainmasterError
+from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.runs.record import Job, JobState, Problem, RunState
+from trainmaster.orchestrator.flows.sweep import ORPHAN_AGE, VANISHED_AGE
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
 

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from orchestrator.core.launch.event import Arrival
-from orchestrator.core.names import JobKind
-from orchestrator.core.run import Job
-from orchestrator.flow.services import Happened
 from tests.contract.life.accidents import Accident
 from tests.contract.life.life import Life
 from tests.contract.life.odds import Odds
 from tests.contract.life.service import DEFERRALS, LivingJobs
 from tests.contract.life.whole import account_of_whole, lived
+from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.runs.record import Job
+from trainmaster.orchestrator.flows.services import Happened
 
 EVENTS = 1500
 HARD = Odds(
@@ -71,7 +71,9 @@ class DeafLife(Life):
 
 
 def test_an_order_to_end_that_is_not_carried_out_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.flow.orders.cancel", lambda *_: Happened(message="nothing was done"))
+    monkeypatch.setattr(
+        "trainmaster.orchestrator.flows.orders.cancel", lambda *_: Happened(message="nothing was done")
+    )
     tally = lived(seed="broken", events=EVENTS // 2, odds=Odds(ordered_to_end=0.3))
     assert any("ordered to end" in violation for violation in tally.violations)
     assert any("was not asked to end" in violation for violation in tally.violations)

@@ -21,25 +21,25 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from orchestrator.adapters.memory import MemoryJobs
-from orchestrator.core.admission.terms import Admission, Limit
-from orchestrator.core.launch.event import Arrival
-from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import RUN_LABEL, JobKind
-from orchestrator.core.run import ENDS, LEGAL_MOVES, PROGRESS, Job, JobState, RunState
-from orchestrator.core.settle.outcome import END_OF, OVER
-from orchestrator.core.settle.stockout import stockout_of
-from orchestrator.core.waiting import WAIT_MOST
-from orchestrator.flow.admission import launch_and_admit, settle_and_admit
-from orchestrator.flow.orders import take_order
-from orchestrator.flow.services import Services
-from orchestrator.flow.sweep import sweep
 from tests.contract.life.asking import FAULTY, SOUND
 from tests.contract.life.guarantees import entered_ids
 from tests.contract.life.service import DEFERRALS, deferred
 from tests.contract.life.stepwise import Process
 from tests.contract.rooms import NO_CAPACITY
 from tests.contract.world import LEASE, PROJECT, World, standards_with
+from trainmaster.orchestrator.adapters.memory import MemoryJobs
+from trainmaster.orchestrator.core.admission.waiting import WAIT_MOST
+from trainmaster.orchestrator.core.completion.outcome import END_OF, OVER
+from trainmaster.orchestrator.core.completion.stockout import stockout_of
+from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind
+from trainmaster.orchestrator.core.policy.admission import Admission, Limit
+from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.submission import Submission
+from trainmaster.orchestrator.core.runs.record import ENDS, LEGAL_MOVES, PROGRESS, Job, JobState, RunState
+from trainmaster.orchestrator.flows.admission import launch_and_admit, settle_and_admit
+from trainmaster.orchestrator.flows.orders import take_order
+from trainmaster.orchestrator.flows.services import Services
+from trainmaster.orchestrator.flows.sweep import sweep
 
 TIMEOUT = timedelta(seconds=120)
 AT_ONCE = 5

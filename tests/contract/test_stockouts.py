@@ -5,15 +5,15 @@ from datetime import timedelta
 import pytest
 from jsonschema import Draft202012Validator
 
-from orchestrator.core.errors import SubmissionUnknown
-from orchestrator.core.run import JobState, Problem, RunState
-from orchestrator.core.waiting import WAIT_IN_ALL
-from orchestrator.flow.admission import admit
-from orchestrator.flow.launch import launch
 from tests.contract.boundaries import At
 from tests.contract.ladders import Refusing, drop, failed_with, kept, stock_out
 from tests.contract.rooms import NO_CAPACITY, TWO_REGIONS
 from tests.contract.world import ELSEWHERE, LEASE, REGION, World, schema
+from trainmaster.orchestrator.core.admission.waiting import WAIT_IN_ALL
+from trainmaster.orchestrator.core.errors import SubmissionUnknown
+from trainmaster.orchestrator.core.runs.record import JobState, Problem, RunState
+from trainmaster.orchestrator.flows.admission import admit
+from trainmaster.orchestrator.flows.launch import launch
 
 STATUS = Draft202012Validator(schema("drop_status.v1"))
 

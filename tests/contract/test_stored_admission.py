@@ -6,12 +6,12 @@ from decimal import Decimal
 
 import pytest
 
-from orchestrator.adapters.objects import Objects
-from orchestrator.adapters.stored_admission import StoredQueue, StoredSlots, StoredStarts
-from orchestrator.core.errors import GenerationMoved
-from orchestrator.core.names import held_slot
-from orchestrator.core.queue import Place
 from tests.contract.world import START
+from trainmaster.orchestrator.adapters.objects import Objects
+from trainmaster.orchestrator.adapters.stored.admission import StoredQueue, StoredSlots, StoredStarts
+from trainmaster.orchestrator.core.admission.queue import Place
+from trainmaster.orchestrator.core.errors import GenerationMoved
+from trainmaster.orchestrator.core.names import held_slot
 
 
 def place(run_id: str, priority: int = 50, seconds: float = 0) -> Place:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TypeVar
 
-from orchestrator.core.run import RunState
 from tests.contract.boundaries import At
 from tests.contract.simulation import MeteredObjects
 from tests.contract.world import LEDGER, Boundary, World
+from trainmaster.orchestrator.core.runs.record import RunState
 
 Answer = TypeVar("Answer")
 

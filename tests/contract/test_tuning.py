@@ -9,12 +9,12 @@ import pytest
 from google.cloud.aiplatform_v1.types import Trial as ServiceTrial
 from jsonschema import Draft202012Validator
 
-from orchestrator.core.codec import encoded
-from orchestrator.core.launch.event import Arrival
-from orchestrator.core.run import Job, JobState, RunRecord
-from orchestrator.core.settle.outcome import END_OF, ERROR_DELAY
-from orchestrator.core.trial import Measured, Trial, TrialState
 from tests.contract.world import START, World, labelled, schema
+from trainmaster.orchestrator.core.completion.outcome import END_OF, ERROR_DELAY
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.runs.record import Job, JobState, RunRecord
+from trainmaster.orchestrator.core.runs.trial import Measured, Trial, TrialState
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUEST = (ROOT / "examples" / "tuning.yaml").read_bytes()

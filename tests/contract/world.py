@@ -9,32 +9,32 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryNotices, MemoryObjects
-from orchestrator.adapters.objects import Listed, Objects, Stored
-from orchestrator.adapters.stored import StoredInbox, StoredLedger, StoredModels
-from orchestrator.adapters.stored_admission import StoredQueue, StoredSlots, StoredStarts
-from orchestrator.adapters.stored_arrivals import StoredArrivals
-from orchestrator.adapters.stored_champions import StoredChampions
-from orchestrator.adapters.stored_rules import StoredBook, StoredRuleStates, StoredRuleStatuses
-from orchestrator.adapters.stored_self_tests import StoredSelfTests
-from orchestrator.core.admission.terms import Admission
-from orchestrator.core.documents import document_in
-from orchestrator.core.envelope import Envelope
-from orchestrator.core.launch.event import Arrival, message_in, upload_in
-from orchestrator.core.launch.request import Standards
-from orchestrator.core.launch.submission import Submission, Target
-from orchestrator.core.names import RUN_LABEL, JobKind, location_name
-from orchestrator.core.orders import ORDER_SCHEMA
-from orchestrator.core.policy import policy_from
-from orchestrator.core.retrain.reading import RULE_SCHEMA, Buckets
-from orchestrator.core.run import Job, JobState, RunRecord
-from orchestrator.core.settle.entry import JobHint
-from orchestrator.core.trial import Trial, TrialState
-from orchestrator.flow.admission import settle_and_admit
-from orchestrator.flow.launch import launch
-from orchestrator.flow.services import Happened, Services
-from orchestrator.flow.sweep import sweep
-from orchestrator.ports import Notice, Notices, TrainingJobs
+from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryNotices, MemoryObjects
+from trainmaster.orchestrator.adapters.objects import Listed, Objects, Stored
+from trainmaster.orchestrator.adapters.stored.admission import StoredQueue, StoredSlots, StoredStarts
+from trainmaster.orchestrator.adapters.stored.arrivals import StoredArrivals
+from trainmaster.orchestrator.adapters.stored.champions import StoredChampions
+from trainmaster.orchestrator.adapters.stored.rules import StoredBook, StoredRuleStates, StoredRuleStatuses
+from trainmaster.orchestrator.adapters.stored.runs import StoredInbox, StoredLedger, StoredModels
+from trainmaster.orchestrator.adapters.stored.self_tests import StoredSelfTests
+from trainmaster.orchestrator.core.completion.entry import JobHint
+from trainmaster.orchestrator.core.documents.document import document_in
+from trainmaster.orchestrator.core.events.envelope import Envelope
+from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, location_name
+from trainmaster.orchestrator.core.policy.admission import Admission
+from trainmaster.orchestrator.core.policy.policy import policy_from
+from trainmaster.orchestrator.core.requests.arrival import Arrival, message_in, upload_in
+from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
+from trainmaster.orchestrator.core.requests.request import Standards
+from trainmaster.orchestrator.core.requests.submission import Submission, Target
+from trainmaster.orchestrator.core.retraining.rules.reading import RULE_SCHEMA, Buckets
+from trainmaster.orchestrator.core.runs.record import Job, JobState, RunRecord
+from trainmaster.orchestrator.core.runs.trial import Trial, TrialState
+from trainmaster.orchestrator.flows.admission import settle_and_admit
+from trainmaster.orchestrator.flows.launch import launch
+from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.sweep import sweep
+from trainmaster.orchestrator.ports.runs import Notice, Notices, TrainingJobs
 
 ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from orchestrator.core.retrain.decision import (
+from trainmaster.orchestrator.core.retraining.decision import (
     ChampionFacts,
     Decision,
     Fire,
@@ -11,9 +11,9 @@ from orchestrator.core.retrain.decision import (
     decide_on_signal,
     decide_on_tick,
 )
-from orchestrator.core.retrain.rule import Rule
-from orchestrator.core.retrain.signal import manual_call
-from orchestrator.core.retrain.state import RuleState
+from trainmaster.orchestrator.core.retraining.rules.rule import Rule
+from trainmaster.orchestrator.core.retraining.signals.signal import manual_call
+from trainmaster.orchestrator.core.retraining.state import RuleState
 
 DATA = {"new_data": {"objects": "gs://data-1/cassava/**", "min_objects": 3, "quiet_s": 60, "max_wait_s": 600}}
 HOURLY = {"schedule": {"cron": "0 * * * *"}}

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from orchestrator.core.faults import Fault, PathPart
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
 
 _PART = re.compile(
     r"\.(?P<word>\w+)|\[(?P<index>[0-9]+)\]|\[(?P<quote>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")\]"

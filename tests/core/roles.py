@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.core.faults import Fault
-from orchestrator.core.launch.request import Refused, Request, request_in
-from orchestrator.core.launch.submission import Submission, Target, submission_of
-from orchestrator.core.policy import policy_from
 from tests.core.standards import NAMES, STANDARDS, policy_document
+from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.policy.policy import policy_from
+from trainmaster.orchestrator.core.requests.request import Refused, Request, request_in
+from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 
 TRAINER = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer:latest"
 OTHER = "us-central1-docker.pkg.dev/my-project/other/image:v1"

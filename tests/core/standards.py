@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from orchestrator.core.documents import document_in
-from orchestrator.core.launch.request import Standards
-from orchestrator.core.policy import policy_from
+from trainmaster.orchestrator.core.documents.document import document_in
+from trainmaster.orchestrator.core.policy.policy import policy_from
+from trainmaster.orchestrator.core.requests.request import Standards
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator import log
+from trainmaster.orchestrator import log
 
 HOSTILE = (
     'x\n{"severity": "EMERGENCY", "message": "forged"}',

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.names import (
+from trainmaster.orchestrator.core.names import (
     is_object_name,
     is_request_object,
     is_run_id,

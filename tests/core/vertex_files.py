@@ -5,9 +5,9 @@ import json
 import re
 from typing import Any
 
-from orchestrator.core.faults import PathPart, json_path
-from orchestrator.core.launch.request import Refused, Request, request_in
 from tests.core.standards import STANDARDS
+from trainmaster.orchestrator.core.documents.faults import PathPart, json_path
+from trainmaster.orchestrator.core.requests.request import Refused, Request, request_in
 
 Path = tuple[PathPart, ...]
 IMAGE = "us-central1-docker.pkg.dev/my-project/other/image:1"

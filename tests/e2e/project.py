@@ -19,9 +19,9 @@ from google.cloud import storage
 from google.cloud.aiplatform_v1 import CustomJob, HyperparameterTuningJob, JobServiceClient
 from google.cloud.logging import Client as LoggingClient
 
-from console.local_stack import read_stack_env
-from emulators.events.clients import clients_of
-from emulators.process.family import MARK, members
+from trainmaster.client.stack import read_stack_env
+from trainmaster.local.events.clients import clients_of
+from trainmaster.local.process.family import MARK, members
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).parent / "images" / "tiny"
@@ -211,7 +211,7 @@ def running_project(
         missing_ok=True
     )  # a killed stack leaves its own, which says nothing of this one
     image = f"{image_uri(project)}={TINY}"
-    command = [sys.executable, "-m", "emulators", "up", "--state", str(state), "--project", project,
+    command = [sys.executable, "-m", "trainmaster.local", "up", "--state", str(state), "--project", project,
                "--image", image, *arguments]  # fmt: skip
     clean = {name: value for name, value in os.environ.items() if name not in _OURS}
     with log.open("ab") as output:

@@ -110,13 +110,13 @@ def running(proxy: Proxy) -> Iterator[Proxy]:
 
 def quick_topology(folder: Path, *, vertex_url: str | None = None) -> Path:
     """The project's own, its leases soon over, its functions talking to Vertex AI at `vertex_url`."""
-    topology = yaml.safe_load((ROOT / "deploy" / "topology.yaml").read_text())
+    topology = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "topology.yaml").read_text())
     if vertex_url:
         topology["environment"]["VERTEX_EMULATOR_HOST"] = vertex_url
     for function in topology["functions"].values():
         function["timeout_s"] = TIMEOUT_S
     for sink in topology["sinks"].values():
-        sink["filter_file"] = str(ROOT / "deploy" / sink["filter_file"])
+        sink["filter_file"] = str(ROOT / "trainmaster" / "deploy" / sink["filter_file"])
     path = folder / "topology.yaml"
     path.write_text(yaml.safe_dump(topology))
     return path

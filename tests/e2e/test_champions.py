@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from google.api_core.exceptions import DeadlineExceeded
 
-from emulators.events.clients import clients_of
+from trainmaster.local.events.clients import clients_of
 
 from .project import ROOT, Project, request
 

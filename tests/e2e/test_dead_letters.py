@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from emulators.events.clients import clients_of
+from trainmaster.local.events.clients import clients_of
 
 from .project import ENDED, ROOT, Project, image_uri, request, running_project
 
@@ -24,13 +24,13 @@ RULES = {"poisoned-order": "on-request-published", "poisoned-image": "on-image-p
 
 def impatient_topology(folder: Path) -> Path:
     """The project's own topology, but events are given up as early as Pub/Sub can."""
-    loaded = yaml.safe_load((ROOT / "deploy" / "topology.yaml").read_text())
+    loaded = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "topology.yaml").read_text())
     for function in loaded["functions"].values():
         if "dead_letter" in function:
             function["dead_letter"]["max_attempts"] = ATTEMPTS
     path = folder / "topology.yaml"
     path.write_text(yaml.safe_dump(loaded, sort_keys=False))
-    shutil.copy(ROOT / "deploy" / "log_sink.filter", folder)
+    shutil.copy(ROOT / "trainmaster" / "deploy" / "log_sink.filter", folder)
     return path
 
 
@@ -46,7 +46,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 
 def replay(project: Project, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "console", "replay", "--state", str(project.state), *arguments]
+    command = [sys.executable, "-m", "trainmaster.cli", "replay", "--state", str(project.state), *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180, check=False)
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from console.clients import target_from
-from console.demo.stage import Dropped, follow
-from console.demo.tuning import view
-from console.demo.tuning_report import disagreements
-from console.demo.tuning_watch import TuningWatch, hops
+from trainmaster.cli.demo.stage import Dropped, follow
+from trainmaster.cli.demo.tuning import view
+from trainmaster.cli.demo.tuning_report import disagreements
+from trainmaster.cli.demo.tuning_watch import TuningWatch, hops
+from trainmaster.client.clients import target_from
 
 from .project import ROOT, Project, request
 
@@ -78,7 +78,7 @@ def test_a_job_that_is_not_there_cannot_be_drawn(project: Project, tmp_path: Pat
 
 def command(project: Project, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "console", "study", *arguments],
+        [sys.executable, "-m", "trainmaster.cli", "study", *arguments],
         cwd=ROOT,
         env={**project.env, "PATH": "/usr/bin:/bin"},
         capture_output=True,

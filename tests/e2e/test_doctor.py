@@ -1,4 +1,4 @@
-"""`python -m console doctor` on a running stack: all is well, or what is not is named with its repair."""
+"""`python -m trainmaster.cli doctor` on a running stack: all is well, or what is not is named with its repair."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ import yaml
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.pubsub_v1 import Subscription
 
-from emulators.events.clients import clients_of
+from trainmaster.local.events.clients import clients_of
 
 from .project import ROOT, Project, running_project
 
@@ -37,7 +37,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 def doctor(project: Project, *arguments: str) -> tuple[int, dict[str, str]]:
     """The exit status, and what was printed of each check, by the check; its repairs are the lines after the first."""
-    command = [sys.executable, "-m", "console", "doctor", "--state", str(project.state), *arguments]
+    command = [sys.executable, "-m", "trainmaster.cli", "doctor", "--state", str(project.state), *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
     assert not done.stderr, done.stderr
     findings: dict[str, str] = {}
@@ -109,7 +109,7 @@ def test_a_sink_that_was_changed_is_told_with_each_command_that_mends_it(deploye
     told = findings[f"sink {SINK}"]
     assert told.startswith("FAILED")
     assert f"gcloud logging sinks update {SINK} --project {PROJECT} --no-disabled" in told
-    assert '--log-filter="$(cat deploy/log_sink.filter)"' in told
+    assert '--log-filter="$(cat trainmaster/deploy/log_sink.filter)"' in told
 
 
 def test_a_writer_without_its_grant_is_named_with_the_command(deployed: Project) -> None:
@@ -216,11 +216,11 @@ def test_a_function_that_fails_is_told_with_its_own_words(tmp_path: Path) -> Non
     """The policy that it was deployed with cannot be used; the log entry needs none."""
     policy = tmp_path / "policy.yaml"
     policy.write_text("schema: policy.v1\nimages: none\n")
-    loaded = yaml.safe_load((ROOT / "deploy" / "topology.yaml").read_text())
+    loaded = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "topology.yaml").read_text())
     loaded["environment"]["TRAINMASTER_POLICY"] = str(policy)
     topology = tmp_path / "topology.yaml"
     topology.write_text(yaml.safe_dump(loaded, sort_keys=False))
-    shutil.copy(ROOT / "deploy" / "log_sink.filter", tmp_path)
+    shutil.copy(ROOT / "trainmaster" / "deploy" / "log_sink.filter", tmp_path)
     arguments = ("--topology", str(topology), "--tick-s", "3600")
     with running_project(tmp_path / "state", *arguments, project=PROJECT) as project:
         status, findings = doctor(project, "--wait-s", COLD_S, "--topology", str(topology))
@@ -235,10 +235,10 @@ def test_a_function_that_fails_is_told_with_its_own_words(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("given", "called"),
     [
-        (["STATE=.trainmaster"], "-m console doctor --state '.trainmaster'"),
+        (["STATE=.trainmaster"], "-m trainmaster.cli doctor --state '.trainmaster'"),
         (
             ["PROJECT=my-project", "REGION=europe-west4"],
-            "-m console doctor --project 'my-project' --region 'europe-west4'",
+            "-m trainmaster.cli doctor --project 'my-project' --region 'europe-west4'",
         ),
         (["PROJECT=my-project"], "Say where: make doctor PROJECT="),
     ],
@@ -252,7 +252,7 @@ def test_make_doctor_calls_it_with_what_was_given(given: list[str], called: str)
 
 def test_without_a_stack_or_a_project_it_says_what_it_needs(tmp_path: Path) -> None:
     def refused(*arguments: str) -> str:
-        command = [sys.executable, "-m", "console", "doctor", *arguments]
+        command = [sys.executable, "-m", "trainmaster.cli", "doctor", *arguments]
         # Without credentials, whoever runs this; the client would else look for them on the network.
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith(("GOOGLE_", "CLOUDSDK_"))
@@ -264,7 +264,7 @@ def test_without_a_stack_or_a_project_it_says_what_it_needs(tmp_path: Path) -> N
         assert done.returncode == 2
         return done.stderr
 
-    assert "python -m emulators up --state" in refused("--state", str(tmp_path))
+    assert "python -m trainmaster.local up --state" in refused("--state", str(tmp_path))
     assert "--project ID and --region REGION" in refused()
     assert "--region" in refused("--project", "p")
     assert "gcloud auth application-default login" in refused("--project", "p", "--region", "r")

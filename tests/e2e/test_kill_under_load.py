@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from emulators.process.family import members
+from trainmaster.local.process.family import members
 
 from .project import ENDED, Project, eventually, nothing_left, running_project
 from .proxied import quick_topology

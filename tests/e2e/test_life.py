@@ -23,7 +23,7 @@ STOP_WITHIN_S = 10
 def command(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     clean = {name: value for name, value in os.environ.items() if not name.endswith("_EMULATOR_HOST")}
     return subprocess.run(
-        [sys.executable, "-m", "emulators", *arguments],
+        [sys.executable, "-m", "trainmaster.local", *arguments],
         cwd=ROOT, env={**clean, **environment}, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 
@@ -174,7 +174,7 @@ def test_a_server_that_the_environment_names_and_that_is_not_there_is_an_error(t
 
 
 def test_a_pubsub_server_that_the_environment_names_is_used(tmp_path: Path) -> None:
-    from emulators.pubsub import serve
+    from trainmaster.local.pubsub import serve
 
     with (
         serve(tmp_path / "elsewhere") as address,

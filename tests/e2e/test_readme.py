@@ -17,10 +17,10 @@ RUN_BY = {
     "make demo-retrain": "test_make_demo_retrain_promotes_the_model_of_good_data_and_not_that_of_bad",
     "make convert FILE=examples/ai_platform/config.yaml": "test_make_convert_prints_what_gcloud_takes",
     # What these call is run with scripts in the place of gcloud and terraform, and against the local stack.
-    "make deploy PROJECT=my-project REGION=europe-west4": "tests/repo/test_terraform_deploy.py",
-    "make undeploy PROJECT=my-project REGION=europe-west4": "tests/repo/test_terraform_deploy.py",
+    "make deploy PROJECT=my-project REGION=europe-west4": "tests/deploy/test_terraform_deploy.py",
+    "make undeploy PROJECT=my-project REGION=europe-west4": "tests/deploy/test_terraform_deploy.py",
     "make doctor PROJECT=my-project REGION=europe-west4": "tests/e2e/test_doctor.py",
-    ".venv/bin/python -m emulators up --state .trainmaster": "tests/e2e/conftest.py starts it for every test here",
+    ".venv/bin/python -m trainmaster.local up --state .trainmaster": "tests/e2e/conftest.py starts it for every test here",
 }
 
 

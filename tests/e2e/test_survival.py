@@ -117,7 +117,15 @@ def test_a_run_whose_worker_is_killed_continues_and_succeeds(stack: Project, fig
 def test_a_run_whose_chief_is_preempted_continues_and_succeeds(stack: Project, figures: Path) -> None:
     training = Training(stack, "preempted", figures)
     training.wait_for_epoch(2)
-    command = [sys.executable, "-m", "emulators", "preempt", training.job_id, "--state", str(stack.state)]
+    command = [
+        sys.executable,
+        "-m",
+        "trainmaster.local",
+        "preempt",
+        training.job_id,
+        "--state",
+        str(stack.state),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     training.assert_survived()

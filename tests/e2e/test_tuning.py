@@ -11,7 +11,7 @@ import yaml
 from google.cloud.aiplatform_v1 import JobState
 from google.cloud.aiplatform_v1.types import Trial
 
-from emulators.process.family import members
+from trainmaster.local.process.family import members
 
 from .project import ROOT, Project, image_uri, request
 

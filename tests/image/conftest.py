@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from deploy.local_image import BASE, Builder, build_trainer, builder, make_base
+from trainmaster.deploy.local_image import BASE, Builder, build_trainer, builder, make_base
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGE = "localhost/trainmaster/tests/trainer:latest"

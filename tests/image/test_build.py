@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local_image import Builder, build_trainer
+from trainmaster.deploy.local_image import Builder, build_trainer
 
 from .conftest import ROOT, inspected, needs
 

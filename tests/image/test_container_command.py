@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from emulators.jobs.containers import Container, Containers, limits, mirrored_name
-from emulators.process.family import MARK
+from trainmaster.local.jobs.containers import Container, Containers, limits, mirrored_name
+from trainmaster.local.process.family import MARK
 
 HERE = Containers(podman="/usr/bin/podman", oci_runtime="/usr/sbin/runc", stack="/state")
 DIGEST = "sha256:" + "0a" * 32

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from deploy.local_image import Builder
-from emulators.jobs.containers import LABEL
 from tests.wire.jobs.conftest import PARENT, Stack, container, run_stack, stand_alone
 from tests.wire.jobs.studies import REPORT, X, ended
+from trainmaster.deploy.local_image import Builder
+from trainmaster.local.jobs.containers import LABEL
 
 from .conftest import ROOT, needs
 

@@ -4,13 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from deploy.local_image import revision_of, secrets
+from trainmaster.deploy.local_image import revision_of, secrets
 
 from .conftest import ROOT
 
 
 def test_where_nothing_builds_images_it_is_said_what_to_install() -> None:
-    command = [sys.executable, "deploy/local_image.py"]
+    command = [sys.executable, "trainmaster/deploy/local_image.py"]
     done = subprocess.run(
         command, cwd=ROOT, env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.core.errors import TrainmasterError
+from trainmaster.orchestrator.core.errors import TrainmasterError
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "bench" / "README.md"])

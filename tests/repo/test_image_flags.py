@@ -4,10 +4,10 @@ from pathlib import Path
 
 import yaml
 
-from orchestrator.core.launch.strategy_checks import STRATEGIES
 from trainer import workloads
 from trainer.flags import FLAGS
 from trainer.strategy_choice import Strategy
+from trainmaster.orchestrator.core.requests.checks.strategy import STRATEGIES
 
 ROOT = Path(__file__).resolve().parents[2]
 SAME_FOR_ALL_TRIALS = {

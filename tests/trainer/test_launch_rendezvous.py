@@ -11,8 +11,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from emulators.jobs.ports import free_ports
 from trainer.launch.rendezvous import LARGEST_VALUE
+from trainmaster.local.jobs.ports import free_ports
 
 from .launched import ENDS_WITHIN_S, ROOT, launch, spec_of, started
 

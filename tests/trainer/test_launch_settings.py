@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from emulators.jobs import cluster as local
 from trainer.cluster import cluster_from
 from trainer.faults import Unusable
 from trainer.launch.__main__ import gpus
 from trainer.launch.settings import horovod, jax, mxnet, torch
 from trainer.launch.tf_config import ai_platform, tensorflow
+from trainmaster.local.jobs import cluster as local
 
 from .launched import POOLS, spec, spec_of
 

@@ -11,10 +11,10 @@ from threading import Thread
 
 import pytest
 
-from emulators.jobs.ports import free_ports
 from trainer.faults import Unusable
 from trainer.weights import RANDOM, starting_weights
 from trainer.workloads import Pretrained
+from trainmaster.local.jobs.ports import free_ports
 
 CONTENT = b"weights"
 

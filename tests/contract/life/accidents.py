@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import TypeVar
 
-from orchestrator.core.errors import ServiceFailed, SubmissionUnknown, TrainmasterError
 from tests.contract.world import Boundary, Killed
+from trainmaster.orchestrator.core.errors import ServiceFailed, SubmissionUnknown, TrainmasterError
 
 _Answer = TypeVar("_Answer")
 

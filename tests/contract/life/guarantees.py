@@ -4,16 +4,16 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from orchestrator.core.errors import ObjectGone
-from orchestrator.core.names import held_slot, held_slot_parts, same_job, started_hour
-from orchestrator.core.run import ENDS, Job, JobState, RunRecord, RunState
-from orchestrator.core.settle.outcome import END_OF
 from tests.contract.life.asking import CHAMPION, CONTESTED
 from tests.contract.life.life import Life
 from tests.contract.life.people import Trainers, Users
 from tests.contract.life.tally import Tally
 from tests.contract.life.watch import RUNS_PER_HOUR
 from tests.contract.world import LEDGER
+from trainmaster.orchestrator.core.completion.outcome import END_OF
+from trainmaster.orchestrator.core.errors import ObjectGone
+from trainmaster.orchestrator.core.names import held_slot, held_slot_parts, same_job, started_hour
+from trainmaster.orchestrator.core.runs.record import ENDS, Job, JobState, RunRecord, RunState
 
 RUNS, SUFFIX = "runs/", ".json"
 

@@ -12,19 +12,6 @@ from datetime import timedelta
 from functools import partial
 from random import Random
 
-from orchestrator.adapters.pubsub import cloud_event
-from orchestrator.core.errors import TrainmasterError
-from orchestrator.core.launch.event import Arrival
-from orchestrator.core.launch.submission import Submission
-from orchestrator.core.retrain.notice import Heard, notice_in
-from orchestrator.core.run import Job
-from orchestrator.flow.admission import launch_and_admit, settle_and_admit
-from orchestrator.flow.orders import take_order
-from orchestrator.flow.retrain.signal import take_notice
-from orchestrator.flow.retrain.tick import tick
-from orchestrator.flow.services import Happened, Services
-from orchestrator.flow.sweep import sweep
-from orchestrator.ports import Notice
 from tests.contract.life.accidents import PAUSES, Accident, AccidentBoundary
 from tests.contract.life.actors import Actor
 from tests.contract.life.odds import CALLS_OF_A_DELIVERY, CALLS_OF_A_TICK, Odds
@@ -33,9 +20,22 @@ from tests.contract.life.tally import Tally
 from tests.contract.life.watch import CAPPED, LIMITED, Watch
 from tests.contract.retraining import RuleWorld
 from tests.contract.world import LEASE, Killed
+from trainmaster.orchestrator.adapters.pubsub import cloud_event
+from trainmaster.orchestrator.core.errors import TrainmasterError
+from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.submission import Submission
+from trainmaster.orchestrator.core.retraining.signals.notice import Heard, notice_in
+from trainmaster.orchestrator.core.runs.record import Job
+from trainmaster.orchestrator.flows.admission import launch_and_admit, settle_and_admit
+from trainmaster.orchestrator.flows.orders import take_order
+from trainmaster.orchestrator.flows.retraining.signal import take_notice
+from trainmaster.orchestrator.flows.retraining.tick import tick
+from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.sweep import sweep
+from trainmaster.orchestrator.ports.runs import Notice
 
 FUNCTION_TIMEOUT_S = 120.0
-"""As deploy/topology.yaml has it; the lease outlasts it by a minute."""
+"""As trainmaster/deploy/topology.yaml has it; the lease outlasts it by a minute."""
 LANDING_S = 20.0
 """How long a dead process's request may still be on its way. With the listing's delay it must fit between the
 function's timeout and the end of its lease."""

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from orchestrator.core.errors import JobNotFound
-from orchestrator.core.launch.event import Arrival
-from orchestrator.core.names import RUN_LABEL, JobKind, job_name, job_region
-from orchestrator.core.run import Job, JobState, Problem
-from orchestrator.core.settle.outcome import END_OF
-from orchestrator.flow.admission import launch_and_admit
-from orchestrator.flow.orders import take_order
-from orchestrator.flow.services import Services
 from tests.contract.life.asking import Asked, drawn
 from tests.contract.life.life import Event, Life
 from tests.contract.world import MODELS, PROJECT, REGION, export_manifest, labelled
+from trainmaster.orchestrator.core.completion.outcome import END_OF
+from trainmaster.orchestrator.core.errors import JobNotFound
+from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, job_name, job_region
+from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.runs.record import Job, JobState, Problem
+from trainmaster.orchestrator.flows.admission import launch_and_admit
+from trainmaster.orchestrator.flows.orders import take_order
+from trainmaster.orchestrator.flows.services import Services
 
 NAMES = 50
 """Names that users write over again and again."""

@@ -6,9 +6,6 @@ A story is told once undisturbed to learn its calls, and then again with an acci
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from orchestrator.core.admission.terms import Admission, Caps, Limit
-from orchestrator.core.launch.request import Standards
-from orchestrator.core.run import JobState, RunState
 from tests.contract.life.steps import (
     TICK,
     Step,
@@ -33,6 +30,9 @@ from tests.contract.life.steps import (
 from tests.contract.retraining import MANUAL, SMALL, rule
 from tests.contract.rooms import TWO_REGIONS
 from tests.contract.world import ELSEWHERE, STANDARDS, standards_with
+from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
+from trainmaster.orchestrator.core.requests.request import Standards
+from trainmaster.orchestrator.core.runs.record import JobState, RunState
 
 CHALLENGER = {**SMALL, "champion": {"metric": "accuracy", "goal": "maximize"}}
 TUNED = {

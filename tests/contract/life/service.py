@@ -6,14 +6,14 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryNotices
-from orchestrator.core.errors import SubmissionDeferred, SubmissionRefused, SubmissionUnknown
-from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import JobKind, location_region
-from orchestrator.core.run import Job
-from orchestrator.ports import Notice
 from tests.contract.rooms import full, too_fast
 from tests.contract.world import ELSEWHERE, PROJECT, REGION
+from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryNotices
+from trainmaster.orchestrator.core.errors import SubmissionDeferred, SubmissionRefused, SubmissionUnknown
+from trainmaster.orchestrator.core.names import JobKind, location_region
+from trainmaster.orchestrator.core.requests.submission import Submission
+from trainmaster.orchestrator.core.runs.record import Job
+from trainmaster.orchestrator.ports.runs import Notice
 
 REGIONS = (REGION, ELSEWHERE)
 

@@ -3,12 +3,12 @@
 import copy
 import json
 
-from orchestrator.core.launch.event import Arrival
-from orchestrator.core.launch.request import Standards
-from orchestrator.core.run import Job
 from tests.contract.retraining import RuleWorld
 from tests.contract.rooms import Room
 from tests.contract.world import LEASE, MODELS, STANDARDS, START, export_manifest
+from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.request import Standards
+from trainmaster.orchestrator.core.runs.record import Job
 
 TICKS_MAX = 6
 

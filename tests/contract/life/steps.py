@@ -5,17 +5,17 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from orchestrator.core.launch.event import Arrival
-from orchestrator.core.retrain.arrival import ArrivedObject
-from orchestrator.core.run import JobState
-from orchestrator.core.settle.outcome import END_OF
-from orchestrator.core.trial import Measured, Trial, TrialState
-from orchestrator.flow.admission import launch_and_admit, settle_and_admit
-from orchestrator.flow.orders import take_order
 from tests.contract.life.stage import Stage
 from tests.contract.retraining import DATA, SMALL
 from tests.contract.rooms import NO_CAPACITY
 from tests.contract.world import START, Boundary
+from trainmaster.orchestrator.core.completion.outcome import END_OF
+from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject
+from trainmaster.orchestrator.core.runs.record import JobState
+from trainmaster.orchestrator.core.runs.trial import Measured, Trial, TrialState
+from trainmaster.orchestrator.flows.admission import launch_and_admit, settle_and_admit
+from trainmaster.orchestrator.flows.orders import take_order
 
 
 @dataclass(frozen=True, kw_only=True)

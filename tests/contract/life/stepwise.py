@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from orchestrator.core.errors import TrainmasterError
-from orchestrator.flow.services import Services
 from tests.contract.life.accidents import failure
 from tests.contract.life.actors import Actor
 from tests.contract.world import Boundary, Killed, World
+from trainmaster.orchestrator.core.errors import TrainmasterError
+from trainmaster.orchestrator.flows.services import Services
 
 _Answer = TypeVar("_Answer")
 

@@ -4,19 +4,19 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
-from orchestrator.adapters.objects import Listed
-from orchestrator.core.admission.limits import limits_of
-from orchestrator.core.admission.quota import quota_class
-from orchestrator.core.admission.terms import Admission, Caps, Limit
-from orchestrator.core.launch.submission import Submission
-from orchestrator.core.names import MODEL_LABEL, RUN_LABEL, WAITING_PREFIX, location_region
-from orchestrator.core.queue import Place
-from orchestrator.core.run import Job, RunState
-from orchestrator.core.settle.outcome import OVER
-from orchestrator.flow.ladder import ladder_for
-from orchestrator.flow.queueing import place_of
 from tests.contract.retraining import RuleWorld
 from tests.contract.world import LEDGER, standards_with
+from trainmaster.orchestrator.adapters.objects import Listed
+from trainmaster.orchestrator.core.admission.limits import limits_of
+from trainmaster.orchestrator.core.admission.queue import Place
+from trainmaster.orchestrator.core.admission.quota import quota_class
+from trainmaster.orchestrator.core.completion.outcome import OVER
+from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, WAITING_PREFIX, location_region
+from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
+from trainmaster.orchestrator.core.requests.submission import Submission
+from trainmaster.orchestrator.core.runs.record import Job, RunState
+from trainmaster.orchestrator.flows.ladder import ladder_for
+from trainmaster.orchestrator.flows.queueing import place_of
 
 LIMITS = (
     Limit(jobs=2, per_model=True),

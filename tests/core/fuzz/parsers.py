@@ -13,30 +13,41 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from orchestrator.core.envelope import Envelope, PubsubMessage, pubsub_message
-from orchestrator.core.errors import EventMalformed
-from orchestrator.core.event_key import KEY_CHARS, event_key
-from orchestrator.core.faults import Fault
-from orchestrator.core.launch.event import Arrival, Ignored, message_in, upload_in
-from orchestrator.core.launch.request import Refused, Request, Standards, request_in
-from orchestrator.core.launch.submission import Target, submission_of
-from orchestrator.core.names import is_run_id, status_object
-from orchestrator.core.orders import CancelOrder, FireOrder, RollbackOrder, order_in
-from orchestrator.core.policy import policy_from
-from orchestrator.core.retrain.alert import alert_in
-from orchestrator.core.retrain.arrival import ArrivedObject, arrived_in, batch_in, encoded_batch
-from orchestrator.core.retrain.book import Book, book_in
-from orchestrator.core.retrain.image_push import image_pushed_in
-from orchestrator.core.retrain.notice import Heard, notice_in
-from orchestrator.core.retrain.reading import Buckets, rule_in, template_uri
-from orchestrator.core.retrain.signal import Signal
-from orchestrator.core.run import Model
-from orchestrator.core.self_test import DryRun, MarkedEntry, dry_run_in, marked_entry_in, self_test_object
-from orchestrator.core.settle.entry import JobHint, hint_in
-from orchestrator.core.settle.outcome import FileSize, ModelDirectory, model_in
 from tests.core.fuzz import seeds
 from tests.core.fuzz.mutation import changed, content_like, text
 from tests.core.standards import policy_document, schema
+from trainmaster.orchestrator.core.completion.entry import JobHint, hint_in
+from trainmaster.orchestrator.core.completion.outcome import FileSize, ModelDirectory, model_in
+from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.errors import EventMalformed
+from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage, pubsub_message
+from trainmaster.orchestrator.core.events.event_key import KEY_CHARS, event_key
+from trainmaster.orchestrator.core.events.self_test import (
+    DryRun,
+    MarkedEntry,
+    dry_run_in,
+    marked_entry_in,
+    self_test_object,
+)
+from trainmaster.orchestrator.core.names import is_run_id, status_object
+from trainmaster.orchestrator.core.policy.policy import policy_from
+from trainmaster.orchestrator.core.requests.arrival import Arrival, Ignored, message_in, upload_in
+from trainmaster.orchestrator.core.requests.orders import CancelOrder, FireOrder, RollbackOrder, order_in
+from trainmaster.orchestrator.core.requests.request import Refused, Request, Standards, request_in
+from trainmaster.orchestrator.core.requests.submission import Target, submission_of
+from trainmaster.orchestrator.core.retraining.rules.book import Book, book_in
+from trainmaster.orchestrator.core.retraining.rules.reading import Buckets, rule_in, template_uri
+from trainmaster.orchestrator.core.retraining.signals.alert import alert_in
+from trainmaster.orchestrator.core.retraining.signals.arrival import (
+    ArrivedObject,
+    arrived_in,
+    batch_in,
+    encoded_batch,
+)
+from trainmaster.orchestrator.core.retraining.signals.image_push import image_pushed_in
+from trainmaster.orchestrator.core.retraining.signals.notice import Heard, notice_in
+from trainmaster.orchestrator.core.retraining.signals.signal import Signal
+from trainmaster.orchestrator.core.runs.record import Model
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 TARGET = Target(project="my-project", region="us-central1", models_bucket="my-project-models")

@@ -8,12 +8,12 @@ from typing import Any
 
 import yaml
 
-from orchestrator.core.envelope import REPLAYED_ID, REPLAYED_PUBLISH_TIME
-from orchestrator.core.self_test import DRY_RUN, MARK, NOBODYS_JOB, SELF_TEST_ID
 from tests.core.fuzz.mutation import places
+from tests.core.retraining.test_signal import ANOMALY, INCIDENT, PUSH
 from tests.core.standards import ROOT, schema
-from tests.core.test_retrain_signal import ANOMALY, INCIDENT, PUSH
 from tests.core.vertex_files import job
+from trainmaster.orchestrator.core.events.envelope import REPLAYED_ID, REPLAYED_PUBLISH_TIME
+from trainmaster.orchestrator.core.events.self_test import DRY_RUN, MARK, NOBODYS_JOB, SELF_TEST_ID
 
 ORDER_SCHEMA = schema("order.v1")
 EXPORT_SCHEMA = schema("model_export.v1")

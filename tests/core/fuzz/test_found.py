@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.documents import document_in
-from orchestrator.core.envelope import Envelope, PubsubMessage
-from orchestrator.core.errors import EventMalformed
-from orchestrator.core.launch.event import upload_in
-from orchestrator.core.launch.request import Refused, request_in
-from orchestrator.core.retrain.alert import alert_in
-from orchestrator.core.retrain.arrival import arrived_in
-from orchestrator.core.retrain.notice import Heard, notice_in
-from orchestrator.core.self_test import dry_run_in
-from orchestrator.core.settle.outcome import FileSize, ModelDirectory, model_in
 from tests.core.fuzz import seeds
 from tests.core.fuzz.parsers import BUCKETS, NOON, STANDARDS, RuleFile, Verdict, feed_rule
+from trainmaster.orchestrator.core.completion.outcome import FileSize, ModelDirectory, model_in
+from trainmaster.orchestrator.core.documents.document import document_in
+from trainmaster.orchestrator.core.errors import EventMalformed
+from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage
+from trainmaster.orchestrator.core.events.self_test import dry_run_in
+from trainmaster.orchestrator.core.requests.arrival import upload_in
+from trainmaster.orchestrator.core.requests.request import Refused, request_in
+from trainmaster.orchestrator.core.retraining.signals.alert import alert_in
+from trainmaster.orchestrator.core.retraining.signals.arrival import arrived_in
+from trainmaster.orchestrator.core.retraining.signals.notice import Heard, notice_in
 
 
 def only_fault(content: bytes, *, as_json: bool = False) -> str:

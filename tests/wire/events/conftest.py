@@ -8,19 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from emulators.events.backoff import Backoff
-from emulators.events.clients import Clients, clients_of
-from emulators.events.cloudevent import CloudEvent
-from emulators.events.delivery import Delivery
-from emulators.events.eventarc import (
-    ensure_subscription,
-    ensure_topic,
-    subscription_of,
-    transport_of,
-)
-from emulators.functions import Function
-from emulators.http import in_thread
-from emulators.pubsub import serve
+from trainmaster.local.events.backoff import Backoff
+from trainmaster.local.events.clients import Clients, clients_of
+from trainmaster.local.events.cloudevent import CloudEvent
+from trainmaster.local.events.delivery import Delivery
+from trainmaster.local.events.eventarc import ensure_subscription, ensure_topic, subscription_of, transport_of
+from trainmaster.local.functions import Function
+from trainmaster.local.http import in_thread
+from trainmaster.local.pubsub import serve
 
 PROJECT, REGION = "p1", "us-central1"
 DEADLINE_S = 60

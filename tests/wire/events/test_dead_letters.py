@@ -4,13 +4,13 @@ import json
 
 from google.cloud import pubsub_v1
 
-from emulators.events.backoff import Backoff
-from emulators.events.clients import Clients
-from emulators.events.cloudevent import CloudEvent
-from emulators.events.eventarc import ensure_subscription, ensure_topic, subscription_of, transport_of
-from emulators.functions import BucketTrigger, DeadLetter, Function, TopicTrigger, Trigger
-from emulators.stack.provision import kept_subscription
-from emulators.stack.topology import KeptTopic
+from trainmaster.local.events.backoff import Backoff
+from trainmaster.local.events.clients import Clients
+from trainmaster.local.events.cloudevent import CloudEvent
+from trainmaster.local.events.eventarc import ensure_subscription, ensure_topic, subscription_of, transport_of
+from trainmaster.local.functions import BucketTrigger, DeadLetter, Function, TopicTrigger, Trigger
+from trainmaster.local.stack.provision import kept_subscription
+from trainmaster.local.stack.topology import KeptTopic
 
 from .conftest import PROJECT, REGION, Deliver, Recorder, until
 

@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 from google.cloud import storage
 
-from emulators.events.backoff import Backoff
-from emulators.events.clients import Clients
-from emulators.events.cloudevent import CloudEvent
-from emulators.events.delivery import settles
-from emulators.events.eventarc import (
+from trainmaster.local.events.backoff import Backoff
+from trainmaster.local.events.clients import Clients
+from trainmaster.local.events.cloudevent import CloudEvent
+from trainmaster.local.events.delivery import settles
+from trainmaster.local.events.eventarc import (
     ensure_notification,
     ensure_subscription,
     ensure_topic,
     subscription_of,
     transport_of,
 )
-from emulators.functions import BucketTrigger, Function, TopicTrigger, Trigger
-from emulators.storage import serve as serve_storage
-from emulators.storage.pubsub import Publisher
+from trainmaster.local.functions import BucketTrigger, Function, TopicTrigger, Trigger
+from trainmaster.local.storage import serve as serve_storage
+from trainmaster.local.storage.pubsub import Publisher
 
 from .conftest import PROJECT, REGION, Deliver, Recorder
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from emulators.events.schedule import BadScheduleError, Schedule, Scheduler, ticks_after
-from emulators.http import in_thread
+from trainmaster.local.events.schedule import BadScheduleError, Schedule, Scheduler, ticks_after
+from trainmaster.local.http import in_thread
 
 
 def schedule(cron: str, time_zone: str = "Etc/UTC") -> Schedule:

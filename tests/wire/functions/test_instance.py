@@ -11,10 +11,10 @@ from typing import Any
 import psutil
 import pytest
 
-from emulators.functions import Function, FunctionsHost, Instance, StartFailedError, TopicTrigger
-from emulators.functions.instance import PENDING_S
-from emulators.http import in_thread
-from emulators.process import ProcessGuard
+from trainmaster.local.functions import Function, FunctionsHost, Instance, StartFailedError, TopicTrigger
+from trainmaster.local.functions.instance import PENDING_S
+from trainmaster.local.http import in_thread
+from trainmaster.local.process import ProcessGuard
 
 SOURCES = Path(__file__).parent / "sources"
 DEADLINE_S = 60

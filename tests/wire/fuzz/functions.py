@@ -7,14 +7,14 @@ from pathlib import Path
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.storage import Client
 
-from deploy.stage import stage
-from emulators import pubsub, storage
-from emulators.events.clients import clients_of
-from emulators.functions import Function, Instance, TopicTrigger
-from emulators.functions.log import FunctionLog
-from emulators.http import in_thread
-from emulators.process import ProcessGuard
-from emulators.vertex import Jobs, serve
+from trainmaster.deploy.stage import stage
+from trainmaster.local import pubsub, storage
+from trainmaster.local.events.clients import clients_of
+from trainmaster.local.functions import Function, Instance, TopicTrigger
+from trainmaster.local.functions.log import FunctionLog
+from trainmaster.local.http import in_thread
+from trainmaster.local.process import ProcessGuard
+from trainmaster.local.vertex import Jobs, serve
 
 PROJECT, REGION = "my-project", "us-central1"
 

@@ -16,20 +16,20 @@ from typing import Any, Protocol
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.storage import Client
 
-from emulators import logging, pubsub, storage
-from emulators.http import in_thread, serving
-from emulators.iam import application
-from emulators.iam.app import TAKEN
-from emulators.stack.access import grants_of
-from emulators.stack.topology import read_topology
-from emulators.vertex import Jobs, serve
 from tests.core.fuzz import seeds
 from tests.core.fuzz.parsers import Finding, Verdict, promised
 from tests.wire.fuzz import shapes
 from tests.wire.fuzz.functions import function
 from tests.wire.fuzz.http_requests import Drawing, HttpRequest, asked
+from trainmaster.local import logging, pubsub, storage
+from trainmaster.local.http import in_thread, serving
+from trainmaster.local.iam import application
+from trainmaster.local.iam.app import TAKEN
+from trainmaster.local.stack.access import grants_of
+from trainmaster.local.stack.topology import read_topology
+from trainmaster.local.vertex import Jobs, serve
 
-DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
+DEPLOY = Path(__file__).resolve().parents[3] / "trainmaster" / "deploy"
 CANARY = b"nobody may read this: 7c1f"
 
 

@@ -10,14 +10,14 @@ import pytest
 from google.cloud.storage import Client
 from google.oauth2.credentials import Credentials
 
-from deploy.names import ACCOUNT_PREFIX as DEPLOYED_PREFIX
-from emulators.http import in_thread, serving
-from emulators.iam import Grants, application
-from emulators.stack.access import ACCOUNT_PREFIX, grants_of
-from emulators.stack.topology import Topology, read_topology
-from emulators.storage.serving import served
+from trainmaster.deploy.names import ACCOUNT_PREFIX as DEPLOYED_PREFIX
+from trainmaster.local.http import in_thread, serving
+from trainmaster.local.iam import Grants, application
+from trainmaster.local.stack.access import ACCOUNT_PREFIX, grants_of
+from trainmaster.local.stack.topology import Topology, read_topology
+from trainmaster.local.storage.serving import served
 
-DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
+DEPLOY = Path(__file__).resolve().parents[3] / "trainmaster" / "deploy"
 PROJECT, REGION = "iam-project", "us-central1"
 LEDGER = f"projects/_/buckets/{PROJECT}-ledger"
 TICK = f"tm-on-tick@{PROJECT}.iam.gserviceaccount.com"

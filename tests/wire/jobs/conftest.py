@@ -15,7 +15,7 @@ import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import aiplatform_v1
 
-from emulators.vertex import Jobs, MountChoice, serve
+from trainmaster.local.vertex import Jobs, MountChoice, serve
 
 ROOT = Path(__file__).parents[3]
 IMAGES = Path(__file__).parent / "images"
@@ -152,7 +152,7 @@ def run_stack(
 @contextlib.contextmanager
 def stand_alone(tmp_path: Path, *flags: str) -> Iterator[tuple["subprocess.Popen[str]", Stack]]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "emulators.vertex", "--dir", str(tmp_path / "state"), "--project", "p1",
+        [sys.executable, "-m", "trainmaster.local.vertex", "--dir", str(tmp_path / "state"), "--project", "p1",
          "--buckets", str(tmp_path / "buckets"), "--image", f"{PROGRAM}={IMAGES / 'program'}", "--grace", "1", *flags],
         cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from emulators.jobs.cluster import Cluster, Replica, ReplicaEnvironment, environment, replicas_of
+from trainmaster.local.jobs.cluster import Cluster, Replica, ReplicaEnvironment, environment, replicas_of
 
 SPEC = {"worker_pool_specs": [{"replica_count": "1"}]}
 

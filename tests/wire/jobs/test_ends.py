@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from emulators.jobs.memory import oom_kills
+from trainmaster.local.jobs.memory import oom_kills
 
 from .conftest import IMAGES, Stack, container
 
@@ -230,7 +230,7 @@ def test_the_terminal_state_can_be_read_when_the_terminal_line_is_written(
     start: Callable[..., Any], tmp_path: Path
 ) -> None:
     """A sink's consumer asks for the job the moment it sees the line."""
-    from emulators.vertex import Jobs, serve
+    from trainmaster.local.vertex import Jobs, serve
 
     from .conftest import IMAGES, PROGRAM
 

@@ -4,9 +4,9 @@ import signal
 
 import pytest
 
-from emulators.jobs.cluster import CHIEF, Replica
-from emulators.jobs.lifecycle import JobState, may_follow
-from emulators.jobs.restarts import (
+from trainmaster.local.jobs.cluster import CHIEF, Replica
+from trainmaster.local.jobs.lifecycle import JobState, may_follow
+from trainmaster.local.jobs.restarts import (
     MAX_JOB_RESTARTS,
     MAX_WORKER_RESTARTS,
     CarryOn,

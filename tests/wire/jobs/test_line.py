@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from emulators.jobs import service_log as lines
-from emulators.jobs.capacity import Capacity
-from emulators.jobs.lifecycle import JobState
-from emulators.jobs.replica import Machine
-from emulators.jobs.resource import Job, parse_job
-from emulators.jobs.rootfs import Mounts
-from emulators.jobs.runner import Run, Surroundings
-from emulators.jobs.service import JobService
-from emulators.jobs.service_log import JobLog
-from emulators.jobs.store import Store
-from emulators.jobs.supply import Supply
-from emulators.process import ProcessGuard
+from trainmaster.local.jobs import service_log as lines
+from trainmaster.local.jobs.capacity import Capacity
+from trainmaster.local.jobs.lifecycle import JobState
+from trainmaster.local.jobs.replica import Machine
+from trainmaster.local.jobs.resource import Job, parse_job
+from trainmaster.local.jobs.rootfs import Mounts
+from trainmaster.local.jobs.runner import Run, Surroundings
+from trainmaster.local.jobs.service import JobService
+from trainmaster.local.jobs.service_log import JobLog
+from trainmaster.local.jobs.store import Store
+from trainmaster.local.jobs.supply import Supply
+from trainmaster.local.process import ProcessGuard
 
 Entry = dict[str, Any]
 

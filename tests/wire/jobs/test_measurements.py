@@ -6,8 +6,8 @@ from google.cloud.aiplatform_v1.types import Trial
 from hypothesis import given
 from hypothesis import strategies as some
 
-from emulators.tuning.measurements import Measured, merged, read, write
-from emulators.tuning.metrics import read_reports
+from trainmaster.local.tuning.measurements import Measured, merged, read, write
+from trainmaster.local.tuning.metrics import read_reports
 
 
 def said(step: int, second: float, value: float = 0.5, metric_id: str = "accuracy") -> Measured:

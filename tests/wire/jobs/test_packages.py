@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from google.api_core.exceptions import BadRequest
 
-from emulators.jobs import rootfs
-from emulators.jobs.rootfs import Mounts
-from emulators.vertex import MountChoice
+from trainmaster.local.jobs import rootfs
+from trainmaster.local.jobs.rootfs import Mounts
+from trainmaster.local.vertex import MountChoice
 
 from . import studies
 from .conftest import PREBUILT, PROGRAM, Stack, container, package

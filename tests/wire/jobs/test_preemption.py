@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from emulators.stack.command import main
+from trainmaster.local.stack.command import main
 
 from .conftest import Stack, container, gone
 

@@ -2,7 +2,7 @@
 
 from google.cloud.aiplatform_v1.types import CustomJobSpec
 
-from emulators.jobs.programs import Provided, programs_of
+from trainmaster.local.jobs.programs import Provided, programs_of
 
 from .conftest import container
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from emulators.jobs import rootfs
-from emulators.jobs.images import read_image
-from emulators.jobs.rootfs import Mounts
-from emulators.process.family import MARK
-from emulators.vertex import MountChoice
+from trainmaster.local.jobs import rootfs
+from trainmaster.local.jobs.images import read_image
+from trainmaster.local.jobs.rootfs import Mounts
+from trainmaster.local.process.family import MARK
+from trainmaster.local.vertex import MountChoice
 
 from .conftest import PROGRAM, Stack, container
 

@@ -5,8 +5,8 @@ import statistics
 import pytest
 from google.cloud.aiplatform_v1.types import StudySpec
 
-from emulators.tuning.space import Scale, space_of
-from emulators.tuning.suggest import Algorithm, Past, Suggestions
+from trainmaster.local.tuning.space import Scale, space_of
+from trainmaster.local.tuning.suggest import Algorithm, Past, Suggestions
 
 
 def study() -> StudySpec:

@@ -5,8 +5,8 @@ from typing import Any
 
 from google.cloud.aiplatform_v1.types import StudySpec
 
-from emulators.tuning.stopping import Point, Rule, Stopping, should_stop
-from emulators.tuning.study import Progress, has_enough, stopping_of, unheeded
+from trainmaster.local.tuning.stopping import Point, Rule, Stopping, should_stop
+from trainmaster.local.tuning.study import Progress, has_enough, stopping_of, unheeded
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

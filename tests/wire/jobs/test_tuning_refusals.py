@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from emulators.jobs.resource import InvalidJobError
-from emulators.tuning.ledger import TuningJob, parse_tuning_job
+from trainmaster.local.jobs.resource import InvalidJobError
+from trainmaster.local.tuning.ledger import TuningJob, parse_tuning_job
 
 from .conftest import container
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulators.jobs.variables import expanded
+from trainmaster.local.jobs.variables import expanded
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from emulators import logging, pubsub
 from tests.wire.logging.stack import Stack, connected
+from trainmaster.local import logging, pubsub
 
 collect_ignore = [] if shutil.which("gcloud") else ["test_gcloud.py"]
 

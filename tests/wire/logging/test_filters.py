@@ -11,11 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulators.logging.filters import FilterError, compile_filter, parse_filter
-from emulators.logging.filters.show import show_filter
-from emulators.logging.filters.tree import And, Anywhere, Call, Comparison, Node, Not, Operator, Or, Value
-from emulators.logging.narrowing import bounds_of
 from tests.wire.logging.stack import RESOURCE, service_entry
+from trainmaster.local.logging.filters import FilterError, compile_filter, parse_filter
+from trainmaster.local.logging.filters.show import show_filter
+from trainmaster.local.logging.filters.tree import (
+    And,
+    Anywhere,
+    Call,
+    Comparison,
+    Node,
+    Not,
+    Operator,
+    Or,
+    Value,
+)
+from trainmaster.local.logging.narrowing import bounds_of
 
 ENTRY: dict[str, object] = {
     **service_entry("Job completed successfully."),
@@ -154,7 +164,7 @@ def test_what_is_no_filter_is_refused_with_place_and_reason(text: str, reason: s
 
 
 def test_the_deployed_filter_is_one() -> None:
-    text = (Path(__file__).parents[3] / "deploy" / "log_sink.filter").read_text()
+    text = (Path(__file__).parents[3] / "trainmaster" / "deploy" / "log_sink.filter").read_text()
     assert passes(text)
     assert not passes(text, {**ENTRY, "textPayload": "Job is running."})
 

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from console.job_logs import JobLogs
 from tests.wire.logging.stack import Stack, service_entry
+from trainmaster.client.job_logs import JobLogs
 
 BEGUN = datetime.now(UTC) - timedelta(minutes=1)  # without a bound the client asks for the last day
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import requests
 
-from emulators import logging, pubsub
 from tests.wire.logging.stack import JOB_LOG, Stack, connected, service_entry, wait_for
+from trainmaster.local import logging, pubsub
 
-TERMINAL = Path(__file__).parents[3] / "deploy" / "log_sink.filter"
+TERMINAL = Path(__file__).parents[3] / "trainmaster" / "deploy" / "log_sink.filter"
 
 
 def test_a_matching_entry_reaches_the_topic_word_for_word(stack: Stack) -> None:
@@ -127,7 +127,7 @@ def test_a_masked_update_changes_those_fields_alone(stack: Stack) -> None:
 @contextlib.contextmanager
 def process(folder: Path, address: str) -> Iterator[str]:
     """Logging as a process of its own, killed at the end."""
-    command = [sys.executable, "-m", "emulators.logging", "--dir", str(folder), "--pubsub", address]
+    command = [sys.executable, "-m", "trainmaster.local.logging", "--dir", str(folder), "--pubsub", address]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]) as child:
         try:
             assert child.stdout is not None

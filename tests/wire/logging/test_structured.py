@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulators.logging.entry import Defaults, complete_entry
-from emulators.logging.instants import format_instant, parse_instant
-from emulators.logging.structured import Stream, entry_from_line
 from tests.wire.logging.stack import JOB_LOG
+from trainmaster.local.logging.entry import Defaults, complete_entry
+from trainmaster.local.logging.instants import format_instant, parse_instant
+from trainmaster.local.logging.structured import Stream, entry_from_line
 
 
 @pytest.mark.parametrize(

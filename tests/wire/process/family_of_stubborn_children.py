@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-from emulators.process import ProcessGuard
+from trainmaster.local.process import ProcessGuard
 
 # Ignores SIGTERM, starts a grandchild in a session of its own and one without any environment.
 CHILD = """

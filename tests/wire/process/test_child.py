@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from emulators.process import ProcessGuard, Stream
-from emulators.process.family import MARK
+from trainmaster.local.process import ProcessGuard, Stream
+from trainmaster.local.process.family import MARK
 
 
 @pytest.fixture

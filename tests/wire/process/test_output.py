@@ -10,8 +10,8 @@ from typing import IO
 
 import pytest
 
-from emulators.process import Stream
-from emulators.process.output import Output
+from trainmaster.local.process import Stream
+from trainmaster.local.process.output import Output
 
 SILENCE_S = 0.05
 

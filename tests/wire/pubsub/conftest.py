@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from emulators import pubsub
 from tests.wire.pubsub.clients import Clients, connected, wait_for
+from trainmaster.local import pubsub
 
 
 def _official_jar() -> Path | None:

@@ -7,9 +7,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
-from emulators.pubsub.backlog import Backlog, Failed
-from emulators.pubsub.lease import Entry, Holder, Lease
-from emulators.pubsub.policy import Backoff, DeliveryPolicy
+from trainmaster.local.pubsub.backlog import Backlog, Failed
+from trainmaster.local.pubsub.lease import Entry, Holder, Lease
+from trainmaster.local.pubsub.policy import Backoff, DeliveryPolicy
 
 DEADLINE_S = 10.0
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulators.pubsub.errors import InvalidArgument
-from emulators.pubsub.filters import parse_filter
+from trainmaster.local.pubsub.errors import InvalidArgument
+from trainmaster.local.pubsub.filters import parse_filter
 
 ATTRIBUTES = {"kind": "model", "empty": "", "iana.org/tag": "en-GB", "NOT": "x"}
 

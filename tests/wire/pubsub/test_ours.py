@@ -13,10 +13,10 @@ from google.cloud.pubsub_v1.subscriber.exceptions import AcknowledgeError, Ackno
 from google.cloud.pubsub_v1.subscriber.futures import Future
 from google.protobuf.duration_pb2 import Duration
 
-from emulators import pubsub
-from emulators.pubsub.store import StateInUseError
 from tests.wire.pubsub.clients import Clients, wait_for
 from tests.wire.pubsub.endpoint import listening
+from trainmaster.local import pubsub
+from trainmaster.local.pubsub.store import StateInUseError
 
 
 def test_a_filter_lets_matching_messages_through_and_acknowledges_the_others(ours: Clients) -> None:

@@ -3,12 +3,12 @@
 import asyncio
 from pathlib import Path
 
-from emulators.pubsub import wire
-from emulators.pubsub.admin import Admin
-from emulators.pubsub.broker import Broker
-from emulators.pubsub.publisher import Publisher
-from emulators.pubsub.store import Store
-from emulators.pubsub.subscriber import Subscriber
+from trainmaster.local.pubsub import wire
+from trainmaster.local.pubsub.admin import Admin
+from trainmaster.local.pubsub.broker import Broker
+from trainmaster.local.pubsub.publisher import Publisher
+from trainmaster.local.pubsub.store import Store
+from trainmaster.local.pubsub.subscriber import Subscriber
 
 TOPIC, SUBSCRIPTION = "projects/p1/topics/topic", "projects/p1/subscriptions/subscription"
 

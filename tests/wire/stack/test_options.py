@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from emulators.stack.command import main
+from trainmaster.local.stack.command import main
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

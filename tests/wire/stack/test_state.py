@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from console.local_stack import read_stack_env
-from emulators.process import ProcessGuard
-from emulators.stack.errors import StateError
-from emulators.stack.state import StateFolder, owner_of
+from trainmaster.client.stack import read_stack_env
+from trainmaster.local.process import ProcessGuard
+from trainmaster.local.stack.errors import StateError
+from trainmaster.local.stack.state import StateFolder, owner_of
 
 
 def test_a_claimed_folder_is_refused_to_others_and_free_after_close(tmp_path: Path) -> None:

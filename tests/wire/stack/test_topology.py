@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from emulators.functions import BucketTrigger, TopicTrigger
-from emulators.stack.errors import BadTopologyError
-from emulators.stack.topology import read_topology
+from trainmaster.local.functions import BucketTrigger, TopicTrigger
+from trainmaster.local.stack.errors import BadTopologyError
+from trainmaster.local.stack.topology import read_topology
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -17,7 +17,9 @@ def read(path: Path) -> object:
 
 
 def test_the_projects_own_topology_says_what_is_deployed() -> None:
-    topology = read_topology(ROOT / "deploy" / "topology.yaml", project="p1", region="europe-west4")
+    topology = read_topology(
+        ROOT / "trainmaster" / "deploy" / "topology.yaml", project="p1", region="europe-west4"
+    )
     assert topology.buckets == {role: f"p1-{role}" for role in ("inbox", "ledger", "models", "data")}
     triggers = {function.entry_point: function.trigger for function in topology.functions}
     assert triggers == {
@@ -32,7 +34,7 @@ def test_the_projects_own_topology_says_what_is_deployed() -> None:
     }
     (sink,) = topology.sinks
     assert sink.topic_name == "projects/p1/topics/trainmaster-job-logs"
-    assert sink.filter == (ROOT / "deploy" / "log_sink.filter").read_text()
+    assert sink.filter == (ROOT / "trainmaster" / "deploy" / "log_sink.filter").read_text()
     assert topology.images["trainer"] == "europe-west4-docker.pkg.dev/p1/trainmaster/trainer"
     assert topology.environment["TRAINMASTER_REGION"] == "europe-west4"
 

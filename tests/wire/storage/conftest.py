@@ -12,7 +12,7 @@ import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
 
-from emulators.storage import serve
+from trainmaster.local.storage import serve
 
 collect_ignore = [] if shutil.which("gcloud") else ["test_gcloud.py"]
 

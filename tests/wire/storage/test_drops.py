@@ -11,7 +11,7 @@ import pytest
 from google.api_core import exceptions
 from google.cloud import storage
 
-from emulators.storage import Storage, serve
+from trainmaster.local.storage import Storage, serve
 
 Connect = Callable[[str], AbstractContextManager[storage.Client]]
 

@@ -7,7 +7,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from emulators.http import Server, google_error, in_thread, serving
+from trainmaster.local.http import Server, google_error, in_thread, serving
 
 
 async def hello(scope: Scope, receive: Receive, send: Send) -> None:

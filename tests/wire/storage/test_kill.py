@@ -12,7 +12,7 @@ import psutil
 import pytest
 from google.cloud import storage
 
-from emulators.storage import Storage, serve
+from trainmaster.local.storage import Storage, serve
 
 Connect = Callable[[str], AbstractContextManager[storage.Client]]
 Eventually = Callable[[Callable[[], bool]], None]
@@ -23,7 +23,7 @@ def process(directory: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The emulator as a process of its own, killed at the end."""
     environment = {key: value for key, value in os.environ.items() if key != "PUBSUB_EMULATOR_HOST"}
     with subprocess.Popen(
-        [sys.executable, "-m", "emulators.storage", "--dir", str(directory)],
+        [sys.executable, "-m", "trainmaster.local.storage", "--dir", str(directory)],
         stdout=subprocess.PIPE,
         text=True,
         env=environment,

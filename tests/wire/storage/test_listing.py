@@ -4,9 +4,9 @@ from google.cloud import storage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulators.storage.errors import RefusedError
-from emulators.storage.listing import ListQuery, glob_pattern, list_page, page_token, resume_of
-from emulators.storage.records import Fingerprint, StoredObject
+from trainmaster.local.storage.errors import RefusedError
+from trainmaster.local.storage.listing import ListQuery, glob_pattern, list_page, page_token, resume_of
+from trainmaster.local.storage.records import Fingerprint, StoredObject
 
 NAMES = ["a", "a/", "a/b", "a/c/d", "b/x", "b/y", "z", "ä", "\U0001f600", "\uffee"]
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from emulators.storage import serve
+from trainmaster.local.storage import serve
 
 NAMES = st.sampled_from(["a", "a/b", "a/b/c", "d/e", "d/f", "d//g", "h/", "i"])
 PLAIN = st.sampled_from(["a", "a/b", "a/b/c", "d/e", "d/f", "i"])

@@ -10,7 +10,7 @@ from google.api_core import exceptions
 from google.cloud import storage
 from google.cloud.storage.notification import BucketNotification
 
-from emulators.storage import serve
+from trainmaster.local.storage import serve
 
 TOPIC = "projects/project-1/topics/uploads"
 Connect = Callable[[str], AbstractContextManager[storage.Client]]

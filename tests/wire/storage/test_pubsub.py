@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from google.cloud import pubsub_v1, storage
 
-from emulators.pubsub import serve as serve_pubsub
-from emulators.storage import serve
-from emulators.storage.pubsub import Publisher
+from trainmaster.local.pubsub import serve as serve_pubsub
+from trainmaster.local.storage import serve
+from trainmaster.local.storage.pubsub import Publisher
 
 Connect = Callable[[str], AbstractContextManager[storage.Client]]
 

@@ -13,9 +13,9 @@ from google.cloud import storage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulators.storage import serve
-from emulators.storage.errors import RefusedError
-from emulators.storage.multipart import RelatedParser, boundary_of
+from trainmaster.local.storage import serve
+from trainmaster.local.storage.errors import RefusedError
+from trainmaster.local.storage.multipart import RelatedParser, boundary_of
 
 PIECE = 256 * 1024
 

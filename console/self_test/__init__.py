@@ -1,1 +1,0 @@
-"""`python -m console doctor`: a deployment tries itself, and names what stands in its way."""

@@ -1,6 +1,0 @@
-"""Identity and Access Management: who has which role on what, asked and never enforced."""
-
-from emulators.iam.app import application
-from emulators.iam.grants import Grant, Grants, member_of
-
-__all__ = ["Grant", "Grants", "application", "member_of"]

@@ -1,5 +1,0 @@
-"""Artifact Registry's part in a project, on one machine: images are pushed, and the topic `gcr` hears of them."""
-
-from emulators.registry.registry import Registry, RegistryFailedError
-
-__all__ = ["Registry", "RegistryFailedError"]

@@ -1,0 +1,206 @@
+"""What the retraining demo claims is held against the records, and every claim that fails is told."""
+
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from trainmaster.cli.demo.retrain import RULE, filled
+from trainmaster.cli.demo.retrain_data import Burst
+from trainmaster.cli.demo.retrain_report import course, unheard, way_back
+from trainmaster.cli.demo.retrain_view import picture, view
+from trainmaster.cli.demo.retrain_watch import Delivery, RetrainSighting
+from trainmaster.client.clients import Target
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+DONE = START + timedelta(seconds=30)
+GENERATION = 7
+
+
+def run(number: int, **changes: object) -> dict[str, Any]:
+    by_rule = {"kind": "rule", "firing": number, "event_time": "2026-01-01T00:00:32Z"}
+    return {
+        "run_id": f"run-{number}",
+        "state": "succeeded",
+        "source": by_rule if number else {"kind": "upload"},
+        "request": {"args": ["--data_dir=gs://data/horses/burst-1/"], "labels": {"files": "200"}},
+        "history": [{"state": state, "at": f"2026-01-01T00:0{number}:01Z"} for state in ("reserved", "succeeded")],
+        "job": {"name": f"projects/1/locations/r/customJobs/{number}"},
+        "problems": [],
+        **changes,
+    }  # fmt: skip
+
+
+def verdict(number: int, *, promoted: bool) -> dict[str, Any]:
+    reason = "val_accuracy 0.9 beats 0.5" if promoted else "val_accuracy 0.4 is not better"
+    return {
+        "run_id": f"run-{number}",
+        "promoted": promoted,
+        "reason": reason,
+        "at": "2026-01-01T00:03:00Z",
+        "value": 0.9,
+    }
+
+
+def reign(number: int, **lineage: object) -> dict[str, Any]:
+    told = {
+        "event_id": "new_data/2026-01-01T00:00:30.000000Z",
+        "request_uri": "gs://inbox/rules/horses.yaml",
+        "request_generation": GENERATION,
+        "firing": 1,
+        "job_name": "projects/1/locations/r/customJobs/1",
+        **lineage,
+    }
+    return {
+        "number": number,
+        "run_id": f"run-{number - 1}",
+        "value": 0.9,
+        "contest": {"metric": "val_accuracy"},
+        "lineage": told,
+    }
+
+
+def champion(*promoted: bool, **lineage: object) -> dict[str, Any]:
+    return {
+        "model_name": "horses-retrain",
+        "current": reign(2, **lineage),
+        "history": [reign(1), reign(2, **lineage)],
+        "considered": [verdict(number, promoted=each) for number, each in enumerate(promoted)],
+    }
+
+
+def notices() -> list[Mapping[str, Any]]:
+    states = [
+        {"type": f"trainmaster.run.{state}.v1", "id": f"run-{number}/{state}", "subject": f"run-{number}"}
+        for number in range(3)
+        for state in ("reserved", "succeeded")
+    ]
+    promotions = [
+        {"type": "trainmaster.champion.promoted.v1", "id": f"champions/horses-retrain/{number}", "subject": "horses-retrain"}
+        for number in (1, 2)
+    ]  # fmt: skip
+    return [*states, *promotions]
+
+
+BURST = Burst(
+    prefix="gs://data/horses/burst-1/",
+    files=200,
+    size_bytes=1,
+    first_at=START + timedelta(seconds=20),
+    done_at=DONE,
+    done_uri="gs://data/horses/burst-1/_SUCCESS",
+)
+WHOLE = RetrainSighting(
+    started_at=START,
+    deliveries=(Delivery(arrived=200, burst=BURST), Delivery(arrived=100)),
+    status={"state": "accepted", "generation": GENERATION, "updated_at": "2026-01-01T00:00:10Z", "firings": 2},
+    rule={"number": 2, "arrived": {"count": 100}},
+    runs=[run(0), run(1), run(2)],
+    champion=champion(True, True, False),
+    notices=notices(),
+)  # fmt: skip
+
+
+def test_a_course_as_it_should_be_is_agreed_with() -> None:
+    assert list(course(WHOLE)) == []
+    assert list(unheard(WHOLE)) == []
+    assert [wrong for _, _, wrong in way_back(WHOLE, GENERATION) if wrong] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"runs": [run(0), run(1), run(2), run(3)]}, "run-3 by firing 3"),
+        ({"runs": [run(0), run(1)]}, "should have started one run each"),
+        (
+            {"runs": [run(0), run(1, request={"labels": {"files": "7"}}), run(2)]},
+            "run-1 was started for 7 files",
+        ),
+        ({"champion": champion(True, True, True)}, "the third not"),
+        (
+            {"champion": {**champion(True, True, False), "current": reign(3)}},
+            "the champion should be run-1; it is run-2",
+        ),
+    ],
+)
+def test_every_other_course_is_told(changes: dict[str, Any], said: str) -> None:
+    assert any(said in problem for problem in course(replace(WHOLE, **changes)))
+
+
+def test_each_notice_that_was_not_heard_is_named() -> None:
+    assert list(unheard(replace(WHOLE, notices=notices()[1:-1]))) == ["run-0 reserved", "promotion 2"]
+
+
+@pytest.mark.parametrize(
+    "lineage",
+    [
+        {"event_id": "new_data/2026-01-01T00:00:31.000000Z"},
+        {"event_id": "schedule/2026-01-01T00:00:30.000000Z"},
+        {"request_generation": 6},
+        {"firing": 2},
+        {"job_name": "projects/1/locations/r/customJobs/2"},
+    ],
+)
+def test_a_lineage_that_leads_elsewhere_is_told(lineage: dict[str, object]) -> None:
+    astray = replace(WHOLE, champion=champion(True, True, False, **lineage))
+    assert len([wrong for _, _, wrong in way_back(astray, GENERATION) if wrong]) == 1
+
+
+def test_a_champion_that_learned_from_other_data_is_told() -> None:
+    elsewhere = run(1, request={"args": ["--data_dir=gs://data/horses/burst-2/"]})
+    seen = replace(WHOLE, runs=[run(0), elsewhere, run(2)])
+    (wrong,) = [wrong for _, _, wrong in way_back(seen, GENERATION) if wrong]
+    assert "is not the folder of burst 1" in wrong
+
+
+@pytest.mark.parametrize(
+    ("changes", "settled"),
+    [
+        ({"rule": {"number": 2}}, True),
+        ({}, False),
+        ({"rule": {"number": 2, "firing": {}}}, False),
+        ({"rule": {"number": 2}, "runs": [run(0, state="running")]}, False),
+    ],
+)
+def test_it_is_settled_when_nothing_more_can_start(changes: dict[str, Any], *, settled: bool) -> None:
+    assert replace(WHOLE, **changes).is_settled is settled
+
+
+def test_a_still_terminal_is_told_each_event_once() -> None:
+    out = io.StringIO()
+    shown = view(Console(file=out, force_terminal=False, width=200))
+    with shown.running():
+        for seen in (RetrainSighting(started_at=START), WHOLE, WHOLE):
+            shown.show(seen)
+    said = out.getvalue()
+    for line in (
+        "the rule is accepted",
+        "burst 1: 200 files are there after 10.0 s",
+        "burst 2: 100 files are there",
+        "the rule has counted 100 arrivals",
+        "the rule fires, number 1, for 200 new files",
+        "run-2 not promoted: val_accuracy 0.4 is not better",
+    ):
+        assert said.count(line) == 1, said
+
+
+@pytest.mark.parametrize("seen", [RetrainSighting(started_at=START), WHOLE])
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_live_picture_fits_the_terminal(seen: RetrainSighting, width: int) -> None:
+    console = Console(file=io.StringIO(), width=width, height=24, force_terminal=True)
+    assert len(console.render_lines(picture(seen, console))) < 24
+
+
+def test_the_rules_own_places_are_left_to_the_rule() -> None:
+    target = Target(
+        project="p", region="us-central1", inbox_bucket="inbox", ledger_bucket="ledger", models_bucket="models",
+        storage_host=None, vertex_host=None, logging_host=None,
+    )  # fmt: skip
+    rule = filled(RULE, target)
+    assert "gs://p-data/horses/**" in rule
+    assert "--data_dir=${data.newest_dir_uri}" in rule
+    assert "${project}" not in rule

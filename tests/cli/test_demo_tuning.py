@@ -1,0 +1,168 @@
+"""What the tuning's demo claims is held against the job itself."""
+
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from trainmaster.cli.demo.model import Answers
+from trainmaster.cli.demo.progress import ReplicaProgress, TrainingProgress
+from trainmaster.cli.demo.stage import Scene
+from trainmaster.cli.demo.tuning import news, picture, view
+from trainmaster.cli.demo.tuning_report import disagreements, report
+from trainmaster.cli.demo.tuning_watch import TuningSighting, epochs, hops
+from trainmaster.cli.study.board import Board
+from trainmaster.cli.study.study import Study, TrialState
+from trainmaster.client.clients import Target
+
+from .studies import JOB, START, many, study, trial
+
+OUTPUT = "gs://models/horses/run-1"
+STUDY = study(trial(1, final=0.7), trial(2, final=0.9))
+
+
+def record(**changes: object) -> Mapping[str, Any]:
+    uri = f"{OUTPUT}/2/model/"
+    best = {"id": "2", "metric": "accuracy", "goal": "maximize", "value": 0.9, "model_uri": uri}
+    return {
+        "run_id": "run-1",
+        "state": "succeeded",
+        "output_uri": OUTPUT,
+        "job": {"name": JOB, "state": "JOB_STATE_SUCCEEDED"},
+        "history": [
+            {"state": state, "at": "2026-01-01T00:00:01Z"} for state in ("reserved", "submitted", "succeeded")
+        ],
+        "model": {"uri": uri},
+        "trials": [{"id": "1", "state": "SUCCEEDED"}, {"id": "2", "state": "SUCCEEDED"}],
+        "best_trial": {**best, "parameters": dict(STUDY.trials[1].parameters)},
+        "problems": [],
+        **changes,
+    }
+
+
+def sighting(drawn: Study | None, **more: Any) -> TuningSighting:
+    board = None if drawn is None else Board(study=drawn, at=START + timedelta(seconds=75))
+    return TuningSighting(
+        dropped_uri="gs://inbox/requests/x.yaml", dropped_at=START, record=record(), board=board, **more
+    )
+
+
+def best(**changes: object) -> dict[str, object]:
+    return {"best_trial": {**record()["best_trial"], **changes}}
+
+
+def test_a_record_that_says_what_the_job_says_is_agreed_with() -> None:
+    assert list(disagreements(record(), STUDY)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (best(id="1"), "by the job's trials it is trial 2 with 0.9"),
+        (best(value=0.95), "The record says trial 2 is best with 0.95"),
+        (best(parameters={"learning_rate": 1.0}), "The record's best parameters are"),
+        (best(model_uri=f"{OUTPUT}/1/model/"), "The record's best_trial points to"),
+        ({"model": {"uri": f"{OUTPUT}/1/model/"}}, "The record's model points to"),
+        ({"trials": [{"id": "1", "state": "SUCCEEDED"}]}, "The record's trials are"),
+        ({"best_trial": None, "problems": ["no metric"]}, "There is no best trial: no metric"),
+    ],
+)
+def test_every_claim_that_does_not_hold_is_named(changes: dict[str, object], said: str) -> None:
+    (problem, *_) = disagreements(record(**changes), STUDY)
+    assert said in problem
+
+
+@pytest.mark.parametrize(
+    ("right", "measured", "agrees"), [(45, 0.8, True), (25, 0.9, False), (5, 0.9, False), (20, None, True)]
+)
+def test_a_model_must_answer_as_well_as_it_was_measured(
+    right: int, measured: float | None, *, agrees: bool
+) -> None:
+    assert Answers(right=right, asked=50, measured=measured).as_measured is agrees
+
+
+def test_the_way_of_a_tuning_begins_and_ends_its_trials() -> None:
+    running = study(trial(1, final=0.7), trial(2, state=TrialState.ACTIVE, curve=()))
+    by_title = {hop.title: hop for hop in hops(sighting(running, parallel_trials=2))}
+    assert by_title["First trial starts"].at == START
+    assert by_title["First trial starts"].detail == "2 trials, 2 at a time"
+    assert by_title["Last trial ends"].at is None
+    (last,) = [hop for hop in hops(sighting(STUDY)) if hop.title == "Last trial ends"]
+    assert last.at == START + timedelta(seconds=30)
+    assert all(hop.at is None or hop.at for hop in hops(sighting(None)))
+
+
+def test_a_trials_epoch_is_its_furthest_replicas() -> None:
+    chief = ReplicaProgress(replica="chief-0", steps_done=9, epoch=3, epochs=10)
+    worker = ReplicaProgress(replica="worker-0", steps_done=7, epoch=2, epochs=10)
+    training = {
+        "1": TrainingProgress(replicas={"chief-0": chief, "worker-0": worker}),
+        "2": TrainingProgress(replicas={"chief-0": ReplicaProgress(replica="chief-0", epochs=10)}),
+        "3": TrainingProgress(),
+    }
+    assert epochs(training) == {"1": "epoch 3/10", "2": "epoch 1/10"}
+
+
+@pytest.mark.parametrize("drawn", [None, study(), many(500)])
+@pytest.mark.parametrize("height", [24, 50])
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_live_picture_fits_the_terminal(drawn: Study | None, width: int, height: int) -> None:
+    console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True)
+    seen = sighting(
+        drawn, job_state="JOB_STATE_SUCCEEDED", job_ended_at=START, completed_line_at=START, parallel_trials=2
+    )
+    drawn_lines = [
+        "".join(part.text for part in line) for line in console.render_lines(picture(seen, console))
+    ]
+    assert len(drawn_lines) < height
+    assert all("Request dropped" not in line or "gs://" in line for line in drawn_lines)
+
+
+def test_a_still_terminal_is_told_of_each_trial_once_and_of_the_end_last() -> None:
+    out = io.StringIO()
+    shown = view(Console(file=out, force_terminal=False, width=200))
+    running = study(trial(1, final=0.7), trial(2, state=TrialState.ACTIVE, curve=()))
+    with shown.running():
+        for seen in (sighting(None), sighting(running), sighting(running), sighting(STUDY)):
+            shown.show(seen)
+    said = out.getvalue().splitlines()
+    assert [line.split()[:3] for line in said if "trial 2" in line] == [
+        ["trial", "2", "started"],
+        ["trial", "2", "succeeded"],
+    ]
+    titles = [key for key, _ in news(sighting(STUDY))]
+    assert titles.index("end 2") < titles.index("Last trial ends")
+
+
+def scene(state: Path) -> Scene:
+    target = Target(
+        project="p", region="us-central1", inbox_bucket="inbox", ledger_bucket="ledger", models_bucket="models",
+        storage_host=None, vertex_host=None, logging_host=None,
+    )  # fmt: skip
+    return Scene(target=target, state=state, data_dir="gs://data/tfds")
+
+
+def test_a_tuning_without_a_best_trial_is_told_and_drawn_all_the_same(tmp_path: Path) -> None:
+    bad = study(trial(1, state=TrialState.INFEASIBLE, curve=(), reason="no metric"))
+    seen = sighting(bad)
+    failed = replace(
+        seen,
+        record={"run_id": "run-1", "state": "failed", "error": None, "problems": ["no trial reported it"]},
+    )
+    out = io.StringIO()
+    assert report(Console(file=out, width=120), failed, scene(tmp_path)) == 1
+    assert "The run ended failed" in out.getvalue()
+    assert "There is no best trial: no trial reported it" in out.getvalue()
+    assert (tmp_path / "study.png").exists()
+
+
+def test_a_model_that_is_not_in_the_bucket_ends_the_demo_with_its_reason(tmp_path: Path) -> None:
+    out = io.StringIO()
+    assert report(Console(file=out, width=120), sighting(STUDY), scene(tmp_path)) == 1
+    assert "No readable export.json" in out.getvalue()
+    assert (tmp_path / "study.html").exists()

@@ -1,0 +1,290 @@
+"""`python -m trainmaster.cli replay` on real servers: what it shows, what it puts back, and that it does so once."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.api_core.exceptions import DeadlineExceeded
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.logging import Client as LoggingClient
+from google.cloud.logging import Resource
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from tests.client.letters import OBJECT, PROJECT, SOURCE, forwarded, letter
+from trainmaster.cli.__main__ import main
+from trainmaster.client.dead_letters.letter import event_key
+from trainmaster.local import logging, pubsub
+from trainmaster.local.events.clients import Clients, clients_of
+from trainmaster.local.http import in_thread, serving
+
+DEAD = "trainmaster-dead-letters"
+DEAD_TOPIC = f"projects/{PROJECT}/topics/{DEAD}"
+OTHERS = "somebody-elses-orders"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A project with a dead-letter topic and one topic that events came from."""
+
+    clients: Clients
+    logs: Any  # the library's classes carry no types
+
+    def bury(self, data: bytes, attributes: Mapping[str, str]) -> str:
+        return str(self.clients.publisher.publish(DEAD_TOPIC, data, **attributes).result(timeout=60))
+
+    def failed(self, key: str, message: str, event_id: str = "1", severity: str = "WARNING") -> None:
+        fields = {"error": "DocumentDamaged", "event_id": event_id, "event_key": key, "message": message}
+        resource = Resource(type="cloud_run_revision", labels={})
+        # Named here, or the client asks the network for Google's metadata server.
+        log = self.logs.logger("run.googleapis.com%2Fstdout", resource=resource)
+        log.log_struct(fields, severity=severity)
+
+    def put_back(self, subscription: str = SOURCE) -> list[Any]:
+        """What came to the source's topic, taken off."""
+        name = f"projects/{PROJECT}/subscriptions/{subscription}"
+        try:
+            answer = self.clients.subscriber.pull(subscription=name, max_messages=99, timeout=2)
+        except DeadlineExceeded:  # nothing came, and the answer that says so was late
+            return []
+        pulled = answer.received_messages
+        if pulled:
+            self.clients.subscriber.acknowledge(subscription=name, ack_ids=[each.ack_id for each in pulled])
+        return [each.message for each in pulled]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    with (
+        pubsub.serve(tmp_path / "pubsub") as host,
+        logging.serve(tmp_path / "logging", host) as url,
+        clients_of(host) as clients,
+    ):
+        gives_up = {"dead_letter_policy": {"dead_letter_topic": DEAD_TOPIC, "max_delivery_attempts": 50}}
+        for topic, subscription, policy in (
+            (DEAD, DEAD, {}),
+            ("requests", SOURCE, gives_up),
+            ("orders", OTHERS, {}),
+        ):
+            topic_name = f"projects/{PROJECT}/topics/{topic}"
+            clients.publisher.create_topic(name=topic_name)
+            name = f"projects/{PROJECT}/subscriptions/{subscription}"
+            clients.subscriber.create_subscription(request={"name": name, "topic": topic_name, **policy})
+        variables = {
+            "GOOGLE_CLOUD_PROJECT": PROJECT,
+            "PUBSUB_EMULATOR_HOST": host,
+            "LOGGING_EMULATOR_HOST": url,
+        }
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        logs = LoggingClient(
+            project=PROJECT,
+            credentials=AnonymousCredentials(),
+            _use_grpc=False,
+            client_options={"api_endpoint": url},
+        )
+        yield Place(clients=clients, logs=logs)
+        logs.close()
+
+
+def test_the_list_says_what_failed_where_how_often_and_why_and_leaves_it_there(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    message_id = place.bury(b"order", forwarded({}))
+    object_id = place.bury(b"{}", forwarded(OBJECT))
+    key = event_key(letter(forwarded(OBJECT)))
+    place.failed(key, "Traceback:\nolder")
+    place.failed(key, "gs://ledger/rules/book.json cannot be read\x1b[2J\u202e")
+    for _ in range(2):  # looking takes nothing away
+        assert main(["replay", "--list"]) == 0
+        shown = capsys.readouterr().out
+        first, second = shown.split(f"{object_id}  ")
+        assert first.startswith(f"{message_id}  {SOURCE}\n")
+        assert "no log line tells" in first
+        assert "after 50 deliveries" in first
+        assert "gs://inbox/rules/a\\x1b[31m b.yaml#17" in second
+        assert "reason    DocumentDamaged: gs://ledger/rules/book.json cannot be read" in second
+        assert not {"\x1b", "\u202e"} & set(shown)
+    assert place.put_back() == []
+
+
+def test_a_letter_is_put_back_once_as_what_it_was(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    attributes = forwarded({"idempotency_key": "k"})
+    letter_id = place.bury(b"order", attributes)
+    place.failed(event_key(letter(attributes, b"order")), "no", event_id="4711")
+    assert main(["replay", "--wait-s", "0"]) == 0
+    assert f"{letter_id}  put back; the function has told nothing of it yet" in capsys.readouterr().out
+    (message,) = place.put_back()
+    assert message.data == b"order"
+    assert dict(message.attributes) == {
+        "idempotency_key": "k",
+        "trainmaster_replayed_id": "4711",
+        "trainmaster_replayed_publish_time": "2026-03-01T11:00:00.123+00:00",
+    }
+    assert main(["replay", "--wait-s", "0"]) == 0
+    assert capsys.readouterr().out == "No dead letters.\n"
+    assert place.put_back() == []
+
+
+def test_only_the_letters_that_are_named_are_put_back(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted, other = (place.bury(data, forwarded({})) for data in (b"wanted", b"other"))
+    assert main(["replay", "--wait-s", "0", wanted, "12345"]) == 1
+    said = capsys.readouterr()
+    assert "12345 is no dead letter here now" in said.err
+    assert [message.data for message in place.put_back()] == [b"wanted"]
+    assert main(["replay", "--list"]) == 0
+    shown = capsys.readouterr().out
+    assert other in shown
+    assert wanted not in shown
+
+
+def test_a_letter_that_cannot_be_put_back_stays_and_the_others_go(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stray = place.bury(b"stray", {})
+    homeless = {**forwarded({}), "CloudPubSubDeadLetterSourceSubscription": "gone"}
+    lost = place.bury(b"lost", homeless)
+    place.bury(b"sound", forwarded({}))
+    assert main(["replay", "--wait-s", "0"]) == 1
+    shown = capsys.readouterr().out
+    assert f"{stray}  not put back, it stays: message {stray} names no subscription" in shown
+    assert f"{lost}  not put back, it stays: " in shown
+    assert [message.data for message in place.put_back()] == [b"sound"]
+    assert main(["replay", "--list"]) == 0
+    shown = capsys.readouterr().out
+    assert stray in shown
+    assert lost in shown
+
+
+def test_one_bad_letter_keeps_nobody_from_listing_and_replaying_the_others(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = {**forwarded({}), "CloudPubSubDeadLetterSourceDeliveryCount": "5\x1b[2J\nreason"}
+    place.bury(b"first", {**first, "trainmaster_replayed_publish_time": "0001-01-01T00:00:00Z"})
+    place.bury(b"last", {**forwarded({}), "trainmaster_replayed_publish_time": "9999-12-31T23:59:59-10:00"})
+    failed = {**forwarded({}), "trainmaster_replayed_publish_time": "9999-12-31T23:59:59Z"}
+    place.bury(b"failed", failed)
+    place.failed(event_key(letter(failed, b"failed")), "it is told")
+    sound = place.bury(b"sound", forwarded({}))
+    assert main(["replay", "--list"]) == 0
+    said = capsys.readouterr()
+    assert sound in said.out
+    assert "of 0001" not in said.out
+    assert "after ? deliveries" in said.out
+    assert "reason    DocumentDamaged: it is told" in said.out
+    assert "\x1b" not in said.out
+    assert main(["replay", "--wait-s", "0"]) == 0
+    assert {message.data for message in place.put_back()} == {b"first", b"last", b"failed", b"sound"}
+
+
+def test_a_letter_does_not_choose_where_it_is_published(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = "CloudPubSubDeadLetterSourceSubscription"
+    forged = place.bury(b"forged", {**forwarded({}), named: OTHERS})
+    foreign = place.bury(b"foreign", {**forwarded({}), f"{named}Project": "other-project"})
+    assert main(["replay", "--list"]) == 0
+    assert f"{foreign}  not to be put back: message {foreign} names a subscription" in capsys.readouterr().out
+    assert main(["replay", "--wait-s", "0"]) == 1
+    shown = capsys.readouterr().out
+    assert f"{OTHERS} gives its events up to no topic, not to {DEAD_TOPIC}" in shown
+    assert (
+        f"{foreign}  not put back, it stays: message {foreign} names a subscription of the project" in shown
+    )
+    assert place.put_back(OTHERS) == []
+    assert main(["replay", "--list"]) == 0
+    assert forged in capsys.readouterr().out
+
+
+def test_hundreds_of_letters_are_pulled_in_parts_and_all_are_put_back(place: Place) -> None:
+    futures = [
+        place.clients.publisher.publish(DEAD_TOPIC, b"%d" % number, **forwarded({})) for number in range(250)
+    ]
+    for future in futures:
+        future.result(timeout=60)
+    assert main(["replay", "--wait-s", "0"]) == 0
+    back: set[bytes] = set()
+    while arrived := place.put_back():
+        back |= {message.data for message in arrived}
+    assert back == {b"%d" % number for number in range(250)}
+
+
+@contextmanager
+def cloud_logging(answers: Sequence[dict[str, Any] | int]) -> Iterator[tuple[str, list[Any]]]:
+    """Its URL, and what it was asked. It answers each question with the next of `answers`, then with the last."""
+    asked: list[Any] = []
+
+    async def answer(request: Request) -> JSONResponse:
+        asked.append(await request.json())
+        found = answers[min(len(asked), len(answers)) - 1]
+        return (
+            JSONResponse({"error": {"message": "quota"}}, found)
+            if isinstance(found, int)
+            else JSONResponse(found)
+        )
+
+    app = Starlette(routes=[Route("/v2/entries:list", answer, methods=["POST"])])
+    with in_thread(lambda: serving(app)) as url:
+        yield url, asked
+
+
+def test_a_log_that_may_be_asked_no_more_is_told_and_the_letters_are_put_back(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Cloud Logging takes 60 queries a minute: many letters are asked about in one."""
+    for number in range(45):
+        place.bury(b"%d" % number, forwarded({}))
+    with cloud_logging([{}, 429]) as (url, asked):
+        monkeypatch.setenv("LOGGING_EMULATOR_HOST", url)
+        assert main(["replay"]) == 0
+    said = capsys.readouterr()
+    assert len(asked) == 2
+    assert "does not tell what becomes of them: POST" in said.err
+    assert said.out.count("put back; the function has told nothing of it yet") == 45
+    assert len(place.put_back()) == 45
+
+
+def test_the_log_is_read_only_until_every_letters_last_failure_is_known(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place.bury(b"order", forwarded({}))
+    fields = {
+        "event_key": event_key(letter(forwarded({}), b"order")),
+        "error": "ServiceFailed",
+        "message": "no",
+    }
+    entry = {"logName": "l", "resource": {"type": "global"}, "severity": "WARNING", "jsonPayload": fields}
+    with cloud_logging([{"entries": [entry] * 50, "nextPageToken": "more"}]) as (url, asked):
+        monkeypatch.setenv("LOGGING_EMULATOR_HOST", url)
+        assert main(["replay", "--list"]) == 0
+    assert "reason    ServiceFailed: no" in capsys.readouterr().out
+    assert len(asked) == 1
+
+
+def test_a_project_without_dead_letters_is_told_what_is_missing(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", "--subscription", "never-made"]) == 1
+    assert "deploy it, or name another with --subscription" in capsys.readouterr().err
+
+
+def test_a_folder_without_a_stack_is_told_how_to_start_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", "--state", str(tmp_path)]) == 1
+    assert f"python -m trainmaster.local up --state {tmp_path}" in capsys.readouterr().err
+
+
+def test_no_project_at_all_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
+    assert main(["replay"]) == 1
+    assert "--state DIR for a local stack, --project ID for the cloud" in capsys.readouterr().err

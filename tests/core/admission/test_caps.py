@@ -1,0 +1,179 @@
+"""Caps: how many runs may start in an hour, and what those of a day may cost."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.admission_cases import policy
+from tests.core.standards import STANDARDS
+from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
+from trainmaster.orchestrator.adapters.stored.admission import StoredStarts
+from trainmaster.orchestrator.core.admission.caps import Counted, over_cap
+from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
+
+NOON = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
+
+
+def run(name: str, minutes: float = 0, cost: str | None = None) -> Counted:
+    return Counted(
+        run_id=name,
+        created_at=NOON + timedelta(minutes=minutes),
+        cost=None if cost is None else Decimal(cost),
+    )
+
+
+TWO = Caps(runs_per_hour=2)
+
+
+def test_as_many_as_the_cap_go_and_the_next_is_told_when_to_come_again() -> None:
+    runs = [run("a"), run("b", 1), run("c", 2)]
+    assert [over_cap(TWO, runs, each) is None for each in runs] == [True, True, False]
+    reached = over_cap(TWO, runs, runs[2])
+    assert reached is not None
+    assert reached.window == "runs_per_hour/2026-11-21T12"
+    assert "2 runs were started in the hour from 12:00 UTC" in reached.text
+    assert "after 13:00 UTC" in reached.fault.repair
+    assert reached.fault.found == "one more, after 2"
+
+
+def test_the_next_hour_has_room_again() -> None:
+    assert over_cap(TWO, [run("a"), run("b"), run("c")], run("d", 30)) is None
+
+
+def test_the_last_hour_of_a_day_ends_at_midnight() -> None:
+    late = [run(name, 11 * 60) for name in "abc"]
+    reached = over_cap(TWO, late, late[2])
+    assert reached is not None
+    assert "after 00:00 UTC" in reached.fault.repair
+
+
+def test_own_counts_once_whether_its_mark_is_listed_or_not() -> None:
+    assert over_cap(TWO, [run("a"), run("b")], run("b")) is None
+    assert over_cap(TWO, [run("a")], run("b")) is None
+    assert over_cap(TWO, [run("a"), run("b")], run("c", 1)) is not None
+
+
+def test_a_run_counts_in_the_hour_of_its_mark_whatever_the_store_says_when_it_came() -> None:
+    edge = NOON.replace(minute=0) + timedelta(hours=1)
+    late = [
+        Counted(run_id=name, created_at=edge + timedelta(seconds=n), cost=None, hour=NOON)
+        for n, name in enumerate("abc")
+    ]
+    next_hour = Counted(run_id="d", created_at=edge + timedelta(seconds=9), cost=None, hour=edge)
+    runs = [*late, next_hour]
+    assert [over_cap(TWO, runs, each) is None for each in runs] == [True, True, False, True]
+
+
+def test_of_marks_of_the_same_moment_the_one_that_was_there_first_goes() -> None:
+    runs = [Counted(run_id=name, created_at=NOON, cost=None, version=n) for n, name in enumerate("zyx")]
+    assert [over_cap(TWO, runs, each) is None for each in runs] == [True, True, False]
+
+
+def test_of_runs_at_the_same_moment_the_run_id_decides() -> None:
+    runs = [run(name) for name in "cab"]
+    assert [over_cap(TWO, runs, each) is None for each in runs] == [False, True, True]
+
+
+def test_hours_are_utcs_whatever_the_clocks_zone() -> None:
+    there = Counted(
+        run_id="z", created_at=NOON.astimezone(timezone(timedelta(hours=5, minutes=45))), cost=None
+    )
+    reached = over_cap(TWO, [run("a", -1), run("b", -1)], there)
+    assert reached is not None
+    assert reached.window == "runs_per_hour/2026-11-21T12"
+
+
+TEN_A_DAY = Caps(cost_per_day=Decimal(10))
+
+
+def test_the_runs_of_a_day_cost_together_at_most_the_cap() -> None:
+    runs = [run("a", -600, "6"), run("b", 0, "4.01"), run("c", 1, "4")]
+    assert [over_cap(TEN_A_DAY, runs, each) is None for each in runs] == [True, False, True]
+    reached = over_cap(TEN_A_DAY, runs, runs[1])
+    assert reached is not None
+    assert reached.window == "cost_per_day/2026-11-21"
+    assert "6.00 USD already" in reached.text
+    assert reached.fault.found == "at most 4.01 USD for this run"
+    assert reached.fault.allowed == "4.00 USD more today"
+
+
+def test_a_cost_that_is_unknown_counts_as_nothing() -> None:
+    assert over_cap(TEN_A_DAY, [run("a", 0, "10")], run("b", 1)) is None
+    assert over_cap(TEN_A_DAY, [run("a", 0)], run("b", 1, "10")) is None
+
+
+def test_the_runs_of_yesterday_do_not_count() -> None:
+    assert over_cap(TEN_A_DAY, [run("a", -13 * 60, "10")], run("b", 0, "10")) is None
+
+
+def test_without_caps_everything_goes() -> None:
+    assert over_cap(Caps(), [run(str(each)) for each in range(50)], run("own", 0, "1000000")) is None
+
+
+RUNS = st.lists(st.tuples(st.integers(-90, 90), st.none() | st.integers(0, 12)), min_size=1, max_size=6).map(
+    lambda drawn: [
+        run(f"r{index}", at, None if cost is None else str(cost)) for index, (at, cost) in enumerate(drawn)
+    ]
+)
+CAPS = st.builds(
+    Caps,
+    runs_per_hour=st.none() | st.integers(1, 3),
+    cost_per_day=st.none() | st.integers(1, 15).map(Decimal),
+)
+
+
+@given(CAPS, RUNS)
+def test_every_observer_has_the_same_answer_and_refused_runs_may_go_away_at_any_moment(
+    caps: Caps, runs: list[Counted]
+) -> None:
+    answers = {each.run_id: over_cap(caps, runs, each) for each in runs}
+    accepted = [each for each in runs if answers[each.run_id] is None]
+    for order in (runs[::-1], *(runs[first:] + runs[:first] for first in range(len(runs)))):
+        assert {each.run_id: over_cap(caps, order, each) for each in runs} == answers
+    assert all(over_cap(caps, accepted, each) is None for each in accepted)
+    for each in runs:
+        if answers[each.run_id] is not None:
+            assert over_cap(caps, accepted, each) is not None
+
+
+@given(CAPS, RUNS)
+def test_what_is_accepted_is_within_the_caps(caps: Caps, runs: list[Counted]) -> None:
+    accepted = [each for each in runs if over_cap(caps, runs, each) is None]
+    for hour in {each.created_at.hour for each in accepted}:
+        started = sum(each.created_at.hour == hour for each in accepted)
+        assert caps.runs_per_hour is None or started <= caps.runs_per_hour
+    if caps.cost_per_day is not None:
+        assert sum(each.cost or 0 for each in accepted) <= caps.cost_per_day
+
+
+def test_the_policys_terms_are_read_with_exact_amounts() -> None:
+    written = {
+        "caps": {"runs_per_hour": 7, "currency": "EUR", "cost_per_run": 0.1, "unknown_prices": "refuse"},
+        "limits": [{"jobs": 2, "per": {"label": "team"}}],
+    }
+    admission = policy(written).admission
+    assert admission.caps == Caps(
+        runs_per_hour=7, currency="EUR", cost_per_run=Decimal("0.1"), unknown_prices=UnknownPrices.REFUSE
+    )
+    assert admission.limits[0].per_label == "team"
+    assert (admission.priced, admission.caps.counted) == (True, True)
+
+
+def test_the_shipped_policy_caps_runs_per_hour_alone() -> None:
+    assert STANDARDS.policy is not None
+    shipped = STANDARDS.policy.admission
+    assert shipped.caps == Caps(runs_per_hour=100)
+    assert (shipped.limits, shipped.priced) == ((), False)
+
+
+def test_an_object_among_the_marks_that_is_none_is_passed_over_and_one_of_unreadable_cost_counts() -> None:
+    objects = MemoryObjects(ManualClock(NOON))
+    starts = StoredStarts(objects, "ledger")
+    starts.mark("a", NOON, Decimal(6))
+    day = f"started/{NOON:%Y-%m-%d}"
+    for name, metadata in ((f"{day}/", {}), (f"{day}/12/folder/b", {}), (f"{day}/12/c", {"cost": "much"})):
+        objects.write("ledger", name, b"", if_generation=None, metadata=metadata)
+    assert [(each.run_id, each.cost) for each in starts.of_day(NOON.date())] == [("a", 6), ("c", None)]
+    assert [each.run_id for each in starts.of_hour(NOON)] == ["a", "c"]

@@ -1,0 +1,222 @@
+"""What a job costs: by the hour, at most, and unknown where a price is."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.core.admission_cases import (
+    CHIEF,
+    GCLOUD,
+    PRICES,
+    ROW,
+    TABLE,
+    document,
+    faults,
+    ladder,
+    policy,
+    shipped_prices,
+    sound,
+)
+from tests.core.standards import ROOT, policy_document, schema
+from trainmaster.orchestrator.core.admission.cost import currency_problem
+from trainmaster.orchestrator.core.admission.prices import estimate, estimate_of, prices_from
+from trainmaster.orchestrator.core.documents.validation import schema_faults
+from trainmaster.orchestrator.core.policy.admission import Caps
+from trainmaster.orchestrator.settings import settings_from
+
+HOUR = {"timeout_s": 3600}
+T4 = {"type": "NVIDIA_TESLA_T4", "count": 2}
+TUNING = {
+    "metrics": [{"id": "accuracy", "goal": "maximize"}],
+    "parameters": {"learning_rate": {"type": "double", "min": 0.1, "max": 0.2}},
+    "max_trials": 10,
+    "parallel_trials": 4,
+}
+
+
+def cost(**changes: Any) -> tuple[Decimal | None, Decimal | None]:
+    (rung,) = ladder(**changes)
+    found = estimate(rung.spec, rung.region, PRICES)
+    return found.per_hour, found.at_most
+
+
+@pytest.mark.parametrize(
+    ("changes", "per_hour"),
+    [
+        ({}, "1.8"),  # the machine 0.2 and its disk 1, each with half as much as a fee
+        ({"cluster": {"chief": {**CHIEF, "disk": {"size_gb": 200}}}}, "3.3"),
+        ({"cluster": {"chief": {**CHIEF, "accelerator": T4}}}, "3.0"),
+        ({"cluster": {"chief": CHIEF, "workers": {**CHIEF, "machine": "n1-standard-8", "count": 3}}}, "8.1"),
+    ],
+)
+def test_an_hour_costs_what_machines_accelerators_and_disks_of_all_replicas_do(
+    changes: dict[str, Any], per_hour: str
+) -> None:
+    assert cost(**changes, scheduling=HOUR) == (Decimal(per_hour), Decimal(per_hour))
+
+
+def test_accelerators_that_a_machines_price_has_in_it_count_once() -> None:
+    chief = {"machine": "a2-highgpu-1g", "accelerator": {"type": "NVIDIA_TESLA_A100", "count": 1}}
+    assert cost(cluster={"chief": chief}, scheduling=HOUR) == (Decimal("5.5"), Decimal("5.5"))
+
+
+def test_spot_machines_have_their_own_price_and_where_none_is_known_the_standard_one() -> None:
+    spot = {**HOUR, "spot": True}
+    assert cost(scheduling=spot)[0] == Decimal("1.6")
+    assert cost(cluster={"chief": {"machine": "n1-standard-8"}}, scheduling=spot)[0] == Decimal("2.1")
+
+
+def test_a_job_without_a_timeout_may_run_for_seven_days() -> None:
+    assert cost() == (Decimal("1.8"), Decimal("1.8") * 24 * 7)
+
+
+def test_every_trial_of_a_tuning_counts_and_as_many_at_once_as_may_run() -> None:
+    assert cost(tuning=TUNING, scheduling=HOUR) == (Decimal("7.2"), Decimal("18.0"))
+
+
+def test_a_price_that_is_not_in_the_table_is_unknown_and_named() -> None:
+    chief = {
+        "machine": "g2-standard-4",
+        "accelerator": {"type": "NVIDIA_L4", "count": 1},
+        "disk": {"type": "pd-standard"},
+    }
+    (rung,) = ladder(cluster={"chief": chief})
+    found = estimate(rung.spec, rung.region, PRICES)
+    assert (found.per_hour, found.at_most) == (None, None)
+    assert found.unknown == (
+        "NVIDIA_L4 in us-central1",
+        "g2-standard-4 in us-central1",
+        "pd-standard in us-central1",
+    )
+    assert found.text.startswith("unknown: no price of NVIDIA_L4 in us-central1")
+    elsewhere = estimate(rung.spec, "europe-west9", PRICES)
+    assert "g2-standard-4 in europe-west9" in elsewhere.unknown
+
+
+def test_the_dearest_rung_counts_and_one_unknown_leaves_that_of_the_others() -> None:
+    dear = {"cluster": {"chief": {"machine": "n1-standard-8"}}}
+    found = estimate_of(ladder(scheduling=HOUR, fallbacks=[dear, {"scheduling": {"spot": True}}]), PRICES)
+    assert found.at_most == Decimal("2.1")
+    assert found.text == "at most 2.10 USD, 2.10 USD an hour"
+    unknown = estimate_of(ladder(fallbacks=[dear, {"region": "europe-west4"}]), PRICES)
+    seven_days = Decimal("2.1") * 24 * 7
+    assert (unknown.per_hour, unknown.at_most) == (Decimal("2.1"), seven_days)
+    assert unknown.unknown == ("n1-standard-4 in europe-west4", "pd-ssd in europe-west4")
+    assert unknown.text.endswith(
+        "unknown in part: no price of n1-standard-4 in europe-west4, pd-ssd in europe-west4"
+    )
+    none = estimate_of(ladder(region="europe-west4", fallbacks=[{"scheduling": {"spot": True}}]), PRICES)
+    assert (none.per_hour, none.at_most) == (None, None)
+
+
+def test_every_estimate_has_the_date_of_the_tables_oldest_row() -> None:
+    known, unknown = ladder(fallbacks=[{"region": "europe-west4"}])
+    for rung in (known, unknown):
+        assert estimate(rung.spec, rung.region, PRICES).as_of == "2025-01-01"
+    assert estimate_of((unknown, known), PRICES).as_of == "2025-01-01"
+
+
+def test_of_two_rows_that_price_the_same_the_later_holds() -> None:
+    again = {**TABLE, "rows": [*TABLE["rows"], {**ROW, "machines": {"n1-standard-4": 7}}]}
+    (rung,) = ladder(scheduling=HOUR)
+    assert estimate(rung.spec, rung.region, prices_from(again)).per_hour == Decimal("8.5")
+
+
+def test_the_shipped_table_is_as_its_schema_says_and_agrees_with_vertex_ais_own_price() -> None:
+    shipped = shipped_prices()
+    assert schema_faults(schema("prices.v1"), shipped) == []
+    derived = prices_from({**shipped, "rows": shipped["rows"][:-1]}).standard["us-central1"]
+    published = prices_from(shipped).standard["us-central1"]
+    assert derived.machines["n1-standard-4"] == published.machines["n1-standard-4"] == Decimal("0.21849885")
+
+
+def test_the_shipped_table_prices_only_what_the_policy_has() -> None:
+    known = {name for row in policy_document()["machines"] for name in row["types"]}
+    accelerators = {name for row in policy_document()["machines"] for name in row.get("accelerators", {})}
+    for table in prices_from(shipped_prices()).standard.values():
+        assert table.machines.keys() <= known
+        assert table.accelerators.keys() <= accelerators
+
+
+CAPPED = {"caps": {"currency": "USD", "cost_per_run": 10, "cost_per_day": 12.5}}
+
+
+def test_a_run_that_may_cost_more_than_the_cap_is_refused_where_it_can_be_mended() -> None:
+    under = policy(CAPPED)
+    without_timeout = faults(document(), under=under)
+    assert list(without_timeout) == ["$.scheduling.timeout_s"]
+    assert "found 302.40 USD, at 1.80 USD an hour" in without_timeout["$.scheduling.timeout_s"]
+    assert "at most 10.00 USD, by the policy's cost_per_run" in without_timeout["$.scheduling.timeout_s"]
+    workers = {**CHIEF, "count": 9}
+    many = faults(document(cluster={"chief": CHIEF, "workers": workers}, scheduling=HOUR), under=under)
+    assert list(many) == ["$.cluster.workers"]
+    assert "fewer replicas" in many["$.cluster.workers"]
+    assert sound(document(scheduling=HOUR), under=under).warnings == ()
+
+
+def test_a_run_that_fits_into_no_day_is_refused() -> None:
+    under = policy({"caps": {"currency": "USD", "cost_per_day": 1}})
+    assert "by the policy's cost_per_day" in faults(document(scheduling=HOUR), under=under)["$.cluster.chief"]
+
+
+def test_a_fallback_that_costs_too_much_is_refused_at_its_place() -> None:
+    dear = {"cluster": {"chief": {"disk": {"size_gb": 10_000}}}}
+    found = faults(
+        document(scheduling=HOUR, fallbacks=[{"scheduling": {"spot": True}}, dear]), under=policy(CAPPED)
+    )
+    assert list(found) == ["$.fallbacks[1].cluster.chief"]
+
+
+def test_the_fault_of_another_dialect_has_the_place_of_its_text() -> None:
+    assert list(faults(GCLOUD, under=policy(CAPPED))) == ["$.scheduling.timeout"]
+
+
+def test_a_cost_that_is_unknown_is_a_warning_and_where_the_policy_says_so_a_fault() -> None:
+    unknown = document(cluster={"chief": {"machine": "e2-standard-4"}})
+    found = sound(unknown, under=policy(CAPPED))
+    (warning,) = found.warnings
+    assert (warning.path, warning.problem) == (
+        "$.cluster",
+        "its cost is unknown: no price of e2-standard-4 in us-central1",
+    )
+    assert found.estimate is not None
+    assert found.estimate.at_most is None
+    refuses = policy({"caps": {**CAPPED["caps"], "unknown_prices": "refuse"}})
+    assert "prices.yaml" in faults(unknown, under=refuses)["$.cluster"]
+
+
+def test_an_estimate_is_made_where_the_policy_asks_for_one_and_prices_are_read_only_then() -> None:
+    assert sound(document()).estimate is None
+    found = sound(document(scheduling=HOUR), under=policy({"estimates": True}))
+    assert found.estimate is not None
+    assert (found.estimate.at_most, found.warnings) == (Decimal("1.8"), ())
+
+
+def test_caps_in_another_currency_than_the_prices_are_a_problem_that_names_both() -> None:
+    assert currency_problem(Caps(currency="EUR"), PRICES) is None
+    problem = currency_problem(Caps(currency="EUR", cost_per_run=Decimal(1)), PRICES)
+    assert problem is not None
+    assert "USD" in problem
+    assert "EUR" in problem
+
+
+def test_the_price_table_lies_beside_the_policy_of_the_source() -> None:
+    environment = {
+        "GOOGLE_CLOUD_PROJECT": "p",
+        "TRAINMASTER_REGION": "us-central1",
+        "TRAINMASTER_INBOX_BUCKET": "i",
+        "TRAINMASTER_LEDGER_BUCKET": "l",
+        "TRAINMASTER_MODELS_BUCKET": "m",
+        "TRAINMASTER_NOTICES_TOPIC": "t",
+        "TRAINMASTER_FUNCTION_TIMEOUT_S": "60",
+    }
+    assert settings_from(environment).prices_path == ROOT / "functions" / "prices.yaml"
+
+
+def test_the_example_of_a_price_table_is_read() -> None:
+    text = (ROOT / "schemas" / "examples" / "valid" / "prices.v1.two_regions.yaml").read_text()
+    prices = prices_from(yaml.safe_load(text))
+    assert prices.standard["us-east1"].machines["n1-standard-4"] == Decimal("0.21849885")
+    assert prices.spot["us-central1"].whole == {"a2-highgpu-1g"}

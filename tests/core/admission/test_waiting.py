@@ -1,0 +1,104 @@
+"""When a run that found no room is tried again, and when it is given up: docs/admission.md."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tests.core.admission_cases import ladder
+from tests.core.runs.test_record import NOW, record
+from trainmaster.orchestrator.core.admission.deferral import Deferral, deferral_of
+from trainmaster.orchestrator.core.admission.waiting import (
+    ROUNDS_MAX,
+    back_off,
+    may_wait,
+    refused,
+    short_pause,
+    stocked_out,
+    unanswered,
+    why_given_up,
+)
+from trainmaster.orchestrator.core.runs.attempts import REASON_MAX_CHARS, TRIES_KEPT, GivenUp
+from trainmaster.orchestrator.core.runs.record import Job, JobState, RunRecord, RunState
+
+LADDER = ladder(fallbacks=[{"region": "europe-west4"}])
+FIRST, LAST = LADDER
+
+
+def test_a_pause_doubles_from_half_a_minute_up_to_ten_minutes() -> None:
+    found = [back_off(attempts).total_seconds() for attempts in (1, 2, 3, 4, 5, 6, 7, 1_000_000)]
+    assert found == [30, 60, 120, 240, 480, 600, 600, 600]
+
+
+def test_runs_that_asked_too_fast_come_back_at_different_times_within_half_a_minute() -> None:
+    pauses = {short_pause(f"run-{number}", NOW).total_seconds() for number in range(200)}
+    assert 10 <= min(pauses) < 12
+    assert 28 < max(pauses) <= 30
+    assert len(pauses) > 50
+    assert short_pause("run-1", NOW) == short_pause("run-1", NOW)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "meant"),
+    [
+        (429, "Quota exceeded: Resource management requests per minute per region", Deferral.TOO_FAST),
+        (429, "RATE_LIMIT_EXCEEDED", Deferral.TOO_FAST),
+        (429, "aiplatform.googleapis.com/resource_management_requests", Deferral.TOO_FAST),
+        (
+            429,
+            "The following quota metrics exceed quota limits: custom_model_training_cpus",
+            Deferral.NO_ROOM,
+        ),
+        (503, "insufficient capacity; too many requests per minute", Deferral.NO_ROOM),
+    ],
+)
+def test_a_refusal_for_the_rate_of_requests_is_told_from_one_for_want_of_room(
+    code: int, reason: str, meant: Deferral
+) -> None:
+    assert deferral_of(code, reason) is meant
+
+
+def test_seven_days_count_from_the_first_refusal() -> None:
+    since = refused(record(), FIRST, "no room", NOW)
+    again = refused(since, LAST, "no room", NOW + timedelta(days=6))
+    assert why_given_up(again, NOW + timedelta(days=7)) is None
+    assert "7 days since 2026-03-01 12:00 UTC" in str(why_given_up(again, NOW + timedelta(days=7, seconds=1)))
+    assert may_wait(record(), NOW + timedelta(days=100)), "it was never refused"
+
+
+def test_so_many_jobs_without_capacity_are_enough() -> None:
+    gone = GivenUp(job="projects/p/locations/l/customJobs/1", rung=0, reason="no capacity", at=NOW)
+    assert may_wait(replace(record(), given_up=(gone,) * (ROUNDS_MAX - 1)), NOW)
+    assert f"{ROUNDS_MAX} jobs" in str(why_given_up(replace(record(), given_up=(gone,) * ROUNDS_MAX), NOW))
+
+
+def test_the_last_tries_are_kept_and_their_reasons_cut() -> None:
+    tried = record()
+    for number in range(TRIES_KEPT + 1):
+        tried = refused(tried, FIRST, f"{number} {'x' * 500}", NOW)
+    assert len(tried.tries) == TRIES_KEPT
+    assert tried.tries[0].outcome.startswith("1 ")
+    assert {len(each.outcome) for each in tried.tries} == {REASON_MAX_CHARS}
+    assert (tried.tries[0].rung, tried.tries[0].text) == (0, FIRST.text)
+
+
+def test_a_refusal_is_an_answer() -> None:
+    silent = unanswered(unanswered(record(), FIRST, "lost", NOW), FIRST, "lost", NOW)
+    assert (silent.unanswered, silent.refused_since) == (2, None)
+    assert refused(silent, FIRST, "no room", NOW).unanswered == 0
+
+
+def test_a_stockout_makes_the_next_rung_due_at_once_and_after_the_last_the_first_with_a_pause() -> None:
+    def without_capacity(before: RunRecord, number: int) -> RunRecord:
+        name = f"projects/p/locations/us-central1/customJobs/{number}"
+        job = Job(name=name, state=JobState.FAILED, create_time=NOW)
+        return stocked_out(before, job, "no machines", ladder=LADDER, now=NOW, attempt="b")
+
+    first = without_capacity(record(), 1)
+    assert first.waiting is not None
+    assert (first.state, first.rung, first.waiting.not_before, first.job) == (RunState.WAITING, 1, NOW, None)
+    last = without_capacity(first, 2)
+    assert last.waiting is not None
+    assert (last.rung, last.waiting.attempts, last.waiting.not_before) == (0, 1, NOW + back_off(1))
+    assert [each.rung for each in last.given_up] == [0, 1]
+    assert all(last.gave_up(f"projects/9/locations/us-central1/customJobs/{number}") for number in (1, 2))

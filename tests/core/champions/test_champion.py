@@ -1,0 +1,199 @@
+"""Who becomes champion, who stays, and who comes back."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainmaster.orchestrator.core.champions.champion import (
+    KEPT_REIGNS,
+    KEPT_VERDICTS,
+    Cause,
+    Challenger,
+    Champion,
+    after_challenge,
+    after_rollback,
+    challenger_of,
+)
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.requests.spec import ChampionTerms, JobSpec, spec_from
+from trainmaster.orchestrator.core.requests.tuning import Goal
+from trainmaster.orchestrator.core.runs.record import Model, ModelData, RunRecord, RunState, Source, Step
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+DATA = ModelData(name="cassava", version="0.1.0", train_split="train", evaluation_split="validation")
+TERMS = ChampionTerms(metric="val_accuracy", goal=Goal.MAXIMIZE)
+
+
+def spec(terms: ChampionTerms | None = TERMS) -> JobSpec:
+    document = {"model_name": "m", "image": "i@sha256:" + "a" * 64, "cluster": {"chief": {"machine": "n1"}}}
+    return replace(spec_from(document), champion=terms)
+
+
+def record(
+    run_id: str, value: float | None, *, data: ModelData | None = DATA, state: RunState = RunState.SUCCEEDED
+) -> RunRecord:
+    metrics = {} if value is None else {"val_accuracy": value}
+    return RunRecord(
+        run_id=run_id,
+        state=state,
+        source=Source(kind="upload", event_id="e", event_time=START, received_at=START),
+        attempt="a",
+        updated_at=START,
+        history=(Step(state=state, at=START),),
+        model_name="m",
+        model=Model(uri=f"gs://models/m/{run_id}/model/", metrics=metrics, dataset=data),
+    )
+
+
+def challenger(
+    run_id: str, value: float | None, *, terms: ChampionTerms = TERMS, data: ModelData | None = DATA
+) -> Challenger:
+    return Challenger(record=record(run_id, value, data=data), spec=spec(terms))
+
+
+def reigning(value: float = 0.8) -> Champion:
+    return after_challenge(None, challenger("first", value), START)
+
+
+def verdict(champion: Champion) -> tuple[bool, str]:
+    return champion.considered[-1].promoted, champion.considered[-1].reason
+
+
+def run_of(champion: Champion) -> str:
+    assert champion.current is not None
+    return champion.current.run_id
+
+
+def test_the_first_challenger_is_champion_without_a_comparison() -> None:
+    champion = reigning(0.1)
+    assert run_of(champion) == "first"
+    assert verdict(champion) == (True, "the first, with val_accuracy 0.1")
+
+
+@pytest.mark.parametrize(
+    ("value", "goal", "margin", "promoted"),
+    [
+        (0.81, Goal.MAXIMIZE, 0.0, True),
+        (0.80, Goal.MAXIMIZE, 0.0, False),
+        (0.79, Goal.MAXIMIZE, 0.0, False),
+        (0.85, Goal.MAXIMIZE, 0.1, False),
+        (0.95, Goal.MAXIMIZE, 0.1, True),
+        (0.9, Goal.MAXIMIZE, 0.1, True),
+        (0.79, Goal.MINIMIZE, 0.0, True),
+        (0.80, Goal.MINIMIZE, 0.0, False),
+        (0.75, Goal.MINIMIZE, 0.1, False),
+        (float("nan"), Goal.MAXIMIZE, 0.0, False),
+        (float("inf"), Goal.MAXIMIZE, 0.0, False),
+        (None, Goal.MAXIMIZE, 0.0, False),
+    ],
+)
+def test_only_what_is_better_by_the_margin_is_promoted(
+    value: float | None, goal: Goal, margin: float, promoted: bool
+) -> None:
+    terms = ChampionTerms(metric="val_accuracy", goal=goal, margin=margin)
+    before = after_challenge(None, challenger("first", 0.8, terms=terms), START)
+    after = after_challenge(before, challenger("second", value, terms=terms), START)
+    assert run_of(after) == ("second" if promoted else "first")
+    assert after.considered[-1].promoted is promoted
+    assert after.considered[-1].reason
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (challenger("x", 0.9, terms=ChampionTerms(metric="val_loss", goal=Goal.MAXIMIZE)), "no metric 'val_loss'"),
+        (challenger("x", 0.9, terms=ChampionTerms(metric="val_accuracy", goal=Goal.MINIMIZE)), "cannot be compared"),
+        (challenger("x", 0.9, data=replace(DATA, evaluation_split="test")), "split test, the champion"),
+        (challenger("x", 0.9, data=replace(DATA, name="horses")), "on horses, split"),
+        (challenger("x", 0.9, data=None), "an unnamed data set"),
+    ],
+)  # fmt: skip
+def test_what_was_measured_otherwise_keeps_the_champion_and_says_why(other: Challenger, said: str) -> None:
+    after = after_challenge(reigning(), other, START)
+    assert run_of(after) == "first"
+    assert said in after.considered[-1].reason
+
+
+def test_a_newer_version_of_the_same_data_set_may_be_compared() -> None:
+    newer = challenger("second", 0.9, data=replace(DATA, version="0.2.0"))
+    assert run_of(after_challenge(reigning(), newer, START)) == "second"
+
+
+def test_a_run_is_considered_once() -> None:
+    champion = reigning()
+    again = after_challenge(champion, challenger("first", 0.99), START + timedelta(days=1))
+    assert again is champion
+
+
+@pytest.mark.parametrize("state", [state for state in RunState if state is not RunState.SUCCEEDED])
+def test_only_runs_that_succeeded_are_challengers(state: RunState) -> None:
+    assert challenger_of(record("r", 0.9, state=state), spec()) is None
+
+
+def test_a_request_without_terms_makes_no_challenger() -> None:
+    assert challenger_of(record("r", 0.9), spec(terms=None)) is None
+
+
+@given(st.permutations([0.1, 0.5, 0.5, 0.7, 0.9, 0.3]))
+def test_in_any_order_the_best_ends_as_champion_and_the_history_only_rises(values: list[float]) -> None:
+    champion: Champion | None = None
+    for number, value in enumerate(values):
+        champion = after_challenge(champion, challenger(f"run-{number}", value), START)
+    assert champion is not None
+    assert champion.current is not None
+    assert champion.current.value == 0.9
+    reigns = [reign.value for reign in champion.history]
+    assert reigns == sorted(set(reigns))
+    assert [reign.number for reign in champion.history] == list(range(1, len(reigns) + 1))
+
+
+def test_a_rollback_brings_the_one_before_back_and_keeps_the_history() -> None:
+    champion = after_challenge(reigning(), challenger("second", 0.9), START)
+    back = after_rollback(champion, None, order_id="order", now=START)
+    assert isinstance(back, Champion)
+    assert run_of(back) == "first"
+    assert [(reign.number, reign.run_id, reign.cause) for reign in back.history] == [
+        (1, "first", Cause.PROMOTION),
+        (2, "second", Cause.PROMOTION),
+        (3, "first", Cause.ROLLBACK),
+    ]
+    assert after_rollback(back, None, order_id="order", now=START) is back
+
+
+def test_after_a_rollback_a_challenger_is_compared_with_the_champion_that_came_back() -> None:
+    champion = after_challenge(reigning(0.8), challenger("second", 0.9), START)
+    back = after_rollback(champion, "first", order_id="order", now=START)
+    assert isinstance(back, Champion)
+    assert run_of(after_challenge(back, challenger("third", 0.85), START)) == "third"
+
+
+@pytest.mark.parametrize(
+    ("to_run", "said"),
+    [(None, "no other champion before"), ("first", "is the champion already"), ("x", "x was never champion")],
+)
+def test_a_rollback_to_nothing_says_why(to_run: str | None, said: str) -> None:
+    refused = after_rollback(reigning(), to_run, order_id="order", now=START)
+    assert isinstance(refused, str)
+    assert said in refused
+
+
+def test_the_document_stays_bounded_and_comes_back_from_json() -> None:
+    champion: Champion | None = None
+    for number in range(KEPT_REIGNS + 5):
+        champion = after_challenge(champion, challenger(f"run-{number}", float(number)), START)
+    assert champion is not None
+    assert (len(champion.history), len(champion.considered)) == (KEPT_REIGNS, KEPT_VERDICTS)
+    assert decoded(Champion, encoded(champion)) == champion
+    # Its verdict is kept no longer, its reign is: a late repetition changes nothing.
+    assert after_challenge(champion, challenger("run-20", 1e9), START) is champion
+
+
+def test_the_lineage_names_what_is_known() -> None:
+    champion = reigning()
+    assert champion.current is not None
+    lineage = champion.current.lineage
+    assert lineage.image_digest == "sha256:" + "a" * 64
+    assert (lineage.dataset, lineage.dataset_version) == ("cassava", "0.1.0")

@@ -1,0 +1,181 @@
+"""What a user wrote is read as written, and every way to spoil it has an answer."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainmaster.orchestrator.core.documents.document import MAX_DEPTH, document_in, is_json
+
+
+def read(text: str, *, as_json: bool = False) -> object:
+    document = document_in(text.encode(), as_json=as_json)
+    assert document.faults == ()
+    return document.value
+
+
+def told(text: str | bytes, *, as_json: bool = False) -> str:
+    content = text if isinstance(text, bytes) else text.encode()
+    faults = document_in(content, as_json=as_json).faults
+    assert faults
+    return "\n".join(str(fault) for fault in faults)
+
+
+def test_yaml_and_json_say_the_same() -> None:
+    assert read("a: 1\nb: [x, 2.5, true, null]") == read(
+        '{"a": 1, "b": ["x", 2.5, true, null]}', as_json=True
+    )
+
+
+def test_dates_stay_strings() -> None:
+    assert read("a: 2026-01-02\nb: 2026-01-02T03:04:05Z") == {"a": "2026-01-02", "b": "2026-01-02T03:04:05Z"}
+
+
+def test_the_spelling_of_a_boolean_is_kept() -> None:
+    document = document_in(b"a:\n  b: no\n  c: [On]", as_json=False)
+    assert document.value == {"a": {"b": False, "c": [True]}}
+    assert document.spelled == {"$.a.b": "no", "$.a.c[0]": "On"}
+
+
+@pytest.mark.parametrize("key", ["on", "no", "Yes", "null", "~", "1", "1.5", "2026-01-02"])
+def test_a_key_that_yaml_takes_for_something_else_is_pointed_out(key: str) -> None:
+    assert f'quote it: "{key}"' in told(f"{key}: value")
+
+
+@pytest.mark.parametrize("number", ["010", "0x1F", "1:30", "1_000", "9" * 40])
+def test_a_number_that_is_not_what_it_looks_like_is_pointed_out(number: str) -> None:
+    assert "$.a: a number that YAML 1.1 reads as" in told(f"a: {number}")
+
+
+@pytest.mark.parametrize("text", ["a: .inf", "a: .nan", "a: 1:30.5x", "a: !!float x"])
+def test_infinities_and_no_numbers_are_refused_or_stay_text(text: str) -> None:
+    document = document_in(text.encode(), as_json=False)
+    assert document.faults or document.value == {"a": "1:30.5x"}
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_json_without_finite_numbers_is_refused(constant: str) -> None:
+    assert "no finite number" in told(f'{{"a": {constant}}}', as_json=True)
+
+
+def test_a_key_that_stands_twice_is_refused_in_both() -> None:
+    assert "$.a.b: the key stands here twice" in told("a:\n  b: 1\n  b: 2")
+    assert "a key stands twice in one object; found 'b'" in told('{"a": {"b": 1, "b": 2}}', as_json=True)
+
+
+def test_an_alias_bomb_is_refused_before_it_is_built() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
+    assert "an alias (*name) is not taken, line 2" in told("\n".join(lines))
+
+
+def test_a_document_that_contains_itself_is_refused() -> None:
+    assert "an alias" in told("a: &a [*a]")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "- " * 50_000, "{a: " * 10_000])
+def test_deep_nesting_is_refused(text: str) -> None:
+    assert document_in(text.encode(), as_json=False).faults
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 200_000, '{"a":' * 100_000, "[" * (MAX_DEPTH + 2) + "]" * (MAX_DEPTH + 2)]
+)
+def test_deep_json_is_refused(text: str) -> None:
+    assert document_in(text.encode(), as_json=True).faults
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "no UTF-8 text"),
+        (b"\xff\xfea\x00", "no UTF-8 text"),
+        (b"a: \x00", "a character that YAML does not allow"),
+        (b"", "the document is empty"),
+        (b"  \n# only a comment\n", ""),
+        (b"a: [1, 2", "broken YAML"),
+        (b"a:\n\t- b", "spaces, not tabs"),
+        (b"a: b: c", "line 1, column"),
+        (b"a: !!python/object/apply:os.system [ls]", "is not taken"),
+        (b"a: !secret x", "is not taken"),
+        (b"<<: {a: 1}", "merging"),
+        (b"? [a]\n: b", "a key that is a list"),
+        (b"a: 1\n---\nb: 2", "broken YAML"),
+    ],
+)
+def test_junk_is_answered_in_plain_words(content: bytes, words: str) -> None:
+    document = document_in(content, as_json=False)
+    if not words:
+        assert document.value is None
+        return
+    assert words in told(content)
+
+
+@pytest.mark.parametrize("text", ["{", "nope", '{"a": 1,}', "[1] 2"])
+def test_broken_json_is_answered_with_its_place(text: str) -> None:
+    assert "broken JSON" in told(text, as_json=True)
+
+
+def test_a_byte_order_mark_is_passed_over() -> None:
+    assert document_in(b"\xef\xbb\xbfa: 1", as_json=False).value == {"a": 1}
+
+
+@given(st.binary(max_size=300), st.booleans())
+def test_no_bytes_raise_an_error(content: bytes, as_json: bool) -> None:
+    document = document_in(content, as_json=as_json)
+    assert all(fault.path.startswith("$") and fault.problem for fault in document.faults)
+
+
+@given(st.text(alphabet="ab:-[]{}&*!|>'\"# \n\t?,%@`0.~<", max_size=120))
+def test_no_yaml_like_text_raises_an_error(text: str) -> None:
+    document_in(text.encode(), as_json=False)
+
+
+CHARACTERS = st.characters(exclude_categories=("Cs", "Cc"), include_characters="\t\n\r")
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**12), 10**12)
+    | st.text(CHARACTERS, max_size=20)
+    | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(CHARACTERS, max_size=8), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+@given(VALUES.filter(lambda value: value is not None))
+def test_what_json_writes_is_read_back(value: object) -> None:
+    document = document_in(json.dumps(value).encode(), as_json=True)
+    assert document.faults == ()
+    assert document.value == value or math.isclose(float(str(value)), float(str(document.value)))
+
+
+@pytest.mark.parametrize(
+    ("text", "as_json", "path"),
+    [
+        ('{"args": ["\\ud800"]}', True, "$.args[0]"),
+        ('{"env": {"A": "x\\u0000y"}}', True, "$.env.A"),
+        ('args: ["\\0"]', False, "$.args[0]"),
+        ('{"a\\u0007": 1}', True, "$['a\\x07']"),
+    ],
+)
+def test_what_no_service_takes_for_text_is_a_fault(text: str, as_json: bool, path: str) -> None:
+    (fault,) = document_in(text.encode(), as_json=as_json).faults
+    assert fault.problem.startswith("a character that is no text, U+")
+    assert fault.path == path or as_json
+
+
+def test_tabs_and_line_ends_are_text() -> None:
+    assert read('a: "x\\ty\\r\\n"') == {"a": "x\ty\r\n"}
+
+
+@pytest.mark.parametrize(
+    ("content", "is_it"),
+    [(b'{"a": 1}', True), (b' {"a": 1}', True), (b"{a: 1}", False), (b"a: 1", False), (b"{", False)],
+)
+def test_json_is_told_from_yaml_by_its_braces_and_quotes(content: bytes, is_it: bool) -> None:
+    assert is_json(content) is is_it

@@ -1,0 +1,39 @@
+"""What `*` and `**` mean, against a second reading of them, and what a hostile pattern may cost."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from trainmaster.orchestrator.core.policy.policy import matches
+
+TEXTS = st.text("ab/\n", max_size=12)
+
+
+def fits(pattern: str, text: str) -> bool:
+    """The same by trying everything: slow, and plain to see."""
+    if not pattern:
+        return not text
+    if pattern.startswith("**"):
+        return any(fits(pattern[2:], text[cut:]) for cut in range(len(text) + 1))
+    if pattern.startswith("*"):
+        slash = text.find("/")
+        most = len(text) if slash < 0 else slash
+        return any(fits(pattern[1:], text[cut:]) for cut in range(most + 1))
+    return text[:1] == pattern[0] and fits(pattern[1:], text[1:])
+
+
+@settings(max_examples=3000, deadline=None)
+@example("**a*b", "a/ab")
+@example("***b", "a/b")
+@example("*a/*b**a*", "aa/abb/a")
+@example("****", "/")
+@given(st.text("ab/*", max_size=8), TEXTS)
+def test_a_pattern_matches_what_trying_everything_finds(pattern: str, text: str) -> None:
+    assert matches(pattern, text) is fits(pattern, text)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("pattern", ["*a" * 40 + "b", "**a" * 40 + "b", "**a*" * 40 + "b", "*" * 500 + "b"])
+def test_no_pattern_takes_time_without_end(pattern: str) -> None:
+    assert not matches(pattern, "a" * 1024)
+    assert not matches(pattern, "a/" * 512)

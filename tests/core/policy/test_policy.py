@@ -1,0 +1,297 @@
+"""The shipped policy is a legal one, and its patterns mean what they say."""
+
+import itertools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from google.cloud.aiplatform_v1.types import AcceleratorType
+from jsonschema import Draft202012Validator
+
+from tests.core.admission_cases import document, faults, policy, sound
+from tests.core.roles import MACHINE, ONE, OTHER, PACKAGE, accepted, cluster, request, told
+from tests.core.standards import NAMES, policy_document, schema
+from trainmaster.orchestrator.core.documents.validation import schema_faults
+from trainmaster.orchestrator.core.policy.policy import matches, policy_from, repository
+
+POLICY = policy_from(policy_document(), NAMES)
+
+
+def test_the_shipped_policy_is_as_its_schema_says() -> None:
+    Draft202012Validator(schema("policy.v1")).validate(policy_document())
+
+
+def test_the_shipped_policy_names_only_accelerators_that_the_service_has() -> None:
+    named = {name for row in POLICY.machines for name in row.accelerators or {}}
+    assert named <= set(AcceleratorType.__members__)
+
+
+def test_no_machine_type_stands_in_two_rows() -> None:
+    every = [name for row in POLICY.machines for name in row.types]
+    assert len(every) == len(set(every))
+
+
+def test_an_unknown_name_in_a_pattern_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"\$\{tenant\}.*allowed: models_bucket, project, region"):
+        policy_from({**policy_document(), "images": ["${tenant}/**"]}, NAMES)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "meant"),
+    [
+        ("*-docker.pkg.dev/**", "us-docker.pkg.dev/my-project/r/i", True),
+        ("*-docker.pkg.dev/**", "evil.com/x-docker.pkg.dev/p", False),
+        ("gcr.io/*", "gcr.io/a/b", False),
+        ("gcr.io/*", "gcrxio/a", False),
+        ("a", "a\n", False),
+        ("AIP_*", "AIP_", True),
+    ],
+)
+def test_patterns_match_whole_texts(pattern: str, text: str, meant: bool) -> None:
+    assert matches(pattern, text) is meant
+
+
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [
+        ("h/p/i:tag", "h/p/i"),
+        ("h/p/i@sha256:0", "h/p/i"),
+        ("h/p/i:tag@sha256:0", "h/p/i"),
+        ("localhost:5000/i", "localhost:5000/i"),
+        ("i", "i"),
+    ],
+)
+def test_the_repository_of_an_image_has_neither_tag_nor_digest(image: str, name: str) -> None:
+    assert repository(image) == name
+
+
+KEYS = "projects/my-project/locations/us-central1/keyRings"
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "words"),
+    [
+        ({"image": "evil.example/x"}, "$.image", "*-docker.pkg.dev/my-project/**"),
+        (
+            {"cluster": cluster(workers={**ONE, "image": "evil.example/x"})},
+            "$.cluster.workers.image",
+            "*-docker.pkg.dev/my-project/**",
+        ),
+        (
+            {"cluster": cluster(evaluators={**ONE, "image": "us-docker.pkg.dev/../evil/x"})},
+            "$.cluster.evaluators.image",
+            "does not allow",
+        ),
+        (
+            {"image": None, "python_package": {**PACKAGE, "executor_image": OTHER}},
+            "$.python_package.executor_image",
+            "us-docker.pkg.dev/vertex-ai/training/*",
+        ),
+        (
+            {"image": None, "python_package": {**PACKAGE, "uris": ["gs://my-project-data/a", "gs://else/b"]}},
+            "$.python_package.uris[1]",
+            "allowed: gs://my-project-data",
+        ),
+        (
+            {"image": None, "python_package": {**PACKAGE, "uris": ["gs://my-project-data/../else/b"]}},
+            "$.python_package.uris[0]",
+            "does not allow",
+        ),
+        (
+            {"image": None, "python_package": {**PACKAGE, "uris": ["gs://my-project-data-of-others/b"]}},
+            "$.python_package.uris[0]",
+            "does not allow",
+        ),
+        (
+            {"cluster": cluster(workers={**ONE, "python_package": {**PACKAGE, "uris": ["gs://models/m/a"]}})},
+            "$.cluster.workers.python_package.uris[0]",
+            "package_prefixes",
+        ),
+        (
+            {"cluster": cluster(parameter_servers={**ONE, "env": {"TF_CONFIG": "{}"}}, workers=ONE)},
+            "$.cluster.parameter_servers.env.TF_CONFIG",
+            "keeps this name",
+        ),
+        (
+            {"cluster": {"chief": {**MACHINE, "env": {"TRAINMASTER_REPLICA_ENVIRONMENT": "x"}}}},
+            "$.cluster.chief.env.TRAINMASTER_REPLICA_ENVIRONMENT",
+            "keeps this name",
+        ),
+        (
+            {"cluster": cluster(evaluators={**MACHINE, "machine": "n1-standard-5", "count": 1})},
+            "$.cluster.evaluators.machine",
+            "did you mean 'n1-standard-",
+        ),
+        (
+            {"cluster": cluster(workers={**ONE, "accelerator": {"type": "NVIDIA_L4", "count": 1}})},
+            "$.cluster.workers.accelerator.type",
+            "n1-standard-4 does not take it",
+        ),
+        (
+            {"cluster": cluster(workers={**ONE, "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 3}})},
+            "$.cluster.workers.accelerator.count",
+            "allowed: 1, 2, 4",
+        ),
+        (
+            {"cluster": cluster(workers={**ONE, "tpu_topology": "2x2"})},
+            "$.cluster.workers.tpu_topology",
+            "leave it out",
+        ),
+        (
+            {"cluster": {"chief": {"machine": "ct5lp-hightpu-4t"}}},
+            "$.cluster.chief.tpu_topology",
+            "2x2, 2x4, 4x4",
+        ),
+        (
+            {"cluster": {"chief": {"machine": "ct5lp-hightpu-8t", "tpu_topology": "2x2"}}},
+            "$.cluster.chief.tpu_topology",
+            "allowed: 2x4",
+        ),
+        (
+            {
+                "cluster": {
+                    "chief": {
+                        "machine": "ct5lp-hightpu-8t",
+                        "tpu_topology": "2x4",
+                        "accelerator": {"type": "TPU_V5_LITEPOD", "count": 8},
+                    }
+                }
+            },
+            "$.cluster.chief.accelerator.type",
+            "tpu_topology says how many chips",
+        ),
+        ({"cluster": {"chief": {"machine": "cloud-tpu"}}}, "$.cluster.chief.accelerator", "TPU_V2 (8, 32"),
+        (
+            {"cluster": cluster(workers={**ONE, "count": 20}, evaluators={**ONE, "count": 12})},
+            "$.cluster.workers.count",
+            "the cluster has 33; take away 1",
+        ),
+        ({"web_access": True}, "$.web_access", "allowed: false"),
+        ({"dashboard_access": True}, "$.dashboard_access", "allowed: false"),
+        (
+            {"encryption_key": KEYS.replace("my-project", "other") + "/r/cryptoKeys/k"},
+            "$.encryption_key",
+            KEYS,
+        ),
+        ({"persistent_resource": "theirs"}, "$.persistent_resource", "allowed: none"),
+        (
+            {
+                "network": "projects/1/global/networks/n",
+                "cluster": {
+                    "chief": {
+                        **MACHINE,
+                        "nfs_mounts": [{"server": "8.8.8.8", "path": "/a", "mount_point": "a"}],
+                    }
+                },
+            },
+            "$.cluster.chief.nfs_mounts[0].server",
+            "an IP address in 10.0.0.0/8",
+        ),
+        (
+            {
+                "network": "projects/1/global/networks/n",
+                "cluster": {
+                    "chief": {
+                        **MACHINE,
+                        "nfs_mounts": [{"server": "nfs.example", "path": "/a", "mount_point": "a"}],
+                    }
+                },
+            },
+            "$.cluster.chief.nfs_mounts[0].server",
+            "an IP address in 10.0.0.0/8",
+        ),
+    ],
+)
+def test_what_the_policy_does_not_give_is_refused_in_every_role(
+    changes: Mapping[str, Any], path: str, words: str
+) -> None:
+    faults = told(request(**changes))
+    assert list(faults) == [path]
+    assert words in str(faults[path])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"web_access": False, "dashboard_access": False},
+        {"encryption_key": f"{KEYS}/r/cryptoKeys/k"},
+        {"network": "projects/1/global/networks/n", "reserved_ip_ranges": ["any"]},
+        {"image": None, "python_package": PACKAGE},
+        {"cluster": cluster(workers={**ONE, "count": 19}, evaluators={**ONE, "count": 12})},
+    ],
+)
+def test_what_the_policy_gives_is_accepted(changes: Mapping[str, Any]) -> None:
+    accepted(request(**changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"web_access": True},
+        {"image": None, "python_package": PACKAGE},
+        {"network": "projects/1/global/networks/n", "reserved_ip_ranges": ["any"]},
+    ],
+)
+def test_what_an_older_policy_file_does_not_mention_is_refused(changes: Mapping[str, Any]) -> None:
+    known = ("executor_images", "package_prefixes", "reserved_ip_ranges", "web_access")
+    older = policy_from({key: value for key, value in policy_document().items() if key not in known}, NAMES)
+    policy = {key: getattr(older, key) for key in known}
+    assert all("does not allow" in fault.problem for fault in told(request(**changes), **policy).values())
+
+
+def test_an_older_policy_file_takes_the_images_of_containers_for_executors() -> None:
+    package = {**PACKAGE, "executor_image": OTHER}
+    accepted(request(image=None, python_package=package), executor_images=None)
+
+
+def test_a_network_of_servers_that_is_none_is_no_policy() -> None:
+    with pytest.raises(ValueError, match=r"10\.0\.0\.0/99"):
+        policy_from({**policy_document(), "nfs_servers": ["10.0.0.0/99"]}, NAMES)
+
+
+def test_the_shipped_policy_has_topologies_of_as_many_chips_as_whole_machines() -> None:
+    """`ct5lp-hightpu-4t` has four chips: every arrangement of it is a multiple."""
+    for row in POLICY.machines:
+        for machine, topology in itertools.product(row.types, row.tpu_topologies):
+            chips = int(machine.removesuffix("t").rpartition("-")[2])
+            assert math.prod(map(int, topology.split("x"))) % chips == 0, (machine, topology)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [(True, ("**",)), (False, ()), (["a/${project}/**"], ("a/my-project/**",))],
+)
+def test_digests_are_required_of_all_images_of_none_or_of_some(written: object, meant: object) -> None:
+    document = {**policy_document(), "require_digest": written}
+    Draft202012Validator(schema("policy.v1")).validate(document)
+    assert policy_from(document, NAMES).require_digest == meant
+
+
+def test_the_policy_bounds_the_priority_that_requests_may_ask_for() -> None:
+    bounded = policy({"max_priority": 70})
+    assert "at most 70" in faults(document(priority=71), under=bounded)["$.priority"]
+    sound(document(priority=70), under=bounded)
+    sound(document(), under=bounded)
+    sound(document(priority=100))
+
+
+def test_a_request_without_a_label_that_the_policy_wants_is_refused() -> None:
+    wants = policy({"required_labels": ["team"]})
+    assert list(faults(document(labels={"tier": "a"}), under=wants)) == ["$.labels.team"]
+    sound(document(labels={"team": "blue"}), under=wants)
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"regions": ["*"]}, "$.regions[0]"),
+        ({"regions": ["${region}", "europe-*"]}, "$.regions[1]"),
+        ({"admission": {"max_priority": 49}}, "$.admission.max_priority"),
+        ({"admission": {"required_labels": ["Team"]}}, "$.admission.required_labels[0]"),
+    ],
+)
+def test_a_policy_that_says_what_cannot_hold_is_refused(change: Mapping[str, Any], path: str) -> None:
+    assert [fault.path for fault in schema_faults(schema("policy.v1"), {**policy_document(), **change})] == [
+        path
+    ]

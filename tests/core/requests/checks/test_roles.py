@@ -1,0 +1,221 @@
+"""A cluster that makes no sense is refused whole, and what is doubtful about it is warned of."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.core.roles import (
+    MACHINE,
+    ONE,
+    OTHER,
+    REDUCTION_SERVER,
+    TRAINER,
+    TUNING,
+    WORKERS,
+    accepted,
+    answer,
+    cluster,
+    request,
+    told,
+)
+from trainmaster.orchestrator.core.requests.request import Request
+
+
+@pytest.mark.parametrize(
+    ("chief", "path", "words"),
+    [
+        ({**MACHINE, "count": 2}, "$.cluster.chief.count", "write the others as workers, with count: 1"),
+        ({**MACHINE, "count": 0}, "$.cluster.chief.count", "leave it out"),
+        ([MACHINE, MACHINE, MACHINE], "$.cluster.chief", "write the others as workers, with count: 2"),
+        ([MACHINE], "$.cluster.chief", "without '- '"),
+    ],
+)
+def test_two_chiefs_are_refused_however_they_are_written(chief: object, path: str, words: str) -> None:
+    fault = told(request(cluster={"chief": chief}))[path]
+    assert fault.problem == "there is exactly one chief"
+    assert words in fault.repair
+
+
+def test_a_chief_may_say_that_it_is_one() -> None:
+    assert accepted(request(cluster={"chief": {**MACHINE, "count": 1}})).spec.cluster.chief.replicas == 1
+
+
+@pytest.mark.parametrize("image", [OTHER, REDUCTION_SERVER])
+def test_parameter_servers_without_workers_are_refused(image: str) -> None:
+    document = request(cluster=cluster(parameter_servers={**ONE, "image": image}))
+    assert "add workers" in told(document)["$.cluster.parameter_servers"].repair
+
+
+@pytest.mark.parametrize("role", ["workers", "evaluators"])
+def test_a_reduction_server_is_no_trainer(role: str) -> None:
+    document = request(cluster=cluster(**{role: {**ONE, "image": REDUCTION_SERVER}}))
+    assert "trains nothing" in told(document)[f"$.cluster.{role}.image"].problem
+
+
+SERVED = {"workers": WORKERS, "parameter_servers": ONE}
+
+
+@pytest.mark.parametrize(
+    ("roles", "args", "words"),
+    [
+        (SERVED, ["--strategy=multi_worker_mirrored"], "--strategy=parameter_server"),
+        (SERVED, ["--strategy", "mirrored"], "leave parameter_servers out"),
+        (SERVED, ["--strategy=parameter_server", "--strategy=one_device"], "leave parameter_servers out"),
+        ({"workers": WORKERS}, ["--strategy=parameter_server"], "add both"),
+        ({}, ["--strategy=parameter_server"], "add both"),
+        ({"workers": WORKERS}, ["--strategy=mirrored"], "--strategy=multi_worker_mirrored"),
+        ({"workers": WORKERS}, ["--strategy=one_device"], "leave workers out"),
+        ({}, ["--strategy=multi_worker_miror"], "did you mean 'multi_worker_mirrored'?"),
+        ({}, ["--strategy"], "every replica would end with status 2"),
+        ({}, ["--strategy", "--epochs=1"], "every replica would end with status 2"),
+    ],
+)
+def test_a_strategy_that_the_cluster_contradicts_is_refused(
+    roles: Mapping[str, Any], args: list[str], words: str
+) -> None:
+    faults = told(request(image=TRAINER, args=["--epochs=1", *args], cluster=cluster(**roles)))
+    place = f"$.args[{1 + max(index for index, word in enumerate(args) if word.startswith('--strategy'))}]"
+    assert list(faults) == [place]
+    assert words in str(faults[place])
+
+
+@pytest.mark.parametrize(
+    ("roles", "args"),
+    [
+        (SERVED, ["--strategy=parameter_server"]),
+        (SERVED, ["--strategy=one_device", "--strategy=auto"]),
+        (SERVED, []),
+        ({"workers": WORKERS, "evaluators": ONE}, ["--strategy=multi_worker_mirrored"]),
+        ({}, ["--strategy=one_device"]),
+        ({"evaluators": ONE}, ["--strategy=one_device"]),
+        ({}, ["--strategy=mirrored"]),
+    ],
+)
+def test_a_strategy_that_fits_the_cluster_is_taken(roles: Mapping[str, Any], args: list[str]) -> None:
+    accepted(request(image=TRAINER, args=args, cluster=cluster(**roles)))
+
+
+def test_a_role_that_is_told_another_strategy_is_found_at_its_own_arguments() -> None:
+    servers = {**ONE, "args": ["--strategy=mirrored"]}
+    faults = told(request(image=TRAINER, cluster=cluster(workers=WORKERS, parameter_servers=servers)))
+    assert list(faults) == ["$.cluster.parameter_servers.args[0]"]
+
+
+def test_what_other_programs_mean_by_a_strategy_is_not_judged() -> None:
+    accepted(request(image=OTHER, args=["--strategy=mirrored"], cluster=cluster(**SERVED)))
+
+
+@pytest.mark.parametrize("tuning", [None, TUNING])
+@pytest.mark.parametrize("role", ["chief", "evaluators"])
+def test_evaluators_without_the_runs_checkpoint_directory_are_refused(
+    role: str, tuning: Mapping[str, Any] | None
+) -> None:
+    roles = cluster(evaluators=ONE)
+    roles[role] = {**roles[role], "env": {"AIP_CHECKPOINT_DIR": ""}}
+    fault = told(request(cluster=roles, tuning=tuning))[f"$.cluster.{role}.env.AIP_CHECKPOINT_DIR"]
+    assert "no checkpoint directory to watch" in fault.problem
+    assert ("the same for all trials" in fault.problem) is (tuning is not None)
+
+
+def test_everything_that_is_wrong_with_the_roles_is_told_at_once_with_everything_else() -> None:
+    document = request(
+        model_name="Bad Name",
+        image=TRAINER,
+        args=["--strategy=mirrored"],
+        web_access=True,
+        scheduling={"restart_on_worker_restart": True, "disable_retries": True, "max_wait_s": 1},
+        cluster={
+            "chief": {**MACHINE, "count": 2},
+            "parameter_servers": {"machine": "n1-standard-5", "count": 1, "image": "evil.example/x"},
+            "evaluators": {**ONE, "env": {"AIP_CHECKPOINT_DIR": "gs://elsewhere"}, "comand": ["x"]},
+        },
+    )
+    assert list(told(document)) == [
+        "$.args[0]",
+        "$.cluster.chief.count",
+        "$.cluster.evaluators.comand",
+        "$.cluster.evaluators.env.AIP_CHECKPOINT_DIR",
+        "$.cluster.parameter_servers",
+        "$.cluster.parameter_servers.image",
+        "$.cluster.parameter_servers.machine",
+        "$.model_name",
+        "$.scheduling.max_wait_s",
+        "$.scheduling.restart_on_worker_restart",
+        "$.web_access",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "words"),
+    [
+        (
+            {"scheduling": {"spot": True}, "cluster": cluster(workers=WORKERS)},
+            "$.scheduling.spot",
+            "restart_on_worker_restart: true",
+        ),
+        (
+            {"cluster": {"chief": {"machine": "cloud-tpu", "accelerator": {"type": "TPU_V3", "count": 128}}}},
+            "$.cluster.chief.machine",
+            "not verified",
+        ),
+    ],
+)
+def test_what_is_doubtful_is_accepted_with_a_warning(
+    changes: Mapping[str, Any], path: str, words: str
+) -> None:
+    (warning,) = accepted(request(**changes)).warnings
+    assert warning.path == path
+    assert words in str(warning)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scheduling": {"spot": True}},
+        {
+            "scheduling": {"spot": True, "restart_on_worker_restart": True},
+            "cluster": cluster(workers=WORKERS),
+        },
+        {"scheduling": {"spot": True}, "cluster": cluster(**SERVED)},
+        {"cluster": {"chief": {"machine": "ct6e-standard-4t", "tpu_topology": "2x2"}}},
+    ],
+)
+def test_what_is_sure_is_accepted_without_a_warning(changes: Mapping[str, Any]) -> None:
+    assert accepted(request(**changes)).warnings == ()
+
+
+@pytest.mark.parametrize("junk", [None, 1, "x", [], [1], {}, {"x": 1}, True])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "image",
+        "python_package",
+        "env",
+        "args",
+        "scheduling",
+        "reserved_ip_ranges",
+        "cluster",
+        "cluster.chief",
+        "cluster.workers",
+        "cluster.parameter_servers.image",
+        "cluster.evaluators.env",
+        "cluster.chief.nfs_mounts",
+        "cluster.chief.accelerator",
+        "cluster.chief.count",
+        "cluster.workers.python_package",
+        "cluster.workers.command",
+    ],
+)
+def test_junk_in_a_role_is_a_fault_and_never_an_error(path: str, junk: object) -> None:
+    document: dict[str, Any] = request(cluster=cluster(**SERVED, evaluators=dict(ONE)))
+    document["cluster"] = {role: dict(value) for role, value in document["cluster"].items()}
+    *above, last = path.split(".")
+    place: Any = document
+    for key in above:
+        place = place[key]
+    place[last] = junk
+    found = answer(document)
+    assert isinstance(found, Request) or all(
+        fault.path.startswith("$") and fault.problem for fault in found.faults
+    )

@@ -1,0 +1,81 @@
+"""A request names secrets and holds none; what looks like one is refused and never quoted."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.core.roles import MACHINE, OTHER, accepted, answer, request, told
+from trainmaster.orchestrator.core.requests.request import Refused
+
+REFERENCE = "projects/my-project/secrets/wandb/versions/3"
+KEY = "AIza" + "Sy0123456789_abcdefghijklmnopqrstuv"
+PEM = "-----BEGIN PRIVATE " + "KEY-----\nMIIE\n-----END PRIVATE " + "KEY-----\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "secret"),
+    [
+        ({"env": {"WANDB_API_KEY": "hunter2"}}, "$.env.WANDB_API_KEY", "hunter2"),
+        ({"env": {"db_password": "hunter2"}}, "$.env.db_password", "hunter2"),
+        ({"env": {"MAPS": KEY}}, "$.env.MAPS", KEY),
+        ({"env": {"CERT": PEM}}, "$.env.CERT", "MIIE"),
+        ({"args": ["--api-key=hunter2"]}, "$.args[0]", "hunter2"),
+        ({"args": ["--password", "hunter2"]}, "$.args[1]", "hunter2"),
+        ({"command": ["sh", "-c", "DB_PASSWORD=hunter2 run"]}, "$.command[2]", "hunter2"),
+        ({"args": ["--db=postgres://me:hunter2@db/x"]}, "$.args[0]", "hunter2"),
+        (
+            {"cluster": {"chief": {**MACHINE, "env": {"TOKEN": "hunter2"}}}},
+            "$.cluster.chief.env.TOKEN",
+            "hunter2",
+        ),
+        ({"labels": {"team": KEY}}, "$.labels.team", KEY),
+        ({"network": f"projects/p/{KEY}"}, "$.network", KEY),
+    ],
+)
+def test_what_looks_like_a_secret_is_refused_and_not_quoted(
+    changes: dict[str, Any], path: str, secret: str
+) -> None:
+    faults = told(request(**changes))
+    assert list(faults) == [path]
+    assert "projects/PROJECT/secrets/NAME" in faults[path].allowed
+    assert secret not in str(faults[path])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"env": {"WANDB_API_KEY": REFERENCE}},
+        {"env": {"PASSWORD": "", "SECRET": "$(FROM_ELSEWHERE)"}},
+        {"env": {"PASSWORD_FILE": "/run/x", "MAX_TOKENS": "512", "PAD_TOKEN": "<pad>"}},
+        {"args": ["--tokenizer=bert", "--num_tokens", "7", f"--api_key={REFERENCE}"]},
+        {"args": ["--data=gs://bucket/a@b", "--tracker=https://host:443/x"]},
+    ],
+)
+def test_the_name_of_a_secret_and_other_values_are_taken(changes: dict[str, Any]) -> None:
+    accepted(request(**changes))
+
+
+def test_a_secret_in_a_file_for_gcloud_is_found_at_its_own_place() -> None:
+    container = {"imageUri": OTHER, "env": [{"name": "API_KEY", "value": "hunter2"}]}
+    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": container}
+    found = answer({"displayName": "m", "jobSpec": {"workerPoolSpecs": [pool]}})
+    assert isinstance(found, Refused)
+    report = json.dumps([fault.document for fault in found.faults])
+    assert "hunter2" not in report
+    assert "containerSpec.env[0]" in report
+
+
+DIGEST = f"@sha256:{'0f' * 32}"
+
+
+@pytest.mark.parametrize("image", [OTHER, f"{OTHER}@sha256:short", OTHER.partition(":")[0]])
+def test_an_image_that_must_have_a_digest_is_refused_without(image: str) -> None:
+    faults = told(request(image=image), require_digest=("**",))
+    assert list(faults) == ["$.image"]
+    assert "@sha256:…" in faults["$.image"].allowed
+
+
+def test_a_digest_is_wanted_of_the_named_images_alone() -> None:
+    accepted(request(image=OTHER + DIGEST), require_digest=("**",))
+    accepted(request(), require_digest=("*-docker.pkg.dev/*/release/**",))

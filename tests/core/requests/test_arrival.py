@@ -1,0 +1,183 @@
+"""Events are understood in every form in which they are delivered, and known again when they come twice."""
+
+import base64
+import contextlib
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainmaster.orchestrator.core.completion.entry import hint_in
+from trainmaster.orchestrator.core.errors import EventMalformed
+from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage, pubsub_message
+from trainmaster.orchestrator.core.requests.arrival import (
+    Arrival,
+    Ignored,
+    StoredObject,
+    message_in,
+    upload_in,
+)
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+OBJECT = {
+    "bucket": "inbox",
+    "name": "requests/cassava.yaml",
+    "generation": "1700000000000000",
+    "size": "8",
+    "timeCreated": "2026-03-01T11:00:00.123Z",
+}
+
+
+def envelope(data: object, **changes: Any) -> Envelope:
+    whole = Envelope(id="9", type="t", source="s", subject="", time=NOW, received_at=NOW, data=data)
+    return replace(whole, **changes)
+
+
+def arrival(event: Envelope) -> Arrival:
+    found = upload_in(event, "inbox")
+    assert isinstance(found, Arrival)
+    return found
+
+
+def test_an_upload_is_known_by_its_generation_and_dated_by_its_creation() -> None:
+    first = arrival(envelope(OBJECT))
+    assert first.content == StoredObject(
+        bucket="inbox", name="requests/cassava.yaml", generation=1700000000000000, size_bytes=8
+    )
+    assert first.run_id.startswith("cassava-20260301t110000-")
+    again = envelope(OBJECT, id="10", time=NOW + timedelta(hours=5), received_at=NOW + timedelta(hours=5))
+    assert arrival(again).run_id == first.run_id
+    assert arrival(envelope({**OBJECT, "generation": "1700000000000001"})).run_id != first.run_id
+
+
+def test_a_subject_of_a_legacy_event_may_carry_the_generation() -> None:
+    data = {key: value for key, value in OBJECT.items() if key != "name"}
+    legacy = envelope(data, subject="objects/requests/cassava.yaml#1700000000000000")
+    assert arrival(legacy).run_id == arrival(envelope(OBJECT)).run_id
+
+
+@pytest.mark.parametrize(
+    "change", [{"name": "readme.txt"}, {"name": "rules/a.yaml"}, {"bucket": "ledger"}, {"name": "requests/x"}]
+)
+def test_other_objects_are_ignored(change: dict[str, str]) -> None:
+    assert isinstance(upload_in(envelope({**OBJECT, **change}), "inbox"), Ignored)
+
+
+@pytest.mark.parametrize("generation", [None, "", "x"])
+def test_an_upload_without_a_generation_is_malformed(generation: str | None) -> None:
+    with pytest.raises(EventMalformed) as malformed:
+        upload_in(envelope({**OBJECT, "generation": generation}), "inbox")
+    assert not malformed.value.retryable
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        {"messageId": "m", "publishTime": "2026-03-01T11:00:00Z"},
+        {"message_id": "m", "publish_time": "2026-03-01T11:00:00Z"},
+    ],
+)
+def test_a_message_is_read_in_both_spellings(spelling: dict[str, str]) -> None:
+    message = pubsub_message(envelope({"message": {"data": base64.b64encode(b"x").decode(), **spelling}}))
+    assert (message.message_id, message.data) == ("m", b"x")
+    assert message.publish_time == datetime(2026, 3, 1, 11, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, {}, {"message": 3}, {"message": {"data": "%%%"}}, {"message": {"attributes": [], "data": "!"}}],
+)
+def test_an_event_without_a_message_is_malformed(data: object) -> None:
+    with pytest.raises(EventMalformed):
+        pubsub_message(envelope(data))
+
+
+def test_a_message_without_data_is_an_empty_request() -> None:
+    assert message_in(envelope({"message": {"messageId": "m", "attributes": None}})).content == b""
+
+
+def entry(**changes: Any) -> dict[str, Any]:
+    whole: dict[str, Any] = {
+        "insertId": "abc",
+        "resource": {"type": "ml_job", "labels": {"job_id": "123", "task_name": "service"}},
+        "textPayload": "Job completed successfully.",
+        "timestamp": "2026-03-01T11:00:00.123456789Z",
+    }
+    return {**whole, **changes}
+
+
+def hint(document: object) -> Any:
+    message = PubsubMessage(
+        message_id="m", publish_time=NOW, attributes={}, data=json.dumps(document).encode() + b"\n"
+    )
+    return hint_in(message)
+
+
+@pytest.mark.parametrize(
+    ("change", "tells_end"),
+    [
+        ({}, True),
+        ({"textPayload": "Job failed."}, True),
+        ({"textPayload": None, "jsonPayload": {"message": "Job failed."}}, True),
+        ({"textPayload": "The replica workerpool0-0 exited with a non-zero status of 1."}, False),
+        ({"textPayload": "Job cancelled."}, False),
+        ({"textPayload": 7}, False),
+        ({"labels": {"ml.googleapis.com/trial_id": "1"}}, False),
+        ({"labels": {"team": "agronomy"}}, True),
+        ({"resource": {"type": "ml_job", "labels": {"job_id": "123", "task_name": "workerpool0-0"}}}, False),
+    ],
+)
+def test_only_the_services_own_last_lines_tell_of_an_end(change: dict[str, Any], tells_end: bool) -> None:
+    found = hint(entry(**change))
+    assert (found.job_id, found.tells_end, found.insert_id) == ("123", tells_end, "abc")
+    assert found.entry_time == datetime(2026, 3, 1, 11, 0, 0, 123456, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"resource": None},
+        {"resource": {"type": "gce_instance", "labels": {"job_id": "123"}}},
+        {"resource": {"type": "ml_job", "labels": {}}},
+        {"resource": {"type": "ml_job", "labels": {"job_id": "../../customJobs/1"}}},
+        {"resource": {"type": "ml_job", "labels": {"job_id": 123}}},
+    ],
+)
+def test_an_entry_about_no_training_job_is_no_hint(change: dict[str, Any]) -> None:
+    assert hint(entry(**change)) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff", b"[" * 100_000])
+def test_a_message_that_is_no_entry_is_malformed(content: bytes) -> None:
+    with pytest.raises(EventMalformed):
+        hint_in(PubsubMessage(message_id="m", publish_time=NOW, attributes={}, data=content))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["resource", "textPayload", "jsonPayload", "timestamp", "insertId"]), JSON
+    )
+)
+def test_no_entry_raises_anything_unnamed(changes: dict[str, Any]) -> None:
+    hint(entry(**changes))
+
+
+@given(st.dictionaries(st.sampled_from(["bucket", "name", "generation", "size", "timeCreated"]), JSON))
+def test_no_upload_raises_anything_unnamed(changes: dict[str, Any]) -> None:
+    with contextlib.suppress(EventMalformed):
+        upload_in(envelope({**OBJECT, **changes}), "inbox")
+
+
+def test_a_time_before_all_years_is_no_time() -> None:
+    found = hint(entry(timestamp="0001-01-01T00:00:00+14:00"))
+    assert found.entry_time == NOW

@@ -1,0 +1,55 @@
+"""The requests and rules to copy are sound, and the trainer takes their arguments."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from string import Template
+
+import pytest
+import yaml
+
+from tests.core.retraining_cases import RULE_STANDARDS as STANDARDS
+from trainer.flags import flags_from
+from trainmaster.orchestrator.core.requests.request import Request, request_in
+from trainmaster.orchestrator.core.requests.tuning import Tuning
+from trainmaster.orchestrator.core.retraining.rules.book import Book
+from trainmaster.orchestrator.core.retraining.rules.reading import Buckets, rule_in
+from trainmaster.orchestrator.core.retraining.rules.rule import Rule
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+DEMO = {"project": "my-project", "region": "us-central1", "data_dir": "gs://my-project-datasets/tfds"}
+BUCKETS = Buckets(inbox="my-project-inbox", ledger="my-project-ledger", models="my-project-models")
+
+
+def tuned(request: Request) -> list[str]:
+    """The flags of a trial, each parameter at one of its values."""
+    work = request.spec.work
+    if not isinstance(work, Tuning):
+        return []
+    return [f"--{each.name}={each.values[0] if each.values else each.max}" for each in work.parameters]
+
+
+def arguments_of(text: str) -> Sequence[str]:
+    """The program's arguments in a sound request or rule."""
+    document = yaml.safe_load(text)
+    if "when" in document:
+        rule = rule_in(
+            text.encode(),
+            dropped_name="rules/example.yaml",
+            generation=1,
+            as_json=False,
+            standards=STANDARDS,
+            buckets=BUCKETS,
+            book=Book(),
+            template=None,
+        )
+        assert isinstance(rule, Rule), rule
+        arguments: list[str] = document["request"]["args"]
+        return arguments
+    request = request_in(text.encode(), as_json=False, standards=STANDARDS)
+    assert isinstance(request, Request), request
+    return [*request.spec.cluster.chief.program.args, *tuned(request)]
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_example_is_sound_and_has_flags_that_the_trainer_takes(path: Path) -> None:
+    flags_from(arguments_of(Template(path.read_text()).safe_substitute(DEMO)))

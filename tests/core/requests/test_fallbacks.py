@@ -1,0 +1,280 @@
+"""A request's fallbacks: what each makes of it, and what is wrong with them."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.admission_cases import CHIEF, GCLOUD, V100, answer, document, faults, ladder, policy, sound
+from tests.core.roles import T4
+from tests.core.standards import schema
+from trainmaster.orchestrator.core.admission.ladder import ladder_of
+from trainmaster.orchestrator.core.requests.fallbacks import MAX_FALLBACKS, merged
+from trainmaster.orchestrator.core.requests.request import Request, dialect_of
+from trainmaster.orchestrator.core.requests.spec import Accelerator
+
+WITH_GPU = {"cluster": {"chief": {**CHIEF, "accelerator": V100, "disk": {"size_gb": 300}}}}
+
+
+def test_the_ladder_of_a_request_without_fallbacks_is_the_request() -> None:
+    (rung,) = ladder()
+    assert (rung.number, rung.region) == (0, "us-central1")
+    assert rung.spec == sound(document()).spec
+
+
+def test_each_rung_is_the_request_with_one_fallback_laid_over_it() -> None:
+    rungs = ladder(
+        **WITH_GPU,
+        scheduling={"spot": True, "timeout_s": 60},
+        fallbacks=[
+            {"region": "europe-west4"},
+            {"cluster": {"chief": {"accelerator": {"type": "NVIDIA_TESLA_T4"}}}},
+            {"cluster": {"chief": {"accelerator": None, "disk": None}}, "scheduling": {"spot": False}},
+        ],
+    )
+    assert [rung.number for rung in rungs] == [0, 1, 2, 3]
+    assert [rung.region for rung in rungs] == ["us-central1", "europe-west4", "us-central1", "us-central1"]
+    chiefs = [rung.spec.cluster.chief for rung in rungs]
+    assert [chief.accelerator for chief in chiefs] == [
+        Accelerator(**V100), Accelerator(**V100), Accelerator(**T4), None,
+    ]  # fmt: skip
+    assert [chief.disk is None for chief in chiefs] == [False, False, False, True]
+    assert [rung.spec.scheduling.spot for rung in rungs] == [True, True, True, False]
+    assert {rung.spec.scheduling.timeout_s for rung in rungs} == {60}
+
+
+def test_rungs_say_for_people_where_and_on_what_they_run() -> None:
+    workers = {**CHIEF, "count": 3}
+    rungs = ladder(
+        cluster={"chief": {"machine": "n1-standard-8", "accelerator": T4}, "workers": workers, "evaluators": {**CHIEF, "count": 1}},
+        scheduling={"spot": True},
+        fallbacks=[{"region": "europe-west4", "scheduling": {"spot": False, "flex_start": True}}],
+    )  # fmt: skip
+    assert rungs[0].text == (
+        "us-central1, n1-standard-8 with 1 NVIDIA_TESLA_T4, 3 workers of n1-standard-4, "
+        "1 evaluator of n1-standard-4, spot"
+    )
+    assert rungs[1].text.startswith("europe-west4, ")
+    assert rungs[1].text.endswith(", flex start")
+
+
+def test_the_request_may_name_its_region() -> None:
+    (rung,) = ladder(region="europe-west4")
+    assert rung.region == "europe-west4"
+    sound(document(region="europe-west4"))
+
+
+def test_the_region_of_a_legacy_job_is_one_of_the_policys_and_its_rungs() -> None:
+    job: dict[str, Any] = {
+        "jobId": "census_1",
+        "trainingInput": {
+            "scaleTier": "CUSTOM",
+            "masterType": "n1-standard-4",
+            "masterConfig": {"imageUri": "us-docker.pkg.dev/my-project/r/i"},
+            "region": "europe-west4",
+        },
+    }
+    found = answer(job)
+    assert isinstance(found, Request), found
+    (rung,) = ladder_of(job, model_name=None, region="us-central1")
+    assert rung.region == "europe-west4"
+    assert "another region" in faults(job, under=policy(regions=["us-central1"]))["$.trainingInput.region"]
+
+
+@pytest.mark.parametrize(
+    ("fallback", "path", "words"),
+    [
+        ({"region": "mars-north1"}, "$.fallbacks[0].region", "allowed: us-central1, europe-west4"),
+        ({"regio": "europe-west4"}, "$.fallbacks[0].regio", "did you mean 'region'?"),
+        ({}, "$.fallbacks[0]", "only what is to be different"),
+        ("europe-west4", "$.fallbacks[0]", "a mapping is wanted here"),
+        (
+            {"cluster": {"chief": {"machine": "n1-standard-5"}}},
+            "$.fallbacks[0].cluster.chief.machine",
+            "did you mean 'n1-standard-",
+        ),
+        (
+            {"cluster": {"chief": {"machine": "e2-standard-4"}}},
+            "$.fallbacks[0].cluster.chief.accelerator.type",
+            "e2-standard-4 does not take it",
+        ),
+        (
+            {"cluster": {"chief": {"accelerator": {"count": 3}}}},
+            "$.fallbacks[0].cluster.chief.accelerator.count",
+            "does not take this many",
+        ),
+        (
+            {"cluster": {"workers": {"machine": "n1-standard-8"}}},
+            "$.fallbacks[0].cluster.workers",
+            "it adds none",
+        ),
+        (
+            {"cluster": {"chief": {"count": 2}}},
+            "$.fallbacks[0].cluster.chief.count",
+            "unknown key",
+        ),
+        ({"image": "evil.example/x"}, "$.fallbacks[0].image", "unknown key"),
+        ({"scheduling": {"timeout_s": 5}}, "$.fallbacks[0].scheduling.timeout_s", "unknown key"),
+        (
+            {"scheduling": {"spot": True, "flex_start": True}},
+            "$.fallbacks[0].scheduling",
+            "flex_start",
+        ),
+        ({"scheduling": {"spot": False}}, "$.fallbacks[0]", "the same as the request itself"),
+        ({"region": "us-central1"}, "$.fallbacks[0]", "the same as the request itself"),
+    ],
+)  # fmt: skip
+def test_each_fault_of_a_fallback_has_its_own_place(fallback: object, path: str, words: str) -> None:
+    found = faults(document(**WITH_GPU, fallbacks=[fallback]))
+    assert any(place.startswith(path) and words in text for place, text in found.items()), found
+    assert all(place.startswith("$.fallbacks[0]") for place in found), found
+
+
+def test_a_fallback_that_repeats_another_is_a_fault() -> None:
+    other = {"region": "europe-west4"}
+    found = faults(document(fallbacks=[other, {"scheduling": {"spot": True}}, other]))
+    assert list(found) == ["$.fallbacks[2]"]
+    assert "the same as fallbacks[0]" in found["$.fallbacks[2]"]
+
+
+def test_what_the_request_has_wrong_is_told_once_and_its_fallbacks_faults_with_it() -> None:
+    written = document(image="evil.example/x", fallbacks=[{"region": "europe-west4"}, {"region": "mars"}])
+    assert list(faults(written)) == ["$.fallbacks[1].region", "$.image"]
+
+
+def test_more_fallbacks_than_the_schema_allows_are_one_fault() -> None:
+    machines = [f"n1-standard-{size}" for size in (8, 16, 32)] + [
+        f"n1-highmem-{size}" for size in (2, 4, 8, 16)
+    ]
+    ladders: list[dict[str, Any]] = [{"cluster": {"chief": {"machine": machine}}} for machine in machines]
+    ladders += [{"region": "europe-west4"}, {"scheduling": {"spot": True}}]
+    assert len(ladders) == MAX_FALLBACKS + 1
+    assert list(faults(document(fallbacks=ladders))) == ["$.fallbacks"]
+    assert schema("training_request.v1")["properties"]["fallbacks"]["maxItems"] == MAX_FALLBACKS
+
+
+def test_a_region_that_a_resource_of_the_request_is_not_of_is_a_fault() -> None:
+    board = {
+        "service_account": "trainer@my-project.iam.gserviceaccount.com",
+        "tensorboard": "projects/p/locations/us-central1/tensorboards/1",
+    }
+    elsewhere = faults(document(**board, region="europe-west4"))
+    assert list(elsewhere) == ["$.region"]
+    assert "tensorboard is of us-central1" in elsewhere["$.region"]
+    assert list(faults(document(**board, fallbacks=[{"region": "europe-west4"}]))) == [
+        "$.fallbacks[0].region"
+    ]
+    sound(document(**board, region="us-central1", fallbacks=[{"scheduling": {"spot": True}}]))
+
+
+def test_a_resource_of_another_region_is_a_fault_also_where_the_request_leaves_its_region_out() -> None:
+    board = {
+        "service_account": "trainer@my-project.iam.gserviceaccount.com",
+        "tensorboard": "projects/p/locations/europe-west4/tensorboards/1",
+    }
+    at_home = faults(document(**board))
+    assert list(at_home) == ["$.tensorboard"]
+    assert "found 'us-central1'" in at_home["$.tensorboard"]
+    assert list(faults(document(**board, fallbacks=[{"scheduling": {"spot": True}}]))) == ["$.tensorboard"]
+    sound(document(**board, region="europe-west4", fallbacks=[{"scheduling": {"spot": True}}]))
+
+
+def test_the_regions_fault_of_a_request_is_at_its_region() -> None:
+    assert "allowed: us-central1, europe-west4" in faults(document(region="europe-west9"))["$.region"]
+
+
+@pytest.mark.parametrize(("written", "meant"), [({}, 50), ({"priority": 0}, 0), ({"priority": 100}, 100)])
+def test_the_priority_is_fifty_unless_the_request_says_otherwise(written: dict[str, Any], meant: int) -> None:
+    assert sound(document(**written)).spec.priority == meant
+
+
+@pytest.mark.parametrize("priority", [-1, 101, "high", 1.5, True])
+def test_a_priority_that_is_none_is_a_fault(priority: object) -> None:
+    assert list(faults(document(priority=priority))) == ["$.priority"]
+
+
+def test_a_label_says_the_priority_where_the_dialect_has_no_key_for_it() -> None:
+    labelled = {**GCLOUD, "labels": {"trainmaster_priority": "70", "team": "a"}}
+    spec = sound(labelled).spec
+    assert (spec.priority, dict(spec.labels)) == (70, {"team": "a"})
+    wrong = {**GCLOUD, "labels": {"trainmaster_priority": "urgent"}}
+    assert list(faults(wrong)) == ["$.labels.trainmaster_priority"]
+
+
+def test_the_ladder_of_every_dialect_is_the_job_that_its_request_is() -> None:
+    found = sound(GCLOUD)
+    (rung,) = ladder_of(found.document, model_name=None, region="us-central1")
+    assert rung.spec == found.spec == dialect_of(GCLOUD).spec_from(GCLOUD, None)
+
+
+RFC_7396 = [
+    ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+    ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+    ({"a": "b"}, {"a": None}, {}),
+    ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+    ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+    ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
+    ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+    ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+    (["a", "b"], ["c", "d"], ["c", "d"]),
+    ({"a": "b"}, ["c"], ["c"]),
+    ({"a": "foo"}, None, None),
+    ({"a": "foo"}, "bar", "bar"),
+    ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+    ([1, 2], {"a": "b", "c": None}, {"a": "b"}),
+    ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+]
+"""The test cases of RFC 7396, appendix A."""
+
+
+@pytest.mark.parametrize(("target", "patch", "result"), RFC_7396)
+def test_a_patch_is_laid_over_a_document_as_the_standard_says(
+    target: object, patch: object, result: object
+) -> None:
+    before = json.dumps(target)
+    assert merged(target, patch) == result
+    assert json.dumps(target) == before
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(JSON, JSON)
+def test_laying_a_patch_over_twice_is_as_good_as_once(target: object, patch: object) -> None:
+    once = merged(target, patch)
+    assert merged(once, patch) == once
+
+
+WORDS = [
+    "region",
+    "cluster",
+    "chief",
+    "workers",
+    "machine",
+    "accelerator",
+    "type",
+    "count",
+    "scheduling",
+    "spot",
+]
+JUNK = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from(["europe-west4", "n1-standard-8", "\x00", ""]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(JUNK)
+def test_junk_for_fallbacks_is_refused_or_sound_and_never_raises(junk: object) -> None:
+    found = answer(document(fallbacks=junk))
+    if isinstance(found, Request):
+        assert ladder_of(found.document, model_name=None, region="us-central1")

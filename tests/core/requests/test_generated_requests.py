@@ -1,0 +1,125 @@
+"""Whatever the schema and the checks accept is a job that the service's own types can hold."""
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.core.generated import documents, without
+from tests.core.roles import EXECUTOR, MACHINE, OTHER, POLICY, REDUCTION_SERVER, TARGET, TRAINER, answer
+from tests.core.standards import schema
+from trainmaster.orchestrator.adapters.vertex import message_of
+from trainmaster.orchestrator.core.requests.programs import ROLES, running
+from trainmaster.orchestrator.core.requests.request import Refused, Request
+from trainmaster.orchestrator.core.requests.spec import PythonPackage, WorkerPool
+from trainmaster.orchestrator.core.requests.submission import submission_of
+
+TRIES = 12
+IMAGES = st.sampled_from([TRAINER, OTHER, REDUCTION_SERVER])
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> dict[str, Any]:
+    """A machine of the policy with what it takes."""
+    row = draw(st.sampled_from(POLICY.machines))
+    machine: dict[str, Any] = {"machine": draw(st.sampled_from(row.types))}
+    if row.accelerators and (row.accelerator_required or draw(st.booleans())):
+        kind = draw(st.sampled_from(sorted(row.accelerators)))
+        machine["accelerator"] = {"type": kind, "count": draw(st.sampled_from(row.accelerators[kind]))}
+    if row.tpu_topologies:
+        machine["tpu_topology"] = draw(st.sampled_from(row.tpu_topologies))
+    return machine
+
+
+HINTS: dict[str, st.SearchStrategy[Any]] = {
+    "image": IMAGES,
+    "executor_image": st.just(EXECUTOR),
+    "uris": st.just(["gs://my-project-data/code/a.whl"]),
+    "args": st.lists(
+        st.sampled_from(["--strategy=mirrored", "--strategy=parameter_server", "--epochs=1", "x y"]),
+        max_size=3,
+    ),
+    "prefix_uri": st.sampled_from(["gs://models", "gs://models/team/"]),
+    "service_account": st.just("trainer@my-project.iam.gserviceaccount.com"),
+    "encryption_key": st.just("projects/my-project/locations/us-central1/keyRings/r/cryptoKeys/k"),
+    "parameters": st.sampled_from(
+        [
+            {"learning_rate": {"type": "double", "min": 1e-4, "max": 0.1, "scale": "log"}},
+            {
+                "epochs": {"type": "integer", "min": 1, "max": 9},
+                "momentum": {"type": "discrete", "values": [0.5, 0.9]},
+            },
+        ]
+    ),
+    "server": st.sampled_from(["10.0.0.2", "192.168.7.7"]),
+}
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> dict[str, Any]:
+    """A document of the schema, its roles on machines that there are."""
+    document = draw(documents(schema("training_request.v1"), HINTS))
+    same = draw(machines()) if draw(st.booleans()) else None
+    for role in ROLES:
+        if role in document["cluster"]:
+            pool = {
+                key: value
+                for key, value in document["cluster"][role].items()
+                if key not in ("machine", "accelerator", "tpu_topology")
+            }
+            if "count" in pool and role != "chief":
+                pool["count"] = draw(st.integers(1, 12))
+            document["cluster"][role] = {**pool, **(same or draw(machines()))}
+    return document
+
+
+def accepted(document: dict[str, Any]) -> Request:
+    """What is left of the document when everything that is refused is taken out, again and again."""
+    for _ in range(TRIES):
+        found = answer(document)
+        if isinstance(found, Request):
+            return found
+        document = without(document, found.faults)
+        needed = {fault.path for fault in found.faults if fault.problem == "missing"}
+        document |= {"image": OTHER} if "$.image" in needed else {}
+        if "machine" not in document.setdefault("cluster", {}).setdefault("chief", dict(MACHINE)):
+            document["cluster"]["chief"] = MACHINE
+            document.get("scheduling", {}).pop("flex_start", None)  # no machine without GPUs is waited for
+    assert isinstance(found, Refused)
+    raise AssertionError([str(fault) for fault in found.faults])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(requests())
+def test_what_is_accepted_is_a_job_that_the_service_can_be_sent(document: dict[str, Any]) -> None:
+    request = accepted(document)
+    submission = submission_of("run-1", request.spec, TARGET)
+    message: Any = message_of(submission)
+    job = message.job_spec if "jobSpec" in submission.body else message.trial_job_spec
+    cluster = request.document["cluster"]
+    assert [bool(spec.replica_count) for spec in job.worker_pool_specs] == [
+        role in cluster for role in ROLES[: len(job.worker_pool_specs)]
+    ]
+    assert job.worker_pool_specs[0].replica_count == 1
+    for spec, role in zip(job.worker_pool_specs, ROLES, strict=False):
+        programs = ("container_spec" in spec, "python_package_spec" in spec)
+        assert sum(programs) == (role in cluster)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(requests())
+def test_the_checks_and_the_job_agree_on_what_each_role_runs(document: dict[str, Any]) -> None:
+    request = accepted(document)
+    pools = (
+        request.spec.cluster.chief,
+        request.spec.cluster.workers,
+        request.spec.cluster.parameter_servers,
+        request.spec.cluster.evaluators,
+    )
+    for role, pool in zip(ROLES, pools, strict=True):
+        if isinstance(pool, WorkerPool):
+            runs = running(request.document, role)
+            assert runs.image == pool.program.image
+            assert runs.is_package is isinstance(pool.program, PythonPackage)
+            assert tuple(runs.args) == pool.program.args
+            assert {name: value for name, (_, value) in runs.env.items()} == pool.program.env

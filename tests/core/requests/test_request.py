@@ -1,0 +1,229 @@
+"""A request is read whole: a sound one becomes a job, a faulty one every fault with its path and repair."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.core.standards import STANDARDS
+from trainmaster.orchestrator.core.requests.request import (
+    MAX_REQUEST_BYTES,
+    Refused,
+    Request,
+    request_in,
+    too_large,
+)
+from trainmaster.orchestrator.core.requests.submission import Target, submission_of
+
+ROOT = Path(__file__).resolve().parents[3]
+CASSAVA = (ROOT / "examples" / "cassava.yaml").read_text()
+
+
+def told(text: str) -> dict[str, str]:
+    """Each fault by its path."""
+    refused = request_in(text.encode(), as_json=False, standards=STANDARDS)
+    assert isinstance(refused, Refused)
+    return {fault.path: str(fault) for fault in refused.faults}
+
+
+def with_change(**changes: Any) -> str:
+    document: dict[str, Any] = {**yaml.safe_load(CASSAVA), **changes}
+    return yaml.safe_dump({key: value for key, value in document.items() if value is not None})
+
+
+def test_the_example_becomes_the_job_it_describes() -> None:
+    request = request_in(CASSAVA.encode(), as_json=False, standards=STANDARDS)
+    assert isinstance(request, Request)
+    target = Target(project="my-project", region="us-central1", models_bucket="models")
+    machine = {
+        "machineType": "n1-standard-8",
+        "acceleratorType": "NVIDIA_TESLA_T4",
+        "acceleratorCount": 1,
+    }
+    container = {
+        "imageUri": "us-central1-docker.pkg.dev/my-project/trainmaster/trainer:latest",
+        "args": ["--dataset=cassava", "--epochs=2"],
+    }
+    pool = {"machineSpec": machine, "replicaCount": "1", "containerSpec": container}
+    submission = submission_of("run-1", request.spec, target)
+    assert submission.parent == "projects/my-project/locations/us-central1"
+    assert submission.body == {
+        "displayName": "run-1",
+        "labels": {
+            "team": "agronomy",
+            "trainmaster_run_id": "run-1",
+            "trainmaster_model": "cassava-resnet50",
+        },
+        "jobSpec": {
+            "workerPoolSpecs": [pool, pool],
+            "baseOutputDirectory": {"outputUriPrefix": "gs://models/cassava-resnet50/run-1"},
+            "scheduling": {"timeout": "86400s", "restartJobOnWorkerRestart": True},
+        },
+    }
+
+
+def test_everything_a_request_can_say_reaches_the_job() -> None:
+    text = with_change(
+        command=["python", "-m", "x"],
+        env={"B": "$(A)", "A": "1"},
+        output={"prefix_uri": "gs://models/team/"},
+        scheduling={"spot": True},
+        service_account="trainer@my-project.iam.gserviceaccount.com",
+        network="projects/1/global/networks/n",
+        tensorboard="projects/p/locations/us-central1/tensorboards/1",
+        cluster={"chief": {"machine": "n1-standard-4", "disk": {"size_gb": 200}}},
+    )
+    request = request_in(text.encode(), as_json=False, standards=STANDARDS)
+    assert isinstance(request, Request)
+    target = Target(project="p", region="us-central1", models_bucket="models")
+    job: Any = submission_of("run-1", request.spec, target).body["jobSpec"]
+    (pool,) = job["workerPoolSpecs"]
+    assert pool["diskSpec"] == {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 200}
+    assert pool["containerSpec"]["command"] == ["python", "-m", "x"]
+    assert {each["name"]: each["value"] for each in pool["containerSpec"]["env"]} == {"B": "$(A)", "A": "1"}
+    assert job["baseOutputDirectory"] == {"outputUriPrefix": "gs://models/team/cassava-resnet50/run-1"}
+    assert job["scheduling"] == {"strategy": "SPOT"}
+    assert job["serviceAccount"] == "trainer@my-project.iam.gserviceaccount.com"
+    assert job["network"] == "projects/1/global/networks/n"
+    assert job["tensorboard"] == "projects/p/locations/us-central1/tensorboards/1"
+
+
+def test_variables_keep_the_order_of_the_request() -> None:
+    text = CASSAVA + "env:\n  B: one\n  A: $(B) two\n"
+    request = request_in(text.encode(), as_json=False, standards=STANDARDS)
+    assert isinstance(request, Request)
+    target = Target(project="p", region="us-central1", models_bucket="models")
+    job: Any = submission_of("run-1", request.spec, target).body["jobSpec"]
+    env = job["workerPoolSpecs"][0]["containerSpec"]["env"]
+    assert [each["name"] for each in env] == ["B", "A"]
+
+
+def test_faults_of_text_schema_and_policy_come_in_one_report() -> None:
+    faults = told(
+        """
+        model_name: Cassava
+        image: docker.io/library/python
+        args: --epochs=2
+        epochs: 010
+        env: {DEBUG: no, LEVEL: 3, TF_CONFIG: '{}'}
+        cluster:
+          chief: {machine: n1-standard-8, accelerator: {type: NVIDIA_TESLA_T5, count: 1}}
+          workers: {machin: n1-standard-8, count: 99}
+        """
+    )
+    assert list(faults) == [
+        "$.args",
+        "$.cluster.chief.accelerator.type",
+        "$.cluster.workers.count",
+        "$.cluster.workers.machin",
+        "$.cluster.workers.machine",
+        "$.env.DEBUG",
+        "$.env.LEVEL",
+        "$.env.TF_CONFIG",
+        "$.epochs",
+        "$.image",
+        "$.model_name",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "words"),
+    [
+        ("clusster: {}", "$.clusster", "did you mean 'cluster'?"),
+        ("model_name: no", "$.model_name", 'YAML 1.1 reads an unquoted no as false; quote it: "no"'),
+        ("model_name: 12", "$.model_name", 'quote it: "12"'),
+        ("args: --epochs=2", "$.args", "write a list"),
+        ("args: [--epochs, 2]", "$.args[1]", 'quote it: "2"'),
+        ("scheduling: {spot: 'yes'}", "$.scheduling.spot", "write true or false, without quotes"),
+        ("scheduling: {timeout_s: '60'}", "$.scheduling.timeout_s", "write 60 without quotes"),
+        ("scheduling: {timeout_s: 0}", "$.scheduling.timeout_s", "too small"),
+        ("scheduling: {timeout_s: 99999999}", "$.scheduling.timeout_s", "at most 604800"),
+        ("labels: {Team: a}", "$.labels.Team", "no possible name"),
+        ("labels: {trainmaster_run_id: a}", "$.labels.trainmaster_run_id", "kept for the service"),
+        ("labels: {team: A}", "$.labels.team", "found 'A'"),
+        ("env: {'1A': x}", "$.env['1A']", "not beginning with a digit"),
+        ("env: {AIP_MODEL_DIR: x}", "$.env.AIP_MODEL_DIR", "keeps this name for the service"),
+        ("tensorboard: projects/p/locations/l/tensorboards/1", "$.service_account", "tensorboard needs it"),
+        ("output: {prefix_uri: 'gs://inbox/requests'}", "$.output.prefix_uri", "gs://models"),
+        ("output: {prefix_uri: 'gs://models-of-others/x'}", "$.output.prefix_uri", "gs://models"),
+        ("output: {prefix_uri: 'gs://models/../inbox'}", "$.output.prefix_uri", "policy does not allow"),
+        ("image: evil.example/x", "$.image", "*-docker.pkg.dev/my-project/**"),
+        ("image: us-docker.pkg.dev/../../evil/x", "$.image", "policy does not allow"),
+        ("image: 'us-docker.pkg.dev/my-project/r/i; rm -rf /'", "$.image", "not written as it must be"),
+        ("network: default", "$.network", "projects/PROJECT_NUMBER/global/networks/NAME"),
+        ("service_account: a@b.iam.gserviceaccount.com", "$.service_account", "my-project"),
+        ("service_account: tm-on-tick@my-project.iam.gserviceaccount.com", "$.service_account", "*trainer@"),
+        ("image: us-docker.pkg.dev/another-project/r/i", "$.image", "does not allow it"),
+        ("cluster: {chief: {machine: n1-standard-2}}", "$.cluster.chief.machine", "n1-standard-"),
+        ("cluster: {chief: {machine: g2-standard-4}}", "$.cluster.chief.accelerator", "NVIDIA_L4 (1)"),
+        (
+            "cluster: {chief: {machine: e2-standard-4, accelerator: {type: NVIDIA_L4, count: 1}}}",
+            "$.cluster.chief.accelerator.type",
+            "allowed: none",
+        ),
+        (
+            "cluster: {chief: {machine: n1-standard-96, accelerator: {type: NVIDIA_TESLA_T4, count: 1}}}",
+            "$.cluster.chief.accelerator.count",
+            "allowed: 4",
+        ),
+        ("cluster: {chief: {machine: n1-standard-4}, workers: {machine: n1-standard-4, count: 0}}",
+         "$.cluster.workers.count", "at least 1"),
+    ],
+)  # fmt: skip
+def test_each_fault_names_its_place_and_its_repair(text: str, path: str, words: str) -> None:
+    change: dict[str, Any] = yaml.safe_load(text)
+    (key,) = change
+    kept = {name: value for name, value in yaml.safe_load(CASSAVA).items() if name != key}
+    assert words in told(yaml.safe_dump(kept) + text)[path]
+
+
+@pytest.mark.parametrize("text", ["- a", "text", "12", "null"])
+def test_a_document_that_is_no_mapping_is_refused(text: str) -> None:
+    assert "a request is a mapping" in told(text)["$"]
+
+
+def test_a_request_may_have_the_size_of_the_limit_and_no_more() -> None:
+    assert too_large(MAX_REQUEST_BYTES) is None
+    refused = request_in(b" " * (MAX_REQUEST_BYTES + 1), as_json=False, standards=STANDARDS)
+    assert isinstance(refused, Refused)
+    assert "too large" in refused.faults[0].problem
+
+
+@pytest.mark.parametrize("count", [1, 2, 31])
+def test_workers_up_to_the_policys_limit_are_taken(count: int) -> None:
+    machine = {"machine": "n1-standard-4"}
+    text = with_change(cluster={"chief": machine, "workers": {**machine, "count": count}})
+    assert isinstance(request_in(text.encode(), as_json=False, standards=STANDARDS), Request)
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = ["model_name", "image", "args", "env", "cluster", "output", "labels", "scheduling", "service_account"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.sampled_from(KEYS), JUNK, max_size=5))
+def test_junk_under_known_keys_is_refused_and_never_raises(changes: dict[str, Any]) -> None:
+    document = {**yaml.safe_load(CASSAVA), **changes}
+    answer = request_in(yaml.safe_dump(document).encode(), as_json=False, standards=STANDARDS)
+    if isinstance(answer, Refused):
+        assert answer.faults
+        assert all(fault.path.startswith("$") and fault.problem for fault in answer.faults)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("model_name", "tiny\n"), ("output", {"prefix_uri": "gs://models/x\n"}), ("labels", {"a\n": "b"})],
+)
+def test_a_line_end_after_a_name_is_no_part_of_it(key: str, value: object) -> None:
+    document = {**yaml.safe_load(CASSAVA), key: value}
+    answer = request_in(json.dumps(document).encode(), as_json=True, standards=STANDARDS)
+    assert isinstance(answer, Refused)
+    assert answer.faults[0].path.startswith(f"$.{key}")

@@ -1,0 +1,284 @@
+"""A tuning is said in our own way or the API's; a faulty one is refused whole, before anything is submitted."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from google.cloud.aiplatform_v1.types import StudySpec
+
+from tests.core.standards import STANDARDS
+from trainmaster.orchestrator.adapters.vertex import message_of
+from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.requests.request import Refused, Request, request_in
+from trainmaster.orchestrator.core.requests.study import ALGORITHMS, MEASUREMENTS, SCALES
+from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
+
+ROOT = Path(__file__).resolve().parents[3]
+OWN = (ROOT / "examples" / "tuning.yaml").read_text()
+TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
+OTHER_IMAGE = "us-central1-docker.pkg.dev/my-project/other/image"
+POOL = {
+    "machineSpec": {"machineType": "n1-standard-4"},
+    "replicaCount": "1",
+    "containerSpec": {"imageUri": OTHER_IMAGE, "args": ["--a"], "env": [{"name": "A", "value": "1"}]},
+}
+_WRITTEN: dict[str, Any] = {
+    "displayName": "horses",
+    "labels": {"team": "vision"},
+    "maxTrialCount": 6,
+    "parallelTrialCount": 2,
+    "maxFailedTrialCount": 1,
+    "studySpec": {
+        "metrics": [{"metricId": "accuracy", "goal": "MAXIMIZE"}],
+        "parameters": [
+            {
+                "parameterId": "lr",
+                "doubleValueSpec": {"minValue": 0.0001, "maxValue": 0.1},
+                "scaleType": "UNIT_LOG_SCALE",
+            },
+            {
+                "parameterId": "layers",
+                "integerValueSpec": {"minValue": "1", "maxValue": "4"},
+                "conditionalParameterSpecs": [
+                    {
+                        "parentIntValues": {"values": ["3", "4"]},
+                        "parameterSpec": {
+                            "parameterId": "dropout",
+                            "discreteValueSpec": {"values": [0.1, 0.5]},
+                        },
+                    }
+                ],
+            },
+            {"parameterId": "optimizer", "categoricalValueSpec": {"values": ["sgd", "adam"]}},
+        ],
+        "algorithm": "RANDOM_SEARCH",
+        "measurementSelectionType": "BEST_MEASUREMENT",
+        "observationNoise": "HIGH",
+        "convexAutomatedStoppingSpec": {"maxStepCount": "100", "learningRateParameterName": "lr"},
+        "studyStoppingConfig": {
+            "maximumRuntimeConstraint": {"maxDuration": "3600s"},
+            "minimumRuntimeConstraint": {"endTime": "2026-03-01T12:00:00Z"},
+            "maxNumTrialsNoProgress": 5,
+            "maxDurationNoProgress": "600s",
+        },
+    },
+    "trialJobSpec": {
+        "workerPoolSpecs": [POOL, {**POOL, "replicaCount": "2"}],
+        "scheduling": {"timeout": "600s", "strategy": "SPOT"},
+    },
+}
+API: dict[str, Any] = json.loads(json.dumps(_WRITTEN))
+"""Each part stands in it once: YAML writes a shared one as an alias, which no request may hold."""
+
+
+def submitted(text: str) -> Submission:
+    request = request_in(text.encode(), as_json=False, standards=STANDARDS)
+    assert isinstance(request, Request), request
+    return submission_of("run-1", request.spec, TARGET)
+
+
+def told(text: str) -> dict[str, str]:
+    refused = request_in(text.encode(), as_json=False, standards=STANDARDS)
+    assert isinstance(refused, Refused)
+    return {fault.path: str(fault) for fault in refused.faults}
+
+
+def own(parameters: str = "", **tuning: Any) -> str:
+    document: dict[str, Any] = yaml.safe_load(OWN)
+    document["image"] = OTHER_IMAGE
+    if parameters:
+        document["tuning"]["parameters"] = yaml.safe_load(parameters)
+    document["tuning"] |= tuning
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def test_the_example_becomes_the_tuning_job_it_describes() -> None:
+    body: Any = submitted(OWN).body
+    assert submitted(OWN).kind is JobKind.TUNING
+    assert (body["maxTrialCount"], body["parallelTrialCount"], body["maxFailedTrialCount"]) == (6, 2, 2)
+    assert body["displayName"] == body["labels"]["trainmaster_run_id"] == "run-1"
+    assert body["trialJobSpec"]["baseOutputDirectory"] == {
+        "outputUriPrefix": "gs://models/horses-tuned/run-1"
+    }
+    assert body["studySpec"] == {
+        "metrics": [{"metricId": "accuracy", "goal": "MAXIMIZE"}],
+        "parameters": [
+            {
+                "parameterId": "learning_rate",
+                "doubleValueSpec": {"minValue": 0.0001, "maxValue": 0.1},
+                "scaleType": "UNIT_LOG_SCALE",
+            },
+            {
+                "parameterId": "momentum",
+                "doubleValueSpec": {"minValue": 0.0, "maxValue": 0.9},
+                "scaleType": "UNIT_LINEAR_SCALE",
+            },
+            {"parameterId": "num_units", "discreteValueSpec": {"values": [64, 128, 512]}},
+        ],
+        "algorithm": "ALGORITHM_UNSPECIFIED",
+        "measurementSelectionType": "BEST_MEASUREMENT",
+    }
+
+
+def test_the_apis_own_form_reaches_the_service_as_it_was_written() -> None:
+    body: Any = submitted(yaml.safe_dump(API, sort_keys=False)).body
+    assert body["studySpec"] == API["studySpec"]
+    assert body["trialJobSpec"]["workerPoolSpecs"] == API["trialJobSpec"]["workerPoolSpecs"]
+    assert body["trialJobSpec"]["scheduling"] == API["trialJobSpec"]["scheduling"]
+    assert {key: body[key] for key in API if key.startswith(("max", "parallel"))} == {
+        "maxTrialCount": 6,
+        "parallelTrialCount": 2,
+        "maxFailedTrialCount": 1,
+    }
+    assert body["labels"]["trainmaster_model"] == "horses"
+
+
+def snake(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            "".join(f"_{c.lower()}" if c.isupper() else c for c in key): snake(each)
+            for key, each in value.items()
+        }
+    return [snake(each) for each in value] if isinstance(value, list) else value
+
+
+def test_snake_case_means_the_same() -> None:
+    written = yaml.safe_dump(snake(API), sort_keys=False)
+    assert submitted(written) == submitted(yaml.safe_dump(API, sort_keys=False))
+
+
+def test_a_label_names_the_model_before_the_display_name_does() -> None:
+    body: Any = submitted(yaml.safe_dump({**API, "labels": {"model_name": "named"}})).body
+    assert body["labels"] == {"trainmaster_run_id": "run-1", "trainmaster_model": "named"}
+
+
+def test_every_field_that_a_study_has_is_reached_by_the_message() -> None:
+    """Both forms parse into the client's own message, which refuses unknown fields."""
+    message: Any = message_of(submitted(yaml.safe_dump(API, sort_keys=False)))
+    study = message.study_spec
+    assert study.algorithm == StudySpec.Algorithm.RANDOM_SEARCH
+    assert study.parameters[1].conditional_parameter_specs[0].parent_int_values.values == [3, 4]
+    assert study.convex_automated_stopping_spec.max_step_count == 100
+    assert study.study_stopping_config.max_num_trials_no_progress == 5
+    assert study.study_stopping_config.maximum_runtime_constraint.max_duration.total_seconds() == 3600
+
+
+def test_every_word_of_the_service_has_one_of_ours() -> None:
+    services = StudySpec
+    assert set(ALGORITHMS.values()) == set(services.Algorithm.__members__)
+    unspecified = {"MEASUREMENT_SELECTION_TYPE_UNSPECIFIED"}
+    assert set(MEASUREMENTS.values()) == set(services.MeasurementSelectionType.__members__) - unspecified
+    scales = services.ParameterSpec.ScaleType.__members__
+    assert set(SCALES.values()) == set(scales) - {"SCALE_TYPE_UNSPECIFIED"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "path", "words"),
+    [
+        ("a: {type: double, min: 2, max: 1}", "a.min", "exchange the two"),
+        ("a: {type: double, min: 0, max: 1, scale: log}", "a.scale", "begin above 0"),
+        ("a: {type: discrete, values: [0, 1], scale: reverse_log}", "a.scale", "no zero"),
+        ("a: {type: categorical, values: []}", "a.values", "too few entries"),
+        ("a: {type: categorical, values: [x, y, x]}", "a.values[2]", "twice"),
+        ("a: {type: discrete, values: [1, 1]}", "a.values[1]", "twice"),
+        ("a: {type: discrete, values: [2, 1]}", "a.values[1]", "sort the values"),
+        ("a: {type: discrete, values: [x]}", "a.values[0]", "type: categorical"),
+        ("a: {type: categorical, values: [1]}", "a.values[0]", 'quote it: "1"'),
+        ("a: {type: categorical, values: [x], scale: log}", "a.scale", "leave it out"),
+        ("a: {type: integer, min: 0.5, max: 2}", "a.min", "type: double"),
+        ("a: {type: integer, min: -1.0e+308, max: 2}", "a.min", "64 bits"),
+        ("a: {type: integer, max: 2}", "a.min", "needs it"),
+        ("a: {type: integer, values: [1]}", "a.values", "has none"),
+        ("a: {type: double, min: 0, max: 1, default: 2}", "a.default", "0 to 1"),
+        ("a: {type: doubble, min: 0, max: 1}", "a.type", "did you mean 'double'?"),
+        ("workload: {type: categorical, values: [x, y]}", "workload", "args has this flag already"),
+        (
+            (
+                "a: {type: categorical, values: [sgd], conditional: "
+                "[{when: [sdg], parameters: {b: {type: double, min: 2, max: 1}}}]}"
+            ),
+            "a.conditional[0].when[0]",
+            "did you mean 'sgd'?",
+        ),
+        (
+            (
+                "a: {type: categorical, values: [sgd], conditional: "
+                "[{when: [sgd], parameters: {b: {type: double, min: 2, max: 1}}}]}"
+            ),
+            "a.conditional[0].parameters.b.min",
+            "min is above max",
+        ),
+        (
+            (
+                "a: {type: double, min: 0, max: 1, conditional: "
+                "[{when: [1], parameters: {b: {type: double, min: 0, max: 1}}}]}"
+            ),
+            "a.conditional",
+            "nothing can depend on a double",
+        ),
+    ],
+)
+def test_each_faulty_parameter_names_its_place_and_its_repair(parameters: str, path: str, words: str) -> None:
+    assert words in told(own(parameters))[f"$.tuning.parameters.{path}"]
+
+
+def test_all_faults_of_a_tuning_come_in_one_report() -> None:
+    faults = told(
+        own(
+            "a: {type: double, min: 2, max: 1}",
+            metrics=[{"id": "accuracy", "goal": "maximise"}],
+            max_trials=2,
+            parallel_trials=3,
+            max_failed_trials=4,
+            algorithm="grid",
+        )
+    )
+    assert list(faults) == [
+        "$.tuning.max_failed_trials",
+        "$.tuning.metrics[0].goal",
+        "$.tuning.parallel_trials",
+        "$.tuning.parameters.a.min",
+        "$.tuning.parameters.a.type",
+    ]
+    assert "did you mean 'maximize'?" in faults["$.tuning.metrics[0].goal"]
+
+
+def test_a_flag_that_the_known_image_does_not_take_is_refused() -> None:
+    text = OWN.replace("num_units", "num_unit")
+    assert "did you mean 'num_units'?" in told(text)["$.tuning.parameters.num_unit"]
+
+
+def test_faults_in_the_apis_form_have_the_paths_of_the_text() -> None:
+    document = yaml.safe_load(yaml.safe_dump(API))
+    document["parallelTrialCount"] = 9
+    document["displayName"] = 12
+    study = document["studySpec"]
+    study["parameters"][0]["doubleValueSpec"]["minValue"] = 0
+    study["parameters"][1]["integerValueSpec"]["minValue"] = "9"
+    study["metrics"][0]["goal"] = "MAXIMISE"
+    study["algoritm"] = "GRID_SEARCH"
+    pool = document["trialJobSpec"]["workerPoolSpecs"][1]
+    pool["machineSpec"]["machineType"] = "n1-standard-3"
+    faults = told(yaml.safe_dump(document))
+    assert {
+        "$.displayName",
+        "$.parallelTrialCount",
+        "$.studySpec.algoritm",
+        "$.studySpec.metrics[0].goal",
+        "$.studySpec.parameters[0].scaleType",
+        "$.studySpec.parameters[1].integerValueSpec.minValue",
+        "$.trialJobSpec.workerPoolSpecs[1].machineSpec.machineType",
+    } <= set(faults)
+    assert "did you mean 'algorithm'?" in faults["$.studySpec.algoritm"]
+
+
+@pytest.mark.parametrize("junk", [None, 1, "x", [], [1], {"x": 1}, [{"parameterId": 1}]])
+@pytest.mark.parametrize(
+    "key", ["metrics", "parameters", "studyStoppingConfig", "medianAutomatedStoppingSpec"]
+)
+def test_junk_in_the_apis_form_is_a_fault_and_never_an_error(key: str, junk: object) -> None:
+    text = yaml.safe_dump({**API, "studySpec": {**API["studySpec"], key: junk}})
+    answer = request_in(text.encode(), as_json=False, standards=STANDARDS)
+    assert isinstance(answer, Request) or all(fault.path.startswith("$") for fault in answer.faults)

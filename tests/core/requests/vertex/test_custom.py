@@ -1,0 +1,275 @@
+"""A file that gcloud takes for a custom job is the job that it says, whichever way it is spelled."""
+
+import copy
+from typing import Any
+
+import pytest
+from google.cloud.aiplatform_v1.types import AcceleratorType, CustomJob, Scheduling
+
+from tests.core.vertex_files import IMAGE, answered, job, job_spec, package_pool, plain, snake, sound, told
+from trainmaster.orchestrator.adapters.vertex import message_of
+from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.requests.request import VERTEX_CUSTOM, Request
+from trainmaster.orchestrator.core.requests.spec import Accelerator, Container, PythonPackage
+from trainmaster.orchestrator.core.requests.submission import Target, submission_of
+from trainmaster.orchestrator.core.requests.vertex.pools import ACCELERATOR_NUMBERS
+from trainmaster.orchestrator.core.requests.vertex.scheduling import DEPRECATED, STRATEGY_NUMBERS
+
+TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
+REDUCER = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
+
+
+def meant(document: dict[str, Any], *, name: str | None = None) -> Any:
+    """The job's body, from what the dialect says alone: what policies allow is told elsewhere."""
+    spec = VERTEX_CUSTOM.spec_from(document, name)
+    return submission_of("run-1", spec, TARGET).body
+
+
+def as_submitted(spec: dict[str, Any]) -> dict[str, Any]:
+    """The spec with its output below the run's own prefix, and without what says nothing."""
+    whole = copy.deepcopy(spec)
+    whole["baseOutputDirectory"]["outputUriPrefix"] += "/flowers/run-1"
+    del whole["scheduling"]["disableRetries"]
+    return whole
+
+
+@pytest.mark.parametrize("spelling", [copy.deepcopy, snake], ids=["camelCase", "snake_case"])
+def test_everything_in_a_job_reaches_the_service_as_it_was_written(spelling: Any) -> None:
+    body = meant(spelling(job()))
+    assert body["jobSpec"] == as_submitted(job_spec())
+    assert body["encryptionSpec"] == job()["encryptionSpec"]
+    assert body["labels"] == {
+        "team": "vision", "trainmaster_run_id": "run-1", "trainmaster_model": "flowers",
+    }  # fmt: skip
+    assert not VERTEX_CUSTOM.in_own(spelling(job()), None).faults
+
+
+def test_packages_reach_the_service_as_they_were_written() -> None:
+    spec = {**job_spec(), "workerPoolSpecs": [package_pool(index) for index in range(4)]}
+    assert meant({"displayName": "flowers", "jobSpec": spec})["jobSpec"] == as_submitted(spec)
+
+
+def test_the_spec_alone_is_the_same_job() -> None:
+    bare = {key: value for key, value in job().items() if key != "jobSpec"} | job_spec()
+    assert meant(bare) == meant(job())
+    mixed = {**snake(bare), "workerPoolSpecs": job_spec()["workerPoolSpecs"]}
+    del mixed["worker_pool_specs"]
+    assert meant(mixed) == meant(job())
+
+
+def test_the_clients_own_message_takes_what_is_submitted() -> None:
+    message: Any = message_of(submission_of("run-1", VERTEX_CUSTOM.spec_from(job(), None), TARGET))
+    assert isinstance(message, CustomJob)
+    pool = message.job_spec.worker_pool_specs[3]
+    assert (pool.machine_spec.accelerator_type, pool.replica_count) == (AcceleratorType.NVIDIA_TESLA_T4, 1)
+    assert message.job_spec.scheduling.strategy == Scheduling.Strategy.FLEX_START
+
+
+@pytest.mark.parametrize("empty", [{}, None])
+def test_an_empty_pool_keeps_the_places_of_those_after_it(empty: object) -> None:
+    (small,) = plain()["workerPoolSpecs"]
+    pools = meant(plain(workerPoolSpecs=[small, empty, empty, {**small, "replicaCount": 2}]))["jobSpec"]
+    assert [pool.get("replicaCount") for pool in pools["workerPoolSpecs"]] == ["1", None, None, "2"]
+    after = meant(plain(workerPoolSpecs=[small, empty, empty, empty]))["jobSpec"]["workerPoolSpecs"]
+    assert len(after) == 1
+
+
+def test_a_role_that_names_an_image_takes_nothing_from_the_chief() -> None:
+    (small,) = plain()["workerPoolSpecs"]
+    chief = {
+        **small,
+        "containerSpec": {"imageUri": IMAGE, "args": ["--a"], "env": [{"name": "A", "value": ""}]},
+    }
+    spec = sound(plain(workerPoolSpecs=[chief, small])).spec
+    assert spec.cluster.chief.program == Container(image=IMAGE, args=("--a",), env={"A": ""})
+    assert spec.cluster.workers is not None
+    assert spec.cluster.workers.program == Container(image=IMAGE)
+
+
+def test_roles_may_mix_containers_and_packages() -> None:
+    pools = [package_pool(0), {}, package_pool(2), job_spec()["workerPoolSpecs"][3]]
+    cluster = VERTEX_CUSTOM.spec_from(plain(workerPoolSpecs=pools), None).cluster
+    kinds = [pool and type(pool.program) for pool in cluster.pools]
+    assert kinds == [PythonPackage, None, PythonPackage, Container]
+
+
+def test_a_reduction_server_is_a_role_like_another() -> None:
+    (small,) = plain()["workerPoolSpecs"]
+    reducer = {
+        "machineSpec": {"machineType": "n1-highcpu-16"},
+        "replicaCount": "4",
+        "containerSpec": {"imageUri": REDUCER},
+    }
+    pools = sound(plain(workerPoolSpecs=[small, {**small, "replicaCount": 2}, reducer])).spec.cluster.pools
+    assert pools[2] is not None
+    assert (pools[2].replicas, pools[2].program) == (4, Container(image=REDUCER))
+
+
+def test_numbers_of_accelerators_are_the_clients() -> None:
+    assert {member.value: name for name, member in AcceleratorType.__members__.items()} == ACCELERATOR_NUMBERS
+
+
+@pytest.mark.parametrize(("number", "name"), ACCELERATOR_NUMBERS.items())
+def test_an_accelerator_is_named_or_numbered(number: int, name: str) -> None:
+    (small,) = plain()["workerPoolSpecs"]
+    for written in (number, str(number), name):
+        machine = {
+            "machineType": "n1-standard-4",
+            "acceleratorType": written,
+            "acceleratorCount": min(number, 2),
+        }
+        chief = VERTEX_CUSTOM.spec_from(plain(workerPoolSpecs=[{**small, "machineSpec": machine}]), None)
+        expected = Accelerator(type=name, count=min(number, 2)) if number else None
+        assert chief.cluster.chief.accelerator == expected
+
+
+def test_strategies_are_the_clients() -> None:
+    members = Scheduling.Strategy.__members__.items()
+    assert {member.value: name for name, member in members} == STRATEGY_NUMBERS
+
+
+@pytest.mark.parametrize(("number", "name"), STRATEGY_NUMBERS.items())
+def test_a_strategy_is_named_or_numbered(number: int, name: str) -> None:
+    today = DEPRECATED.get(name, name)
+    expected = {} if today in ("STANDARD", "STRATEGY_UNSPECIFIED") else {"strategy": today}
+    for written in (number, name):
+        document = plain(scheduling={"strategy": written})
+        assert meant(document)["jobSpec"].get("scheduling", {}) == expected
+        warnings = [str(each) for each in VERTEX_CUSTOM.in_own(document, None).warnings]
+        assert [f"write {today}" in each for each in warnings] == [True] * (name in DEPRECATED)
+
+
+def test_a_deprecated_strategy_is_taken_with_a_warning() -> None:
+    (warning,) = sound(plain(scheduling={"strategy": "LOW_COST", "timeout": "60s"})).warnings
+    assert str(warning) == (
+        "$.scheduling.strategy: Vertex AI has deprecated this strategy; the job is submitted as SPOT; "
+        "found 'LOW_COST'; write SPOT"
+    )
+
+
+@pytest.mark.parametrize(
+    ("scheduling", "submitted", "warned"),
+    [
+        ({"strategy": "SPOT", "maxWaitDuration": "60s"}, {"strategy": "SPOT"}, "maxWaitDuration"),
+        ({"maxWaitDuration": "0s"}, {}, "maxWaitDuration"),
+        (
+            {"restartJobOnWorkerRestart": True, "disableRetries": True},
+            {"disableRetries": True},
+            "restartJobOnWorkerRestart",
+        ),
+    ],
+)
+def test_what_the_service_passes_over_is_passed_over_with_a_warning(
+    scheduling: dict[str, Any], submitted: dict[str, Any], warned: str
+) -> None:
+    document = plain(scheduling=scheduling)
+    (warning,) = (each for each in sound(document).warnings if "passed over" in each.problem)
+    assert warning.path == f"$.scheduling.{warned}"
+    assert meant(document)["jobSpec"].get("scheduling", {}) == submitted
+
+
+@pytest.mark.parametrize(
+    ("written", "name", "expected"),
+    [
+        ({"labels": {"model_name": "by-label"}}, "by-file", "by-label"),
+        ({"displayName": "by-display"}, "by-file", "by-display"),
+        ({"displayName": "My Flowers (2)"}, "by-file", "my-flowers-2"),
+        ({"displayName": "2nd"}, None, "model-2nd"),
+        ({"labels": {"model_name": "by-label"}, "displayName": "shown"}, None, "by-label"),
+        ({}, "by-file", "by-file"),
+        ({"displayName": ""}, "by-file", "by-file"),
+        ({"displayName": None, "labels": {"team": "a"}}, "by-file", "by-file"),
+    ],
+)
+def test_the_label_the_display_name_or_the_files_name_names_the_model(
+    written: dict[str, Any], name: str | None, expected: str
+) -> None:
+    bare = {**{key: value for key, value in plain().items() if key != "displayName"}, **written}
+    assert sound(bare, name=name).spec.model_name == expected
+    whole = {"jobSpec": {"workerPoolSpecs": bare["workerPoolSpecs"]}, **written}
+    assert sound(whole, name=name).spec.model_name == expected
+
+
+def test_a_job_that_nothing_names_is_told_how_to_name_it() -> None:
+    nameless = {key: value for key, value in plain().items() if key != "displayName"}
+    (fault,) = told(nameless).items()
+    assert fault[0] == "$.displayName"
+    assert "displayName, or the label model_name; a dropped file is a name" in fault[1]
+
+
+def test_a_display_name_that_is_no_model_name_is_told_what_it_became() -> None:
+    (warning,) = sound({**plain(), "displayName": "My flowers"}).warnings
+    assert "the model is called my-flowers" in str(warning)
+
+
+def test_a_label_of_the_model_is_no_label_of_the_job() -> None:
+    request = sound({**plain(), "labels": {"model_name": "horses", "team": "a"}})
+    assert request.spec.labels == {"team": "a"}
+    assert ["this name is passed over" in str(each) for each in request.warnings] == [True]
+
+
+def described(document: dict[str, Any]) -> dict[str, Any]:
+    """What `gcloud ai custom-jobs describe` prints of it."""
+    return {
+        "createTime": "2026-11-21T03:34:43.612701Z",
+        **document,
+        "endTime": "2026-11-21T03:34:45.846313Z",
+        "error": {"code": 1, "message": "CANCELED"},
+        "name": "projects/1/locations/us-central1/customJobs/1234567890123456804",
+        "startTime": "2026-11-21T03:34:45.115436Z",
+        "state": "JOB_STATE_CANCELLED",
+        "updateTime": "2026-11-21T03:34:43.612708Z",
+        "webAccessUris": {"workerpool0-0": "https://x"},
+        "satisfiesPzs": False,
+        "satisfiesPzi": False,
+    }
+
+
+def test_a_described_job_is_a_request_again() -> None:
+    whole = {"displayName": "flowers", "jobSpec": {"workerPoolSpecs": plain()["workerPoolSpecs"]}}
+    request = sound(described(whole))
+    assert request.spec == sound(whole).spec
+    (warning,) = request.warnings
+    assert warning.path == "$"
+    assert warning.problem == "what the service wrote about an earlier job is passed over"
+    assert set(described({})) == set(warning.found.split(", "))
+
+
+def test_a_described_job_of_a_run_is_the_same_request_again() -> None:
+    first = sound(
+        {
+            "displayName": "flowers",
+            "jobSpec": {
+                "workerPoolSpecs": plain()["workerPoolSpecs"],
+                "baseOutputDirectory": {"outputUriPrefix": "gs://models/team"},
+            },
+            "labels": {"team": "vision"},
+        }
+    )
+    body = submission_of("run-1", first.spec, TARGET).body
+    again = sound(described(dict(body)))
+    assert again.spec == first.spec
+    told_of = {each.path for each in again.warnings}
+    assert told_of == {"$", "$.displayName"}
+
+
+@pytest.mark.parametrize("junk", [None, 1, "x", True, [], [1], {"x": 1}, [[]], [{"name": 1}]])
+@pytest.mark.parametrize(
+    "key", ["workerPoolSpecs", "jobSpec", "scheduling", "labels", "displayName", "encryptionSpec", "trials"]
+)
+def test_junk_is_a_fault_and_never_an_error(key: str, junk: object) -> None:
+    answer = answered({**plain(), key: junk})
+    assert isinstance(answer, Request) or all(fault.path.startswith("$") for fault in answer.faults)
+
+
+def test_kinds_of_files_are_told_apart() -> None:
+    (small,) = plain()["workerPoolSpecs"]
+    spec = {"workerPoolSpecs": [small]}
+    assert sound({"displayName": "a", "jobSpec": spec}).spec.kind is JobKind.CUSTOM
+    assert sound({"display_name": "a", "job_spec": spec}).spec.kind is JobKind.CUSTOM
+    assert sound({"worker_pool_specs": [small]}, name="a").spec.kind is JobKind.CUSTOM
+    study = {
+        "metrics": [{"metricId": "m"}],
+        "parameters": [{"parameterId": "p", "integerValueSpec": {"minValue": 1, "maxValue": 2}}],
+    }
+    assert sound({"studySpec": study, "trialJobSpec": spec}, name="a").spec.kind is JobKind.TUNING

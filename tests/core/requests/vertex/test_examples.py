@@ -1,0 +1,47 @@
+"""The files for gcloud to copy are sound requests, the API takes them, and the trainer takes their arguments."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from google.cloud.aiplatform_v1.types import CustomJobSpec, HyperparameterTuningJob
+
+from tests.core.standards import STANDARDS
+from trainer.flags import flags_from
+from trainmaster.orchestrator.core.names import model_name_from
+from trainmaster.orchestrator.core.requests.request import Request, request_in
+
+ROOT = Path(__file__).resolve().parents[4]
+FILES = sorted((ROOT / "examples" / "vertex").glob("*.yaml"))
+
+
+def read(path: Path, name: str | None = None) -> Request:
+    request = request_in(path.read_bytes(), as_json=False, standards=STANDARDS, name=name)
+    assert isinstance(request, Request), request
+    return request
+
+
+def test_there_is_a_file_of_each_kind() -> None:
+    assert [path.name for path in FILES] == ["custom-job.yaml", "hp-tuning-job.yaml"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_file_is_sound_and_has_flags_that_the_trainer_takes(path: Path) -> None:
+    request = read(path, model_name_from(path.stem))
+    assert not request.warnings
+    for pool in request.spec.cluster.pools:
+        assert pool is not None
+        flags_from(list(pool.program.args))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_api_knows_every_key_of_the_file(path: Path) -> None:
+    message: Any = HyperparameterTuningJob if "tuning" in path.stem else CustomJobSpec
+    message.from_json(json.dumps(yaml.safe_load(path.read_text())))
+
+
+def test_the_tuning_is_that_of_our_own_example() -> None:
+    ours, theirs = (read(ROOT / "examples" / name) for name in ("tuning.yaml", "vertex/hp-tuning-job.yaml"))
+    assert theirs.spec == ours.spec

@@ -1,0 +1,236 @@
+"""A fault in a file for gcloud has the path of the file's text, in every role and field and either spelling."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from tests.core.vertex_files import Path, changed, job, job_spec, package_pool, plain, snake, snake_path, told
+from trainmaster.orchestrator.core.documents.faults import json_path
+
+POOL_FAULTS: list[tuple[Path, object]] = [
+    (("machineSpec", "machineType"), "N1 standard"),
+    (("machineSpec", "machineType"), None),
+    (("machineSpec", "machineType"), 8),
+    (("machineSpec", "acceleratorType"), "t4"),
+    (("machineSpec", "acceleratorType"), 99),
+    (("machineSpec", "acceleratorType"), None),
+    (("machineSpec", "acceleratorCount"), 0),
+    (("machineSpec", "acceleratorCount"), None),
+    (("machineSpec", "tpuTopology"), "big"),
+    (("machineSpec", "machinType"), "n1-standard-4"),
+    (("machineSpec", "reservationAffinity"), {"reservationAffinityType": "NO_RESERVATION"}),
+    (("machineSpec", "gpuPartitionSize"), "1g.10gb"),
+    (("machineSpec",), "n1-standard-4"),
+    (("replicaCount",), "-1"),
+    (("replicaCount",), "many"),
+    (("replicaCount",), True),
+    (("diskSpec", "bootDiskType"), "floppy"),
+    (("diskSpec", "bootDiskSizeGb"), 1),
+    (("diskSpec", "bootDiskSize"), 100),
+    (("diskSpec",), ["pd-ssd"]),
+    (("nfsMounts", 0, "server"), 10),
+    (("nfsMounts", 0, "path"), "share"),
+    (("nfsMounts", 0, "mountPoint"), "a b"),
+    (("nfsMounts", 0, "mountPoint"), None),
+    (("nfsMounts", 0, "mount"), "a"),
+    (("nfsMounts", 0), "10.0.0.2:/share"),
+    (("nfsMounts",), "10.0.0.2:/share"),
+    (("lustreMounts",), [{"instanceIp": "10.0.0.2"}]),
+    (("replicas",), 2),
+]
+CONTAINER_FAULTS: list[tuple[Path, object]] = [
+    (("containerSpec", "imageUri"), "no image"),
+    (("containerSpec", "imageUri"), None),
+    (("containerSpec", "command"), "python"),
+    (("containerSpec", "args"), "--epochs=1"),
+    (("containerSpec", "args", 0), 1),
+    (("containerSpec", "env"), {"A": "b"}),
+    (("containerSpec", "env", 0), "A=b"),
+    (("containerSpec", "env", 0, "name"), "1A"),
+    (("containerSpec", "env", 0, "name"), None),
+    (("containerSpec", "env", 1, "name"), "POOL"),
+    (("containerSpec", "env", 1, "value"), 3),
+    (("containerSpec", "env", 1, "text"), "x"),
+    (("containerSpec", "env"), [{"name": f"A{number}", "value": ""} for number in range(101)]),
+    (("containerSpec", "image"), "x"),
+    (("containerSpec",), "x"),
+]
+PACKAGE_FAULTS: list[tuple[Path, object]] = [
+    (("pythonPackageSpec", "executorImageUri"), "no image"),
+    (("pythonPackageSpec", "executorImageUri"), None),
+    (("pythonPackageSpec", "packageUris"), None),
+    (("pythonPackageSpec", "packageUris"), []),
+    (("pythonPackageSpec", "packageUris", 0), "trainer.tar.gz"),
+    (("pythonPackageSpec", "pythonModule"), "trainer-task"),
+    (("pythonPackageSpec", "pythonModule"), None),
+    (("pythonPackageSpec", "args", 0), 1),
+    (("pythonPackageSpec", "env", 0, "name"), "1A"),
+    (("pythonPackageSpec", "env", 1, "value"), 3),
+    (("pythonPackageSpec", "env", 1, "name"), "POOL"),
+    (("pythonPackageSpec", "command"), ["python"]),
+]
+JOB_FAULTS: list[tuple[Path, object]] = [
+    (("displayName",), 12),
+    (("labels", "team"), "Vision"),
+    (("labels",), ["team"]),
+    (("encryptionSpec", "kmsKeyName"), "key"),
+    (("encryptionSpec", "keyName"), "key"),
+    (("encryptionSpec",), "key"),
+    (("jobSpec", "serviceAccount"), "me"),
+    (("jobSpec", "serviceAccount"), None),
+    (("jobSpec", "network"), "default"),
+    (("jobSpec", "tensorboard"), "mine"),
+    (("jobSpec", "enableWebAccess"), "yes"),
+    (("jobSpec", "enableDashboardAccess"), "yes"),
+    (("jobSpec", "persistentResourceId"), "Resource 1"),
+    (("jobSpec", "reservedIpRanges"), "range"),
+    (("jobSpec", "reservedIpRanges", 0), 1),
+    (("jobSpec", "experiment"), "e"),
+    (("jobSpec", "experiment"), None),
+    (("jobSpec", "experimentRun"), 1),
+    (("jobSpec", "baseOutputDirectory", "outputUriPrefix"), "/tmp"),
+    (("jobSpec", "baseOutputDirectory", "outputUriPrefix"), "gs://inbox"),
+    (("jobSpec", "baseOutputDirectory", "outputPrefix"), "gs://models"),
+    (("jobSpec", "baseOutputDirectory"), "gs://models"),
+    (("jobSpec", "scheduling", "timeout"), "1h"),
+    (("jobSpec", "scheduling", "timeout"), "99999999s"),
+    (("jobSpec", "scheduling", "maxWaitDuration"), "1800"),
+    (("jobSpec", "scheduling", "restartJobOnWorkerRestart"), "true"),
+    (("jobSpec", "scheduling", "disableRetries"), "no"),
+    (("jobSpec", "scheduling", "strategy"), "CHEAP"),
+    (("jobSpec", "scheduling", "strategy"), 5),
+    (("jobSpec", "scheduling", "retries"), 3),
+    (("jobSpec", "scheduling"), "SPOT"),
+    (("jobSpec", "models"), ["projects/p/locations/l/models/m"]),
+    (("jobSpec", "protectedArtifactLocationId"), "us"),
+    (("jobSpec", "pscInterfaceConfig"), {"networkAttachment": "a"}),
+    (("jobSpec", "workerPoolSpecs"), "one"),
+    (("jobSpec", "workerPoolSpecs", 1), "worker"),
+    (("jobSpec", "workerPools"), []),
+    (("jobSpec",), "one"),
+    (("workerPoolSpecs",), []),
+]
+
+
+def assert_told_at(document: Any, path: Path, value: object) -> None:
+    """The change is told at its path, in either spelling; a policy may have told something else there before."""
+    for spelled, where in ((copy.deepcopy, json_path), (snake, snake_path)):
+        before = told({**spelled(document), "noSuchKey": 1}).get(where(path))
+        after = told(spelled(changed(document, path, value)))
+        assert where(path) in after
+        assert after[where(path)] != before
+
+
+def case_id(value: object) -> str:
+    return ".".join(map(str, value)) if isinstance(value, tuple) else str(value)[:12]
+
+
+@pytest.mark.parametrize("index", range(4))
+@pytest.mark.parametrize(("path", "value"), [*POOL_FAULTS, *CONTAINER_FAULTS], ids=case_id)
+def test_a_fault_of_a_role_with_a_container(index: int, path: Path, value: object) -> None:
+    whole: Path = ("jobSpec", "workerPoolSpecs", index, *path)
+    assert_told_at(job(), whole, value)
+
+
+@pytest.mark.parametrize("index", range(4))
+@pytest.mark.parametrize(("path", "value"), PACKAGE_FAULTS, ids=case_id)
+def test_a_fault_of_a_role_with_packages(index: int, path: Path, value: object) -> None:
+    spec = {**job_spec(), "workerPoolSpecs": [package_pool(number) for number in range(4)]}
+    whole: Path = ("workerPoolSpecs", index, *path)
+    assert_told_at({"displayName": "flowers", **spec}, whole, value)
+
+
+@pytest.mark.parametrize(("path", "value"), JOB_FAULTS, ids=case_id)
+def test_a_fault_of_the_job(path: Path, value: object) -> None:
+    assert_told_at(job(), path, value)
+
+
+def test_a_fault_of_a_trials_job_has_its_path_too() -> None:
+    trials = {"studySpec": {}, "displayName": "flowers", "trialJobSpec": job_spec()}
+    path: Path = ("trialJobSpec", "workerPoolSpecs", 3, "containerSpec", "imageUri")
+    assert_told_at(trials, path, "no image")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("machineSpec", "machineType"), "n1-standard-3"),
+        (("machineSpec", "acceleratorCount"), 3),
+        (("machineSpec", "acceleratorType"), "NVIDIA_L4"),
+    ],
+    ids=case_id,
+)
+@pytest.mark.parametrize("index", [0, 1])
+def test_what_the_policy_refuses_has_the_path_of_the_text(index: int, path: Path, value: object) -> None:
+    whole: Path = ("workerPoolSpecs", index, *path)
+    assert_told_at({"displayName": "flowers", **job_spec()}, whole, value)
+
+
+def test_a_variable_that_the_policy_keeps_is_told_at_its_name() -> None:
+    path: Path = ("workerPoolSpecs", 0, "containerSpec", "env", 0, "name")
+    faulty = changed({"displayName": "flowers", **job_spec()}, path, "AIP_MODEL_DIR")
+    assert "keeps this name for the service" in told(faulty)[json_path(path)]
+
+
+def test_a_boolean_that_yaml_made_of_a_word_is_told_as_it_was_written() -> None:
+    faulty = plain()
+    faulty["workerPoolSpecs"][0]["containerSpec"]["env"] = [{"name": "DEBUG", "value": False}]
+    assert 'quote it: "false"' in told(faulty)["$.workerPoolSpecs[0].containerSpec.env[0].value"]
+
+
+def test_all_faults_come_at_once() -> None:
+    whole = job_spec()
+    pools = whole["workerPoolSpecs"]
+    pools[0]["replicaCount"] = 2
+    pools[1]["pythonPackageSpec"] = package_pool(1)["pythonPackageSpec"]
+    pools[2]["containerSpec"]["env"].append({"name": "POOL", "value": "again"})
+    pools[3]["machineSpec"]["machineType"] = "N1"
+    pools.append(pools[3])
+    whole["models"] = ["m"]
+    faults = told({"displayName": "flowers", **whole})
+    expected = {
+        "$.models": "Vertex AI has this key, a request has no place for it yet",
+        "$.workerPoolSpecs[0].replicaCount": "the others are workers: pool 1",
+        "$.workerPoolSpecs[1]": "take one of the two out",
+        "$.workerPoolSpecs[2].containerSpec.env[2].name": "keep one of the two",
+        "$.workerPoolSpecs[3].machineSpec.machineType": "not written as it must be",
+        "$.workerPoolSpecs[4]": "0 chief, 1 workers, 2 parameter servers, 3 evaluators",
+    }
+    assert {path: words for path, words in expected.items() if words in faults[path]} == expected
+
+
+@pytest.mark.parametrize(
+    ("pools", "path", "words"),
+    [
+        ([], "$.workerPoolSpecs[0]", "there is no chief"),
+        ([{}, "pool"], "$.workerPoolSpecs[0]", "there is no chief"),
+        (
+            ["pool", {"machineSpec": {"machineType": "n1-standard-4"}}],
+            "$.workerPoolSpecs[1]",
+            "nothing to run",
+        ),
+        ([{"machineSpec": {"machineType": "n1-standard-4"}}], "$.workerPoolSpecs[0]", "nothing to run"),
+    ],
+)
+def test_a_pool_that_cannot_run_is_told(pools: list[Any], path: str, words: str) -> None:
+    small = plain()["workerPoolSpecs"][0]
+    written = [small if each == "pool" else each for each in pools]
+    assert words in told(plain(workerPoolSpecs=written))[path]
+
+
+def test_a_key_in_both_spellings_is_told() -> None:
+    both = plain(worker_pool_specs=[])
+    assert "two spellings" in told(both)["$.worker_pool_specs"]
+
+
+def test_the_replica_environment_is_one_for_all_pools() -> None:
+    variable = {"name": "TRAINMASTER_REPLICA_ENVIRONMENT", "value": "ai_platform"}
+    spec = job_spec()
+    spec["workerPoolSpecs"][1]["containerSpec"]["env"].append(variable)
+    faults = told({"displayName": "flowers", **spec})
+    assert "one environment alike" in faults["$.workerPoolSpecs[1].containerSpec.env[2].value"]
+    for pool in spec["workerPoolSpecs"]:
+        pool["containerSpec"]["env"][2:] = [{**variable, "value": "mine"}]
+    faults = told({"displayName": "flowers", **spec})
+    assert "vertex, ai_platform" in faults["$.workerPoolSpecs[0].containerSpec.env[2].value"]

@@ -1,0 +1,297 @@
+"""What we submit, dropped again as a file for gcloud, is the same job; so is what gcloud itself once sent."""
+
+import copy
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob, StudySpec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.core.standards import STANDARDS
+from tests.core.vertex_files import job, plain, snake, sound
+from trainmaster.orchestrator.adapters.vertex import message_of
+from trainmaster.orchestrator.core.documents.document import document_in
+from trainmaster.orchestrator.core.documents.validation import schema_faults
+from trainmaster.orchestrator.core.requests.request import VERTEX_CUSTOM, VERTEX_TUNING, Dialect, dialect_of
+from trainmaster.orchestrator.core.requests.spec import JobSpec, Once, spec_from
+from trainmaster.orchestrator.core.requests.submission import Target, submission_of
+
+ROOT = Path(__file__).resolve().parents[4]
+SCHEMA = STANDARDS.schemas["training_request.v1"]
+TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
+
+TEXT = st.text(st.characters(exclude_categories=("Cc", "Cs"), codec="utf-8"), max_size=6)
+WORD = st.text("abcz", min_size=1, max_size=5)
+PATH = WORD.map(lambda word: f"projects/p/{word}")
+ENV = st.dictionaries(WORD.map(str.upper), TEXT, max_size=3)
+IMAGES = st.sampled_from(
+    ["gcr.io/my-project/a:1", "us-docker.pkg.dev/my-project/r/b@sha256:00", "gcr.io/my-project/c"]
+)
+ARGUMENTS = {"args": st.lists(TEXT, max_size=3), "env": ENV}
+IMAGE = st.fixed_dictionaries(
+    {"image": IMAGES}, optional={**ARGUMENTS, "command": st.lists(TEXT, max_size=2)}
+)
+PACKAGES = st.fixed_dictionaries(
+    {
+        "python_package": st.fixed_dictionaries(
+            {
+                "executor_image": IMAGES,
+                "uris": st.lists(WORD.map(lambda word: f"gs://bucket/{word}.whl"), min_size=1, max_size=2),
+                "module": st.sampled_from(["trainer", "trainer.task"]),
+            }
+        )
+    },
+    optional=ARGUMENTS,
+)
+INHERITED = st.fixed_dictionaries({}, optional=ARGUMENTS)
+MACHINE = st.fixed_dictionaries(
+    {"machine": st.sampled_from(["n1-standard-4", "a2-highgpu-1g", "ct5lp-hightpu-4t"])},
+    optional={
+        "accelerator": st.fixed_dictionaries(
+            {"type": st.sampled_from(["NVIDIA_TESLA_T4", "TPU_V3"]), "count": st.integers(1, 8)}
+        ),
+        "tpu_topology": st.sampled_from(["2x2", "4x4x4"]),
+        "disk": st.fixed_dictionaries(
+            {},
+            optional={
+                "type": st.sampled_from(["pd-ssd", "hyperdisk-balanced"]),
+                "size_gb": st.integers(100, 64000),
+            },
+        ),
+        "nfs_mounts": st.lists(
+            st.fixed_dictionaries(
+                {"server": st.just("10.0.0.1"), "path": st.just("/share"), "mount_point": WORD}
+            ),
+            max_size=2,
+        ),
+    },
+)
+
+
+def merged(*parts: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.tuples(*parts).map(lambda found: {key: value for each in found for key, value in each.items()})
+
+
+ROLE = merged(MACHINE, st.one_of(INHERITED, IMAGE, PACKAGES), st.builds(dict, count=st.integers(1, 4)))
+CLUSTER = st.fixed_dictionaries(
+    {"chief": merged(MACHINE, st.one_of(INHERITED, IMAGE, PACKAGES))},
+    optional={
+        "workers": ROLE,
+        "parameter_servers": ROLE,
+        "evaluators": ROLE,
+        "replica_environment": st.sampled_from(["vertex", "ai_platform"]),
+    },
+)
+SECONDS = st.integers(1, 10**6)
+FLAGS = {"restart_on_worker_restart": st.booleans(), "disable_retries": st.booleans(), "timeout_s": SECONDS}
+SCHEDULING = st.one_of(
+    st.fixed_dictionaries({}, optional={**FLAGS, "spot": st.booleans()}),
+    st.fixed_dictionaries(
+        {"flex_start": st.just(True)}, optional={**FLAGS, "max_wait_s": st.integers(0, 10**6)}
+    ),
+)
+SOUND_SCHEDULING = SCHEDULING.filter(
+    lambda found: not (found.get("restart_on_worker_restart") and found.get("disable_retries"))
+)
+AROUND = st.fixed_dictionaries(
+    {"model_name": WORD},
+    optional={
+        "labels": st.dictionaries(WORD.filter(lambda word: word != "model_name"), WORD, max_size=2),
+        "output": st.just({"prefix_uri": "gs://models/team"}),
+        "scheduling": SOUND_SCHEDULING,
+        "web_access": st.booleans(),
+        "dashboard_access": st.booleans(),
+        "encryption_key": WORD.map(lambda word: f"projects/p/locations/l/keyRings/r/cryptoKeys/{word}"),
+        "persistent_resource": WORD,
+        "reserved_ip_ranges": st.lists(WORD, max_size=2),
+        "network": WORD.map(lambda word: f"projects/1/global/networks/{word}"),
+        "service_account": st.just("t@p.iam.gserviceaccount.com"),
+    },
+)
+EXPERIMENT = st.fixed_dictionaries(
+    {"experiment": WORD.map(lambda word: f"projects/p/locations/l/metadataStores/s/contexts/{word}")},
+    optional={"experiment_run": WORD},
+)
+TENSORBOARD = st.just(
+    {"service_account": "t@p.iam.gserviceaccount.com", "tensorboard": "projects/p/locations/l/tensorboards/1"}
+)
+NOTHING: st.SearchStrategy[dict[str, Any]] = st.just({})
+REQUESTS = merged(
+    AROUND,
+    st.one_of(IMAGE, PACKAGES),
+    st.one_of(NOTHING, EXPERIMENT),
+    st.one_of(NOTHING, TENSORBOARD),
+    st.builds(dict, cluster=CLUSTER),
+).filter(lambda document: not schema_faults(SCHEMA, document))
+
+
+def read_again(document: object, dialect: Dialect, *, name: str | None) -> JobSpec:
+    """The job of a file with this content; its form must be sound, and so must what it says in our own way."""
+    text = yaml.dump(document, Dumper=WithoutAliases, sort_keys=False, allow_unicode=True)
+    read = document_in(text.encode(), as_json=False)
+    assert not read.faults
+    assert isinstance(read.value, dict)
+    meant = dialect.in_own(read.value, name)
+    assert not meant.faults, meant.faults
+    assert not schema_faults(SCHEMA, meant.document)
+    return spec_from(meant.document)
+
+
+class WithoutAliases(yaml.SafeDumper):
+    """Files as people write them: what is there twice is written twice."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML calls it so
+        return True
+
+
+def assert_same(found: JobSpec, expected: JobSpec) -> None:
+    assert found == expected
+    # Mappings are equal in any order; what is submitted is a list of variables.
+    assert submission_of("run-2", found, TARGET) == submission_of("run-2", expected, TARGET)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(REQUESTS, st.sampled_from([copy.deepcopy, snake]))
+def test_the_job_spec_of_a_submission_is_the_same_job_again(document: dict[str, Any], spelling: Any) -> None:
+    spec = spec_from(document)
+    job_spec: Any = submission_of("run-1", spec, TARGET).body["jobSpec"]
+    written = {key: value for key, value in job_spec.items() if key != "baseOutputDirectory"}
+    ours = replace(spec, labels={}, output_prefix_uri=None, access=replace(spec.access, encryption_key=None))
+    assert_same(read_again(spelling(written), VERTEX_CUSTOM, name=spec.model_name), ours)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(REQUESTS, st.sampled_from([copy.deepcopy, snake]))
+def test_a_submission_as_it_is_described_is_the_same_job_again(
+    document: dict[str, Any], spelling: Any
+) -> None:
+    spec = spec_from(document)
+    body = {**submission_of("run-1", spec, TARGET).body, "name": "n", "state": "JOB_STATE_FAILED"}
+    labels = body.pop("labels")  # its keys are words of the user's
+    expected = replace(spec, output_prefix_uri=spec.output_prefix_uri or "gs://models")
+    assert_same(read_again({**spelling(body), "labels": labels}, VERTEX_CUSTOM, name=None), expected)
+
+
+@pytest.mark.parametrize("spelling", [copy.deepcopy, snake], ids=["camelCase", "snake_case"])
+@pytest.mark.parametrize(
+    "example", ["examples/tuning.yaml", "schemas/examples/valid/training_request.v1.tuning.yaml"]
+)
+def test_a_tuning_as_it_is_described_is_the_same_tuning_again(example: str, spelling: Any) -> None:
+    spec = spec_from(yaml.safe_load((ROOT / example).read_text()))
+    body = dict(submission_of("run-1", spec, TARGET).body)
+    described = {**body, "state": "JOB_STATE_SUCCEEDED", "trials": [{"id": "1", "parameters": []}]}
+    expected = replace(spec, output_prefix_uri=spec.output_prefix_uri or "gs://models", champion=None)
+    assert_same(read_again(spelling(described), VERTEX_TUNING, name=None), expected)
+
+
+@pytest.mark.parametrize("by_number", [True, False])
+def test_a_job_as_the_client_prints_it_is_the_same_job_again(by_number: bool) -> None:
+    """With a zero or an empty string for everything that is not there."""
+    for document in (
+        job(),
+        plain(),
+        EMPTY_MIDDLE,
+        yaml.safe_load((ROOT / "examples/tuning.yaml").read_text()),
+    ):
+        dialect = dialect_of(document)
+        spec = dialect.spec_from(document, None)
+        message: Any = message_of(submission_of("run-1", spec, TARGET))
+        printed = json.loads(type(message).to_json(message, use_integers_for_enums=by_number))
+        found = read_again(printed, VERTEX_TUNING if "studySpec" in printed else VERTEX_CUSTOM, name=None)
+        assert_same(found, replace(spec, output_prefix_uri=spec.output_prefix_uri or "gs://models"))
+
+
+EMPTY_MIDDLE = plain(workerPoolSpecs=[*plain()["workerPoolSpecs"], {}, {}, *plain()["workerPoolSpecs"]])
+
+
+# Bodies that gcloud 528 and google-cloud-aiplatform 1.162 sent, buckets renamed; GCP_FACTS has how they were caught.
+GCLOUD_CUSTOM = """
+{"displayName": "d1", "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": "gs://models/out"}, "scheduling":
+{"maxWaitDuration": "1800s", "restartJobOnWorkerRestart": true, "strategy": "SPOT", "timeout": "3600s"},
+"workerPoolSpecs": [{"containerSpec": {"args": ["--epochs=1"], "env": [{"name": "A", "value": "b"}], "imageUri":
+"gcr.io/my-project/img:1"}, "machineSpec": {"acceleratorCount": 1, "acceleratorType": "NVIDIA_TESLA_T4", "machineType":
+"n1-standard-4"}, "replicaCount": "1"}]}, "labels": {"team": "ml"}}
+"""
+GCLOUD_WORKERS = """
+{"displayName": "g1", "jobSpec": {"enableWebAccess": true, "workerPoolSpecs": [{"containerSpec": {"args": ["--a=1",
+"--b=2"], "command": ["python", "-m", "x"], "imageUri": "gcr.io/my-project/img:1"}, "machineSpec": {"machineType":
+"n1-standard-4"}, "replicaCount": "1"}, {"containerSpec": {"args": ["--a=1", "--b=2"], "command": ["python", "-m",
+"x"], "imageUri": "gcr.io/my-project/img:1"}, "machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "2"}]},
+"labels": {"k": "v"}, "name": "projects/p1/locations/us-central1/customJobs/1234567890123456794", "state":
+"JOB_STATE_PENDING", "createTime": "2026-11-21T02:47:00.519258Z", "updateTime": "2026-11-21T02:47:00.519267Z"}
+"""
+CLIENT_CUSTOM = """
+{"displayName": "d1", "jobSpec": {"workerPoolSpecs": [{"machineSpec": {"machineType": "n1-standard-4",
+"acceleratorType": 5, "acceleratorCount": 1}, "replicaCount": "1", "diskSpec": {"bootDiskType": "pd-ssd",
+"bootDiskSizeGb": 100}, "containerSpec": {"imageUri": "gcr.io/my-project/img:1", "args": ["--epochs=1"], "env": [{"name":
+"A", "value": "b"}]}}, {}, {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "2", "containerSpec":
+{"imageUri": "gcr.io/my-project/img:1"}}], "scheduling": {"timeout": "3600s", "restartJobOnWorkerRestart": true, "strategy":
+4, "maxWaitDuration": "1800s"}, "serviceAccount": "sa-trainer@my-project.iam.gserviceaccount.com", "baseOutputDirectory":
+{"outputUriPrefix": "gs://models/out"}, "enableWebAccess": true}, "labels": {"k": "v"}}
+"""
+GCLOUD_TUNING = """
+{"displayName": "h1", "maxTrialCount": 4, "parallelTrialCount": 2, "studySpec": {"algorithm": "RANDOM_SEARCH",
+"metrics": [{"goal": "MAXIMIZE", "metricId": "accuracy"}], "parameters": [{"doubleValueSpec": {"maxValue": 0.1,
+"minValue": 0.0001}, "parameterId": "lr", "scaleType": "UNIT_LOG_SCALE"}, {"integerValueSpec": {"maxValue": "4",
+"minValue": "1"}, "parameterId": "layers"}]}, "trialJobSpec": {"workerPoolSpecs": [{"containerSpec": {"imageUri":
+"gcr.io/my-project/img:1"}, "machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "1"}]}}
+"""
+SDK_TUNING = """
+{"displayName": "hlh", "studySpec": {"metrics": [{"metricId": "acc", "goal": 1}], "parameters": [{"parameterId":
+"lr", "doubleValueSpec": {"minValue": 0.001, "maxValue": 0.1}, "scaleType": 2}, {"parameterId": "bs",
+"discreteValueSpec": {"values": [1.0, 2.0]}, "scaleType": 1}, {"parameterId": "opt", "categoricalValueSpec":
+{"values": ["a", "b"]}, "conditionalParameterSpecs": [{"parameterSpec": {"parameterId": "mom", "doubleValueSpec":
+{"maxValue": 1.0}, "scaleType": 1}, "parentCategoricalValues": {"values": ["a"]}}]}, {"parameterId": "n",
+"integerValueSpec": {"minValue": "1", "maxValue": "3"}, "scaleType": 1}], "algorithm": 3,
+"measurementSelectionType": 2}, "maxTrialCount": 3, "parallelTrialCount": 2, "trialJobSpec": {"workerPoolSpecs":
+[{"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "1", "containerSpec": {"imageUri":
+"gcr.io/my-project/img:1", "args": ["--x=1"]}}], "baseOutputDirectory": {"outputUriPrefix": "gs://models/sdk"}}}
+"""
+SENT = {"gcloud custom": GCLOUD_CUSTOM, "gcloud workers": GCLOUD_WORKERS, "client custom": CLIENT_CUSTOM,
+        "gcloud tuning": GCLOUD_TUNING, "sdk tuning": SDK_TUNING}  # fmt: skip
+
+
+@pytest.mark.parametrize("sent", SENT.values(), ids=SENT)
+def test_what_a_client_sent_is_the_job_that_it_asked_for(sent: str) -> None:
+    asked = json.loads(sent)
+    message: Any = HyperparameterTuningJob if "studySpec" in asked else CustomJob
+    dialect = VERTEX_TUNING if "studySpec" in asked else VERTEX_CUSTOM
+    spec = read_again(asked, dialect, name=None)
+    submitted: Any = submission_of("run-1", spec, TARGET).body
+    # The client's own parser says what both mean: numbers or names, zeros or nothing.
+    wanted, found = (message.to_dict(message.from_json(json.dumps(each))) for each in (asked, submitted))
+    inner = "trial_job_spec" if "studySpec" in asked else "job_spec"
+    for each in (wanted, found):
+        each[inner].pop("base_output_directory", None)
+    # It comes with SPOT, and the service reads it with FLEX_START alone.
+    wanted[inner].get("scheduling", {}).pop("max_wait_duration", None)
+    found[inner].get("scheduling", {}).pop("max_wait_duration", None)
+    assert found[inner] == wanted[inner]
+    if "study_spec" in wanted:
+        # Unspecified means the last, says the service.
+        wanted["study_spec"]["measurement_selection_type"] = (
+            wanted["study_spec"]["measurement_selection_type"]
+            or StudySpec.MeasurementSelectionType.LAST_MEASUREMENT
+        )
+    for key in ("study_spec", "max_trial_count", "parallel_trial_count", "max_failed_trial_count"):
+        assert found.get(key) == wanted.get(key)
+    assert {key: found["labels"][key] for key in wanted["labels"]} == wanted["labels"]
+    assert spec.model_name == asked["displayName"]
+
+
+SOUND = {name: sent for name, sent in SENT.items() if sent != CLIENT_CUSTOM}
+"""The other one has parameter servers that no workers use, to show an empty pool."""
+
+
+@pytest.mark.parametrize("sent", SOUND.values(), ids=SOUND)
+def test_what_a_client_sent_is_a_sound_request(sent: str) -> None:
+    document = json.loads(sent)
+    # A policy need not open replicas to a shell.
+    document.get("jobSpec", {}).pop("enableWebAccess", None)
+    request = sound(document)
+    assert (request.spec.work == Once()) is ("studySpec" not in document)

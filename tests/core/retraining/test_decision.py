@@ -1,0 +1,355 @@
+"""A rule fires when it should, once, never too often, and says why when it does not."""
+
+from dataclasses import replace
+
+from tests.core.deciding import DATA, HOURLY, MANUAL, call, fired, held, tick
+from tests.core.retraining_cases import (
+    CHAMPION,
+    DAY,
+    HOUR,
+    IMAGE,
+    MINUTE,
+    NOON,
+    SECOND,
+    arrived,
+    batch,
+    fresh,
+    pictures,
+    rule,
+)
+from trainmaster.orchestrator.core.names import is_run_id
+from trainmaster.orchestrator.core.retraining.decision import (
+    STORM,
+    Decision,
+    Fire,
+    Hold,
+    Nothing,
+    Trip,
+    decide_on_signal,
+)
+from trainmaster.orchestrator.core.retraining.rules.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.rules.rule import Rule
+from trainmaster.orchestrator.core.retraining.signals.signal import Signal, manual_call
+from trainmaster.orchestrator.core.retraining.state import RuleState, folded, launched, state_for, state_in
+
+
+def pushed(digest: str, message: str = "1", tag: str = "latest") -> Signal:
+    return Signal(
+        kind=ConditionKind.NEW_IMAGE,
+        id=f"image/{message}",
+        at=NOON,
+        facts={"repository": IMAGE, "tag": tag, "digest": digest},
+        values={"image.uri": f"{IMAGE}@{digest}", "image.digest": digest, "image.tag": tag},
+    )
+
+
+class TestNewData:
+    """Objects that come in."""
+
+    def test_it_waits_for_quiet(self) -> None:
+        one = rule(DATA)
+        state = folded(fresh(one), one, [batch("x", pictures(3))])
+        assert tick(one, state, NOON + 59 * SECOND) == Nothing()
+        fire = fired(tick(one, state, NOON + 60 * SECOND))
+        assert fire.firing.condition is ConditionKind.NEW_DATA
+        assert fire.firing.values["data.count"] == "3"
+        assert (fire.state.data, fire.state.arrived) == ((), None)
+
+    def test_it_waits_for_enough(self) -> None:
+        one = rule({"new_data": {"objects": "gs://data-1/", "min_objects": 2, "min_bytes": 50, "quiet_s": 0}})
+        state = folded(fresh(one), one, [batch("x", pictures(4))])
+        assert tick(one, state, NOON + DAY) == Nothing()
+        state = folded(state, one, [batch("y", [arrived("b", size_bytes=10)])])
+        assert isinstance(tick(one, state, NOON + DAY), Fire)
+
+    def test_it_waits_no_longer_than_the_maximum(self) -> None:
+        one = rule(DATA)
+        stream = [arrived(f"cassava/{n}.jpg", at=NOON + n * 30 * SECOND) for n in range(20)]
+        state = folded(fresh(one), one, [batch("x", stream)])
+        assert tick(one, state, NOON + 599 * SECOND) == Nothing()
+        assert isinstance(tick(one, state, NOON + 600 * SECOND), Fire)
+
+    def test_the_maximum_wait_does_not_make_too_few_enough(self) -> None:
+        one = rule(DATA)
+        state = folded(fresh(one), one, [batch("x", pictures(2))])
+        assert tick(one, state, NOON + 10 * DAY) == Nothing()
+
+    def test_the_firing_tells_of_the_newest(self) -> None:
+        one = rule(DATA)
+        late = [*pictures(3), arrived("cassava/z/newest.jpg", at=NOON + SECOND)]
+        values = fired(tick(one, folded(fresh(one), one, [batch("x", late)]), NOON + HOUR)).firing.values
+        assert values["data.newest_uri"] == "gs://data-1/cassava/z/newest.jpg"
+        assert values["data.newest_dir_uri"] == "gs://data-1/cassava/z/"
+        assert values["data.watermark"] == "2026-03-04T12:00:01.000000Z"
+        assert values["data.bytes"] == "40"
+
+    def test_what_comes_while_a_run_goes_fires_once_it_has_ended(self) -> None:
+        one = rule(DATA)
+        state = replace(folded(fresh(one), one, [batch("x", pictures(3))]), current_run="watch-1")
+        hold = held(tick(one, state, NOON + HOUR, ended=False))
+        assert hold.reason == "its run watch-1 is still going"
+        assert tick(one, hold.state, NOON + 2 * HOUR, ended=False) == hold  # nothing new to write
+        assert isinstance(tick(one, hold.state, NOON + 3 * HOUR), Fire)
+
+    def test_any_firing_counts_from_zero_again(self) -> None:
+        one = rule(DATA, MANUAL)
+        state = folded(fresh(one), one, [batch("x", pictures(2))])
+        fire = fired(call(one, state, NOON))
+        assert fire.firing.values["data.count"] == "2"
+        assert (fire.state.data, fire.state.arrived) == ((), None)
+
+
+class TestSchedule:
+    """Times that a cron expression names."""
+
+    def test_missed_ticks_are_caught_up_once(self) -> None:
+        one = rule(HOURLY)
+        fire = fired(tick(one, fresh(one), NOON + 5 * DAY + MINUTE))
+        assert fire.firing.event_id == "schedule/2026-03-09T12:00:00.000000Z"
+        assert tick(one, launched(fire.state), NOON + 5 * DAY + 2 * MINUTE) == Nothing()
+        assert isinstance(tick(one, launched(fire.state), NOON + 5 * DAY + HOUR), Fire)
+
+    def test_what_was_due_before_the_rule_came_is_nothing_to_it(self) -> None:
+        one = rule(HOURLY)
+        assert tick(one, fresh(one), NOON + 59 * MINUTE) == Nothing()
+
+    def test_a_time_that_is_held_back_is_passed_over(self) -> None:
+        one = rule(HOURLY)
+        state = replace(fresh(one), current_run="watch-1")
+        hold = held(tick(one, state, NOON + HOUR, ended=False))
+        assert tick(one, hold.state, NOON + HOUR + MINUTE) == Nothing()
+
+    def test_two_schedules_due_at_once_fire_once(self) -> None:
+        one = rule(HOURLY, {"schedule": {"cron": "*/30 * * * *"}}, DATA)
+        state = folded(fresh(one), one, [batch("x", pictures(3))])
+        fire = fired(tick(one, state, NOON + HOUR))
+        assert tick(one, launched(fire.state), NOON + HOUR + MINUTE) == Nothing()
+
+
+class TestAge:
+    """The champion grows old."""
+
+    ONE = rule({"age": {"older_than_s": 86400}})
+
+    def test_it_fires_when_the_champion_is_older(self) -> None:
+        before = NOON + DAY - SECOND
+        assert tick(self.ONE, fresh(self.ONE), before, champion=CHAMPION) == Nothing()
+        values = fired(tick(self.ONE, fresh(self.ONE), NOON + DAY, champion=CHAMPION)).firing.values
+        assert values["champion.model_uri"] == CHAMPION.model_uri
+        assert values["champion.value"] == "0.9"
+
+    def test_without_a_champion_nothing_is_old(self) -> None:
+        assert tick(self.ONE, fresh(self.ONE), NOON + 9 * DAY) == Nothing()
+
+    def test_a_champion_that_stays_fires_again_after_the_same_time(self) -> None:
+        state = launched(fired(tick(self.ONE, fresh(self.ONE), NOON + DAY, champion=CHAMPION)).state)
+        assert tick(self.ONE, state, NOON + 2 * DAY - SECOND, champion=CHAMPION) == Nothing()
+        assert isinstance(tick(self.ONE, state, NOON + 2 * DAY, champion=CHAMPION), Fire)
+
+
+class TestSignals:
+    """Images, alerts, upstream models and calls."""
+
+    def test_the_same_signal_twice_fires_once(self) -> None:
+        one = rule(MANUAL)
+        state = launched(fired(call(one, fresh(one), NOON, order="o1")).state)
+        assert call(one, state, NOON + HOUR, order="o1") == Nothing(reason="the rule has seen it")
+        assert isinstance(call(one, state, NOON + HOUR, order="o2"), Fire)
+
+    def test_a_signal_that_no_condition_is_about_is_nothing(self) -> None:
+        one = rule(HOURLY)
+        assert isinstance(call(one, fresh(one), NOON), Nothing)
+        other = manual_call("o1", "another", NOON)
+        two = rule(MANUAL)
+        decision = decide_on_signal(two, fresh(two), other, now=NOON, champion=None, current_ended=True)
+        assert isinstance(decision, Nothing)
+
+    def test_an_image_fires_by_its_digest_and_only_when_it_is_another(self) -> None:
+        one = rule({"new_image": {"repository": IMAGE, "tag": "*"}}, request={"image": "${image.uri}"})
+        a, b = (f"sha256:{letter * 64}" for letter in "ab")
+
+        def push(state: RuleState, *args: str) -> Decision:
+            return decide_on_signal(one, state, pushed(*args), now=NOON, champion=None, current_ended=True)
+
+        fire = fired(push(fresh(one), a, "1", "v1"))
+        assert fire.firing.values["image.uri"] == f"{IMAGE}@{a}"
+        state = launched(fire.state)
+        assert isinstance(push(state, a, "2", "latest"), Nothing)
+        assert isinstance(push(state, b, "3", "latest"), Fire)
+
+    def test_a_huge_value_neither_fills_a_place_nor_grows_the_state(self) -> None:
+        alert = Signal(
+            kind=ConditionKind.ALERT,
+            id="alert/1",
+            at=NOON,
+            facts={"policy": "p", "models": ""},
+            values={"alert.summary": "x" * 100_000},
+        )
+
+        def decide(one: Rule) -> Decision:
+            return decide_on_signal(one, fresh(one), alert, now=NOON, champion=None, current_ended=True)
+
+        used = rule({"alert": {"policy": "p"}}, request={"args": ["${alert.summary}"]})
+        assert held(decide(used)).reason.endswith("is longer than 2000 characters")
+        assert len(str(fired(decide(rule({"alert": {"policy": "p"}}))).state.document)) < 5000
+
+    def test_a_missing_value_holds_the_firing_back_in_plain_words(self) -> None:
+        one = rule(MANUAL, request={"args": ["--weights=${champion.model_uri}"]})
+        reason = held(call(one, fresh(one), NOON)).reason
+        assert reason.startswith("${champion.model_uri} has no value now")
+        signal = manual_call("o1", one.rule_id, NOON)
+        decision = decide_on_signal(one, fresh(one), signal, now=NOON, champion=CHAMPION, current_ended=True)
+        assert isinstance(decision, Fire)
+
+
+class TestWhileRunning:
+    """What comes while the rule's last run is still going."""
+
+    def test_skip_passes_over_and_says_so(self) -> None:
+        one = rule(MANUAL)
+        hold = held(call(one, replace(fresh(one), current_run="watch-1"), NOON, ended=False))
+        assert hold.state.queued is None
+        assert hold.state.held is not None
+        assert hold.state.held.reason == "its run watch-1 is still going"
+        assert tick(one, hold.state, NOON + HOUR) == Nothing()
+
+    def test_queue_one_keeps_the_newest_and_fires_it_once_the_run_has_ended(self) -> None:
+        one = rule(
+            {"new_image": {"repository": IMAGE, "tag": "latest"}},
+            request={"image": "${image.uri}"},
+            while_running="queue_one",
+        )
+        state = replace(fresh(one), current_run="watch-1")
+        digests = [f"sha256:{letter * 64}" for letter in "abc"]
+        for number, digest in enumerate(digests):
+            decision = decide_on_signal(
+                one, state, pushed(digest, str(number)), now=NOON, champion=None, current_ended=False
+            )
+            state = held(decision).state
+        assert held(tick(one, state, NOON + MINUTE, ended=False)).state == state
+        fire = fired(tick(one, state, NOON + HOUR))
+        assert fire.firing.values["image.digest"] == digests[-1]
+        assert fire.state.queued is None
+        again = decide_on_signal(
+            one,
+            launched(fire.state),
+            pushed(digests[-1], "2"),
+            now=NOON + HOUR,
+            champion=None,
+            current_ended=True,
+        )
+        assert isinstance(again, Nothing)
+
+    def test_queue_one_waits_for_the_cooldown_too(self) -> None:
+        one = rule(MANUAL, while_running="queue_one", cooldown_s=3600)
+        state = launched(fired(call(one, fresh(one), NOON)).state)
+        state = held(call(one, state, NOON + MINUTE)).state
+        assert isinstance(tick(one, state, NOON + 59 * MINUTE), Hold)
+        assert isinstance(tick(one, state, NOON + 60 * MINUTE), Fire)
+
+    def test_queued_data_values_are_those_of_the_firing(self) -> None:
+        one = rule(MANUAL, DATA, while_running="queue_one")
+        state = replace(fresh(one), current_run="watch-1")
+        state = held(call(one, state, NOON, ended=False)).state
+        state = folded(state, one, [batch("x", pictures(2))])
+        assert fired(tick(one, state, NOON + HOUR)).firing.values["data.count"] == "2"
+
+    def test_replace_names_the_run_to_cancel(self) -> None:
+        one = rule(MANUAL, while_running="replace")
+        going = replace(fresh(one), current_run="watch-1")
+        assert fired(call(one, going, NOON, ended=False)).firing.replaces == "watch-1"
+        assert fired(call(one, going, NOON, ended=True)).firing.replaces is None
+
+
+class TestLimits:
+    """Cooldown, daily cap and breaker."""
+
+    def test_a_cooldown_is_kept_and_told(self) -> None:
+        one = rule(MANUAL, cooldown_s=3600)
+        state = launched(fired(call(one, fresh(one), NOON)).state)
+        assert held(call(one, state, NOON + HOUR - SECOND)).reason.startswith(
+            "it cools down until 2026-03-04T13:00"
+        )
+        assert isinstance(call(one, state, NOON + HOUR), Fire)
+
+    def test_a_cooldown_longer_than_a_day_is_kept(self) -> None:
+        one = rule(MANUAL, cooldown_s=7 * 86400)
+        state = launched(fired(call(one, fresh(one), NOON)).state)
+        assert isinstance(call(one, state, NOON + 6 * DAY), Hold)
+        assert isinstance(call(one, state, NOON + 7 * DAY), Fire)
+
+    def test_a_daily_cap_rolls(self) -> None:
+        one = rule(MANUAL, max_per_day=2)
+        state = fresh(one)
+        for hour in (0, 20):
+            state = launched(fired(call(one, state, NOON + hour * HOUR)).state)
+        assert "max_per_day" in held(call(one, state, NOON + 23 * HOUR)).reason
+        state = launched(fired(call(one, state, NOON + 24 * HOUR)).state)
+        assert isinstance(call(one, state, NOON + 43 * HOUR), Hold)
+
+    def test_a_storm_trips_the_breaker_until_the_rule_is_dropped_again(self) -> None:
+        one = rule(MANUAL, max_per_day=1000)
+        state = fresh(one, NOON - DAY)
+        for second in range(STORM):
+            state = launched(fired(call(one, state, NOON + second * SECOND)).state)
+        trip = call(one, state, NOON + MINUTE)
+        assert isinstance(trip, Trip)
+        assert "breaker" in trip.reason
+        assert trip.state.held is not None
+        assert trip.state.tripped_at == NOON + MINUTE
+        assert isinstance(call(one, trip.state, NOON + DAY), Nothing)
+        assert isinstance(tick(one, trip.state, NOON + DAY), Nothing)
+        again = rule(MANUAL, max_per_day=1000, generation=2)
+        closed = state_for(again, trip.state, NOON + 2 * MINUTE)
+        assert isinstance(call(again, closed, NOON + 2 * MINUTE), Fire)
+
+    def test_one_firing_a_minute_is_no_storm(self) -> None:
+        one = rule({"schedule": {"cron": "* * * * *"}}, max_per_day=1000)
+        state = fresh(one)
+        for minute in range(1, 181):
+            state = launched(fired(tick(one, state, NOON + minute * MINUTE)).state)
+
+    def test_a_disabled_rule_is_silent(self) -> None:
+        one = rule(MANUAL, HOURLY, enabled=False)
+        assert isinstance(call(one, fresh(one), NOON), Nothing)
+        assert isinstance(tick(one, fresh(one), NOON + DAY), Nothing)
+
+
+def test_after_a_crash_the_same_firing_comes_again() -> None:
+    one = rule(MANUAL, HOURLY)
+    fire = fired(call(one, fresh(one), NOON, order="o1"))
+    found = state_in(fire.state.document)  # as the next event reads it
+    for decision in (
+        tick(one, found, NOON + HOUR),
+        call(one, found, NOON + HOUR, order="o1"),
+        call(one, found, NOON + HOUR, order="o2"),
+    ):
+        assert decision == Fire(state=found, firing=fire.firing, again=True)
+    assert isinstance(call(one, launched(found), NOON + HOUR, order="o2"), Fire)
+
+
+def test_run_ids_differ_by_firing_and_generation_and_are_legal() -> None:
+    ids = set()
+    for generation in (1, 2):
+        one = rule(MANUAL, name=f"rules/9{'x' * 62}.yaml", generation=generation)
+        state = fresh(one)
+        for number in range(3):
+            fire = fired(call(one, state, NOON, order=f"o{number}"))
+            state = launched(fire.state)
+            ids.add(fire.firing.run_id)
+    assert len(ids) == 6
+    assert all(is_run_id(run_id) for run_id in ids)
+
+
+def test_what_cannot_fire_does_not_stand_in_the_way_of_what_can() -> None:
+    one = rule(DATA, HOURLY, request={"args": ["${data.watermark}"]})
+    hold = held(tick(one, fresh(one), NOON + HOUR))
+    assert "data.watermark" in hold.reason
+    state = folded(hold.state, one, [batch("x", pictures(3, at=NOON + HOUR))])
+    assert isinstance(tick(one, state, NOON + HOUR + MINUTE), Fire)
+
+
+def test_two_deciders_at_once_write_over_the_same_state_so_that_one_of_them_loses() -> None:
+    one = rule(MANUAL)
+    first, second = (fired(call(one, fresh(one), NOON + n * SECOND, order="o1")) for n in range(2))
+    assert first.state.number == second.state.number == 1

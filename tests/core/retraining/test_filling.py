@@ -1,0 +1,184 @@
+"""Values go into a request as text, whatever they hold: nothing is read, run or filled a second time."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.retraining_cases import NOON, REQUEST, document, dropped, rule
+from trainmaster.orchestrator.core.requests.request import Refused
+from trainmaster.orchestrator.core.retraining.request import request_of_firing
+from trainmaster.orchestrator.core.retraining.rules.filling import (
+    NAMES,
+    VALUE_MAX_CHARS,
+    Place,
+    filled,
+    place_faults,
+    places_in,
+    unfilled,
+    unfit,
+)
+from trainmaster.orchestrator.core.retraining.rules.rule import Rule
+from trainmaster.orchestrator.core.retraining.rules.samples import (
+    ALERT,
+    ALWAYS,
+    DATA,
+    IMAGE,
+    PERHAPS,
+    UPSTREAM,
+)
+from trainmaster.orchestrator.core.retraining.state import Firing
+
+plain = st.text(
+    st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="\u2028\u2029\ufffe\uffff"), max_size=60
+)
+
+
+def firing(**values: str) -> Firing:
+    return Firing(
+        number=1,
+        run_id="watch-20260304t120000-0123456789",
+        condition=rule({"manual": {}}).conditions[0].kind,
+        at=NOON,
+        generation=1,
+        event_id="order/1",
+        values={name.replace("__", "."): text for name, text in values.items()},
+    )
+
+
+def test_every_place_has_one_condition_that_gives_it() -> None:
+    groups = (ALWAYS, PERHAPS, DATA, IMAGE, ALERT, UPSTREAM)
+    assert sorted(name for names in groups for name in names) == sorted(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("text", "becomes"),
+    [
+        ("${rule.id}", "r"),
+        ("a ${rule.id} b ${rule.id}c", "a r b rc"),
+        ("${data.count:-7}", "7"),
+        ("${data.count:-}", ""),
+        ("${rule.id:-never}", "r"),
+        ("${data.count:-a:-b}", "a:-b"),
+        ("$${rule.id}", "${rule.id}"),
+        ("$$${rule.id}", "$${rule.id}"),
+        ("$rule.id {rule.id} $(RULE) $", "$rule.id {rule.id} $(RULE) $"),
+    ],
+)
+def test_a_place_is_filled_as_text(text: str, becomes: str) -> None:
+    assert filled([text], {"rule.id": "r"}) == [becomes]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "${champion.run_id}",
+        "$${rule.id}",
+        "a: {b: c}",
+        "- x\\n- y",
+        '", "image": "evil',
+        "*alias",
+        "!!python/object/apply:os.system [id]",
+        "'; drop table runs; --",
+        "$(rm -rf /)",
+        "no",
+        "007",
+    ],
+)
+def test_a_value_is_never_read_as_anything_else(value: str) -> None:
+    text = yaml.safe_dump(
+        document({"alert": {"policy": "*"}}, request={"args": ["--why=${alert.summary}", "${rule.id}"]})
+    )
+    sound = dropped(text)
+    assert isinstance(sound, Rule)
+    content = request_of_firing(sound, firing(alert__summary=value, rule__id="watch"), None)
+    assert isinstance(content, bytes)
+    assert json.loads(content) == {**REQUEST, "args": [f"--why={value}", "watch"]}
+
+
+@given(value=plain)
+def test_whatever_a_value_holds_it_stays_inside_its_string(value: str) -> None:
+    before = {
+        "a": ["<${alert.summary}>", {"b": "${alert.summary}"}],
+        "${alert.summary}": 1,
+        "n": 3,
+        "t": True,
+    }
+    after = filled(before, {"alert.summary": value, "rule.id": "r"})
+    assert after == {"a": [f"<{value}>", {"b": value}], "${alert.summary}": 1, "n": 3, "t": True}
+    assert json.loads(json.dumps(after)) == after
+
+
+@given(value=st.text(max_size=40))
+def test_a_value_is_fit_exactly_when_it_is_plain_text(value: str) -> None:
+    controls = any(
+        ord(char) < 32 or 127 <= ord(char) < 160 or char in "\u2028\u2029\ufffe\uffff" for char in value
+    )
+    assert bool(unfit(value)) == controls
+
+
+@pytest.mark.parametrize(
+    "value", ["a\nb", "a\x00", "\x1b[31m", "\x85", "\u2028", "x" * (VALUE_MAX_CHARS + 1)]
+)
+def test_an_unfit_value_refuses_the_firing_and_says_why(value: str) -> None:
+    places = (Place(name="alert.summary"),)
+    refusal = unfilled(places, {"alert.summary": value})
+    assert refusal is not None
+    assert "${alert.summary}" in refusal.reason
+    with pytest.raises(ValueError, match="alert"):
+        filled("${alert.summary}", {"alert.summary": value})
+    assert unfilled((), {"alert.summary": value}) is None
+
+
+def test_the_longest_value_is_fit() -> None:
+    assert filled("${rule.id}", {"rule.id": "x" * VALUE_MAX_CHARS}) == "x" * VALUE_MAX_CHARS
+
+
+def test_a_missing_value_without_a_default_is_told_with_the_repair() -> None:
+    refusal = unfilled((Place(name="champion.model_uri"),), {})
+    assert refusal is not None
+    assert refusal.reason.endswith("${champion.model_uri:-none}")
+
+
+def test_places_are_found_at_any_depth_and_never_in_keys() -> None:
+    deep: Any = "${rule.id}"
+    for number in range(200):
+        deep = {f"k{number}": [deep]}
+    assert places_in(deep) == (Place(name="rule.id"),)
+    (fault,) = place_faults({"a": {"${rule.id}": 1}}, ("request",), NAMES)
+    assert fault.path == "$.request.a['${rule.id}']"
+
+
+def test_the_same_firing_gives_the_same_bytes() -> None:
+    sound = rule({"manual": {}}, request={"args": ["${rule.id}"]})
+    one = request_of_firing(sound, firing(rule__id="watch"), None)
+    assert isinstance(one, bytes)
+    assert one == request_of_firing(sound, firing(rule__id="watch"), None)
+
+
+def test_a_template_is_filled_as_it_is_when_the_rule_fires() -> None:
+    uri = "gs://inbox/templates/t.yaml"
+    sound = dropped(
+        {"when": [{"manual": {}}], "request_uri": uri},
+        template=yaml.safe_dump({**REQUEST, "args": []}).encode(),
+    )
+    assert isinstance(sound, Rule)
+    changed = b"model_name: cassava\nargs: ['${rule.id}']\n"
+    assert (
+        request_of_firing(sound, firing(rule__id="watch"), changed)
+        == b'{"model_name": "cassava", "args": ["watch"]}'
+    )
+    for template, says in (
+        (None, "is gone"),
+        (b"", "empty"),
+        (b"model_name: cassava\na: ['${data.count}']", "has no value now"),
+        (b"model_name: other", "another model"),
+        (b"model_name: cassava\noutput: {prefix_uri: gs://models/x}", "another model, output"),
+        (b"model_name: cassava\nchampion: {}", "champion"),
+    ):
+        refused = request_of_firing(sound, firing(), template)
+        assert isinstance(refused, Refused)
+        assert says in refused.faults[0].problem

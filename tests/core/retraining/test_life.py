@@ -1,0 +1,96 @@
+"""A rule's whole life: whatever happens in whatever order, and wherever a process dies, its limits hold."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.core.deciding import DATA, HOURLY, MANUAL, call, tick
+from tests.core.retraining_cases import DAY, NOON, arrived, batch, fresh, rule
+from trainmaster.orchestrator.core.retraining.decision import Decision, Fire, Hold, Nothing, Trip
+from trainmaster.orchestrator.core.retraining.rules.rule import Rule
+from trainmaster.orchestrator.core.retraining.state import RuleState, folded, launched
+
+
+@dataclass
+class Life:
+    """A rule's life, event by event; a crash loses nothing that was written."""
+
+    one: Rule
+    state: RuleState
+    times: list[datetime] = field(default_factory=list)
+    runs: list[str] = field(default_factory=list)
+    ended: bool = True
+
+    def see(self, decision: Decision, *, crash: bool) -> None:
+        match decision:
+            case Fire(state=state, firing=firing):
+                self.state = state
+                if firing.run_id not in self.runs:
+                    self.runs.append(firing.run_id)
+                    self.times.append(firing.at)
+                if not crash:
+                    self.state = launched(state)
+                    self.ended = False
+            case Hold(state=state) | Trip(state=state):
+                self.state = state
+            case Nothing():
+                pass
+
+
+events = st.lists(
+    st.tuples(
+        st.sampled_from(["tick", "call", "again", "data", "end"]),
+        st.integers(0, 4 * 3600),
+        st.booleans(),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    story=events,
+    cap=st.integers(1, 5),
+    cooldown_s=st.sampled_from([0, 60, 7200]),
+    while_running=st.sampled_from(["skip", "queue_one", "replace"]),
+)
+def test_whatever_happens_no_limit_is_broken_and_no_signal_fires_twice(
+    story: Sequence[tuple[str, int, bool]], cap: int, cooldown_s: int, while_running: str
+) -> None:
+    one = rule(MANUAL, HOURLY, DATA, max_per_day=cap, cooldown_s=cooldown_s, while_running=while_running)
+    life = Life(one=one, state=fresh(one))
+    now, calls = NOON, 0
+    by_event: list[str] = []
+    for kind, wait_s, crash in story:
+        now += timedelta(seconds=wait_s)
+        before = len(life.runs)
+        match kind:
+            case "tick":
+                decision = tick(one, life.state, now, ended=life.ended)
+            case "call" | "again":
+                calls += kind == "call"
+                decision = call(one, life.state, now, order=f"o{calls}", ended=life.ended)
+            case "data":
+                life.state = folded(life.state, one, [batch(f"{now}", [arrived(f"cassava/{now}", at=now)])])
+                continue
+            case _:
+                life.ended = True
+                continue
+        if isinstance(decision, Fire) and not decision.again:
+            by_event.append(decision.firing.event_id)
+        life.see(decision, crash=crash)
+        assert len(life.runs) <= before + 1
+    assert len(set(life.runs)) == len(life.runs) == len(by_event)
+    for number, at in enumerate(life.times):
+        within = [each for each in life.times[number:] if each < at + DAY]
+        assert len(within) <= cap
+    for first, then in pairwise(life.times):
+        assert then - first >= timedelta(seconds=cooldown_s)
+    called = [event for event in by_event if event.startswith("o")]
+    assert len(set(called)) == len(called)
+    scheduled = [event for event in by_event if event.startswith("schedule/")]
+    assert len(set(scheduled)) == len(scheduled)

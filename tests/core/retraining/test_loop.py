@@ -1,0 +1,152 @@
+"""Rules that would start each other without end are refused, and the way round is named."""
+
+import fnmatch
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.retraining_cases import document, dropped, faults
+from trainmaster.orchestrator.core.policy.policy import matches
+from trainmaster.orchestrator.core.requests.request import Refused
+from trainmaster.orchestrator.core.retraining.rules.book import Book, loop_with
+from trainmaster.orchestrator.core.retraining.rules.loop import may_hold
+from trainmaster.orchestrator.core.retraining.rules.rule import Rule
+
+
+def after(model_name: str, event: str = "succeeded") -> dict[str, Any]:
+    return {"upstream": {"model_name": model_name, "event": event}}
+
+
+def watching(objects: str) -> dict[str, Any]:
+    return {"new_data": {"objects": objects}}
+
+
+def training(name: str, *when: dict[str, Any], book: Book | None = None, **request: Any) -> Rule | Refused:
+    """A rule of this name that trains a model of this name."""
+    return dropped(
+        document(*when, request={"model_name": name, **request}), name=f"rules/{name}.yaml", book=book
+    )
+
+
+def book_of(*rules: Rule | Refused) -> Book:
+    book = Book()
+    for each in rules:
+        assert isinstance(each, Rule), each
+        book = book.with_rule(each)
+    return book
+
+
+def test_a_rule_that_waits_for_its_own_runs_is_refused() -> None:
+    fault = faults(training("a", {"manual": {}}, after("a")))["$.when[1]"]
+    assert fault.problem == "the rule would fire on its own output"
+    assert fault.found == "a -> a: a waits for a run of a to succeed, which a trains"
+
+
+def test_a_rule_that_watches_where_its_own_runs_write_is_refused() -> None:
+    assert "$.when[0]" in faults(training("a", watching("gs://models/a/*/model/**")))
+    assert "$.when[0]" in faults(training("a", watching("gs://models/**/export.json")))
+    elsewhere: dict[str, Any] = {"output": {"prefix_uri": "gs://models/team"}}
+    assert "$.when[0]" in faults(training("a", watching("gs://models/team/"), **elsewhere))
+    assert isinstance(training("a", watching("gs://models/a/**"), **elsewhere), Rule)
+    assert isinstance(training("a", watching("gs://models/b/**")), Rule)
+
+
+def test_a_loop_across_rules_is_named_step_by_step() -> None:
+    book = book_of(
+        training("b", after("a")),
+        training("c", watching("gs://models/b/*/model/export.json")),
+        training("d", after("x")),
+    )
+    fault = faults(training("a", after("c", "promoted"), after("c"), book=book))["$.when[1]"]
+    assert fault.problem == "3 rules would start each other without end"
+    assert fault.found.split("; ") == [
+        "a -> b: b waits for a run of a to succeed, which a trains",
+        "b -> c: c watches gs://models/b/*/model/export.json, and runs of b write under gs://models/b/",
+        "c -> a: a waits for a run of c to succeed, which c trains",
+    ]
+    assert fault.repair == "break one of these steps: change this rule, or one of b, c"
+
+
+def test_every_condition_that_closes_a_loop_is_a_fault() -> None:
+    book = book_of(training("b", after("a")))
+    found = faults(training("a", after("b"), after("x"), after("a"), watching("gs://models/b/"), book=book))
+    assert sorted(found) == ["$.when[0]", "$.when[2]", "$.when[3]"]
+
+
+def test_a_loop_is_told_beside_other_faults_under_the_number_that_the_file_has() -> None:
+    found = faults(training("a", {"schedule": {"cron": "x"}}, after("a"), image="evil.example/a/b:c"))
+    assert sorted(found) == ["$.request.image", "$.when[0].schedule.cron", "$.when[1]"]
+
+
+def test_only_runs_that_may_become_champions_are_promoted() -> None:
+    waiting = training("a", after("a", "promoted"))
+    assert isinstance(waiting, Rule)
+    steps = loop_with(Book(), replace(waiting, makes=replace(waiting.makes, promotes=True)))
+    assert steps == ("a -> a: a waits for a to be promoted, which a trains",)
+
+
+def test_a_chain_without_an_end_at_its_start_is_no_loop() -> None:
+    book = book_of(
+        training("b", after("a")), training("c", after("b")), training("d", after("a"), after("c"))
+    )
+    assert isinstance(training("a", {"manual": {}}, book=book), Rule)
+
+
+def test_a_new_generation_is_checked_in_place_of_the_one_before() -> None:
+    book = book_of(training("a", {"manual": {}}), training("b", after("a")))
+    assert "$.when[0]" in faults(training("a", after("b"), book=book))
+    assert isinstance(training("b", {"manual": {}}, book=book), Rule)
+
+
+def test_a_disabled_rule_closes_no_loop_until_it_is_enabled() -> None:
+    body = document(after("a"), request={"model_name": "a"})
+    assert isinstance(dropped({**body, "enabled": False}), Rule)
+    assert isinstance(dropped(body), Refused)
+    off = dropped(
+        {**document(after("a"), request={"model_name": "b"}), "enabled": False}, name="rules/b.yaml"
+    )
+    assert isinstance(training("a", after("b"), book=book_of(off)), Rule)
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_whichever_of_two_rules_comes_second_is_refused(order: tuple[str, str]) -> None:
+    waits_for = {"a": "b", "b": "a"}
+    first, second = order
+    book = book_of(training(first, after(waits_for[first])))
+    assert isinstance(training(second, after(waits_for[second]), book=book), Refused)
+
+
+names = st.text(alphabet="ab/", min_size=0, max_size=6)
+patterns = st.lists(st.sampled_from(["a", "b", "/", "*", "**"]), max_size=6).map("".join)
+
+
+@given(pattern=patterns, directory=names.map(lambda name: f"{name}/"), below=names)
+def test_a_pattern_that_takes_an_object_of_a_directory_may_hold_it(
+    pattern: str, directory: str, below: str
+) -> None:
+    if matches(pattern, directory + below):
+        assert may_hold(pattern, directory)
+
+
+@given(pattern=patterns, directory=names.map(lambda name: f"{name}/"))
+def test_a_pattern_that_may_hold_a_directory_takes_some_object_of_it(pattern: str, directory: str) -> None:
+    if may_hold(pattern, directory):
+        assert any(matches(pattern, directory + below) for below in _names_below(pattern))
+
+
+def _names_below(pattern: str) -> set[str]:
+    """Every end of the pattern, its wildcards as nothing or as one letter: enough to meet it."""
+    ends = {pattern[start:] for start in range(len(pattern) + 1)}
+    return {end.replace("*", "") for end in ends} | {end.replace("**", "b").replace("*", "b") for end in ends}
+
+
+def test_the_walk_agrees_with_a_plain_matcher_on_a_whole_name() -> None:
+    assert may_hold("gs://models/**", "gs://models/a/")
+    assert may_hold("gs://models/*/x", "gs://models/a/")
+    assert not may_hold("gs://models/*", "gs://models/a/")
+    assert not may_hold("gs://models/b*/**", "gs://models/a/")
+    assert not may_hold("gs://other/**", "gs://models/a/")
+    assert fnmatch.fnmatchcase("gs://models/a/x", "gs://models/*/x")

@@ -1,0 +1,190 @@
+"""Cron expressions by the clocks of a time zone: no time is missed, none comes twice when clocks change."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainmaster.orchestrator.core.retraining.rules.condition import Schedule
+from trainmaster.orchestrator.core.retraining.schedule import last_due, schedule_faults, time_zones
+
+AMSTERDAM = "Europe/Amsterdam"
+
+
+def times(cron: str, zone: str, start: datetime, end: datetime) -> list[datetime]:
+    """Every time that a tick a minute finds, as a rule would."""
+    found: list[datetime] = []
+    seen_until, now = start, start
+    schedule = Schedule(cron=cron, time_zone=zone)
+    while now < end:
+        now += timedelta(minutes=1)
+        due = last_due(schedule, now)
+        if due is not None and due > seen_until:
+            found.append(due)
+            seen_until = now
+    return found
+
+
+def utc(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=UTC)  # type: ignore[arg-type, misc]  # year, month, day, hour, minute
+
+
+def test_a_time_that_the_clocks_leave_out_comes_when_they_have_moved_on() -> None:
+    # In Amsterdam 02:00 to 03:00 of 29 March 2026 does not exist.
+    start = utc(2026, 3, 28, 12)
+    assert times("30 2 * * *", AMSTERDAM, start, start + timedelta(days=2)) == [
+        utc(2026, 3, 29, 1, 0),  # 03:00 by the clocks
+        utc(2026, 3, 30, 0, 30),
+    ]
+
+
+def test_a_time_that_the_clocks_show_twice_comes_once() -> None:
+    # In Amsterdam 02:00 to 03:00 of 25 October 2026 is twice.
+    start = utc(2026, 10, 24, 12)
+    assert times("30 2 * * *", AMSTERDAM, start, start + timedelta(days=2)) == [
+        utc(2026, 10, 25, 0, 30),
+        utc(2026, 10, 26, 1, 30),
+    ]
+
+
+@pytest.mark.parametrize("day", [utc(2026, 3, 28, 12), utc(2026, 10, 24, 12)])
+def test_an_expression_of_intervals_follows_elapsed_time(day: datetime) -> None:
+    found = times("*/30 * * * *", AMSTERDAM, day, day + timedelta(days=1))
+    assert {then - first for first, then in pairwise(found)} == {timedelta(minutes=30)}
+
+
+def test_a_zone_with_half_hours_keeps_its_own() -> None:
+    # Lord Howe Island moves its clocks by half an hour, on 4 October 2026 from 02:00 to 02:30.
+    start = utc(2026, 10, 3, 12)
+    assert times("15 2 * * *", "Australia/Lord_Howe", start, start + timedelta(days=2)) == [
+        utc(2026, 10, 3, 15, 30),
+        utc(2026, 10, 4, 15, 15),
+    ]
+
+
+def test_the_time_itself_is_due() -> None:
+    schedule = Schedule(cron="0 3 * * 1", time_zone=AMSTERDAM)
+    due = utc(2026, 3, 2, 2, 0)
+    assert last_due(schedule, due) == due
+    assert last_due(schedule, due + timedelta(microseconds=1)) == due
+    assert last_due(schedule, due - timedelta(microseconds=1)) == due - timedelta(days=7)
+
+
+def test_a_time_that_the_clocks_show_twice_is_found_while_they_show_it_again() -> None:
+    # 02:30 came at 00:30 UTC; at 01:15 UTC the clocks show 02:15 for the second time.
+    schedule = Schedule(cron="30 2 * * *", time_zone=AMSTERDAM)
+    assert last_due(schedule, utc(2026, 10, 25, 1, 15)) == utc(2026, 10, 25, 0, 30)
+    assert last_due(schedule, utc(2026, 10, 25, 1, 45)) == utc(2026, 10, 25, 0, 30)
+
+
+def test_the_29th_of_february_was_due_years_ago() -> None:
+    assert last_due(Schedule(cron="0 0 29 2 *"), utc(2026, 3, 1)) == utc(2024, 2, 29)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    minute=st.sampled_from(["0", "30", "15,45", "*/20", "59"]),
+    hour=st.sampled_from(["*", "0", "1", "2", "3", "*/2", "23"]),
+    zone=st.sampled_from(
+        ["Etc/UTC", AMSTERDAM, "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca"]
+    ),
+    until=st.integers(0, 365 * 24 * 60).map(lambda minutes: utc(2026, 1, 1) + timedelta(minutes=minutes)),
+)
+def test_the_last_due_time_is_the_latest_that_the_clocks_showed(
+    minute: str, hour: str, zone: str, until: datetime
+) -> None:
+    due = last_due(Schedule(cron=f"{minute} {hour} * * *", time_zone=zone), until)
+    assert due is not None
+    assert due <= until
+    # Looked for by hand: the latest minute whose first showing on the clocks is named by the expression.
+    clock = ZoneInfo(zone)
+    named = _minutes(minute)
+    candidates = (until.replace(second=0) - timedelta(minutes=back) for back in range(2 * 24 * 60))
+    plain = next(
+        each
+        for each in candidates
+        if _shown(each, clock).minute in named
+        and (hour.startswith("*") or _shown(each, clock).hour == int(hour))
+        and (hour.startswith("*") or minute.startswith("*") or _shown(each, clock).fold == 0)
+        and (not hour.startswith("*/") or _shown(each, clock).hour % 2 == 0)
+    )
+    # What the clocks left out is moved, so it may be later than what they showed, and is never earlier.
+    assert due >= plain
+    if due != plain:
+        offsets = {(due + timedelta(hours=ahead)).astimezone(clock).utcoffset() for ahead in (-2, 2)}
+        assert len(offsets) == 2
+
+
+def _minutes(field: str) -> set[int]:
+    return set(range(0, 60, 20)) if field == "*/20" else {int(each) for each in field.split(",")}
+
+
+def _shown(moment: datetime, clock: ZoneInfo) -> datetime:
+    return moment.astimezone(clock)
+
+
+@pytest.mark.parametrize(
+    "cron",
+    [
+        "0 0 30 2 *",
+        "0 0 31 2,4,6 *",
+        "* * * *",
+        "* * * * * *",
+        "60 * * * *",
+        "x * * * *",
+        "",
+        "@daily",
+        "0 0 0 * *",
+        "*/0 * * * *",
+        "5-1 * * * *",
+        "L L L L L",
+    ],
+)
+def test_an_impossible_expression_is_a_fault(cron: str) -> None:
+    (fault,) = schedule_faults(cron, "Etc/UTC", ("when", 0, "schedule"))
+    assert fault.path == "$.when[0].schedule.cron"
+    assert fault.allowed or fault.repair
+
+
+@pytest.mark.parametrize(
+    "cron",
+    [
+        "0 0 29 2 *",
+        "0 0 L * *",
+        "0 0 * * MON#5",
+        "0 9-17 * jan mon-fri",
+        "*/5 * * * *",
+        "0 0 31 * *",
+        "0 0 * * 7",
+    ],
+)
+def test_a_possible_expression_is_none(cron: str) -> None:
+    assert list(schedule_faults(cron, "Etc/UTC", ())) == []
+
+
+@pytest.mark.parametrize(
+    ("zone", "repair"),
+    [
+        ("Europe/Amsterdm", "did you mean 'Europe/Amsterdam'?"),
+        ("europe/amsterdam", "did you mean 'Europe/Amsterdam'?"),
+        ("Amsterdam", "did you mean 'Europe/Amsterdam'?"),
+        ("New York", "did you mean 'America/New_York'?"),
+        ("localtime", ""),
+        ("../../etc/passwd", ""),
+        ("PST", ""),
+        ("", ""),
+        ("x" * 10_000, ""),
+    ],
+)
+def test_an_unknown_zone_is_a_fault_that_names_the_nearest(zone: str, repair: str) -> None:
+    (fault,) = schedule_faults("* * * * *", zone, ())
+    assert (fault.path, fault.repair) == ("$.time_zone", repair)
+
+
+def test_every_zone_can_be_used() -> None:
+    assert len(time_zones()) > 400
+    for zone in time_zones():
+        assert last_due(Schedule(cron="30 2 * * *", time_zone=zone), utc(2026, 3, 29, 12)) is not None

@@ -1,0 +1,352 @@
+"""Pushed images, alerts and notices become signals; what tells of nothing is passed over or refused in plain words."""
+
+import json
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.retraining_cases import IMAGE, NOON, rule
+from trainmaster.orchestrator.core.errors import EventMalformed
+from trainmaster.orchestrator.core.events.envelope import PubsubMessage
+from trainmaster.orchestrator.core.requests.arrival import Ignored
+from trainmaster.orchestrator.core.retraining.rules.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.rules.filling import unfit
+from trainmaster.orchestrator.core.retraining.signals.alert import alert_in
+from trainmaster.orchestrator.core.retraining.signals.image_push import image_pushed_in
+from trainmaster.orchestrator.core.retraining.signals.notice import Heard, notice_in
+from trainmaster.orchestrator.core.retraining.signals.signal import (
+    SUMMARY_MAX_CHARS,
+    Signal,
+    heeds,
+    manual_call,
+    one_line,
+)
+
+DIGEST = f"sha256:{'0f' * 32}"
+
+
+def message(document: Any, *, message_id: str = "m1") -> PubsubMessage:
+    data = document if isinstance(document, bytes) else json.dumps(document).encode()
+    return PubsubMessage(message_id=message_id, publish_time=NOON, attributes={}, data=data)
+
+
+def signal_of(read: Signal | Ignored) -> Signal:
+    assert isinstance(read, Signal), read
+    return read
+
+
+PUSH = {"action": "INSERT", "digest": f"{IMAGE}@{DIGEST}", "tag": f"{IMAGE}:latest"}
+
+
+class TestImages:
+    """What Artifact Registry publishes to the topic gcr."""
+
+    def test_a_push_gives_the_image_by_its_digest(self) -> None:
+        signal = signal_of(image_pushed_in(message(PUSH)))
+        assert signal.kind is ConditionKind.NEW_IMAGE
+        assert signal.values == {
+            "image.uri": f"{IMAGE}@{DIGEST}",
+            "image.digest": DIGEST,
+            "image.tag": "latest",
+        }
+
+    @pytest.mark.parametrize(
+        ("repository", "tag", "heeded"),
+        [
+            (IMAGE, "latest", True),
+            (IMAGE, "l*", True),
+            (IMAGE, "v1", False),
+            (f"{IMAGE}-gpu", "latest", False),
+        ],
+    )
+    def test_it_fires_rules_of_that_repository_and_tag(self, repository: str, tag: str, heeded: bool) -> None:
+        one = rule({"new_image": {"repository": repository, "tag": tag}}, request={"image": "${image.uri}"})
+        assert heeds(one, signal_of(image_pushed_in(message(PUSH)))) is heeded
+
+    def test_a_port_in_the_host_is_part_of_the_repository(self) -> None:
+        push = {"action": "INSERT", "digest": f"host:5000/a/b@{DIGEST}", "tag": "host:5000/a/b:v1"}
+        assert signal_of(image_pushed_in(message(push))).facts["repository"] == "host:5000/a/b"
+
+    @pytest.mark.parametrize(
+        ("push", "says"),
+        [
+            ({"action": "DELETE", "tag": f"{IMAGE}:1.1"}, "deleted"),
+            ({"action": "DELETE", "digest": f"{IMAGE}@{DIGEST}"}, "deleted"),
+            ({"action": "INSERT", "digest": f"{IMAGE}@{DIGEST}"}, "without a tag"),
+        ],
+    )
+    def test_what_is_no_push_of_a_tag_is_passed_over(self, push: dict[str, str], says: str) -> None:
+        read = image_pushed_in(message(push))
+        assert isinstance(read, Ignored)
+        assert says in read.reason
+
+    @pytest.mark.parametrize(
+        "push",
+        [
+            b"no json",
+            b"[1]",
+            {},
+            {"action": "MOVE"},
+            {"action": "INSERT", "tag": f"{IMAGE}:latest"},
+            {"action": "INSERT", "tag": f"{IMAGE}:latest", "digest": f"{IMAGE}@sha256:short"},
+            {"action": "INSERT", "tag": "other/image:latest", "digest": f"{IMAGE}@{DIGEST}"},
+            {"action": "INSERT", "tag": "latest", "digest": f"{IMAGE}@{DIGEST}"},
+            {"action": "INSERT", "tag": IMAGE, "digest": f"{IMAGE}@{DIGEST}"},
+            {"action": "INSERT", "tag": f"{IMAGE}:a\nb", "digest": f"{IMAGE}@{DIGEST}"},
+        ],
+    )
+    def test_what_no_registry_writes_is_malformed(self, push: Any) -> None:
+        with pytest.raises(EventMalformed, match="m1"):
+            image_pushed_in(message(push))
+
+
+INCIDENT: dict[str, Any] = {
+    "incident": {
+        "incident_id": "0.opqiw61fsv7p",
+        "scoping_project_id": "internal-project",
+        "scoping_project_number": 12345,
+        "url": "https://console.cloud.google.com/monitoring/alerting/incidents/0.opqiw61fsv7p?project=internal-project",
+        "started_at": 1577840461,
+        "ended_at": None,
+        "state": "open",
+        "resource_id": "11223344",
+        "resource_name": "cassava endpoint",
+        "resource": {
+            "type": "aiplatform.googleapis.com/Endpoint",
+            "labels": {"endpoint_id": "55", "location": "us-central1", "project_id": "internal-project"},
+        },
+        "resource_type_display_name": "Vertex AI Endpoint",
+        "metric": {
+            "type": "aiplatform.googleapis.com/model_monitoring/feature_drift_deviation",
+            "displayName": "Feature drift",
+            "labels": {"deployed_model_id": "1645828169292316672"},
+        },
+        "metadata": {"system_labels": {}, "user_labels": {}},
+        "policy_name": "cassava drift / endpoint",
+        "policy_user_labels": {"model": "1234567890"},
+        "documentation": {"content": "…", "mime_type": "text/markdown"},
+        "condition": {"name": "projects/p/alertPolicies/1/conditions/2", "displayName": "drift"},
+        "condition_name": "drift",
+        "threshold_value": "0.3",
+        "observed_value": "0.9",
+        "summary": "Feature drift for cassava endpoint\n is above the threshold of 0.3 with a value of 0.9.",
+    },
+    "version": "1.2",
+}
+ANOMALY: dict[str, Any] = {
+    "insertId": "b0e9c0e9-0979-4aff-a5d3-4c0912469f9a@a1",
+    "jsonPayload": {
+        "anomalyObjective": "RAW_FEATURE_SKEW",
+        "endTime": "2022-02-03T19:00:00Z",
+        "featureAnomalies": [
+            {"featureDisplayName": "age", "deviation": 0.9, "threshold": 0.7},
+            {"featureDisplayName": "education", "deviation": 0.6, "threshold": 0.3},
+        ],
+        "totalAnomaliesCount": 2,
+        "@type": "type.googleapis.com/google.cloud.aiplatform.logging.ModelMonitoringAnomaliesLogEntry",
+        "startTime": "2022-02-03T18:00:00Z",
+        "modelDeploymentMonitoringJob": "projects/677687165274/locations/us-central1/modelDeploymentMonitoringJobs/6680511704087920640",
+        "deployedModelId": "1645828169292316672",
+    },
+    "resource": {
+        "type": "aiplatform.googleapis.com/ModelDeploymentMonitoringJob",
+        "labels": {
+            "model_deployment_monitoring_job": "6680511704087920640",
+            "location": "us-central1",
+            "resource_container": "projects/677687165274",
+        },
+    },
+    "timestamp": "2022-02-03T19:00:00Z",
+    "severity": "WARNING",
+    "logName": "projects/model-monitoring-demo/logs/aiplatform.googleapis.com%2Fmodel_monitoring_anomaly",
+    "receiveTimestamp": "2022-02-03T19:59:52.121398388Z",
+}
+
+
+def incident(**changes: Any) -> dict[str, Any]:
+    return {**INCIDENT, "incident": {**INCIDENT["incident"], **changes}}
+
+
+class TestAlerts:
+    """What Cloud Monitoring and Model Monitoring publish."""
+
+    def test_an_incident_that_opens_is_a_signal(self) -> None:
+        signal = signal_of(alert_in(message(INCIDENT)))
+        assert (signal.kind, signal.id) == (ConditionKind.ALERT, "alert/0.opqiw61fsv7p")
+        assert signal.values == {
+            "alert.policy": "cassava drift / endpoint",
+            "alert.incident_id": "0.opqiw61fsv7p",
+            "alert.summary": "Feature drift for cassava endpoint is above the threshold of 0.3 with a value of 0.9.",
+        }
+
+    @pytest.mark.parametrize(
+        ("alert", "heeded"),
+        [
+            ({"policy": "cassava drift*"}, True),
+            ({"policy": "*"}, True),
+            ({"policy": "cassava"}, False),
+            ({"policy": "Cassava drift*"}, False),
+            ({"model": "projects/any/locations/us-central1/models/1234567890"}, True),
+            ({"model": "1645828169292316672"}, True),
+            ({"model": "projects/any/locations/us-central1/models/99"}, False),
+            ({"policy": "cassava*", "model": "99"}, False),
+            ({"policy": "cassava*", "model": "1234567890"}, True),
+        ],
+    )
+    def test_it_fires_rules_by_policy_and_model(self, alert: dict[str, str], heeded: bool) -> None:
+        assert heeds(rule({"alert": alert}), signal_of(alert_in(message(INCIDENT)))) is heeded
+
+    @pytest.mark.parametrize(
+        ("wanted", "heeded"),
+        [
+            ("projects/my-project/locations/us-central1/models/9", True),
+            ("projects/*/locations/*/models/9", True),
+            ("9", True),
+            ("8", False),
+            ("projects/my-project/locations/europe-west4/models/9", False),
+            ("projects/my-project/locations/us-central1/endpoints/9", False),
+        ],
+    )
+    def test_a_model_is_the_same_by_its_projects_id_and_number(self, wanted: str, heeded: bool) -> None:
+        labels = {"model": "projects/12345/locations/us-central1/models/9@2"}
+        signal = signal_of(alert_in(message(incident(policy_user_labels=labels))))
+        assert heeds(rule({"alert": {"model": wanted}}), signal) is heeded
+
+    def test_every_notification_of_an_incident_is_the_same_signal(self) -> None:
+        first, again = (
+            alert_in(message(incident(renotify=flag), message_id=f"m{flag}")) for flag in (False, True)
+        )
+        assert signal_of(first).id == signal_of(again).id
+
+    def test_an_incident_that_closes_is_passed_over(self) -> None:
+        read = alert_in(message(incident(state="closed", ended_at=1577877071)))
+        assert isinstance(read, Ignored)
+        assert "closed" in read.reason
+
+    def test_an_anomaly_of_model_monitoring_is_a_signal(self) -> None:
+        signal = signal_of(alert_in(message(ANOMALY)))
+        assert signal.id == "alert/b0e9c0e9-0979-4aff-a5d3-4c0912469f9a@a1"
+        assert signal.values["alert.summary"] == (
+            "RAW_FEATURE_SKEW: age 0.9 above 0.7, education 0.6 above 0.3"
+        )
+        for alert, heeded in (
+            ({"policy": "RAW_FEATURE_*"}, True),
+            ({"policy": "*_DRIFT"}, False),
+            ({"model": "1645828169292316672"}, True),
+            (
+                {
+                    "model": "projects/p/locations/us-central1/modelDeploymentMonitoringJobs/6680511704087920640"
+                },
+                True,
+            ),
+            ({"model": "projects/p/locations/europe-west4/modelDeploymentMonitoringJobs/1"}, False),
+        ):
+            assert heeds(rule({"alert": alert}), signal) is heeded
+
+    def test_another_log_entry_is_passed_over(self) -> None:
+        read = alert_in(message({"logName": "projects/p/logs/other", "insertId": "1", "jsonPayload": {}}))
+        assert isinstance(read, Ignored)
+
+    @pytest.mark.parametrize(
+        ("document", "says"),
+        [
+            (b"\xff", "no JSON"),
+            (b"[" * 100_000, "no JSON"),
+            ([], "a list where an alert"),
+            ({}, "it has nothing"),
+            ({"version": "1.2", "alerts": []}, "it has alerts, version"),
+            ({"incident": None}, "without incident_id"),
+            ({"incident": {"incident_id": "1", "state": "acknowledged"}}, "'acknowledged'"),
+            ({**ANOMALY, "insertId": 5}, "without insertId"),
+            ({**ANOMALY, "jsonPayload": {"@type": "x"}}, "without insertId or anomalyObjective"),
+        ],
+    )
+    def test_what_is_no_alert_is_malformed(self, document: Any, says: str) -> None:
+        with pytest.raises(EventMalformed) as raised:
+            alert_in(message(document))
+        assert says in str(raised.value)
+
+
+def notice(kind: str, **data: Any) -> dict[str, Any]:
+    return {"specversion": "1.0", "id": "n1", "type": kind, "time": "2026-03-04T11:59:00Z", "data": data}
+
+
+class TestNotices:
+    """What this service itself publishes."""
+
+    RUN: ClassVar = {
+        "run_id": "features-1",
+        "model_name": "features",
+        "model_uri": "gs://models/features/features-1/model/",
+    }
+
+    def test_a_run_that_succeeded_is_a_signal_and_an_end(self) -> None:
+        heard = notice_in(message(notice("trainmaster.run.succeeded.v1", state="succeeded", **self.RUN)))
+        assert isinstance(heard, Heard)
+        assert heard.ended_run_id == "features-1"
+        assert heard.signal is not None
+        assert heard.signal.values == {f"upstream.{key}": text for key, text in self.RUN.items()}
+        assert heeds(rule({"upstream": {"model_name": "features", "event": "succeeded"}}), heard.signal)
+        assert not heeds(rule({"upstream": {"model_name": "features", "event": "promoted"}}), heard.signal)
+        assert not heeds(rule({"upstream": {"model_name": "feature", "event": "succeeded"}}), heard.signal)
+
+    @pytest.mark.parametrize("state", ["failed", "cancelled", "rejected", "expired"])
+    def test_a_run_that_ended_otherwise_is_only_an_end(self, state: str) -> None:
+        heard = notice_in(message(notice(f"trainmaster.run.{state}.v1", state=state, **self.RUN)))
+        assert heard == Heard(ended_run_id="features-1")
+
+    @pytest.mark.parametrize("state", ["reserved", "waiting", "submitted", "running"])
+    def test_a_run_on_its_way_is_passed_over(self, state: str) -> None:
+        assert isinstance(
+            notice_in(message(notice(f"trainmaster.run.{state}.v1", state=state, **self.RUN))), Ignored
+        )
+
+    def test_a_promotion_is_a_signal(self) -> None:
+        heard = notice_in(message(notice("trainmaster.champion.promoted.v1", **self.RUN)))
+        assert isinstance(heard, Heard)
+        assert heard.signal is not None
+        assert heeds(rule({"upstream": {"model_name": "features", "event": "promoted"}}), heard.signal)
+        assert heard.ended_run_id is None
+
+    @pytest.mark.parametrize("kind", ["trainmaster.champion.rolled_back.v1", "trainmaster.rule.tripped.v1"])
+    def test_other_notices_fire_nothing(self, kind: str) -> None:
+        assert isinstance(notice_in(message(notice(kind))), Ignored)
+
+    @pytest.mark.parametrize(
+        "document",
+        [
+            b"x",
+            {},
+            notice("google.cloud.storage.object.v1.finalized"),
+            notice("trainmaster.run.succeeded.v1", state="done", run_id="r"),
+            notice("trainmaster.run.succeeded.v1", state="succeeded"),
+            notice("trainmaster.champion.promoted.v1"),
+            {"id": 5, "type": "trainmaster.run.succeeded.v1"},
+        ],
+    )
+    def test_what_is_no_notice_of_ours_is_malformed(self, document: Any) -> None:
+        with pytest.raises(EventMalformed):
+            notice_in(message(document))
+
+
+def test_a_manual_call_fires_the_rule_it_names_alone() -> None:
+    one = rule({"manual": {}})
+    assert heeds(one, manual_call("o1", "watch", NOON))
+    assert not heeds(one, manual_call("o1", "watch2", NOON))
+    assert not heeds(rule({"age": {"older_than_s": 60}}), manual_call("o1", "watch", NOON))
+
+
+@given(text=st.text(max_size=1200))
+def test_free_text_becomes_one_line_that_fills_a_place(text: str) -> None:
+    line = one_line(text)
+    assert not unfit(line)
+    assert len(line) <= SUMMARY_MAX_CHARS
+
+
+@given(data=st.binary(max_size=200))
+def test_nothing_but_malformed_comes_of_any_bytes(data: bytes) -> None:
+    for read in (image_pushed_in, alert_in, notice_in):
+        with pytest.raises(EventMalformed):
+            read(message(data))

@@ -1,0 +1,282 @@
+"""What a rule remembers: every matching object is counted once, and the state stays small whatever comes."""
+
+import json
+import random
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from tests.core.retraining_cases import DAY, NOON, SECOND, arrived, batch, fresh, pictures, rule
+from tests.core.standards import schema
+from trainmaster.orchestrator.core.errors import EventMalformed
+from trainmaster.orchestrator.core.events.envelope import Envelope
+from trainmaster.orchestrator.core.retraining.names import batch_object, state_object
+from trainmaster.orchestrator.core.retraining.rules.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.signals.arrival import (
+    ArrivedObject,
+    Batch,
+    arrived_in,
+    batch_in,
+    encoded_batch,
+)
+from trainmaster.orchestrator.core.retraining.state import (
+    KEPT_BATCHES,
+    KEPT_IDENTITIES,
+    KEPT_SIGNALS,
+    MAX_STATE_BYTES,
+    Fired,
+    Firing,
+    HeldBack,
+    Queued,
+    RuleState,
+    folded,
+    given_up,
+    has_seen,
+    launched,
+    state_for,
+    state_in,
+    with_seen,
+)
+
+WATCHING = rule(
+    {"new_data": {"objects": "gs://data-1/cassava/**"}}, {"new_data": {"objects": "gs://data-1/**/*.jpg"}}
+)
+FITS = Draft202012Validator(schema("rule_state.v1"))
+
+objects = st.builds(
+    ArrivedObject,
+    bucket=st.sampled_from(["data-1", "data-2"]),
+    name=st.sampled_from(["cassava/a.jpg", "cassava/b.txt", "other/c.jpg", "other/d.txt", "cassava/"]),
+    generation=st.integers(1, 3),
+    size_bytes=st.integers(0, 100),
+    created_at=st.integers(0, 50).map(lambda seconds: NOON + seconds * SECOND),
+)
+
+
+def counts(state: RuleState) -> Any:
+    return (state.data, state.arrived)
+
+
+@settings(max_examples=200)
+@given(items=st.lists(objects, max_size=12, unique_by=lambda each: each.identity), seed=st.integers(0, 1000))
+def test_the_same_objects_count_the_same_in_any_order_and_any_number(
+    items: list[ArrivedObject], seed: int
+) -> None:
+    plain = folded(fresh(WATCHING), WATCHING, [batch("all", items)])
+    dice = random.Random(seed)
+    delivered = items + [dice.choice(items) for _ in range(dice.randint(0, 8)) if items]
+    dice.shuffle(delivered)
+    state = fresh(WATCHING)
+    written: list[Batch] = []
+    while delivered:
+        size = dice.randint(1, 4)
+        written.append(batch(f"b{len(written)}", delivered[:size]))
+        delivered = delivered[size:]
+        again = dice.sample(written, dice.randint(0, len(written)))  # their deletion was lost
+        state = folded(state, WATCHING, [written[-1], *again])
+    assert counts(state) == counts(plain)
+
+
+@given(items=st.lists(objects, max_size=12, unique_by=lambda each: each.identity))
+def test_counts_agree_with_counting_by_hand(items: list[ArrivedObject]) -> None:
+    state = folded(fresh(WATCHING), WATCHING, [batch("one", items)])
+    mine = [each for each in items if each.bucket == "data-1" and each.name != "cassava/"]
+    cassava = [each for each in mine if each.name.startswith("cassava/")]
+    pictured = [each for each in mine if each.name.endswith(".jpg")]
+    counted = {each.objects: (each.count, each.size_bytes) for each in state.data if each.count}
+    assert counted == {
+        pattern: (len(found), sum(each.size_bytes for each in found))
+        for pattern, found in (("gs://data-1/cassava/**", cassava), ("gs://data-1/**/*.jpg", pictured))
+        if found
+    }
+    either = {each.identity: each for each in (*cassava, *pictured)}
+    assert (state.arrived.count if state.arrived else 0) == len(either)
+    if state.arrived is not None:
+        newest = max((each.created_at, each.uri) for each in either.values())
+        assert (state.arrived.newest_at, state.arrived.newest_uri) == newest
+        assert state.arrived.first_at == min(each.created_at for each in either.values())
+
+
+def test_a_state_that_nothing_changed_is_the_same_state() -> None:
+    state = fresh(WATCHING)
+    assert folded(state, WATCHING, [batch("x", [arrived("other/a.txt")])]) is state
+    counted = folded(state, WATCHING, [batch("y", pictures(3))])
+    assert folded(counted, WATCHING, [batch("y", pictures(3)), batch("z", pictures(2))]) is counted
+
+
+def test_a_batch_is_counted_once_however_many_objects_came_since() -> None:
+    first = batch("first", pictures(1))
+    state = folded(fresh(WATCHING), WATCHING, [first])
+    others = [arrived(f"cassava/other-{number}.jpg") for number in range(KEPT_IDENTITIES)]
+    state = folded(state, WATCHING, [batch("others", others)])
+    assert folded(state, WATCHING, [first]) is state
+
+
+def test_a_new_generation_of_an_object_is_new_data() -> None:
+    items = [arrived("cassava/a.jpg", generation=1), arrived("cassava/a.jpg", generation=2)]
+    state = folded(fresh(WATCHING), WATCHING, [batch("x", items)])
+    assert state.arrived is not None
+    assert state.arrived.count == 2
+
+
+def test_batches_read_back_what_was_written() -> None:
+    items = [arrived("a\nb \x00 ü.jpg", at=NOON + timedelta(microseconds=7)), *pictures(3)]
+    assert batch_in("arrivals/x", encoded_batch(items)) == Batch(name="arrivals/x", arrivals=tuple(items))
+    assert batch_in("arrivals/x", b"").arrivals == ()
+
+
+@pytest.mark.parametrize(
+    "line", [b"{}", b"[1]", b"nonsense", b'["b","n","x",1,"2026-01-01T00:00:00Z"]', b"[1,2,3,4,5]"]
+)
+def test_a_damaged_batch_names_its_line(line: bytes) -> None:
+    with pytest.raises(ValueError, match="arrivals/x, line 2"):
+        batch_in("arrivals/x", encoded_batch(pictures(1)) + line + b"\n")
+
+
+def test_batches_sort_by_time_and_writers_never_meet() -> None:
+    first, second = (batch_object(NOON + n * timedelta(microseconds=1), "f00d", n) for n in range(2))
+    assert first < second
+    assert first == "arrivals/20260304t120000000000-f00d-0"
+    assert batch_object(NOON, "cafe", 0) != first
+
+
+def finalized(**fields: Any) -> Envelope:
+    return Envelope(
+        id="e1", type="finalized", source="", subject="", time=NOON, received_at=NOON, data=fields or None
+    )
+
+
+def test_an_object_event_tells_what_arrived() -> None:
+    event = finalized(
+        bucket="data-1", name="cassava/1.jpg", generation="7", size="10", timeCreated="2026-03-04T12:00:01Z"
+    )
+    assert arrived_in(event) == arrived("cassava/1.jpg", at=NOON + SECOND, generation=7)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"bucket": "b"}, {"bucket": "b", "name": "n"}, {"bucket": "b", "name": "n", "generation": "x"}],
+)
+def test_an_object_event_without_its_object_is_malformed(fields: dict[str, Any]) -> None:
+    with pytest.raises(EventMalformed, match="e1"):
+        arrived_in(finalized(**fields))
+
+
+def worst() -> RuleState:
+    """The largest state there can be, as far as its parts can be told."""
+    uri = f"gs://data-1/{'ü' * 512}"
+    when = [{"new_data": {"objects": f"gs://data-1/{n}{'x' * 1000}*"}} for n in range(10)]
+    state = fresh(rule(*when))
+    counted = folded(
+        fresh(WATCHING),
+        WATCHING,
+        [batch(f"{n}", [arrived(f"cassava/{n}.jpg")]) for n in range(KEPT_IDENTITIES + 9)],
+    )
+    assert counted.arrived is not None
+    whole = replace(counted.arrived, newest_uri=uri, objects="x" * 1024, count=10**15, size_bytes=10**18)
+    values = {f"place.{n}": "ü" * 500 for n in range(6)} | {
+        "data.newest_uri": uri,
+        "data.newest_dir_uri": uri,
+    }
+    run_id = "r" * 63
+    firing = Firing(
+        number=10**9,
+        run_id=run_id,
+        condition=ConditionKind.NEW_IMAGE,
+        at=NOON,
+        generation=10**18,
+        event_id="x" * 1000,
+        values=values,
+        replaces=run_id,
+    )
+    queued = Queued(
+        condition=ConditionKind.ALERT, event_id="x" * 1000, at=NOON, values=values, image="x" * 80
+    )
+    held = HeldBack(condition=ConditionKind.NEW_DATA, reason="ü" * 500, at=NOON)
+    for number in range(KEPT_SIGNALS + 9):
+        state = with_seen(state, f"signal {number}")
+    return replace(
+        state,
+        number=10**9,
+        firing=firing,
+        queued=queued,
+        current_run=run_id,
+        fired_last_at=NOON,
+        fired_at=tuple(NOON + n * SECOND for n in range(1000)),
+        data=(whole,) * 10,
+        arrived=whole,
+        batches=counted.batches,
+        identities=counted.identities,
+        image="x" * 80,
+        tripped_at=NOON,
+        held=held,
+        last=Fired(number=1, run_id=run_id, condition=ConditionKind.NEW_DATA, at=NOON),
+    )
+
+
+def test_the_largest_state_fits_its_schema_and_its_bound() -> None:
+    state = worst()
+    text = json.dumps(state.document)
+    FITS.validate(json.loads(text))
+    assert len(state.identities) == KEPT_IDENTITIES * 8
+    assert len(state.batches) == KEPT_BATCHES * 8
+    assert len(text) < MAX_STATE_BYTES
+    assert state_in(json.loads(text)) == state
+
+
+def test_a_fresh_state_fits_its_schema_and_reads_back() -> None:
+    state = fresh(WATCHING)
+    FITS.validate(state.document)
+    assert state_in(state.document) == state
+    assert state_object(state.rule_id) == "rule-state/watch.json"
+    with pytest.raises(ValueError, match="generation"):
+        state_in({**state.document, "generation": "x"})
+
+
+def test_the_last_hundred_signals_are_known() -> None:
+    state = fresh(WATCHING)
+    for number in range(KEPT_SIGNALS + 1):
+        state = with_seen(state, f"s{number}")
+    assert not has_seen(state, "s0")
+    assert all(has_seen(state, f"s{number}") for number in range(1, KEPT_SIGNALS + 1))
+
+
+def test_a_new_generation_keeps_what_it_still_watches_and_what_fired_today() -> None:
+    counted = folded(fresh(WATCHING), WATCHING, [batch("x", pictures(3))])
+    old = replace(counted, fired_at=(NOON,), fired_last_at=NOON, tripped_at=NOON, current_run="r-1", number=4)
+    later = NOON + DAY
+    one = rule({"new_data": {"objects": "gs://data-1/cassava/"}}, generation=2)
+    kept = state_for(one, old, later)
+    assert [(each.objects, each.count) for each in kept.data] == [("gs://data-1/cassava/**", 3)]
+    assert (kept.fired_at, kept.current_run, kept.number) == ((NOON,), "r-1", 4)
+    assert (kept.tripped_at, kept.since, kept.scheduled_until) == (None, later, later)
+    other = state_for(rule({"manual": {}}, generation=3), old, later)
+    assert (other.data, other.arrived) == ((), None)
+    assert state_for(WATCHING, old, later) is old
+
+
+def test_a_launched_firing_is_the_last_one_and_the_rule_is_free() -> None:
+    state = worst()
+    firing = state.firing
+    assert firing is not None
+    free = launched(state)
+    assert (free.firing, free.current_run) == (None, firing.run_id)
+    assert free.last == Fired(
+        number=firing.number, run_id=firing.run_id, condition=firing.condition, at=firing.at
+    )
+    assert launched(free) is free
+
+
+def test_a_firing_that_is_given_up_says_why() -> None:
+    state = worst()
+    free = given_up(state, "the template is gone", NOON)
+    assert free.firing is None
+    assert free.held is not None
+    assert free.held.reason == "the template is gone"
+    assert free.last == state.last
+    assert given_up(free, "again", NOON) is free

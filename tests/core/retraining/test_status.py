@@ -1,0 +1,62 @@
+"""The status tells where a rule stands, in the form that its schema promises."""
+
+from dataclasses import replace
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.core.retraining_cases import HOUR, MINUTE, NOON, fresh, rule
+from tests.core.standards import schema
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.retraining.decision import Fire, Hold, decide_on_signal
+from trainmaster.orchestrator.core.retraining.rules.rule import Rule
+from trainmaster.orchestrator.core.retraining.signals.signal import manual_call
+from trainmaster.orchestrator.core.retraining.state import RuleState, launched
+from trainmaster.orchestrator.core.retraining.status import RuleStanding, RuleStatus, status_of
+
+FITS = Draft202012Validator(schema("rule_status.v1"))
+ONE = rule({"manual": {}})
+
+
+def after_a_firing_and_a_hold() -> RuleState:
+    def call(order: str, state: RuleState, *, ended: bool) -> Fire | Hold:
+        signal = manual_call(order, ONE.rule_id, NOON)
+        decision = decide_on_signal(ONE, state, signal, now=NOON, champion=None, current_ended=ended)
+        assert isinstance(decision, Fire | Hold)
+        return decision
+
+    return call("o2", launched(call("o1", fresh(ONE), ended=True).state), ended=False).state
+
+
+@pytest.mark.parametrize(
+    ("one", "state", "standing"),
+    [
+        (ONE, None, RuleStanding.ACCEPTED),
+        (ONE, after_a_firing_and_a_hold(), RuleStanding.ACCEPTED),
+        (ONE, replace(fresh(ONE), tripped_at=NOON), RuleStanding.TRIPPED),
+        (rule({"manual": {}}, enabled=False), None, RuleStanding.DISABLED),
+        (rule({"manual": {}}, generation=2), replace(fresh(ONE), tripped_at=NOON), RuleStanding.ACCEPTED),
+    ],
+)
+def test_a_status_says_where_the_rule_stands(
+    one: Rule, state: RuleState | None, standing: RuleStanding
+) -> None:
+    status = status_of(one, state, NOON + HOUR)
+    assert status.state is standing
+    document = encoded(status)
+    FITS.validate(document)
+    assert decoded(RuleStatus, document) == status
+
+
+def test_a_status_tells_the_last_firing_and_why_the_next_was_held_back() -> None:
+    status = status_of(ONE, after_a_firing_and_a_hold(), NOON + MINUTE)
+    assert status.firings == 1
+    assert status.last_firing is not None
+    assert status.held is not None
+    assert status.held.reason == f"its run {status.last_firing.run_id} is still going"
+
+
+@pytest.mark.parametrize("standing", [RuleStanding.REFUSED, RuleStanding.RETIRED])
+def test_a_rule_without_a_state_has_a_status_too(standing: RuleStanding) -> None:
+    status = RuleStatus(dropped_name="rules/x.yaml", generation=3, state=standing, updated_at=NOON)
+    FITS.validate(encoded(status))

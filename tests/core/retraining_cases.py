@@ -1,0 +1,89 @@
+"""Rules, states and arrivals for the tests of retraining."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import yaml
+
+from tests.core.standards import STANDARDS, schema
+from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.requests.request import Refused
+from trainmaster.orchestrator.core.retraining.decision import ChampionFacts
+from trainmaster.orchestrator.core.retraining.rules.book import Book
+from trainmaster.orchestrator.core.retraining.rules.reading import RULE_SCHEMA, Buckets, rule_in
+from trainmaster.orchestrator.core.retraining.rules.rule import Rule
+from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject, Batch
+from trainmaster.orchestrator.core.retraining.state import RuleState, state_for
+
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+SECOND, MINUTE, HOUR, DAY = (timedelta(seconds=count) for count in (1, 60, 3600, 86400))
+RULE_STANDARDS = replace(STANDARDS, schemas={**STANDARDS.schemas, RULE_SCHEMA: schema(RULE_SCHEMA)})
+BUCKETS = Buckets(inbox="inbox", ledger="ledger", models="models")
+IMAGE = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer"
+REQUEST = {
+    "model_name": "cassava",
+    "image": f"{IMAGE}:latest",
+    "cluster": {"chief": {"machine": "n1-standard-8"}},
+}
+CHAMPION = ChampionFacts(
+    run_id="cassava-0", model_uri="gs://models/cassava/cassava-0/model/", value=0.9, since=NOON
+)
+
+
+def dropped(
+    document: Any,
+    *,
+    name: str = "rules/watch.yaml",
+    generation: int = 1,
+    book: Book | None = None,
+    template: bytes | None = None,
+) -> Rule | Refused:
+    """What comes of a rule's file with this content: text as it is, values as YAML."""
+    text = document if isinstance(document, str) else yaml.safe_dump(document, sort_keys=False)
+    return rule_in(
+        text.encode(),
+        dropped_name=name,
+        generation=generation,
+        as_json=name.endswith(".json"),
+        standards=RULE_STANDARDS,
+        buckets=BUCKETS,
+        book=book or Book(),
+        template=template,
+    )
+
+
+def document(*when: dict[str, Any], request: dict[str, Any] | None = None, **rest: Any) -> dict[str, Any]:
+    return {"when": list(when), "request": {**REQUEST, **(request or {})}, **rest}
+
+
+def rule(*when: dict[str, Any], name: str = "rules/watch.yaml", generation: int = 1, **rest: Any) -> Rule:
+    """A sound rule with these conditions."""
+    sound = dropped(document(*when, **rest), name=name, generation=generation)
+    assert isinstance(sound, Rule), sound
+    return sound
+
+
+def faults(refused: Rule | Refused) -> dict[str, Fault]:
+    """Each fault by its path."""
+    assert isinstance(refused, Refused), refused
+    return {fault.path: fault for fault in refused.faults}
+
+
+def fresh(of: Rule, now: datetime = NOON) -> RuleState:
+    return state_for(of, None, now)
+
+
+def arrived(name: str, *, at: datetime = NOON, size_bytes: int = 10, generation: int = 1) -> ArrivedObject:
+    return ArrivedObject(
+        bucket="data-1", name=name, generation=generation, size_bytes=size_bytes, created_at=at
+    )
+
+
+def batch(name: str, arrivals: Sequence[ArrivedObject]) -> Batch:
+    return Batch(name=f"arrivals/{name}", arrivals=tuple(arrivals))
+
+
+def pictures(count: int, *, at: datetime = NOON) -> list[ArrivedObject]:
+    return [arrived(f"cassava/{number}.jpg", at=at) for number in range(count)]

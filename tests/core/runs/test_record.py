@@ -1,0 +1,130 @@
+"""The states, their legal moves, and the record as JSON."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainmaster.orchestrator.core.completion.outcome import END_OF
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded, encoded_time
+from trainmaster.orchestrator.core.runs.record import (
+    ENDS,
+    LEGAL_MOVES,
+    PROGRESS,
+    JobState,
+    RunRecord,
+    RunState,
+    Source,
+    Step,
+    moved,
+    taken_over,
+)
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def record(state: RunState = RunState.RESERVED) -> RunRecord:
+    return RunRecord(
+        run_id="run-1",
+        state=state,
+        source=Source(kind="message", event_id="1", event_time=NOW, received_at=NOW, message_id="1"),
+        attempt="a",
+        updated_at=NOW,
+        history=(Step(state=state, at=NOW),),
+    )
+
+
+def test_every_state_has_its_moves_and_its_place() -> None:
+    assert set(LEGAL_MOVES) == set(PROGRESS) == set(RunState)
+
+
+def test_an_end_is_final_and_every_other_state_can_end() -> None:
+    for state, onward in LEGAL_MOVES.items():
+        assert (onward == frozenset()) is (state in ENDS)
+        if state not in ENDS:
+            assert {RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED} <= onward
+
+
+def test_no_move_goes_back_but_that_of_a_job_without_capacity() -> None:
+    for state, onward in LEGAL_MOVES.items():
+        back = {next_state for next_state in onward if PROGRESS[next_state] <= PROGRESS[state]}
+        assert back == ({RunState.WAITING} if state is RunState.SUBMITTED else set())
+
+
+def test_a_lease_keeps_others_off_until_it_ends() -> None:
+    minute = timedelta(minutes=1)
+    held = taken_over(record(), attempt="b", now=NOW, lease=minute)
+    assert held.live_lease(NOW) == held.live_lease(NOW + minute / 2) == held.lease
+    assert held.live_lease(NOW + minute) is None
+    assert record().live_lease(NOW) is None
+
+
+@pytest.mark.parametrize("end", sorted(ENDS))
+def test_an_ended_run_refuses_to_move(end: RunState) -> None:
+    with pytest.raises(ValueError, match=f"cannot go from {end} to running"):
+        moved(record(end), RunState.RUNNING, entered_at=NOW, now=NOW, attempt="b")
+
+
+def test_every_end_of_a_job_is_an_end_of_its_run() -> None:
+    assert set(END_OF.values()) == ENDS - {RunState.REJECTED}
+    going_on = set(JobState) - set(END_OF)
+    assert {state.name for state in going_on} == {
+        "UNSPECIFIED",
+        "QUEUED",
+        "PENDING",
+        "RUNNING",
+        "CANCELLING",
+        "PAUSED",
+        "UPDATING",
+    }
+
+
+def test_every_job_state_of_the_service_is_known() -> None:
+    from google.cloud.aiplatform_v1.types import JobState as ServiceState
+
+    assert set(ServiceState.__members__) == {state.value for state in JobState}
+
+
+@given(st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.timezones()))  # noqa: DTZ001  # hypothesis adds the zone
+def test_times_come_back_as_the_same_moment(moment: datetime) -> None:
+    document = encoded(Step(state=RunState.RUNNING, at=moment))
+    assert decoded(Step, document).at == moment.astimezone(UTC)
+
+
+def test_a_time_without_a_zone_is_refused() -> None:
+    with pytest.raises(ValueError, match="no time zone"):
+        encoded_time(datetime(2026, 1, 1))  # noqa: DTZ001  # the mistake under test
+
+
+def test_a_record_is_read_back_as_it_was() -> None:
+    ended = moved(record(), RunState.FAILED, entered_at=NOW + timedelta(seconds=1), now=NOW, attempt="b")
+    assert decoded(RunRecord, encoded(ended)) == ended
+
+
+def test_a_newer_writers_keys_are_passed_over() -> None:
+    document = encoded(record())
+    assert isinstance(document, dict)
+    assert decoded(RunRecord, {**document, "champion": True}) == record()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"state": "flying"}, r"\$\.state"),
+        ({"history": {}}, r"\$\.history: list expected"),
+        ({"history": [{"state": "failed", "at": "yesterday"}]}, r"\$\.history\[0\]\.at"),
+        ({"source": None}, r"\$\.source: dict expected"),
+        ({"attempt": True}, r"\$\.attempt: str expected"),
+    ],
+)
+def test_a_damaged_record_names_the_place(change: dict[str, object], words: str) -> None:
+    document = encoded(record())
+    assert isinstance(document, dict)
+    with pytest.raises(ValueError, match=words):
+        decoded(RunRecord, {**document, **change})
+
+
+def test_a_record_without_a_required_key_is_refused() -> None:
+    with pytest.raises(ValueError, match="run_id"):
+        decoded(RunRecord, {"state": "failed"})

@@ -1,0 +1,92 @@
+"""A project of Google Cloud as scripts in the place of gcloud and terraform tell of it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+FAKES = Path(__file__).resolve().parent / "fake_cloud"
+# The scripts' own `python3` is this one: a version manager's would take three times as long to start.
+PROGRAMS = f"{FAKES}{os.pathsep}{Path(sys.executable).parent}"
+PROJECT, REGION, NUMBER = "tm-tests", "europe-west4", "4711"
+STATE = f"gs://{PROJECT}-terraform/trainmaster/default.tfstate"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """What a command answered, and what it asked of gcloud and terraform."""
+
+    status: int
+    out: str
+    err: str
+    asked: tuple[str, ...]
+
+    @property
+    def changes(self) -> list[str]:
+        """What was asked that changes anything in a project."""
+        reading = ("describe", "list", "cat", "print-access-token")
+        return [line for line in self.asked if not any(f" {word}" in line for word in reading)]
+
+
+class Cloud:
+    """A project as the scripts tell of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.content: dict[str, Any] = {
+            "projects": {PROJECT: {"lifecycleState": "ACTIVE", "projectNumber": NUMBER}},
+            "buckets": {},
+            "objects": {},
+            "lists": {},
+            "forbidden": [],
+            "disabled": [],
+            "lacking": {},
+            "credentials": True,
+        }
+        self.terraform: dict[str, Any] = {"version": "1.11.4", "state": []}
+
+    def has_bucket(self, name: str, *, location: str = REGION, number: str = NUMBER) -> None:
+        self.content["buckets"][name] = {"name": name, "location": location.upper(), "projectNumber": number}
+
+    def has_state(self, *resources: Mapping[str, Any]) -> None:
+        self.has_bucket(f"{PROJECT}-terraform")
+        self.content["objects"][STATE] = json.dumps({"version": 4, "resources": resources})
+
+    def run(self, module: str, *words: str, project: str = PROJECT, region: str = REGION) -> Ran:
+        (self.folder / "cloud.json").write_text(json.dumps(self.content))
+        (self.folder / "terraform.json").write_text(json.dumps(self.terraform))
+        (self.folder / "asked").write_text("")
+        ran = subprocess.run(
+            [sys.executable, "-m", module, "--project", project, "--region", region, *words],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "PATH": f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}",
+                "FAKE_CLOUD": str(self.folder),
+            },
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        asked = (self.folder / "asked").read_text().splitlines()
+        return Ran(status=ran.returncode, out=ran.stdout, err=ran.stderr, asked=tuple(asked))
+
+    def up(self, *words: str, project: str = PROJECT, region: str = REGION) -> Ran:
+        return self.run("trainmaster.deploy.up", *words, project=project, region=region)
+
+    def down(self, *words: str, region: str = REGION) -> Ran:
+        return self.run("trainmaster.deploy.down", *words, region=region)
+
+
+def managed(type_: str, **attributes: str) -> dict[str, Any]:
+    return {"mode": "managed", "type": type_, "name": "x", "instances": [{"attributes": attributes}]}
+
+
+def terraform_said(ran: Ran, word: str) -> list[str]:
+    return [line.removeprefix("terraform ") for line in ran.asked if line.startswith(f"terraform {word}")]

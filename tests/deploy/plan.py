@@ -1,0 +1,47 @@
+"""What Terraform itself makes of trainmaster/deploy/topology.yaml and trainmaster/deploy/permissions.yaml, without a provider or a cloud."""
+
+import json
+import os
+import shutil
+import subprocess
+from functools import cache
+from typing import Any
+
+from tests.deploy.hcl import TERRAFORM
+
+PROJECT, REGION, NUMBER = "parity-project", "europe-west4", "123456789012"
+TERRAFORM_BINARY = shutil.which("terraform")
+
+
+@cache
+def plan() -> dict[str, Any]:
+    """The locals of trainmaster/deploy/terraform/plan for PROJECT, REGION and NUMBER.
+
+    Raises:
+        AssertionError: Terraform refused the configuration; with what it said.
+    """
+    names = [
+        "topology", "topics", "buckets", "builds_bucket", "ledger_days", "repository", "functions", "triggers", "subscriptions", "sinks",
+        "schedules", "accounts", "agents", "custom_roles", "grants", "printed", "metrics", "alerts", "dashboard",
+    ]  # fmt: skip
+    wanted = ", ".join(f"{name} = local.{name}" for name in names)
+    asked = subprocess.run(
+        [
+            "terraform",
+            "console",
+            f"-var=project={PROJECT}",
+            f"-var=region={REGION}",
+            f"-var=project_number={NUMBER}",
+        ],
+        input=f"jsonencode({{{wanted}}})",
+        cwd=TERRAFORM / "plan",
+        env={**os.environ, "CHECKPOINT_DISABLE": "1", "TF_CLI_CONFIG_FILE": os.devnull},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert asked.returncode == 0, asked.stdout + asked.stderr
+    # The console quotes a text, and the text is JSON.
+    read: dict[str, Any] = json.loads(json.loads(asked.stdout))
+    return read

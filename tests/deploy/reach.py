@@ -1,0 +1,171 @@
+"""What each entry point can come to call, read from the functions' source: names are followed, nothing is run.
+
+More than really happens is found, never less: a name that is mentioned counts as called, and every branch as taken.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ORCHESTRATOR = ROOT / "trainmaster" / "orchestrator"
+ADAPTERS = ORCHESTRATOR / "adapters"
+VERBS = ("read", "write", "delete", "listing")
+"""Of `trainmaster.orchestrator.adapters.objects.Objects`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One call of a service: `name` as trainmaster/deploy/permissions.yaml has it, and for objects the bucket's role."""
+
+    name: str
+    bucket: str | None = None
+
+
+@dataclass(kw_only=True)
+class _Body:
+    """What one top-level function, class or constant mentions."""
+
+    names: set[tuple[str, str]] = field(default_factory=set)
+    ports: set[tuple[str, str]] = field(default_factory=set)
+
+
+@cache
+def ports() -> dict[str, tuple[str, str | None]]:
+    """Each port of Services that is an adapter: its class and, by the wiring, the role of its bucket."""
+    found: dict[str, tuple[str, str | None]] = {}
+    for node in ast.walk(ast.parse((ORCHESTRATOR / "wiring.py").read_text())):
+        match node:
+            case ast.Call(func=ast.Name(id="Services"), keywords=keywords):
+                for keyword in keywords:
+                    match keyword.value:
+                        case ast.Call(func=ast.Name(id=adapter), args=args) if adapter.startswith("Stored"):
+                            found[str(keyword.arg)] = (adapter, _bucket(args))
+                        case ast.Attribute(attr="_jobs"):
+                            found[str(keyword.arg)] = ("VertexJobs", None)
+                        case ast.Attribute(attr="_notices"):
+                            found[str(keyword.arg)] = ("PubsubNotices", None)
+                        case ast.Attribute(attr="prepare"):
+                            pass  # gets credentials; no service is called
+    return found
+
+
+def _bucket(args: list[ast.expr]) -> str | None:
+    """The role of the bucket that an adapter is given; those that are given none read where trainers write."""
+    for argument in args:
+        match argument:
+            case ast.Attribute(attr=name) if name.endswith("_bucket"):
+                return name.removesuffix("_bucket")
+    return "models"
+
+
+@cache
+def adapter_calls(adapter: str, method: str) -> frozenset[str]:
+    """Calls that a method of an adapter makes, its own methods followed."""
+    found: set[str] = set()
+    seen: set[str] = set()
+    waiting = [method]
+    methods = _methods(adapter)
+    while waiting:
+        name = waiting.pop()
+        if name in seen or name not in methods:
+            continue
+        seen.add(name)
+        for node in ast.walk(methods[name]):
+            if isinstance(node, ast.Attribute):
+                waiting.append(node.attr)
+                if adapter.startswith("Stored") and node.attr in VERBS and _of_objects(node.value):
+                    found.add(f"GcsObjects.{node.attr}")
+    if not adapter.startswith("Stored"):
+        found.add(f"{adapter}.{method}")
+    return frozenset(found)
+
+
+def _of_objects(value: ast.expr) -> bool:
+    return isinstance(value, ast.Attribute) and value.attr in ("objects", "_objects")
+
+
+@cache
+def _methods(adapter: str) -> dict[str, ast.FunctionDef]:
+    for path in sorted(ADAPTERS.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and node.name == adapter:
+                return {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
+    raise LookupError(adapter)
+
+
+@cache
+def bodies() -> dict[tuple[str, str], _Body]:
+    """Everything that main.py and the flow define, by module and name."""
+    return {
+        (module, name): _body(node, module)
+        for module, path in _modules().items()
+        for node in ast.parse(path.read_text()).body
+        for name in _defined(node)
+    }
+
+
+@cache
+def _modules() -> dict[str, Path]:
+    paths = [ROOT / "functions" / "main.py", *sorted((ORCHESTRATOR / "flows").rglob("*.py"))]
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in paths}
+
+
+def _defined(node: ast.stmt) -> Iterator[str]:
+    match node:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.Assign(targets=targets):
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+@cache
+def _imported(module: str) -> dict[str, tuple[str, str]]:
+    return {
+        alias.asname or alias.name: (node.module, alias.name)
+        for node in ast.walk(ast.parse(_modules()[module].read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module in _modules()
+        for alias in node.names
+    }
+
+
+def _body(node: ast.stmt, module: str) -> _Body:
+    body = _Body()
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Attribute(value=ast.Attribute(attr=port) | ast.Name(id=port), attr=verb) if (
+                port in ports()
+            ):
+                body.ports.add((port, verb))
+            case ast.Attribute(attr="arrival_log"):
+                body.ports.add(("arrival_log", "append"))
+            case ast.Name(id=name):
+                body.names.add(_imported(module).get(name, (module, name)))
+    return body
+
+
+def calls_of(entry_point: str) -> frozenset[Call]:
+    """Every call that the entry point may come to make."""
+    found: set[Call] = set()
+    seen: set[tuple[str, str]] = set()
+    waiting = [("functions.main", entry_point)]
+    while waiting:
+        place = waiting.pop()
+        if place in seen or place not in bodies():
+            continue
+        seen.add(place)
+        body = bodies()[place]
+        waiting.extend(body.names)
+        found |= {call for port, verb in body.ports for call in _port_calls(port, verb)}
+    return frozenset(found)
+
+
+def _port_calls(port: str, verb: str) -> Iterator[Call]:
+    if port == "arrival_log":  # no port of the flow: what an event brings is kept before any flow begins
+        yield Call(name="ArrivalLog.create", bucket="ledger")
+        return
+    adapter, bucket = ports()[port]
+    for name in adapter_calls(adapter, verb):
+        yield Call(name=name, bucket=bucket)

@@ -1,0 +1,181 @@
+"""cloudbuild.yaml: what Cloud Build would take it for, and what each step is told."""
+
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.image.cloud_build import GIVEN, ROOT, Worker, loaded, substituted, substitutions
+
+# A lock from before this test has no google-cloud-build; it is in the group `dev`.
+HAS_TYPES = importlib.util.find_spec("google.cloud.devtools") is not None
+SHELL_TRACE = re.compile(r"set -\w*x|\bprintenv\b|\benv\b|/proc/self/environ|\bdeclare -x\b|\bexport -p\b")
+
+
+@pytest.fixture
+def build() -> dict[str, Any]:
+    return loaded()
+
+
+@pytest.fixture
+def topology() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "topology.yaml").read_text())
+    return found
+
+
+def step(build: dict[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(each for each in build["steps"] if each["id"] == name)
+    return found
+
+
+def command(build: dict[str, Any], name: str) -> str:
+    return substituted(step(build, name)["args"][-1], substitutions(build))
+
+
+@pytest.mark.skipif(not HAS_TYPES, reason="google-cloud-build is not installed: make setup")
+def test_googles_own_type_takes_every_line() -> None:
+    from google.cloud.devtools import cloudbuild_v1
+    from google.protobuf.json_format import ParseDict
+
+    parsed = cloudbuild_v1.Build(ParseDict(loaded(), cloudbuild_v1.Build.pb(cloudbuild_v1.Build())))
+    assert [each.id for each in parsed.steps] == [each["id"] for each in loaded()["steps"]]
+    assert parsed.timeout.total_seconds() == 3600
+    assert parsed.options.logging.name == "CLOUD_LOGGING_ONLY"
+    assert parsed.service_account == loaded()["serviceAccount"]
+    assert parsed.artifacts.objects.paths == ["trainer-image.txt"]
+
+
+def test_every_variable_is_known_and_resolves_to_text_without_variables(build: dict[str, Any]) -> None:
+    values = substitutions(build)
+    assert not [value for value in values.values() if "$" in value]
+    for each in build["steps"]:
+        for text in (each["name"], *each["args"]):
+            substituted(text, values)
+    for text in (*build["images"], *build["options"]["env"], build["artifacts"]["objects"]["location"]):
+        assert "$" not in substituted(text, values)
+
+
+def test_every_variable_of_the_file_is_declared_and_used(build: dict[str, Any]) -> None:
+    # Cloud Build refuses a manual build otherwise.
+    text = (ROOT / "cloudbuild.yaml").read_text().partition("\nsteps:")[2]
+    steps, declared = text.partition("\nsubstitutions:")[::2]
+    used = set(re.findall(r"\$\{?(_[A-Z0-9_]+)", steps + declared))
+    assert used == set(build["substitutions"])
+    assert all(re.fullmatch(r"_[A-Z0-9_]+", name) for name in build["substitutions"])
+
+
+def test_a_variable_of_the_shell_stays_one(build: dict[str, Any]) -> None:
+    assert '"$IMAGE:latest"' in command(build, "pull-cache")
+    assert "$BUILDER_OUTPUT/output" in command(build, "record-digest")
+
+
+def test_nothing_is_pushed_or_deployed_before_the_tests_have_passed(build: dict[str, Any]) -> None:
+    def before(name: str) -> set[str]:
+        each = step(build, name)
+        ids = [other["id"] for other in build["steps"]]
+        waits = each.get("waitFor", ids[: ids.index(name)])
+        return {one for wait in waits if wait != "-" for one in {wait, *before(wait)}}
+
+    assert {"test", "build"} <= before("push")
+    assert {"test", "stage"} <= before("deploy-functions")
+    assert before("publish-image") >= {"test", "push", "record-digest", "deploy-functions"}
+
+
+def test_the_image_has_the_name_that_the_topology_gives_it(
+    build: dict[str, Any], topology: dict[str, Any]
+) -> None:
+    values = substitutions(build)
+    wanted = topology["images"]["trainer"].replace("${project}", GIVEN["PROJECT_ID"])
+    wanted = wanted.replace("${region}", values["_REGION"])
+    assert f"IMAGE={wanted}" in [substituted(text, values) for text in build["options"]["env"]]
+    assert {substituted(text, values).rpartition(":")[0] for text in build["images"]} == {wanted}
+
+
+def test_every_function_of_the_topology_gets_its_source(
+    build: dict[str, Any], topology: dict[str, Any]
+) -> None:
+    assert build["substitutions"]["_FUNCTIONS"].split() == list(topology["functions"])
+    text = command(build, "deploy-functions")
+    assert "--gen2" in text
+    assert f"--source={step(build, 'stage')['args'][-1]}" in text
+    assert "--trigger" not in text, "a function's trigger is said in one place"
+    assert "--set-env-vars" not in text
+
+
+def test_it_runs_as_the_account_that_the_deployment_makes_and_logs_where_that_may(
+    build: dict[str, Any],
+) -> None:
+    accounts = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "permissions.yaml").read_text())["accounts"]
+    account = substituted(build["serviceAccount"], substitutions(build)).rpartition("/")[2]
+    assert account == f"tm-build@{GIVEN['PROJECT_ID']}.iam.gserviceaccount.com"
+    assert "build" in accounts
+    # Cloud Build refuses an account of one's own beside the default logging.
+    assert build["options"]["logging"] == "CLOUD_LOGGING_ONLY"
+
+
+def test_the_event_of_the_image_goes_to_the_topic_that_rules_listen_to(
+    build: dict[str, Any], topology: dict[str, Any]
+) -> None:
+    assert build["substitutions"]["_IMAGES_TOPIC"] == topology["topics"]["images"]
+
+
+def test_the_last_image_is_the_cache_where_there_is_one(build: dict[str, Any]) -> None:
+    assert command(build, "pull-cache").endswith("|| true")
+    assert '--cache-from "$IMAGE"' in command(build, "build")
+
+
+def test_the_base_is_that_of_the_recipe(build: dict[str, Any]) -> None:
+    first = next(line for line in (ROOT / "Dockerfile").read_text().splitlines() if line.startswith("ARG "))
+    assert first == f"ARG BASE_IMAGE={build['substitutions']['_BASE_IMAGE']}"
+
+
+def test_what_is_pushed_is_recorded_by_digest(build: dict[str, Any]) -> None:
+    text = command(build, "record-digest")
+    assert "RepoDigests" in text
+    (path,) = build["artifacts"]["objects"]["paths"]
+    assert f'tee {path} "$BUILDER_OUTPUT/output"' in text
+    assert f"$(cat {path})" in command(build, "publish-image")
+
+
+@pytest.mark.parametrize("said", ["true", "exit 1", "echo elsewhere.example/trainer@sha256:0a"])
+def test_a_build_whose_image_has_no_digest_ends_and_tells_of_no_image(
+    build: dict[str, Any], tmp_path: Path, said: str
+) -> None:
+    values = substitutions(build)
+    docker = tmp_path / "docker"
+    docker.write_text(f"#!/bin/sh\n{said}\n")
+    docker.chmod(0o755)
+    worker = Worker(workspace=tmp_path, output=tmp_path, shims=tmp_path, values=values)
+    with pytest.raises(subprocess.CalledProcessError):
+        worker.run(build, "record-digest")
+    docker.write_text(
+        f"#!/bin/sh\necho {values['_REGION']}-docker.pkg.dev/my-project/trainmaster/trainer@sha256:0a\n"
+    )
+    worker.run(build, "record-digest")
+    assert (tmp_path / "trainer-image.txt").read_text().endswith("/trainer@sha256:0a\n")
+
+
+def test_the_revision_is_a_label_and_no_argument_that_a_cache_could_keep(build: dict[str, Any]) -> None:
+    assert '--label org.opencontainers.image.revision="$REVISION"' in command(build, "build")
+    assert "REVISION=$COMMIT_SHA" in build["options"]["env"]
+
+
+def test_no_step_is_given_a_secret_or_prints_its_surroundings(build: dict[str, Any]) -> None:
+    assert "availableSecrets" not in build
+    assert "secretEnv" not in build["options"]
+    for each in build["steps"]:
+        assert "secretEnv" not in each
+        assert not any(SHELL_TRACE.search(word) for word in each["args"]), each["id"]
+
+
+def test_no_project_but_the_builders_own_is_named(build: dict[str, Any]) -> None:
+    public = {"python", "gcr.io", "us-docker.pkg.dev"}  # images that Google and Python publish for everyone
+    text = "\n".join(word for each in build["steps"] for word in each["args"])
+    assert "my-project" not in text
+    for name, value in build["substitutions"].items():
+        if name.endswith("_IMAGE"):
+            assert re.split(r"[/:]", value)[0] in public, name

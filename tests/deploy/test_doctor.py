@@ -1,0 +1,293 @@
+"""The parts of `python -m trainmaster.cli doctor`: what it expects, what it asks, and what it makes of the answers."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.logging import Client as LoggingClient
+from google.cloud.logging import Resource
+from google.pubsub_v1 import SubscriberClient
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from tests.core.standards import NAMES, STANDARDS
+from trainmaster.deploy.doctor.access import account_findings
+from trainmaster.deploy.doctor.deployment import Deployment, Thing, deployment_of
+from trainmaster.deploy.doctor.finding import Verdict, failed, ok, summary, unknown
+from trainmaster.deploy.doctor.giving_up import giving_up_finding
+from trainmaster.deploy.doctor.hops import entry_findings, request_findings
+from trainmaster.deploy.doctor.probe import Probe, own_request
+from trainmaster.deploy.doctor.questions import Hosts, Questions
+from trainmaster.deploy.doctor.repair import bind
+from trainmaster.deploy.doctor.witness import Witness
+from trainmaster.local import logging
+from trainmaster.local.http import in_thread, serving
+from trainmaster.local.project import project_number
+from trainmaster.local.stack.access import grants_of
+from trainmaster.local.stack.topology import read_topology
+from trainmaster.orchestrator.core.requests.request import Request as SoundRequest
+from trainmaster.orchestrator.core.requests.request import request_in
+
+PROJECT, REGION = "p-one", "us-central1"
+DEPLOY = Path(__file__).resolve().parents[2] / "trainmaster" / "deploy"
+MEMBER = f"serviceAccount:tm-on-tick@{PROJECT}.iam.gserviceaccount.com"
+SUBSCRIPTION = f"projects/{PROJECT}/subscriptions/eventarc-us-central1-on-tick-sub-1"
+
+
+@pytest.fixture(scope="module")
+def deployment() -> Deployment:
+    return deployment_of(project=PROJECT, region=REGION, topology=DEPLOY / "topology.yaml")
+
+
+def test_what_is_expected_is_what_the_local_stack_grants(deployment: Deployment) -> None:
+    """Two readers of one table, which import nothing of each other."""
+    topology = read_topology(DEPLOY / "topology.yaml", project=PROJECT, region=REGION)
+    grants = grants_of(topology, DEPLOY / "permissions.yaml")
+    number = project_number(PROJECT)
+    expected = list(deployment.expected(project_number=number, subscriptions=(SUBSCRIPTION,)))
+    assert len(expected) > 50
+    for each in expected:
+        bindings = grants.policy(each.thing.resource)["bindings"]
+        assert isinstance(bindings, list)
+        members = [set(found["members"]) for found in bindings if found["role"] == each.role]
+        assert members, each
+        assert each.member in members[0]
+        assert grants.permitted(each.member, each.permissions, each.thing.resource) == [*each.permissions]
+    assert {each.thing.kind for each in expected} == {
+        "bucket", "topic", "subscription", "account", "function", "project",
+    }  # fmt: skip
+
+
+def test_the_doctors_own_request_is_one_that_the_shipped_policy_allows() -> None:
+    ours = deployment_of(project=NAMES["project"], region=NAMES["region"], topology=DEPLOY / "topology.yaml")
+    assert isinstance(request_in(own_request(ours), as_json=True, standards=STANDARDS), SoundRequest)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "command"),
+    [
+        ("bucket", "b", "gcloud storage buckets add-iam-policy-binding gs://b"),
+        ("topic", "t", f"gcloud pubsub topics add-iam-policy-binding t --project {PROJECT}"),
+        ("subscription", "s", f"gcloud pubsub subscriptions add-iam-policy-binding s --project {PROJECT}"),
+        ("account", "a@b", f"gcloud iam service-accounts add-iam-policy-binding a@b --project {PROJECT}"),
+        (
+            "function",
+            "f",
+            f"gcloud run services add-iam-policy-binding f --region {REGION} --project {PROJECT}",
+        ),
+        ("project", PROJECT, f"gcloud projects add-iam-policy-binding {PROJECT}"),
+    ],
+)
+def test_every_kind_of_thing_has_its_command(
+    deployment: Deployment, kind: str, name: str, command: str
+) -> None:
+    thing = Thing(kind=kind, name=name, resource="r")
+    assert bind(deployment, thing, MEMBER, "roles/x.y") == f"{command} --member={MEMBER} --role=roles/x.y"
+
+
+def test_google_is_asked_where_no_emulator_is() -> None:
+    cloud, local = Hosts(iam=None, storage=None), Hosts(iam="http://iam", storage="http://storage")
+    assert cloud.base("project") == "https://cloudresourcemanager.googleapis.com/v1"
+    assert cloud.base("token") == "https://iamcredentials.googleapis.com/v1"
+    assert local.base("bucket") == "http://storage/storage/v1"
+    assert (local.base("topic"), local.base("function")) == ("http://iam/v1", "http://iam/v2")
+
+
+def test_a_finding_is_printed_on_lines_of_its_own_whatever_a_service_says() -> None:
+    text = str(failed("a\x1b[31m", "b\nok       forged: line", "c\rd", "e"))
+    assert text.splitlines() == [
+        "FAILED   a [31m: b ok       forged: line", "           c d", "           e",
+    ]  # fmt: skip
+
+
+def test_the_summary_counts_every_verdict() -> None:
+    found = [ok("a", "b"), failed("a", "b"), failed("a", "b"), unknown("a", "b")]
+    assert summary(found) == "1 of 4 checks are well, 2 failed, 1 could not be made."
+    assert summary(found[:1]) == "1 of 1 checks are well."
+
+
+def test_a_subscription_that_gives_up_nowhere_is_told_with_the_command_and_a_missing_one_with_another(
+    deployment: Deployment,
+) -> None:
+    """Terraform tells a subscription where to give up once, when its trigger is made."""
+    dead_letters = deployment.topic("dead_letters").resource
+    topics = {
+        f"projects/{PROJECT}/subscriptions/eventarc-{REGION}-{name}-sub-1": dead_letters
+        for name, function in deployment.topology["functions"].items()
+        if "dead_letter" in function
+    }
+    assert giving_up_finding(deployment, topics).verdict is Verdict.OK
+    on_alert, on_notice = (
+        f"projects/{PROJECT}/subscriptions/eventarc-{REGION}-{name}-sub-1"
+        for name in ("on-alert", "on-notice")
+    )
+    lost = giving_up_finding(deployment, {**topics, on_alert: ""})
+    command = f"gcloud pubsub subscriptions update {on_alert} --dead-letter-topic={dead_letters}"
+    assert lost.repairs == (f"{command} --max-delivery-attempts=50",)
+    del topics[on_notice]
+    gone = giving_up_finding(deployment, {**topics, on_alert: "projects/p/topics/other"})
+    assert "those of on-alert, on-notice are dropped" in gone.said
+    assert [repair.partition(" ")[0] for repair in gone.repairs] == ["gcloud", "make"]
+
+
+class Cloud:
+    """A project of one account, whose answers a test sets. The account's token is `t`, where it has one."""
+
+    def __init__(self) -> None:
+        self.held: list[str] | int = []
+        self.policy: dict[str, object] | int = {}
+        self.has_token = True
+        self.tokens_seen: set[str] = set()
+
+    async def answer(self, request: Request) -> JSONResponse:
+        path = request.url.path
+        if path.endswith(":generateAccessToken"):
+            return JSONResponse({"accessToken": "t"}, 200 if self.has_token else 403)
+        if path.endswith((":testIamPermissions", "/testPermissions")):
+            self.tokens_seen.add(request.headers.get("authorization", ""))
+            found: object = {"permissions": self.held} if isinstance(self.held, list) else self.held
+        else:
+            found = self.policy
+        if isinstance(found, int):
+            return JSONResponse({"error": {"message": "refused by the test"}}, found)
+        return JSONResponse(found)
+
+
+@pytest.fixture(scope="module")
+def run() -> Callable[[Cloud], AbstractContextManager[Questions]]:
+    @contextmanager
+    def asking(cloud: Cloud) -> Iterator[Questions]:
+        app = Starlette(routes=[Route("/{path:path}", cloud.answer, methods=["GET", "POST"])])
+        with in_thread(lambda: serving(app)) as url:
+            questions = Questions(Hosts(iam=url, storage=url))
+            try:
+                yield questions
+            finally:
+                questions.close()
+
+    return asking
+
+
+Asking = Callable[[Cloud], AbstractContextManager[Questions]]
+
+
+def finding_of_tick(deployment: Deployment, questions: Questions, kind: str) -> tuple[Verdict, str]:
+    expected = [
+        each
+        for each in deployment.expected(project_number="1", subscriptions=())
+        if each.account == "on-tick" and each.thing.kind == kind
+    ]
+    (finding,) = account_findings(deployment, questions, expected)
+    return finding.verdict, str(finding)
+
+
+def test_permissions_are_asked_for_in_the_accounts_name(deployment: Deployment, run: Asking) -> None:
+    cloud = Cloud()
+    cloud.held = ["pubsub.topics.publish"]
+    with run(cloud) as questions:
+        assert finding_of_tick(deployment, questions, "topic")[0] is Verdict.OK
+    assert cloud.tokens_seen == {"Bearer t"}
+
+
+def test_a_bucket_that_is_not_there_is_said_and_no_binding_offered(
+    deployment: Deployment, run: Asking
+) -> None:
+    cloud = Cloud()
+    cloud.held = 404
+    with run(cloud) as questions:
+        verdict, text = finding_of_tick(deployment, questions, "bucket")
+    assert verdict is Verdict.FAILED
+    assert f"there is no bucket {PROJECT}-ledger" in text
+    assert "add-iam-policy-binding" not in text
+
+
+def test_permissions_that_cannot_be_asked_for_are_judged_by_the_binding(
+    deployment: Deployment, run: Asking
+) -> None:
+    cloud = Cloud()
+    cloud.held = 400
+    cloud.policy = {"bindings": [{"role": "roles/pubsub.publisher", "members": [MEMBER]}]}
+    with run(cloud) as questions:
+        assert finding_of_tick(deployment, questions, "topic")[0] is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    "binding",
+    [
+        {"role": "roles/pubsub.publisher", "members": [MEMBER], "condition": {"expression": "false"}},
+        {"role": "roles/pubsub.viewer", "members": [MEMBER]},
+        {"role": "roles/pubsub.publisher", "members": ["user:a@b"]},
+        {"role": "roles/pubsub.publisher"},
+    ],
+)
+def test_a_binding_of_something_else_or_under_a_condition_does_not_count(
+    deployment: Deployment, run: Asking, binding: dict[str, object]
+) -> None:
+    cloud = Cloud()
+    cloud.has_token = False
+    cloud.policy = {"bindings": [binding]}
+    with run(cloud) as questions:
+        verdict, text = finding_of_tick(deployment, questions, "topic")
+    assert verdict is Verdict.FAILED
+    assert "gcloud pubsub topics add-iam-policy-binding trainmaster-notices" in text
+
+
+def test_what_nobody_may_be_asked_is_no_failure(deployment: Deployment, run: Asking) -> None:
+    cloud = Cloud()
+    cloud.has_token = False
+    cloud.policy = 403
+    with run(cloud) as questions:
+        verdict, text = finding_of_tick(deployment, questions, "topic")
+    assert verdict is Verdict.UNKNOWN
+    assert "refused by the test" in text
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoggingClient]:
+    with logging.serve(tmp_path_factory.mktemp("logging")) as url:
+        client = LoggingClient(
+            project=PROJECT,
+            credentials=AnonymousCredentials(),
+            _use_grpc=False,
+            client_options={"api_endpoint": url},
+        )
+        yield client
+        client.close()
+
+
+NOBODY = Witness(SubscriberClient.__new__(SubscriberClient), "none", "not allowed by the test")
+"""One that could not watch, and so asks its client for nothing."""
+
+
+def test_without_a_witness_the_hop_is_open_and_the_missing_answer_a_failure(
+    deployment: Deployment, logs: LoggingClient
+) -> None:
+    found = entry_findings(deployment, Probe(), logs, NOBODY)
+    assert [each.verdict for each in found] == [Verdict.UNKNOWN, Verdict.UNKNOWN, Verdict.FAILED]
+    assert "not allowed by the test" in str(found[1])
+
+
+def test_a_question_that_could_not_be_asked_names_the_role(
+    deployment: Deployment, logs: LoggingClient
+) -> None:
+    probe = Probe(cannot="denied")
+    (entry,) = entry_findings(deployment, probe, logs, NOBODY)
+    (request,) = request_findings(deployment, probe, logs)
+    assert "roles/logging.logWriter" in str(entry)
+    assert "roles/pubsub.publisher on topic trainmaster-requests" in str(request)
+
+
+def test_functions_of_before_self_tests_are_known_by_what_they_say(
+    deployment: Deployment, logs: LoggingClient
+) -> None:
+    line = {"message": "the job was submitted: x", "entry_point": "on_request_published", "event_id": "71"}
+    log = logs.logger("run.googleapis.com%2Fstdout", resource=Resource(type="global", labels={}))
+    log.log_struct(line, timestamp=datetime.now(UTC))
+    found = request_findings(deployment, Probe(message_id="71"), logs)
+    assert [each.verdict for each in found] == [Verdict.OK, Verdict.FAILED]
+    assert f"make deploy PROJECT={PROJECT} REGION={REGION}" in str(found[1])

@@ -1,0 +1,197 @@
+"""What Terraform deploys is what the local stack starts, to the last name, filter, timeout and variable."""
+
+from datetime import timedelta
+from pathlib import PurePosixPath
+
+import pytest
+from google.pubsub_v1 import Subscription
+
+from tests.deploy.hcl import TERRAFORM
+from tests.deploy.plan import NUMBER, PROJECT, REGION, TERRAFORM_BINARY, plan
+from tests.deploy.reach import Call, calls_of
+from trainmaster.local.events.backoff import Backoff
+from trainmaster.local.events.eventarc import subscription_of, transport_of
+from trainmaster.local.functions.function import BucketTrigger, Function, TopicTrigger
+from trainmaster.local.logging.filters import compile_filter, parse_filter
+from trainmaster.local.stack.provision import kept_subscription
+from trainmaster.local.stack.topology import Topology, read_topology
+from trainmaster.orchestrator.adapters.stored.self_tests import KEPT_FOR
+from trainmaster.orchestrator.core.events.self_test import SELF_TEST_PREFIX
+from trainmaster.orchestrator.core.names import STARTED_PREFIX, cap_object
+from trainmaster.orchestrator.flows.caps import KEPT
+from trainmaster.orchestrator.settings import LEASE_MARGIN, settings_from
+
+pytestmark = pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")
+
+CLOUD = Backoff(min_s=10, max_s=600)
+"""Eventarc's pauses: https://cloud.google.com/eventarc/docs/retry-events"""
+
+
+@pytest.fixture(scope="module")
+def local() -> Topology:
+    return read_topology(TERRAFORM.parent / "topology.yaml", project=PROJECT, region=REGION)
+
+
+def local_subscription(function: Function) -> Subscription:
+    return subscription_of(function, transport_of(function, project=PROJECT, region=REGION), CLOUD)
+
+
+def test_buckets_and_topics_are_the_same(local: Topology) -> None:
+    assert plan()["buckets"] == dict(local.buckets)
+    assert plan()["topics"] == dict(local.topics)
+
+
+def test_the_functions_are_the_same(local: Topology) -> None:
+    assert set(plan()["functions"]) == {function.name for function in local.functions}
+    for function in local.functions:
+        deployed = plan()["functions"][function.name]
+        assert deployed["entry_point"] == function.entry_point
+        assert deployed["timeout_s"] == function.timeout_s
+        assert deployed["memory"] == f"{function.memory_mib}Mi"
+        assert deployed["concurrency"] == function.concurrency
+        assert deployed["retry"] == function.retry
+
+
+def test_each_function_hears_of_the_same(local: Topology) -> None:
+    for function in local.functions:
+        trigger = plan()["triggers"][function.name]
+        assert trigger["function"] == function.name
+        match function.trigger:
+            case BucketTrigger(bucket=bucket):
+                assert trigger["criteria"] == {
+                    "type": "google.cloud.storage.object.v1.finalized",
+                    "bucket": bucket,
+                }
+                assert trigger["topic_role"] is None
+            case TopicTrigger(topic=topic):
+                assert trigger["criteria"] == {"type": "google.cloud.pubsub.topic.v1.messagePublished"}
+                assert plan()["topics"][trigger["topic_role"]] == topic
+
+
+def test_each_functions_subscription_has_the_same_policy(local: Topology) -> None:
+    for function in local.functions:
+        ours, theirs = local_subscription(function), plan()["functions"][function.name]["subscription"]
+        assert theirs["ack_deadline_s"] == ours.ack_deadline_seconds
+        assert theirs["retention_s"] == ours.message_retention_duration.total_seconds()
+        assert theirs["min_pause_s"] == ours.retry_policy.minimum_backoff.total_seconds()
+        assert theirs["max_pause_s"] == ours.retry_policy.maximum_backoff.total_seconds()
+        dead = ours.dead_letter_policy
+        assert (theirs["max_attempts"] or 0) == dead.max_delivery_attempts
+        dead_topic = theirs["dead_letter_topic"]
+        assert (f"projects/{PROJECT}/topics/{dead_topic}" if dead_topic else "") == dead.dead_letter_topic
+
+
+def test_every_function_that_is_retried_has_its_dead_letter_topic() -> None:
+    for function in plan()["functions"].values():
+        policy = function["subscription"]
+        assert (policy["dead_letter_topic"] in plan()["topics"].values()) == function["retry"]
+
+
+def test_the_environment_is_the_same_and_is_one_that_the_functions_take(local: Topology) -> None:
+    for function in local.functions:
+        environment = plan()["functions"][function.name]["environment"]
+        assert environment == {
+            **local.environment,
+            "GOOGLE_CLOUD_PROJECT": PROJECT,
+            "TRAINMASTER_FUNCTION_TIMEOUT_S": str(function.timeout_s),
+        }
+        settings = settings_from(environment)
+        assert settings.project == PROJECT
+        assert settings.region == REGION
+        assert settings.inbox_bucket == plan()["buckets"]["inbox"]
+        assert settings.ledger_bucket == plan()["buckets"]["ledger"]
+        assert settings.models_bucket == plan()["buckets"]["models"]
+        assert settings.notices_topic == plan()["topics"]["notices"]
+        assert settings.vertex_endpoint is None
+
+
+def test_a_lease_outlives_the_function_and_an_event_comes_again_only_after_it_ended(local: Topology) -> None:
+    for function in local.functions:
+        deployed = plan()["functions"][function.name]
+        settings = settings_from(deployed["environment"])
+        assert settings.lease.total_seconds() == deployed["timeout_s"] + LEASE_MARGIN.total_seconds()
+        assert deployed["subscription"]["ack_deadline_s"] >= deployed["timeout_s"]
+
+
+def test_what_is_kept_of_a_topic_is_the_same(local: Topology) -> None:
+    assert len(plan()["subscriptions"]) == len(local.subscriptions)
+    for kept in local.subscriptions:
+        ours = kept_subscription(kept)
+        theirs = plan()["subscriptions"][kept.subscription_name.rpartition("/")[2]]
+        assert ours.topic == f"projects/{PROJECT}/topics/{theirs['topic']}"
+        assert theirs["retention_s"] == ours.message_retention_duration.total_seconds()
+        assert theirs["ack_deadline_s"] == ours.ack_deadline_seconds
+
+
+def test_the_sinks_are_the_same_and_their_filter_is_the_file(local: Topology) -> None:
+    assert set(plan()["sinks"]) == {sink.name for sink in local.sinks}
+    for sink in local.sinks:
+        theirs = plan()["sinks"][sink.name]
+        assert theirs["filter"] == sink.filter == (TERRAFORM.parent / "log_sink.filter").read_text()
+        assert f"projects/{PROJECT}/topics/{theirs['topic']}" == sink.topic_name
+        compile_filter(parse_filter(theirs["filter"]))
+
+
+def test_the_schedules_are_the_same(local: Topology) -> None:
+    assert set(plan()["schedules"]) == {schedule.name for schedule in local.schedules}
+    for schedule in local.schedules:
+        theirs = plan()["schedules"][schedule.name]
+        assert (theirs["cron"], theirs["time_zone"]) == (schedule.cron, schedule.time_zone)
+        assert theirs["data"].encode() == schedule.data
+        assert f"projects/{PROJECT}/topics/{theirs['topic']}" == schedule.topic_name
+
+
+def test_the_trainers_image_is_in_the_repository_that_is_made(local: Topology) -> None:
+    assert local.images["trainer"] == f"{REGION}-docker.pkg.dev/{PROJECT}/{plan()['repository']}/trainer"
+
+
+def test_accounts_have_ids_that_the_service_takes() -> None:
+    ids = [account["id"] for account in plan()["accounts"].values()]
+    assert len(set(ids)) == len(ids)
+    for each in ids:
+        assert 6 <= len(each) <= 30, each
+        assert each.replace("-", "").isalnum()
+        assert each.islower()
+
+
+def test_every_function_has_an_account_of_its_own() -> None:
+    for name in plan()["functions"]:
+        assert plan()["accounts"][name]["id"] == f"tm-{name}"
+
+
+def test_jobs_without_an_account_run_as_the_trainers_and_whoever_submits_may_act_as_it() -> None:
+    submitting = {
+        name
+        for name, function in plan()["functions"].items()
+        if Call(name="VertexJobs.submit") in calls_of(function["entry_point"])
+    }
+    assert submitting >= {"on-request-uploaded", "on-tick"}
+    email = f"{plan()['accounts']['trainer']['id']}@{PROJECT}.iam.gserviceaccount.com"
+    for name in submitting:
+        assert settings_from(plan()["functions"][name]["environment"]).trainer_account == email
+    acting = {
+        grant["account"]
+        for grant in plan()["grants"]["account"].values()
+        if (grant["role"], grant["name"]) == ("roles/iam.serviceAccountUser", "trainer")
+    }
+    assert submitting <= acting
+
+
+def test_a_build_may_act_as_every_account_that_its_functions_run_and_are_built_as() -> None:
+    acting = {g["name"] for g in plan()["grants"]["account"].values() if g["account"] == "build"}
+    assert acting == {*plan()["functions"], "build"}
+
+
+def test_marks_in_the_ledger_stay_for_as_long_as_they_count() -> None:
+    """By the beginnings that the functions give them; a mark that goes too early would let a cap be passed."""
+    days = {prefix: timedelta(days=number) for prefix, number in plan()["ledger_days"].items()}
+    caps = cap_object("")
+    assert set(days) == {STARTED_PREFIX, SELF_TEST_PREFIX, f"{PurePosixPath(caps).parent}/"}
+    # A mark of a day's first minute still counts in its last, and old ones are removed a day after that.
+    assert days[STARTED_PREFIX] > timedelta(days=1) + KEPT
+    assert days[SELF_TEST_PREFIX] > KEPT_FOR
+
+
+def test_googles_own_accounts_are_those_of_this_project() -> None:
+    for email in plan()["agents"].values():
+        assert email.startswith(f"service-{NUMBER}@")

@@ -1,0 +1,69 @@
+"""What is deployed: staged whole, light to import, and on its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trainmaster.deploy.stage import stage
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAVY = (
+    "google.cloud.aiplatform",
+    "google.cloud.pubsub",
+    "google.cloud.storage",
+    "tensorflow",
+    "grpc",
+    "jsonschema",
+)
+
+
+def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={"PATH": os.environ["PATH"], **environment},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+IMPORTED = f"""
+import sys, main
+print([name for name in sys.modules if name.startswith({HEAVY!r})])
+"""
+
+
+def test_importing_main_loads_no_heavy_library() -> None:
+    done = python("-c", IMPORTED, PYTHONPATH=f"{ROOT / 'functions'}:{ROOT}")
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_importing_main_needs_no_environment_and_no_credentials() -> None:
+    done = python("-c", "import main", PYTHONPATH=f"{ROOT / 'functions'}:{ROOT}")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def test_the_staged_source_stands_alone_and_finds_its_schemas(staged: Path) -> None:
+    code = "import main, trainmaster.orchestrator.settings as s; print(s.schemas_dir(s.SOURCE_DIR))"
+    done = python("-c", code, PYTHONPATH=str(staged))
+    assert done.stdout.strip() == str(staged / "schemas"), done.stderr
+    assert (staged / "schemas" / "training_request.v1.schema.json").is_file()
+
+
+def test_the_staged_source_is_small_and_has_no_caches(tmp_path: Path) -> None:
+    stage(tmp_path / "functions")
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 1_000_000
+    assert not [path for path in files if "__pycache__" in path.parts]
+
+
+def test_staging_replaces_what_it_staged_and_nothing_else(tmp_path: Path) -> None:
+    stage(tmp_path / "functions")
+    stage(tmp_path / "functions")
+    (tmp_path / "precious").write_text("x")
+    with pytest.raises(FileExistsError, match="holds something else"):
+        stage(tmp_path)

@@ -1,0 +1,178 @@
+"""The Terraform configuration uses what the provider takes, names nothing twice, and says nothing but the plan."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deploy.hcl import TERRAFORM, Block, arguments, bare, block, blocks, loaded
+
+ROOT = Path(__file__).resolve().parents[2]
+FACTS = yaml.safe_load((Path(__file__).parent / "terraform_provider.yaml").read_text())
+META = frozenset({"for_each", "count", "provider", "depends_on", "lifecycle"})
+"""Terraform's own, legal in every block: https://developer.hashicorp.com/terraform/language/meta-arguments"""
+OTHER_PROVIDERS = frozenset({"terraform_data", "time_sleep", "archive_file"})
+MEMBERS = re.compile(r"_iam_member$")
+
+
+def google(kind: str) -> list[Block]:
+    return [each for each in blocks() if each.kind == kind and each.type not in OTHER_PROVIDERS]
+
+
+def unknown(body: Mapping[str, Any], taken: Mapping[str, Any], at: str) -> Iterator[str]:
+    """Arguments that the provider does not take, as far as its documentation tells of the block."""
+    for name, inner in arguments(body):
+        if name in META:
+            continue
+        if name not in taken["arguments"]:
+            yield f"{at}.{name}"
+        yield from unknown_inside(name, inner or [], taken, f"{at}.{name}")
+
+
+def unknown_inside(block_name: str, bodies: list[Any], taken: Mapping[str, Any], at: str) -> Iterator[str]:
+    known = taken.get("blocks", {}).get(block_name)
+    for body in bodies:
+        for name, inner in arguments(body):
+            if known is not None and name not in known:
+                yield f"{at}.{name}"
+            yield from unknown_inside(name, inner or [], taken, f"{at}.{name}")
+
+
+@pytest.mark.parametrize("each", [*google("resource"), *google("data")], ids=str)
+def test_every_argument_is_one_that_the_provider_takes(each: Block) -> None:
+    assert each.type in FACTS[each.kind], f"{each.type} is not in terraform_provider.yaml: look it up"
+    assert list(unknown(each.body, FACTS[each.kind][each.type], str(each))) == []
+
+
+@pytest.mark.parametrize("each", [*google("resource"), *google("data")], ids=str)
+def test_every_required_argument_is_given(each: Block) -> None:
+    given = {name for name, _ in arguments(each.body)}
+    assert set(FACTS[each.kind][each.type]["required"]) <= given
+
+
+def test_the_facts_hold_nothing_that_is_not_used() -> None:
+    for kind in ("resource", "data"):
+        assert set(FACTS[kind]) == {each.type for each in google(kind)}
+
+
+def test_what_only_the_beta_provider_has_is_asked_of_it() -> None:
+    for each in google("resource"):
+        beta = each.type == "google_project_service_identity"
+        assert ("google-beta" in str(each.body.get("provider", ""))) == beta, str(each)
+
+
+def test_nothing_is_named_in_the_configuration_that_the_topology_names() -> None:
+    """Names come through the plan alone, so that a changed topology changes the cloud and the local stack alike."""
+    topology = yaml.safe_load((ROOT / "trainmaster/deploy/topology.yaml").read_text())
+    named = {
+        *topology["topics"].values(),
+        *topology["subscriptions"],
+        *topology["sinks"],
+        *topology["schedules"],
+        *topology["functions"],
+        *(function["entry_point"] for function in topology["functions"].values()),
+        *(name for name in topology["environment"] if name.startswith("TRAINMASTER_")),
+    }
+    for path in TERRAFORM.glob("*.tf"):
+        code = re.sub(r"#.*", "", path.read_text())
+        code = re.sub(r"(?m)^\s*(description|error_message)\s*=.*$", "", code)
+        assert {name for name in named if f'"{name}"' in code} == set(), path.name
+
+
+def test_every_grant_is_made_from_the_table_but_two() -> None:
+    """The writer of a sink is known only once there is the sink, and keys are used only where one is given."""
+    apart = {"google_pubsub_topic_iam_member.sink", "google_kms_crypto_key_iam_member.agent"}
+    for each in blocks():
+        if MEMBERS.search(each.type) and f"{each.type}.{each.name}" not in apart:
+            assert each.body["role"] == "${each.value.role}", str(each)
+            assert each.body["member"] == "${local.members[each.value.account]}", str(each)
+
+
+def test_grants_are_added_and_never_replace_those_of_others() -> None:
+    types = {each.type for each in blocks()}
+    assert {each for each in types if each.endswith(("_iam_binding", "_iam_policy"))} == set()
+
+
+def test_every_kind_of_grant_in_the_plan_becomes_a_resource() -> None:
+    code = " ".join(path.read_text() for path in TERRAFORM.glob("*.tf"))
+    kinds = re.search(r"for kind in \[([^\]]*)\]", (TERRAFORM / "plan/grants.tf").read_text())
+    assert kinds is not None
+    for kind in re.findall(r'"(\w+)"', kinds[1]):
+        assert f"module.plan.grants.{kind}" in code
+
+
+def test_the_sinks_writer_may_publish_on_the_sinks_topic() -> None:
+    sink, grant = (
+        block("google_logging_project_sink", "sink"),
+        block("google_pubsub_topic_iam_member", "sink"),
+    )
+    assert sink["for_each"] == grant["for_each"] == "${module.plan.sinks}"
+    assert sink["unique_writer_identity"] == "true" or sink["unique_writer_identity"] is True
+    assert grant["member"] == "${google_logging_project_sink.sink[each.key].writer_identity}"
+    assert grant["topic"] == "${local.topic_ids[each.value.topic_role]}"
+    assert grant["topic"][2:-1] in sink["destination"]
+
+
+def test_buckets_are_closed_to_the_public_and_to_object_acls() -> None:
+    bucket = block("google_storage_bucket", "bucket")
+    assert str(bucket["uniform_bucket_level_access"]).lower() == "true"
+    assert bucket["public_access_prevention"] == '"enforced"'
+    assert bucket["force_destroy"] == "${var.delete_buckets}"
+
+
+def test_old_marks_leave_the_ledger_and_it_alone() -> None:
+    rules = [
+        body
+        for each in block("google_storage_bucket", "bucket")["dynamic"]
+        for name, body in each.items()
+        if bare(name) == "lifecycle_rule"
+    ]
+    (body,) = [each for each in rules if "local.days" in each["for_each"]]
+    assert body["for_each"] == "${lookup(local.days, each.key, {})}"
+    ((condition,),) = [content["condition"] for content in body["content"]]
+    assert condition["age"] == "${lifecycle_rule.value}"
+    assert condition["matches_prefix"] == ["${lifecycle_rule.key}"]
+    (days,) = [each["days"] for each in loaded()["buckets.tf"]["locals"] if "days" in each]
+    assert days["ledger"] == "${module.plan.ledger_days}"
+
+
+def test_a_function_runs_with_its_own_account_and_the_plans_numbers() -> None:
+    (service,) = block("google_cloudfunctions2_function", "function")["service_config"]
+    assert service["service_account_email"] == "${google_service_account.account[each.key].email}"
+    assert service["environment_variables"] == "${each.value.environment}"
+    assert service["timeout_seconds"] == "${each.value.timeout_s}"
+    assert service["max_instance_request_concurrency"] == "${each.value.concurrency}"
+    assert service["ingress_settings"] == '"ALLOW_INTERNAL_ONLY"'
+
+
+def test_every_variable_says_what_it_is_for() -> None:
+    for content in [*loaded().values(), *loaded(TERRAFORM / "plan").values()]:
+        for kind in ("variable", "output"):
+            for each in content.get(kind, []):
+                for name, body in each.items():
+                    if isinstance(body, dict):
+                        assert body.get("description"), name
+
+
+def test_the_builds_bucket_is_the_one_that_cloud_build_writes_to() -> None:
+    build = yaml.safe_load((ROOT / "cloudbuild.yaml").read_text())
+    plan = (TERRAFORM / "plan/main.tf").read_text()
+    assert 'builds_bucket = "${var.project}-builds"' in plan
+    assert build["substitutions"]["_ARTIFACTS_BUCKET"] == "${PROJECT_ID}-builds"
+
+
+@pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH")
+def test_the_files_are_formatted() -> None:
+    found = subprocess.run(
+        ["terraform", "fmt", "-check", "-recursive", "-no-color"],
+        cwd=TERRAFORM,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout

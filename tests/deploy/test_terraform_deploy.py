@@ -1,0 +1,248 @@
+"""`make deploy` and `make undeploy`, with scripts in the place of gcloud and terraform on PATH."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.cloud import PROJECT, REGION, ROOT, Cloud, managed, terraform_said
+from trainmaster.deploy.names import names_of
+from trainmaster.deploy.up import REFUSED
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> Cloud:
+    return Cloud(tmp_path)
+
+
+def test_an_empty_project_gets_a_state_bucket_and_then_everything(cloud: Cloud) -> None:
+    ran = cloud.up()
+    assert ran.status == 0, ran.err
+    assert [" ".join(line.split()[:4]) for line in ran.changes] == [
+        "gcloud storage buckets create",
+        "gcloud storage buckets update",
+        "terraform init -input=false -reconfigure",
+        "terraform apply -input=false -auto-approve",
+    ]
+    assert f"-backend-config=bucket={PROJECT}-terraform" in ran.changes[2]
+    assert (
+        f"-var=project={PROJECT} -var=region={REGION} -var=kept_buckets={{}} -var=foreign_topics=[]"
+        in ran.changes[3]
+    )
+    assert (ROOT / "build/functions/main.py").is_file()
+    assert "ya29" not in ran.out + ran.err, "a token was shown"
+
+
+def test_a_deployment_is_brought_up_to_date(cloud: Cloud) -> None:
+    names = names_of(PROJECT, REGION)
+    cloud.has_state(
+        *(managed("google_storage_bucket", name=name) for name in names.buckets.values()),
+        *(managed("google_pubsub_topic", name=name) for name in names.topics.values()),
+        *(managed("google_service_account", email=email) for email in names.taken["service account"]),
+    )
+    for name in names.buckets.values():
+        cloud.has_bucket(name)
+    cloud.content["lists"] = {
+        "pubsub topics": [{"name": f"projects/{PROJECT}/topics/{name}"} for name in names.topics.values()],
+        "iam service-accounts": [{"email": email} for email in names.taken["service account"]],
+    }
+    ran = cloud.up()
+    assert ran.status == 0, ran.err
+    assert [line.split()[1] for line in ran.changes] == ["init", "apply"]
+    assert "-var=kept_buckets={} -var=foreign_topics=[]" in ran.changes[1]
+
+
+def test_buckets_that_an_earlier_undeploy_left_are_taken_over(cloud: Cloud) -> None:
+    cloud.has_state()
+    cloud.has_bucket(f"{PROJECT}-ledger")
+    ran = cloud.up()
+    assert ran.status == 0, ran.err
+    assert f'-var=kept_buckets={{"ledger": "{PROJECT}-ledger"}}' in ran.changes[-1]
+    assert f"bucket {PROJECT}-ledger is there already and is kept" in ran.out
+
+
+def test_a_topic_for_image_pushes_that_others_made_is_used_as_it_is(cloud: Cloud) -> None:
+    cloud.content["lists"] = {"pubsub topics": [{"name": f"projects/{PROJECT}/topics/gcr"}]}
+    ran = cloud.up()
+    assert ran.status == 0, ran.err
+    assert '-var=foreign_topics=["images"]' in ran.changes[-1]
+
+
+def test_a_service_that_is_not_enabled_has_nothing_in_the_way(cloud: Cloud) -> None:
+    cloud.content["disabled"] = [
+        "run services",
+        "eventarc triggers",
+        "scheduler jobs",
+        "artifacts repositories",
+    ]
+    assert cloud.up("--check").status == 0
+
+
+def test_checking_and_planning_deploy_nothing(cloud: Cloud) -> None:
+    assert cloud.up("--check").changes == []
+    cloud.has_state()
+    planned = cloud.up("--plan")
+    assert [line.split()[1] for line in planned.changes] == ["init", "plan"]
+
+
+def test_a_deployment_that_fails_halfway_says_how_it_goes_on(cloud: Cloud) -> None:
+    cloud.terraform["fails"] = "apply"
+    ran = cloud.up()
+    assert ran.status == 1
+    assert "the same command goes on from there" in ran.err
+
+
+STATE_LIST = [
+    'google_storage_bucket.bucket["inbox"]',
+    'google_storage_bucket.bucket["ledger"]',
+    "google_storage_bucket_object.source",
+    'google_project_iam_member.agent["pubsub/pubsub.serviceAgent/all"]',
+    'google_project_iam_member.project["on-tick/trainmaster_jobs/all"]',
+    'google_project_service_identity.agent["eventarc.googleapis.com"]',
+    'google_kms_crypto_key_iam_member.agent["gs-project-accounts"]',
+]
+
+
+def deployed(cloud: Cloud) -> None:
+    cloud.has_state(managed("google_storage_bucket", name=f"{PROJECT}-inbox"))
+    cloud.has_bucket(f"{PROJECT}-inbox")
+    cloud.terraform["state"] = STATE_LIST
+
+
+def test_undeploying_leaves_the_buckets_and_what_googles_accounts_may_do(cloud: Cloud) -> None:
+    deployed(cloud)
+    ran = cloud.down()
+    assert ran.status == 0, ran.err
+    (forgotten,) = terraform_said(ran, "state rm")
+    assert set(forgotten.split()[2:]) == set(STATE_LIST) - {STATE_LIST[2], STATE_LIST[4]}
+    assert [line.split()[1] for line in ran.changes if line.startswith("terraform")] == [
+        "init",
+        "state",
+        "destroy",
+    ]
+    assert f"gs://{PROJECT}-ledger" in ran.out
+
+
+def test_undeploying_again_where_it_stopped_halfway_imports_no_bucket_to_destroy_it(cloud: Cloud) -> None:
+    deployed(cloud)
+    cloud.terraform["fails"] = "destroy"
+    assert cloud.down().status == 1
+    cloud.has_state()
+    cloud.terraform |= {"state": [STATE_LIST[2]], "fails": None}
+    ran = cloud.down()
+    assert ran.status == 0, ran.err
+    assert "apply" not in [line.split()[1] for line in ran.changes]
+    (destroyed,) = terraform_said(ran, "destroy")
+    assert "-var=kept_buckets={} " in destroyed
+
+
+def test_undeploying_removes_the_buckets_when_told(cloud: Cloud) -> None:
+    deployed(cloud)
+    ran = cloud.down("--delete-buckets")
+    assert ran.status == 0, ran.err
+    (applied,) = terraform_said(ran, "apply")
+    assert "-target=google_storage_bucket.bucket" in applied
+    assert "-var=delete_buckets=true" in applied
+    (forgotten,) = terraform_said(ran, "state rm")
+    assert STATE_LIST[0] not in forgotten
+    assert ran.changes[-1] == f"gcloud storage rm --recursive gs://{PROJECT}-terraform"
+
+
+def test_undeploying_what_is_not_deployed_removes_nothing(cloud: Cloud) -> None:
+    ran = cloud.down()
+    assert ran.status == REFUSED
+    assert ran.changes == []
+    assert "nothing was deployed" in ran.err
+
+
+def test_undeploying_in_the_wrong_region_removes_nothing(cloud: Cloud) -> None:
+    deployed(cloud)
+    ran = cloud.down(region="us-central1")
+    assert ran.status == REFUSED
+    assert ran.changes == []
+    assert "the deployment is in europe-west4" in ran.err
+
+
+def test_make_hands_on_what_it_is_told(cloud: Cloud) -> None:
+    said = subprocess.run(
+        ["make", "-n", "deploy", f"PROJECT={PROJECT}", f"REGION={REGION}", "CHECK=1"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert f"-m trainmaster.deploy.up --project '{PROJECT}' --region '{REGION}' --check" in said.stdout
+    missing = subprocess.run(["make", "-n", "deploy"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert missing.returncode != 0
+    assert "Say where" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "deletes"), [([], False), (["BUCKETS=keep"], False), (["BUCKETS=delete"], True)]
+)
+def test_make_undeploy_deletes_buckets_only_when_told(given: list[str], *, deletes: bool) -> None:
+    where = [f"PROJECT={PROJECT}", f"REGION={REGION}"]
+    said = subprocess.run(
+        ["make", "-n", "undeploy", *where, *given], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert f"-m trainmaster.deploy.down --project '{PROJECT}' --region '{REGION}'" in said.stdout
+    assert ("--delete-buckets" in said.stdout) == deletes
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # gcloud takes seconds to start
+@pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not on PATH")
+def test_the_real_gcloud_takes_every_command_that_is_asked_of_it(cloud: Cloud, tmp_path: Path) -> None:
+    """It has no account here, so it refuses each once it has read it; what it could not read it says first."""
+    cloud.up()
+    deployed(cloud)
+    asked = {
+        *cloud.up().asked,
+        *cloud.down("--delete-buckets").asked,
+        *Cloud(tmp_path).up().asked,
+        trigger_update(),
+    }
+    commands = {
+        re.sub(r"gs://[^ /]+", "gs://bucket", line.removeprefix("gcloud "))
+        for line in asked
+        if line.startswith("gcloud ")
+    }
+    assert len(commands) > 10
+    environment = {
+        **os.environ,
+        "CLOUDSDK_CONFIG": str(tmp_path / "none"),
+        "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
+    }
+    environment.pop("GOOGLE_APPLICATION_CREDENTIALS", None)
+    for command in sorted(commands):
+        ran = subprocess.run(
+            ["gcloud", *command.split()],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        for words in ("unrecognized arguments", "Invalid choice", "Invalid value", "must be specified"):
+            assert words not in ran.stderr, command
+        assert "account" in ran.stderr.lower() or "credentials" in ran.stderr, ran.stderr
+
+
+def trigger_update() -> str:
+    """The update of a trigger's subscription with every flag that triggers.tf gives it."""
+    text = (ROOT / "trainmaster/deploy/terraform/triggers.tf").read_text()
+    flags = {line.strip().split("--")[1].split("=")[0] for line in text.splitlines() if '"--' in line}
+    values = {
+        "project": "p",
+        "ack-deadline": "120",
+        "expiration-period": "never",
+        "min-retry-delay": "10s",
+        "max-retry-delay": "600s",
+        "message-retention-duration": "86400s",
+        "dead-letter-topic": "projects/p/topics/t",
+        "max-delivery-attempts": "50",
+    }
+    assert flags == set(values)
+    return "gcloud pubsub subscriptions update x " + " ".join(
+        f"--{flag}={values[flag]}" for flag in sorted(flags)
+    )

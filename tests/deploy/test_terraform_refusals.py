@@ -1,0 +1,169 @@
+"""What stands in the way of a deployment is told whole, and nothing is created."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.cloud import PROJECT, REGION, STATE, Cloud, Ran, managed
+from trainmaster.deploy.names import scheduler_region, training_regions
+from trainmaster.deploy.up import REFUSED
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> Cloud:
+    return Cloud(tmp_path)
+
+
+def refused(ran: Ran) -> str:
+    assert ran.status == REFUSED, ran.out + ran.err
+    assert ran.changes == []
+    assert "Nothing was created" in ran.err
+    assert "Traceback" not in ran.err
+    return ran.err
+
+
+def test_a_project_that_is_not_there_is_refused(cloud: Cloud) -> None:
+    assert "project 'not-there' does not exist, or you may not see it" in refused(
+        cloud.up(project="not-there")
+    )
+
+
+def test_a_project_that_is_being_deleted_is_refused(cloud: Cloud) -> None:
+    cloud.content["projects"][PROJECT]["lifecycleState"] = "DELETE_REQUESTED"
+    assert f"gcloud projects undelete {PROJECT}" in refused(cloud.up())
+
+
+def test_a_project_without_billing_is_refused(cloud: Cloud) -> None:
+    cloud.content["projects"][PROJECT]["billing"] = False
+    assert "has no billing account" in refused(cloud.up())
+
+
+def test_a_region_without_vertex_ai_is_refused_with_those_that_have_it(cloud: Cloud) -> None:
+    said = refused(cloud.up(region="us-east7"))
+    assert "REGION is 'us-east7'" in said
+    assert all(region in said for region in training_regions())
+
+
+@pytest.mark.parametrize("project", ["Upper", "a; rm -rf /"])
+def test_what_can_be_no_project_id_is_refused(cloud: Cloud, project: str) -> None:
+    assert f"PROJECT is {project!r}" in refused(cloud.up(project=project))
+
+
+def test_a_bucket_in_another_location_is_refused(cloud: Cloud) -> None:
+    cloud.has_bucket(f"{PROJECT}-inbox", location="us-central1")
+    said = refused(cloud.up())
+    assert f"bucket '{PROJECT}-inbox' is in 'us-central1', and triggers need it in 'europe-west4'" in said
+    assert "deploy with REGION=us-central1, or move its objects" in said
+
+
+def test_a_bucket_in_many_regions_is_refused_and_none_of_them_offered_for_the_deployment(
+    cloud: Cloud,
+) -> None:
+    cloud.has_bucket(f"{PROJECT}-inbox", location="eu")
+    assert "is in 'eu', and triggers need it in 'europe-west4': move its objects" in refused(cloud.up())
+
+
+def test_a_deployment_cannot_be_moved_to_another_region(cloud: Cloud) -> None:
+    cloud.has_state(managed("google_storage_bucket", name=f"{PROJECT}-inbox"))
+    cloud.has_bucket(f"{PROJECT}-inbox")
+    assert "is in 'europe-west4'" in refused(cloud.up(region="us-central1"))
+
+
+def test_a_bucket_of_another_project_is_refused(cloud: Cloud) -> None:
+    cloud.has_bucket(f"{PROJECT}-data", number="8")
+    cloud.content["forbidden"] = [f"{PROJECT}-models"]
+    said = refused(cloud.up())
+    assert f"bucket '{PROJECT}-data' belongs to project number 8" in said
+    assert f"bucket '{PROJECT}-models' exists, and you may not see it" in said
+
+
+TAKEN: dict[str, tuple[dict[str, object], str]] = {
+    "pubsub topics": ({"name": f"projects/{PROJECT}/topics/trainmaster-ticks"}, "topic 'trainmaster-ticks'"),
+    "pubsub subscriptions": ({"name": "projects/p/subscriptions/trainmaster-dead-letters"}, "subscription '"),
+    "logging sinks": ({"name": "trainmaster-job-logs"}, "log sink 'trainmaster-job-logs'"),
+    "logging metrics": ({"name": "trainmaster/ends"}, "log metric 'trainmaster/ends'"),
+    "run services": ({"metadata": {"name": "on-tick"}}, "Cloud Run service 'on-tick'"),
+    "eventarc triggers": (
+        {"name": "projects/p/locations/r/triggers/on-alert"},
+        "Eventarc trigger 'on-alert'",
+    ),
+    "scheduler jobs": (
+        {"name": "projects/p/locations/r/jobs/trainmaster-tick"},
+        "schedule 'trainmaster-tick'",
+    ),
+    "artifacts repositories": (
+        {"name": "projects/p/locations/r/repositories/trainmaster"},
+        "repository 'trainmaster'",
+    ),
+    "iam service-accounts": (
+        {"email": f"tm-trainer@{PROJECT}.iam.gserviceaccount.com"},
+        "service account 'tm-trainer@",
+    ),
+    "iam roles": ({"name": f"projects/{PROJECT}/roles/trainmaster_jobs"}, "role 'trainmaster_jobs'"),
+}
+
+
+def test_names_that_somebody_else_took_are_refused(cloud: Cloud) -> None:
+    cloud.content["lists"] = {kind: [thing] for kind, (thing, _) in TAKEN.items()}
+    said = refused(cloud.up())
+    for _, told in TAKEN.values():
+        assert f"refused: {told}" in said
+    assert said.count("no deployment of Trainmaster made it") == len(TAKEN)
+
+
+def test_somebody_elses_counter_with_the_same_last_word_is_no_collision(cloud: Cloud) -> None:
+    cloud.content["lists"] = {"logging metrics": [{"name": "shop/ends"}, {"name": "waits"}]}
+    assert cloud.up("--check").status == 0
+
+
+def test_what_was_deployed_is_not_taken_for_somebody_elses_where_the_state_may_not_be_read(
+    cloud: Cloud,
+) -> None:
+    cloud.has_state(managed("google_pubsub_topic", name="trainmaster-ticks"))
+    cloud.content["lists"] = {"pubsub topics": [{"name": f"projects/{PROJECT}/topics/trainmaster-ticks"}]}
+    cloud.content["forbidden"] = [STATE]
+    said = refused(cloud.up())
+    assert "what exists already cannot be told" in said
+    assert "storage.objects.get" in said
+    assert "rename or delete" not in said
+
+
+def test_a_region_without_cloud_scheduler_is_refused_with_the_setting_that_helps(cloud: Cloud) -> None:
+    cloud.content["lacking"] = {"scheduler jobs": REGION}
+    said = refused(cloud.up())
+    assert f"Location '{REGION}' is not a valid location" in said
+    assert 'scheduler_region = "…" in trainmaster/deploy/terraform/settings.auto.tfvars' in said
+
+
+@pytest.mark.parametrize(
+    ("text", "region"),
+    [
+        ('kms_key = null\n  scheduler_region   = "europe-west1" # near\n', "europe-west1"),
+        ('# scheduler_region = "europe-west1"\n', None),
+        ("scheduler_region = null\n", None),
+    ],
+)
+def test_schedules_are_looked_for_where_the_settings_put_them(
+    tmp_path: Path, text: str, region: str | None
+) -> None:
+    settings = tmp_path / "settings.auto.tfvars"
+    assert scheduler_region(settings) is None
+    settings.write_text(text)
+    assert scheduler_region(settings) == region
+
+
+def test_every_reason_is_told_at_once(cloud: Cloud) -> None:
+    cloud.content["credentials"] = False
+    cloud.content["projects"][PROJECT]["billing"] = False
+    cloud.has_bucket(f"{PROJECT}-inbox", location="us-central1")
+    cloud.content["lists"] = {"logging sinks": [{"name": "trainmaster-job-logs"}]}
+    cloud.terraform["version"] = "1.3.0"
+    said = refused(cloud.up(region="mars-north1"))
+    assert said.count("refused: ") == 6
+    assert "terraform 1.3.0 is too old" in said
+    assert "gcloud auth application-default login" in said
+
+
+def test_what_may_not_be_listed_is_refused(cloud: Cloud) -> None:
+    cloud.content["lists"] = {"pubsub topics": {"error": "no list"}}
+    assert "what exists already cannot be told" in refused(cloud.up())

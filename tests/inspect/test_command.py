@@ -1,0 +1,147 @@
+"""The command: what it prints, and its exit status."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trainmaster.inspect.finding import Subject
+
+ROOT = Path(__file__).resolve().parents[2]
+TREES = Path("tests/inspect/trees")
+
+
+def doctor(*arguments: str, cwd: Path = ROOT, **variables: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "trainmaster.inspect", *arguments],
+        cwd=cwd,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)} | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_gravest_comes_first_each_with_place_cost_and_repair() -> None:
+    done = doctor(
+        str(TREES / "parameters" / "faulty.py"), "--request", str(TREES / "parameters" / "request.yaml")
+    )
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    levels = [line.split()[0] for line in lines if line[:1].isalpha()]
+    assert levels == ["error", "error", "ok", "ok", "ok"]
+    assert lines[-1] == "2 errors, 3 ok"
+    assert sum(line.split()[:1] == ["cost"] for line in lines) == 2
+    assert sum(line.split()[:1] == ["repair"] for line in lines) == 2
+    assert any("tests/inspect/trees/parameters/faulty.py:9: --batch_size" in line for line in lines)
+
+
+def test_json_lines_say_the_same() -> None:
+    arguments = (str(TREES / "keras_3" / "faulty.py"),)
+    text, found = doctor(*arguments).stdout, doctor(*arguments, "--json").stdout
+    findings = [json.loads(line) for line in found.splitlines()]
+    assert [finding["level"] for finding in findings] == [
+        line.split()[0] for line in text.splitlines() if line[:1].isalpha()
+    ]
+    assert findings[0].keys() == {"level", "subject", "found", "path", "line", "cost", "repair"}
+    assert findings[0]["path"] == "tests/inspect/trees/keras_3/faulty.py"
+
+
+def test_warnings_alone_are_no_failure() -> None:
+    done = doctor(str(TREES / "checkpoints" / "faulty.py"))
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "1 warning, 2 ok")
+
+
+def test_several_trees_are_examined_in_one_go() -> None:
+    done = doctor(str(TREES / "master" / "faulty.py"), str(TREES / "keras_3" / "faulty.py"), "--json")
+    found = {
+        json.loads(line)["path"] for line in done.stdout.splitlines() if json.loads(line)["level"] == "error"
+    }
+    assert found == {f"tests/inspect/trees/{name}/faulty.py" for name in ("master", "keras_3")}
+
+
+STARTS = [
+    ["python", "-m", "pkg.go"],
+    ["python", "pkg/go.py"],
+    ["python3", "/app/pkg/go.py", "--config=a.py"],
+    ["python", "-m", "trainer.launch", "--framework", "torch", "--", "python", "-m", "pkg.go"],
+]
+
+
+@pytest.mark.parametrize("words", STARTS)
+def test_the_program_that_the_image_starts_is_the_one_examined(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "go.py").write_text("import os\nos.environ['AIP_MODEL_DIR']\n")
+    (tmp_path / "train.py").write_text("print('of another program')\n")
+    assert doctor(str(tmp_path)).returncode == 1
+    (tmp_path / "Dockerfile").write_text(f"FROM python\nENTRYPOINT {json.dumps(words)}\n")
+    assert doctor(str(tmp_path)).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ("trainerr",),
+            "'trainerr' does not exist; name a source tree or a Python file. Did you mean 'trainer'?",
+        ),
+        (("README.md",), "'README.md' is no Python file"),
+        (("docs",), "'docs' has no Python file"),
+        (("trainer", "--module", "trainer.tsk"), "There is no module 'trainer.tsk'"),
+        (("trainer", "--request", "README"), "--request 'README' cannot be read"),
+        (("trainer", "functions", "--smoke"), "A smoke run starts one program; found 2 trees."),
+        (("trainer", "--", "./nothing"), "'./nothing' cannot be started"),
+        (("trainer", "--smoke_timeout_s=0"), "expected a number of seconds above 0; found '0'"),
+        (("trainer", "--strict"), "unrecognized arguments: --strict"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_status_2(arguments: tuple[str, ...], words: str) -> None:
+    done = doctor(*arguments)
+    assert done.returncode == 2, done.stdout
+    assert words in done.stderr
+    assert done.stdout == ""
+
+
+def test_inside_an_image_the_installed_program_and_its_variables_are_examined(tmp_path: Path) -> None:
+    """With no tree named: the working directory's program, else the installed one."""
+    done = doctor("--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (read,) = [line for line in done.stdout.splitlines() if "AIP_MODEL_DIR is read" in line]
+    assert Path(json.loads(read)["path"]).is_relative_to(ROOT / "trainer")
+
+    (tmp_path / "train.py").write_text((ROOT / TREES / "keras_3" / "faulty.py").read_text())
+    assert doctor("--module", "train", cwd=tmp_path).returncode == 1
+    as_image = doctor("--module", "train", cwd=tmp_path, TF_USE_LEGACY_KERAS="1")
+    assert as_image.returncode == 0
+    assert "TF_USE_LEGACY_KERAS=1 is set by the image or the request" in as_image.stdout
+
+
+def test_a_tree_is_not_judged_by_the_shells_variables() -> None:
+    assert doctor(str(TREES / "keras_3" / "faulty.py"), TF_USE_LEGACY_KERAS="1").returncode == 1
+
+
+def test_the_source_is_read_and_never_run(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    (tmp_path / "train.py").write_text(f"import other\nopen({str(mark)!r}, 'w')\n")
+    (tmp_path / "other.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    assert doctor(str(tmp_path)).returncode == 1
+    assert not mark.exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"train.py", "other.py"}
+
+
+def test_the_document_shows_what_the_command_prints() -> None:
+    document = (ROOT / "docs" / "inspect.md").read_text()
+    block = document.split("```\n$ python -m trainmaster.inspect ", 1)[1].split("\n```", 1)[0]
+    arguments, _, printed = block.partition("\n")
+    done = doctor(*arguments.split())
+    assert done.stdout.rstrip("\n") == printed
+
+
+def test_the_document_names_every_option_and_subject() -> None:
+    document = (ROOT / "docs" / "inspect.md").read_text()
+    shown = doctor("--help").stdout
+    options = {word.strip("[],") for word in shown.split() if word.strip("[],").startswith("--")} - {"--help"}
+    assert {option for option in options if option not in document and option != "--"} == set()
+    assert {subject for subject in Subject if f"| {subject} |" not in document} == set()

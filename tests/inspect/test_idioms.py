@@ -1,0 +1,206 @@
+"""What programs write in many ways: who saves, what is reported, which flags there are, where the model goes."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.inspect.test_checks import HEADER, TREES, complaints, examined
+from trainmaster.inspect.finding import Level, Subject
+
+WHO_SAVES = {
+    "the tutorial's way": (
+        """
+def _is_chief(task_type, task_id):
+    return task_type == "chief" or (task_type == "worker" and task_id == 0)
+def _get_temp_dir(dirpath, task_id):
+    return os.path.join(dirpath, "workertemp_" + str(task_id))
+def write_filepath(filepath, task_type, task_id):
+    dirpath, base = os.path.dirname(filepath), os.path.basename(filepath)
+    if not _is_chief(task_type, task_id):
+        dirpath = _get_temp_dir(dirpath, task_id)
+    return os.path.join(dirpath, base)
+path = write_filepath(os.environ["AIP_MODEL_DIR"], task_type, task_id)
+model.save(path)
+""",
+        None,
+    ),
+    "a path chosen in two branches": (
+        """
+if task_type == "chief":
+    path = os.environ["AIP_MODEL_DIR"]
+else:
+    path = "/tmp/model"
+model.save(path)
+""",
+        None,
+    ),
+    "a save in either branch": (
+        """
+if task_id == 0:
+    model.save(os.environ["AIP_MODEL_DIR"])
+else:
+    model.save(tempfile.mkdtemp())
+""",
+        None,
+    ),
+    "the worker leaves before the save": (
+        """
+def main():
+    if not is_chief():
+        return
+    model.save(os.environ["AIP_MODEL_DIR"])
+main()
+""",
+        (Level.ERROR, "Only the chief"),
+    ),
+    "the guard stands in the caller": (
+        """
+def save(directory):
+    tf.saved_model.save(model, directory)
+if task_type in ("chief", None):
+    save(os.environ["AIP_MODEL_DIR"])
+""",
+        (Level.ERROR, "Only the chief"),
+    ),
+    "a flag that all replicas share": (
+        """
+parser = argparse.ArgumentParser()
+parser.add_argument("--model_dir", default=os.environ["AIP_MODEL_DIR"])
+args = parser.parse_args()
+model.save(os.path.join(args.model_dir, "1"))
+""",
+        (Level.ERROR, "one and the same path"),
+    ),
+    "a path that nobody here explains": (
+        """
+import elsewhere
+print(os.environ["AIP_MODEL_DIR"])
+model.save(elsewhere.directory())
+""",
+        (Level.UNKNOWN, "Could not tell whether the replicas save"),
+    ),
+    "a parameter server's coordinator may save alone": (
+        """
+other = tf.distribute.ParameterServerStrategy(resolver)
+if task_type == "chief":
+    model.save(os.environ["AIP_MODEL_DIR"])
+""",
+        (Level.UNKNOWN, "Could not tell whether `model.save`"),
+    ),
+    "an image is no model": (
+        """
+from PIL import Image
+print(os.environ["AIP_MODEL_DIR"])
+if task_type == "chief":
+    Image.open("a").save("b")
+    figure.save("c")
+""",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WHO_SAVES)
+def test_who_saves_is_told_as_far_as_the_source_fixes_it(name: str, tmp_path: Path) -> None:
+    source, expected = WHO_SAVES[name]
+    (tmp_path / "train.py").write_text(HEADER + source)
+    found = [
+        (finding.level, finding.found)
+        for finding in complaints(examined(tmp_path / "train.py"))
+        if finding.subject is Subject.SAVING
+    ]
+    if expected is None:
+        assert found == []
+        return
+    ((level, words),) = found
+    assert level is expected[0]
+    assert expected[1] in words
+
+
+REPORTS = {
+    'hypertune.HyperTune().report_hyperparameter_tuning_metric(hyperparameter_metric_tag="accuracy", metric_value=1)': (
+        Level.OK,
+        "'accuracy' is reported",
+    ),
+    "hypertune.HyperTune().report_hyperparameter_tuning_metric(metric_value=1)": (
+        Level.ERROR,
+        "'training/hptuning/metric'",
+    ),
+    'hypertune.HyperTune().report_hyperparameter_tuning_metric(os.environ["CLOUD_ML_HP_METRIC_TAG"], 1)': (
+        Level.OK,
+        "'accuracy' is reported",
+    ),
+    "hypertune.HyperTune().report_hyperparameter_tuning_metric(f'{kind}_accuracy', 1)": (
+        Level.UNKNOWN,
+        "Could not tell whether 'accuracy'",
+    ),
+    'open(os.environ["CLOUD_ML_HP_METRIC_FILE"], "w").write(text)': (Level.UNKNOWN, "Could not tell whether"),
+    "pass": (Level.ERROR, "the program reports no metric"),
+}
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_a_report_is_held_against_the_study(report: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import argparse, os, hypertune\nparser = argparse.ArgumentParser()\n"
+        'parser.add_argument("--learning_rate")\n'
+        f"parser.parse_args()\nopen(os.environ['AIP_MODEL_DIR'])\n{report}\n"
+    )
+    (tmp_path / "request.yaml").write_text((TREES / "metric_tag" / "request.yaml").read_text())
+    (finding,) = [each for each in examined(tmp_path / "train.py") if each.subject is Subject.METRIC]
+    level, words = REPORTS[report]
+    assert finding.level is level
+    assert words in finding.found
+
+
+PARSERS = {
+    'parser.add_argument("--learning_rate")\nparser.parse_args()': None,
+    'parser.add_argument("--learning_rates_of_all")\nparser.parse_args()': None,  # argparse takes a flag's beginning
+    'parser.add_argument("--rate")\nparser.parse_args()': Level.ERROR,
+    'parser.add_argument("--rate")\nparser.parse_known_args()': Level.WARNING,
+    "for name in NAMES:\n    parser.add_argument(name)\nparser.parse_args()": Level.UNKNOWN,
+    'for name in {"learning_rate": 1}:\n    parser.add_argument("--" + name)\nparser.parse_args()': None,
+    'flags.DEFINE_float("learning_rate", 0.1, "")': None,
+    "pass": Level.UNKNOWN,
+}
+
+
+@pytest.mark.parametrize("source", PARSERS)
+def test_a_studys_parameter_must_be_a_flag(source: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(f"import argparse\nparser = argparse.ArgumentParser()\n{source}\n")
+    (tmp_path / "request.yaml").write_text((TREES / "metric_tag" / "request.yaml").read_text())
+    found = [each.level for each in examined(tmp_path / "train.py") if each.subject is Subject.PARAMETERS]
+    assert found == [PARSERS[source] or Level.OK]
+
+
+MODEL_DIRS = {
+    "print('nothing')": ("", Level.ERROR, "never reads AIP_MODEL_DIR"),
+    '"""AIP_MODEL_DIR is described here and read nowhere."""': ("", Level.ERROR, "never reads"),
+    "parser.add_argument('--job-dir')": ("", Level.WARNING, "reads --job-dir and not"),
+    "parser.add_argument('--job-dir', help='where')": (
+        "args: [--job-dir=gs://b/o]",
+        Level.OK,
+        "is given by the request",
+    ),
+    "parser.add_argument('--job-dir', help='')": ("args: [--epochs=1]", Level.ERROR, "gives no --job-dir"),
+    "parser.add_argument('--model_dir')": ("args: ['--model_dir=$(AIP_MODEL_DIR)']", Level.OK, "is handed"),
+    "subprocess.Popen(['train'])": ("", Level.UNKNOWN, "Could not tell"),
+    "from google.cloud.aiplatform.training_utils import environment_variables as e": (
+        "",
+        Level.OK,
+        "is handed",
+    ),
+}
+
+
+@pytest.mark.parametrize("source", MODEL_DIRS)
+def test_the_model_must_go_where_it_is_looked_for(source: str, tmp_path: Path) -> None:
+    request, level, words = MODEL_DIRS[source]
+    (tmp_path / "train.py").write_text(
+        f"import subprocess\n{source}\n" if "Popen" in source else f"{source}\n"
+    )
+    if request:
+        (tmp_path / "request.yaml").write_text(f"model_name: a\nimage: b\n{request}\n")
+    (finding,) = [each for each in examined(tmp_path / "train.py") if each.subject is Subject.MODEL_DIR]
+    assert finding.level is level
+    assert words in finding.found

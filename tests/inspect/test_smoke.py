@@ -1,0 +1,312 @@
+"""The smoke run is judged by what programs really do. These need no TensorFlow; they play chief and worker."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+READ = """
+import json, os, pathlib, socket, subprocess, sys, time
+config = json.loads(os.environ["TF_CONFIG"])
+task = config["task"]["type"]
+model_dir = pathlib.Path(os.environ["AIP_MODEL_DIR"])
+def save():
+    (model_dir / "saved_model.pb").write_text(task)
+"""
+GOOD = READ + "if task == 'chief':\n    save()\n"
+REQUEST = """
+model_name: small
+image: r/p/i
+tuning:
+  metrics: [{id: accuracy, goal: maximize}]
+  parameters: {num_units: {type: discrete, values: [64, 128]}}
+cluster: {chief: {machine: n1-standard-4}, workers: {count: 1, machine: n1-standard-4}}
+scheduling: {restart_on_worker_restart: true}
+"""
+
+
+def command(program: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "trainmaster.inspect", str(program), "--json", *options]
+
+
+def doctor(program: Path, *options: str, status: int) -> list[dict[str, Any]]:
+    """The findings of a run that ended with `status`."""
+    done = subprocess.run(command(program, *options), cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stdout + done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def said(findings: Sequence[dict[str, Any]], level: str) -> list[str]:
+    return [finding["found"] for finding in findings if finding["level"] == level]
+
+
+def written(tmp_path: Path, source: str) -> Path:
+    program = tmp_path / "train.py"
+    program.write_text(source)
+    return program
+
+
+def test_a_program_that_does_right_passes(tmp_path: Path) -> None:
+    findings = doctor(written(tmp_path, GOOD), "--smoke", status=0)
+    assert "Only the chief left files in AIP_MODEL_DIR" in said(findings, "ok")
+    assert "A model appeared in AIP_MODEL_DIR: saved_model.pb" in said(findings, "ok")
+    assert any(text.startswith("The program ran to its end: both replicas") for text in said(findings, "ok"))
+    assert {finding["level"] for finding in findings} == {"ok"}
+
+
+def test_nothing_is_started_unless_asked_for(tmp_path: Path) -> None:
+    mark = tmp_path / "started"
+    program = written(tmp_path, f"open({str(mark)!r}, 'w')\n{GOOD}")
+    doctor(program, status=0)
+    doctor(program, "--no-smoke", "--", "--epochs=1", status=0)
+    assert not mark.exists()
+    doctor(program, "--", "--epochs=1", status=0)
+    assert mark.exists()
+
+
+def test_a_script_is_meant_as_seen_from_where_the_doctor_is_called(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    program = written(tmp_path / "sub", GOOD)
+    relative = os.path.relpath(program, ROOT)
+    findings = doctor(program, "--", "python", relative, status=0)
+    assert any(text.startswith("The program ran to its end") for text in said(findings, "ok"))
+
+
+def test_each_replica_has_the_variables_of_the_service_and_none_of_the_shells(tmp_path: Path) -> None:
+    program = written(
+        tmp_path, f"{READ}print(json.dumps(dict(os.environ)))\nif task == 'chief':\n    save()\n"
+    )
+    outer = {
+        "TF_USE_LEGACY_KERAS": "1",
+        "TF_CONFIG": "{}",
+        "AIP_TRAINING_DATA_URI": "gs://mine",
+        "KEPT": "yes",
+    }
+    done = subprocess.run(
+        [*command(program, "--smoke"), "--keep_output", str(tmp_path / "kept")],
+        cwd=ROOT,
+        env=os.environ | outer,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    seen = {
+        role: json.loads((tmp_path / "kept" / f"{role}-0.stdout").read_text()) for role in ("chief", "worker")
+    }
+    for role, pool in (("chief", "workerpool0"), ("worker", "workerpool1")):
+        variables = seen[role]
+        config, spec = json.loads(variables["TF_CONFIG"]), json.loads(variables["CLUSTER_SPEC"])
+        assert (config["task"]["type"], config["task"]["index"]) == (role, 0)
+        assert spec["task"]["type"] == pool
+        assert {
+            "workerpool0": config["cluster"]["chief"],
+            "workerpool1": config["cluster"]["worker"],
+        } == spec["cluster"]
+        assert {
+            "AIP_MODEL_DIR",
+            "AIP_CHECKPOINT_DIR",
+            "AIP_TENSORBOARD_LOG_DIR",
+            "CLOUD_ML_JOB_ID",
+        } <= variables.keys()
+        assert variables["AIP_MODEL_DIR"].endswith("/model/")
+        assert not {"TF_USE_LEGACY_KERAS", "AIP_TRAINING_DATA_URI", "CLOUD_ML_TRIAL_ID"} & variables.keys()
+        assert variables["KEPT"] == "yes"
+    assert seen["chief"]["TF_CONFIG"] != seen["worker"]["TF_CONFIG"]
+    assert seen["chief"]["TMPDIR"] != seen["worker"]["TMPDIR"]
+
+
+def test_a_program_that_knows_the_mounted_root_gets_bucket_uris(tmp_path: Path) -> None:
+    source = """
+import json, os, pathlib
+uri = os.environ["AIP_MODEL_DIR"]
+assert uri.startswith("gs://"), uri
+if json.loads(os.environ["TF_CONFIG"])["task"]["type"] == "chief":
+    pathlib.Path(uri.replace("gs://", os.environ["TRAINMASTER_GCS_ROOT"] + "/"), "saved_model.pb").write_text("")
+"""
+    findings = doctor(written(tmp_path, source), "--smoke", status=0)
+    assert "A model appeared in AIP_MODEL_DIR: saved_model.pb" in said(findings, "ok")
+
+
+def test_checkpoints_are_one_directory_for_both(tmp_path: Path) -> None:
+    source = (
+        READ
+        + """
+own, other = (pathlib.Path(os.environ["AIP_CHECKPOINT_DIR"], name) for name in (task, "worker"))
+own.write_text("here")
+while not other.exists():
+    time.sleep(0.01)
+if task == "chief":
+    save()
+"""
+    )
+    doctor(written(tmp_path, source), "--smoke", status=0)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (READ + "save()", "worker-0 wrote into AIP_MODEL_DIR: saved_model.pb"),
+        (READ, "chief-0 ended with 0, and AIP_MODEL_DIR is empty"),
+        (
+            READ + "if task == 'worker':\n    raise ValueError('no data')\nsave()",
+            "worker-0 ended with exit status 1",
+        ),
+        (READ + "os.kill(os.getpid(), 9)", "was ended by signal 9"),
+    ],
+    ids=["both write", "nobody writes", "worker fails", "killed"],
+)
+def test_what_went_wrong_is_told(source: str, words: str, tmp_path: Path) -> None:
+    errors = said(doctor(written(tmp_path, source), "--smoke", status=1), "error")
+    assert any(words in error for error in errors), errors
+
+
+def test_a_failure_is_told_with_its_error_and_the_programs_own_line(tmp_path: Path) -> None:
+    source = READ + "def load():\n    json.loads('{')\nload()\n"
+    (finding,) = [
+        found for found in doctor(written(tmp_path, source), "--smoke", status=1) if found["level"] == "error"
+    ]
+    assert "JSONDecodeError: Expecting property name" in finding["found"]
+    assert finding["path"].endswith("train.py")
+    assert finding["line"] == source[: source.index("    json.loads('{')")].count("\n") + 1
+
+
+WAITS = (
+    READ
+    + """
+if task == "chief":
+    listener = socket.create_server(("127.0.0.1", int(config["cluster"]["chief"][0].rpartition(":")[2])))
+    listener.accept()
+    save()
+"""
+)
+
+
+@pytest.mark.slow
+def test_a_replica_that_waits_for_one_that_has_left_is_told_with_its_line(tmp_path: Path) -> None:
+    program = written(tmp_path, WAITS)
+    findings = doctor(program, "--smoke", "--smoke_timeout_s=20", status=1)
+    (finding,) = [found for found in findings if found["level"] == "error"]
+    assert finding["found"] == (
+        "chief-0 waited without end at `listener.accept()`; worker-0 had ended with exit status 0"
+    )
+    assert finding["line"] == WAITS[: WAITS.index("    listener.accept()")].count("\n") + 1
+
+
+@pytest.mark.slow
+def test_a_replica_at_work_when_the_time_is_over_is_not_called_hung(tmp_path: Path) -> None:
+    program = written(tmp_path, READ + "while True:\n    pass\n")
+    findings = doctor(program, "--smoke", "--smoke_timeout_s=12", status=0)
+    assert any("it was still at work after" in text for text in said(findings, "unknown"))
+
+
+CHILD = """
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+pathlib.Path(sys.argv[1], task).write_text(str(child.pid))
+"""
+
+
+def living(folder: Path) -> list[int]:
+    """Those of the processes named in `folder` that still run; one that was killed has a moment to be gone."""
+    pids = [int(path.read_text()) for path in folder.iterdir()]
+    deadline = time.monotonic() + 20
+    while (found := [pid for pid in pids if runs(pid)]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_what_the_replicas_started_ends_with_them(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    doctor(written(tmp_path, GOOD + CHILD), "--", str(pids), status=2)  # a path alone is no program
+    doctor(written(tmp_path, GOOD + CHILD), "--", "python", str(tmp_path / "train.py"), str(pids), status=0)
+    assert {path.name for path in pids.iterdir()} == {"chief", "worker"}
+    assert living(pids) == []
+
+
+def test_a_doctor_that_is_told_to_stop_leaves_no_replica_behind(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    program = written(tmp_path, READ + CHILD + "time.sleep(600)\n")
+    running = subprocess.Popen(
+        [*command(program), "--", "python", str(program), str(pids)],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while len([path for path in pids.iterdir() if path.read_text()]) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 128 + signal.SIGTERM
+    finally:
+        running.kill()
+        running.wait()
+    assert living(pids) == []
+
+
+REPORTS = (
+    READ
+    + """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--num_units", type=lambda text: int(float(text)))
+assert parser.parse_args().num_units == 64
+report = {"trial": os.environ["CLOUD_ML_TRIAL_ID"], "global_step": "1", TAG: "0.5"}
+if task == "chief":
+    pathlib.Path(os.environ["CLOUD_ML_HP_METRIC_FILE"]).write_text(json.dumps(report))
+    save()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("tag", "status", "level", "words"),
+    [
+        ("accuracy", 0, "ok", "chief-0 reported the study's metric 'accuracy'"),
+        ("acuracy", 1, "error", "reported 'acuracy'; the study asks for 'accuracy'. Did you mean 'acuracy'?"),
+    ],
+)
+def test_a_trial_is_run_as_one_and_what_it_reports_is_read(
+    tag: str, status: int, level: str, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "request.yaml").write_text(REQUEST)
+    program = written(tmp_path, REPORTS.replace("TAG", repr(tag)))
+    static = doctor(program, "--request", str(tmp_path / "request.yaml"), status=0)
+    assert any("Could not tell whether 'accuracy'" in text for text in said(static, "unknown"))
+    findings = doctor(program, "--request", str(tmp_path / "request.yaml"), "--smoke", status=status)
+    assert any(words in text for text in said(findings, level)), findings
+    assert said(findings, "unknown") == []
+
+
+def test_a_request_for_one_replica_is_run_with_one(tmp_path: Path) -> None:
+    (tmp_path / "request.yaml").write_text(
+        "model_name: a\nimage: b\ncluster: {chief: {machine: n1-standard-4}}\n"
+    )
+    source = """
+import os, pathlib
+assert "TF_CONFIG" not in os.environ
+pathlib.Path(os.environ["AIP_MODEL_DIR"], "model.keras").write_text("")
+"""
+    findings = doctor(
+        written(tmp_path, source), "--request", str(tmp_path / "request.yaml"), "--smoke", status=0
+    )
+    assert any("the one replica" in text for text in said(findings, "ok"))

@@ -1,0 +1,182 @@
+"""When a smoke run is over, and who is ended then; plain processes play the replicas."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from trainmaster.inspect.finding import Place
+from trainmaster.inspect.smoke.replica import Replica
+from trainmaster.inspect.smoke.run import put_off
+from trainmaster.inspect.smoke.told import said_in
+from trainmaster.inspect.smoke.watch import Limits, State, watch
+
+ENDS, FAILS, SLEEPS, WORKS = "pass", "raise SystemExit(3)", "import time; time.sleep(600)", "while True: pass"
+PATIENT = Limits(whole_s=120)
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator["Starter"]:
+    with ExitStack() as stack:
+        yield Starter(stack, tmp_path)
+
+
+class Starter:
+    """Starts a chief and a worker that run one line of Python each."""
+
+    def __init__(self, stack: ExitStack, folder: Path) -> None:
+        self._stack = stack
+        self._folder = folder
+
+    def __call__(self, chief: str, worker: str) -> list[Replica]:
+        return [
+            self._stack.enter_context(
+                Replica(
+                    role,
+                    [sys.executable, "-c", program],
+                    cwd=self._folder,
+                    variables={"PYTHONFAULTHANDLER": "1"},
+                    out=self._folder / f"{role}.out",
+                    err=self._folder / f"{role}.err",
+                )
+            )
+            for role, program in (("chief", chief), ("worker", worker))
+        ]
+
+
+@pytest.mark.parametrize(
+    ("chief", "worker", "limits", "states"),
+    [
+        (ENDS, FAILS, PATIENT, (State.ENDED, State.ENDED)),
+        (ENDS, SLEEPS, Limits(whole_s=120, behind_chief_s=0.1), (State.ENDED, State.STOPPED)),
+        (SLEEPS, FAILS, Limits(whole_s=120, after_failure_s=0.1), (State.HUNG, State.ENDED)),
+        (SLEEPS, ENDS, Limits(whole_s=120, idle_s=8), (State.HUNG, State.ENDED)),
+        (SLEEPS, SLEEPS, Limits(whole_s=120, idle_s=8), (State.HUNG, State.HUNG)),
+        (WORKS, ENDS, Limits(whole_s=9, idle_s=8), (State.BUSY, State.ENDED)),
+    ],
+    ids=["both end", "chief first", "after a failure", "nothing to do", "both wait", "at work"],
+)
+def test_the_end_of_each_replica_is_told_and_none_runs_on(
+    chief: str, worker: str, limits: Limits, states: tuple[State, State], started: Starter
+) -> None:
+    replicas = started(chief, worker)
+    found = watch(replicas, limits)
+    assert (found["chief"], found["worker"]) == states
+    assert all(replica.poll() is not None for replica in replicas)
+
+
+def test_statuses_are_those_of_the_programs(started: Starter) -> None:
+    replicas = started(FAILS, "import os, signal; os.kill(os.getpid(), signal.SIGTERM)")
+    watch(replicas, PATIENT)
+    assert [replica.poll() for replica in replicas] == [3, -15]
+
+
+def test_a_program_that_cannot_be_started_is_an_error_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Replica(
+            "chief", ["./nothing"], cwd=tmp_path, variables={}, out=tmp_path / "out", err=tmp_path / "err"
+        )
+
+
+def test_of_a_traceback_the_programs_own_innermost_line_is_named(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text("import json\n\njson.loads('{')  # noqa\n")
+    text = f"""WARNING: of something else
+Traceback (most recent call last):
+  File "{program}", line 3, in <module>
+    json.loads('{{')
+  File "/usr/lib/python3.11/json/__init__.py", line 346, in loads
+    return _default_decoder.decode(s)
+json.decoder.JSONDecodeError: Expecting property name {{{{node a/b}}}} enclosed
+"""
+    said = said_in(text, tmp_path)
+    assert said.error == "json.decoder.JSONDecodeError: Expecting property name enclosed"
+    assert said.place == Place(path=str(program), line=3)
+    assert said.code == "json.loads('{')"
+
+
+RAISED = """Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    model.fit(data)
+ValueError: Attempt to convert a value (PerReplica:{
+  0: <tf.Tensor: shape=(2, 2)>
+}) with an unsupported type
+"""
+
+
+@pytest.mark.parametrize(
+    ("behind", "error"),
+    [
+        (
+            (
+                "E0000 00:00:1795305487.389648   21879 base_collective_executor.cc:252] StartAbort UNAVAILABLE\n"
+                ":UNKNOWN:Error received from peer  {grpc_message:last error: UNKNOWN: Connection refused}\n"
+            ),
+            "ValueError: Attempt to convert a value (PerReplica:{",
+        ),
+        (
+            (
+                "Exception ignored in: <function AtomicFunction.__del__ at 0x7f>\n"
+                "Traceback (most recent call last):\n"
+                '  File "atomic_function.py", line 291, in __del__\n'
+                "TypeError: 'NoneType' object is not subscriptable\n"
+            ),
+            "ValueError: Attempt to convert a value (PerReplica:{",
+        ),
+        ("usage: train.py [-h]\ntrain.py: error: no --data_dir\n", "train.py: error: no --data_dir"),
+        ("Fatal Python error: Segmentation fault\n", "Fatal Python error: Segmentation fault"),
+    ],
+)
+def test_what_a_runtime_writes_behind_a_traceback_is_not_the_error_and_a_last_word_is(
+    tmp_path: Path, behind: str, error: str
+) -> None:
+    assert said_in(RAISED + behind, tmp_path).error == error
+
+
+def test_a_line_that_a_thread_logs_into_a_traceback_is_not_the_error(tmp_path: Path) -> None:
+    logged = RAISED.replace("ValueError", "done\nERROR:tensorflow:last error: lost\nValueError")
+    assert said_in(logged, tmp_path).error == "ValueError: Attempt to convert a value (PerReplica:{"
+
+
+def test_an_interpreter_that_dies_over_a_traceback_is_told(tmp_path: Path) -> None:
+    begun, _, _ = RAISED.partition("ValueError")
+    died = "Fatal Python error: Segmentation fault"
+    assert said_in(f"{begun}{died}\n", tmp_path).error == died
+
+
+def test_a_signal_that_comes_as_replicas_start_is_answered_once_all_are_known() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _frame: heard.append(number))
+    try:
+        with put_off(signal.SIGUSR1):
+            os.kill(os.getpid(), signal.SIGUSR1)
+            assert heard == []
+        assert heard == [signal.SIGUSR1]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_of_the_stacks_of_an_aborted_process_the_main_threads_is_named(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text("import threading\nwait()\nmain()\n")
+    text = f"""Fatal Python error: Aborted
+
+Thread 0x00007f0000000001 (most recent call first):
+  File "{program}", line 1 in run
+  File "/usr/lib/python3.11/threading.py", line 1002 in _bootstrap
+
+Current thread 0x00007f0000000002 (most recent call first):
+  File "/usr/lib/python3.11/socket.py", line 294 in accept
+  File "{program}", line 2 in main
+  File "{program}", line 3 in <module>
+"""
+    assert said_in(text, tmp_path).place == Place(path=str(program), line=2)
+
+
+def test_a_silent_end_names_nothing(tmp_path: Path) -> None:
+    said = said_in("", tmp_path)
+    assert (said.error, said.place, said.code) == ("", None, "")

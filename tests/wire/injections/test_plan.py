@@ -1,0 +1,162 @@
+"""A plan is refused whole with its reasons, and decides alike whenever it is asked alike."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as some
+
+from trainmaster.local.injections import BadFaultsError, Call, Fault, Faults, Kind, Plan, plan_from
+from trainmaster.local.injections.point import fits, strikes
+
+INSERT = Call(at="storage.objects.insert", subjects=("b1/runs/r1.json",))
+
+
+def fault(**fields: object) -> dict[str, object]:
+    return {"name": "f1", "at": "storage.objects.insert", "kind": "error_before", **fields}
+
+
+def struck(faults: Faults, count: int, call: Call = INSERT) -> list[bool]:
+    return [faults.strike(call) is not None for _ in range(count)]
+
+
+def test_everything_wrong_with_a_plan_is_said_at_once() -> None:
+    document = {
+        "seed": "7",
+        "faults": [
+            {"at": "disk.write", "kind": "explode", "often": 1},
+            fault(name="a b", code=418, seconds=-1, probability=2, skip=-1, times=1.5, match=""),
+            "no fault",
+            fault(name="twice"),
+            fault(name="twice"),
+            fault(name="killer", at="pubsub.deliver", kind="kill"),
+        ],
+    }
+    with pytest.raises(BadFaultsError) as refusal:
+        plan_from(document)
+    for expected in (
+        "$.seed: expected a whole number, found '7'",
+        "$.faults[0].often: there is no such field; a fault has name, at, kind",
+        "$.faults[0].name: missing",
+        "$.faults[0].at: expected SERVICE.METHOD or a glob of it",
+        "$.faults[0].kind: expected one of error_before, error_after, delay",
+        "$.faults[1].name: expected up to 100 letters",
+        "$.faults[1].code: expected one of [400,",
+        "$.faults[1].seconds: expected seconds from 0 to 600, found -1",
+        "$.faults[1].probability: expected a number from 0 to 1, found 2",
+        "$.faults[1].skip: expected a whole number from 0 on, found -1",
+        "$.faults[1].times: expected a whole number from 0 on, found 1.5",
+        "$.faults[1].match: expected a glob, found ''",
+        "$.faults[2]: expected a fault like",
+        "$.faults: the name 'twice' is there 2 times",
+        "$.faults[5].kind: pubsub.deliver knows only delay, duplicate, reorder, drop, found 'kill'",
+    ):
+        assert expected in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        ({"name": "a"}, "$.at: "),
+        ([{"name": "a"}], "$[0].at: "),
+        ({"faults": [{"name": "a"}]}, "$.faults[0].at: "),
+        ([fault(), fault()], "$: the name 'f1' is there 2 times"),
+        ({"faults": [fault(), fault()]}, "$.faults: the name 'f1' is there 2 times"),
+        ({"faults": 7}, "$.faults: expected a list, found 7"),
+        (7, "$: expected a fault like"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_path_in_the_document_as_it_was_written(
+    document: object, path: str
+) -> None:
+    with pytest.raises(BadFaultsError) as refusal:
+        plan_from(document)
+    assert str(refusal.value).startswith(path)
+
+
+@pytest.mark.parametrize(
+    "document", [fault(), [fault()], {"faults": [fault()]}, {"seed": 0, "faults": [fault()]}]
+)
+def test_one_fault_a_list_and_a_plan_are_read_alike(document: object) -> None:
+    assert plan_from(document) == Plan(
+        faults=(Fault(name="f1", at="storage.objects.insert", kind=Kind.ERROR_BEFORE),)
+    )
+
+
+@given(
+    some.builds(
+        Fault,
+        name=some.from_regex(r"[a-z][a-z0-9._-]{0,9}", fullmatch=True),
+        at=some.sampled_from(["storage.*", "vertex.customJobs.create", "*", "functions.f?"]),
+        kind=some.sampled_from(Kind),
+        code=some.sampled_from([400, 429, 503]),
+        seconds=some.floats(0, 600),
+        probability=some.floats(0, 1),
+        skip=some.integers(0, 9),
+        times=some.none() | some.integers(0, 9),
+    )
+)
+def test_a_fault_written_down_is_read_as_the_same(written: Fault) -> None:
+    assert plan_from(written.to_json()).faults == (written,)
+
+
+def test_some_are_let_pass_and_then_so_many_are_struck() -> None:
+    faults = Faults(plan_from(fault(skip=1, times=2)))
+    assert struck(faults, 5) == [False, True, True, False, False]
+    account = faults.account("f1")
+    assert (account.asked, account.struck) == (5, 2)
+    assert account.on == ["storage.objects.insert b1/runs/r1.json"] * 2
+
+
+def test_a_fault_is_asked_only_where_place_match_and_kind_fit() -> None:
+    one = Fault(name="f1", at="storage.objects.*", kind=Kind.KILL, match="b1/runs/*")
+    assert fits(one, INSERT)
+    assert not fits(one, Call(at="storage.buckets.get", subjects=("b1/runs/r1.json",)))
+    assert not fits(one, Call(at="storage.objects.insert", subjects=("b1/status/r1.json",)))
+    assert not fits(
+        one, Call(at="storage.objects.insert", subjects=INSERT.subjects, kinds=frozenset({Kind.DROP}))
+    )
+
+
+def test_the_first_that_strikes_hides_the_call_from_those_behind_it() -> None:
+    faults = Faults(plan_from([fault(name="a", times=1), fault(name="b")]))
+    assert [getattr(faults.strike(INSERT), "name", "") for _ in range(3)] == ["a", "b", "b"]
+    assert faults.account("b").asked == 2
+
+
+def test_the_same_seed_strikes_the_same_calls_and_another_seed_others() -> None:
+    def outcomes(seed: int) -> list[bool]:
+        return struck(Faults(plan_from({"seed": seed, "faults": [fault(probability=0.3)]})), 300)
+
+    assert outcomes(1) == outcomes(1)
+    assert outcomes(1) != outcomes(2)
+    assert 50 < sum(outcomes(1)) < 130
+
+
+@given(some.integers(0, 2**31), some.integers(0, 1000))
+def test_certain_and_impossible_faults_need_no_luck(seed: int, asked: int) -> None:
+    always = Fault(name="f", at="*", kind=Kind.DROP)
+    never = Fault(name="f", at="*", kind=Kind.DROP, probability=0)
+    assert strikes(always, seed=seed, asked=asked, struck=0)
+    assert not strikes(never, seed=seed, asked=asked, struck=0)
+
+
+def test_the_plan_in_the_documents_is_one() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "local-stack.md").read_text()
+    (block,) = (part.partition("```")[0] for part in text.split("```yaml\n")[1:] if part.startswith("seed:"))
+    (one,) = plan_from(yaml.safe_load(block)).faults
+    assert (one.name, one.kind, one.skip, one.times) == ("second-submit", Kind.ERROR_BEFORE, 1, 1)
+    kinds = text.partition("\n## Faults\n")[2].partition("\n## ")[0]
+    assert all(f"\n| `{kind.value}` |" in kinds for kind in Kind)
+
+
+def test_a_fault_put_again_begins_a_new_account_and_the_others_keep_theirs() -> None:
+    faults = Faults(plan_from([fault(name="a", skip=9), fault(name="b", skip=9)]))
+    struck(faults, 3)
+    faults.put(plan_from(fault(name="a", skip=5)))
+    assert (faults.account("a").asked, faults.account("b").asked) == (0, 3)
+    assert faults.remove("b")
+    assert not faults.remove("b")
+    faults.remove()
+    assert not faults.active

@@ -1,0 +1,254 @@
+"""Faults strike requests to Cloud Storage, JobService and Cloud Logging; the official clients see them."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import requests
+from google.api_core.exceptions import PreconditionFailed, ServiceUnavailable, TooManyRequests
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import aiplatform_v1, storage
+from google.cloud.storage.retry import DEFAULT_RETRY
+
+from trainmaster.local import logging
+from trainmaster.local.storage import serve
+from trainmaster.local.vertex import Jobs
+from trainmaster.local.vertex import serve as serve_jobs
+
+from .conftest import PATH, account, ask, until
+
+PARENT = "projects/p1/locations/us-central1"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    with serve(tmp_path / "storage") as address:
+        yield address
+
+
+@pytest.fixture
+def bucket(url: str) -> Iterator[storage.Bucket]:
+    client = storage.Client(
+        project="p1", credentials=AnonymousCredentials(), client_options={"api_endpoint": url}
+    )
+    yield client.create_bucket("inbox")
+    client.close()
+
+
+def insert(bucket: storage.Bucket, name: str, *, retry: object = None) -> None:
+    bucket.blob(name).upload_from_string("x", if_generation_match=0, retry=retry)
+
+
+def names(bucket: storage.Bucket) -> list[str]:
+    return [blob.name for blob in bucket.list_blobs()]
+
+
+def test_an_error_before_leaves_nothing_done_and_the_account_says_so(
+    url: str, bucket: storage.Bucket
+) -> None:
+    ask(url, {"name": "second", "at": "storage.objects.insert", "kind": "error_before", "code": 429,
+              "skip": 1, "times": 1})  # fmt: skip
+    insert(bucket, "a")
+    with pytest.raises(TooManyRequests, match="fault 'second' struck"):
+        insert(bucket, "b")
+    assert names(bucket) == ["a"]
+    insert(bucket, "b")
+    found = account(url, "second")
+    assert (found["asked"], found["struck"], found["on"]) == (3, 1, ["storage.objects.insert inbox/b"])
+
+
+def test_an_error_after_is_done_but_not_told(url: str, bucket: storage.Bucket) -> None:
+    ask(url, {"name": "untold", "at": "storage.objects.insert", "kind": "error_after", "times": 1})
+    with pytest.raises(ServiceUnavailable):
+        insert(bucket, "a")
+    assert names(bucket) == ["a"]
+    with pytest.raises(PreconditionFailed):
+        insert(bucket, "a")
+
+
+def test_a_dropped_request_breaks_the_connection_and_the_clients_own_retry_recovers(
+    url: str, bucket: storage.Bucket
+) -> None:
+    ask(url, {"name": "gone", "at": "storage.objects.insert", "kind": "drop", "times": 2})
+    with pytest.raises(requests.exceptions.ConnectionError):
+        insert(bucket, "a")
+    assert names(bucket) == []
+    insert(bucket, "a", retry=DEFAULT_RETRY.with_delay(initial=0.01))
+    assert names(bucket) == ["a"]
+    assert account(url, "gone")["struck"] == 2
+
+
+def test_a_duplicate_is_carried_out_twice_and_the_second_answer_is_told(
+    url: str, bucket: storage.Bucket
+) -> None:
+    ask(
+        url,
+        {
+            "name": "twice",
+            "at": "storage.objects.insert",
+            "kind": "duplicate",
+            "match": "inbox/a",
+            "times": 1,
+        },
+    )
+    with pytest.raises(PreconditionFailed):
+        insert(bucket, "a")
+    assert names(bucket) == ["a"]
+    insert(bucket, "b")
+    assert account(url, "twice")["asked"] == 1
+
+
+def test_a_reordered_request_lets_the_next_one_pass(url: str, bucket: storage.Bucket) -> None:
+    ask(url, {"name": "late", "at": "storage.objects.insert", "kind": "reorder", "seconds": 30, "times": 1})
+    first = threading.Thread(target=insert, args=(bucket, "first"))
+    first.start()
+    with httpx.Client(base_url=url, timeout=60) as http:
+        until(lambda: account(url, "late")["struck"] == 1, "the first upload is held back")
+        answer = http.post("/upload/storage/v1/b/inbox/o?uploadType=media&name=second", content=b"x")
+    first.join(60)
+    assert not first.is_alive()
+    generations = {blob.name: blob.generation for blob in bucket.list_blobs()}
+    assert int(answer.json()["generation"]) == generations["second"] < generations["first"]
+
+
+def test_a_removed_fault_lets_go_what_it_held(url: str, bucket: storage.Bucket) -> None:
+    ask(url, {"name": "late", "at": "storage.objects.insert", "kind": "reorder", "seconds": 600})
+    first = threading.Thread(target=insert, args=(bucket, "first"))
+    first.start()
+    until(lambda: account(url, "late")["struck"] == 1, "the first upload is held back")
+    assert httpx.delete(f"{url}{PATH}/late", timeout=60).json() == {"seed": 0, "faults": []}
+    first.join(60)
+    assert names(bucket) == ["first"]
+    assert httpx.delete(f"{url}{PATH}/late", timeout=60).status_code == 404
+
+
+def test_a_delay_changes_nothing_but_the_time(url: str, bucket: storage.Bucket) -> None:
+    ask(url, {"name": "slow", "at": "storage.*", "kind": "delay", "seconds": 0.3, "times": 1})
+    began = time.monotonic()
+    insert(bucket, "a")
+    assert time.monotonic() - began >= 0.3
+    assert names(bucket) == ["a"]
+    assert account(url, "slow")["on"] == ["storage.objects.insert inbox/a"]
+
+
+def test_nobody_is_killed_where_no_functions_are(url: str, bucket: storage.Bucket) -> None:
+    ask(url, {"name": "dead", "at": "storage.*", "kind": "kill"})
+    insert(bucket, "a")
+    assert account(url, "dead")["asked"] == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [(b"{", "The body is no JSON"), (b'{"name": "a"}', "$.at: missing"), (b"[" * 100_000, "no JSON")],
+)  # fmt: skip
+def test_a_plan_that_is_none_is_refused_with_the_reason(url: str, body: bytes, reason: str) -> None:
+    answer = httpx.post(f"{url}{PATH}", content=body, timeout=60)
+    assert answer.status_code == 400
+    assert reason in answer.json()["error"]["message"]
+    assert httpx.get(f"{url}{PATH}", timeout=60).json() == {"seed": 0, "faults": []}
+
+
+def test_one_fault_is_shown_by_its_name_with_its_account(url: str, bucket: storage.Bucket) -> None:
+    ask(url, {"name": "slow", "at": "storage.objects.insert", "kind": "delay", "seconds": 0},
+        {"name": "other", "at": "storage.*", "kind": "delay", "seconds": 0})  # fmt: skip
+    insert(bucket, "a")
+    shown = httpx.get(f"{url}{PATH}/slow", timeout=60)
+    assert shown.status_code == 200
+    assert shown.json() == account(url, "slow")
+    assert (shown.json()["struck"], shown.json()["on"]) == (1, ["storage.objects.insert inbox/a"])
+    missing = httpx.get(f"{url}{PATH}/fast", timeout=60)
+    assert missing.status_code == 404
+    assert missing.json()["error"]["message"] == "There is no fault named 'fast'; in force: slow, other."
+    refused = httpx.post(f"{url}{PATH}/slow", json={}, timeout=60)
+    assert refused.status_code == 405
+    assert (
+        f"plans are posted to {PATH}, and all faults are got and deleted there, one at {PATH}/NAME"
+        in refused.text
+    )
+
+
+def test_other_sites_may_ask_for_no_faults(url: str) -> None:
+    answer = httpx.post(
+        f"{url}{PATH}",
+        json={"name": "a", "at": "*", "kind": "drop"},
+        headers={"Origin": "https://example.com"},
+        timeout=60,
+    )
+    assert answer.status_code == 403
+    assert httpx.get(f"{url}{PATH}", timeout=60).json()["faults"] == []
+    assert httpx.put(f"{url}{PATH}", timeout=60).status_code == 405
+
+
+def test_a_job_is_created_although_its_submitter_was_told_of_an_error(tmp_path: Path) -> None:
+    jobs = Jobs(dir=tmp_path / "jobs", buckets_dir=tmp_path / "buckets", images={},
+                write_log=_forget, mounts="environment")  # fmt: skip
+    with serve_jobs(jobs) as url:
+        client = aiplatform_v1.JobServiceClient(
+            transport="rest", credentials=AnonymousCredentials(), client_options={"api_endpoint": url}
+        )
+        ask(
+            url,
+            {"name": "quota", "at": "vertex.customJobs.create", "kind": "error_before", "code": 429,
+             "match": "run=r2", "times": 1},
+            {"name": "untold", "at": "vertex.customJobs.create", "kind": "error_after", "times": 1},
+        )  # fmt: skip
+        with pytest.raises(ServiceUnavailable, match="untold"):
+            create(client, "r1")
+        with pytest.raises(TooManyRequests, match="quota"):
+            create(client, "r2")
+        listed = list(client.list_custom_jobs(parent=PARENT))
+        assert [dict(job.labels) for job in listed] == [{"run": "r1"}]
+        assert account(url, "untold")["on"] == ["vertex.customJobs.create job of r1"]
+        ask(url, {"name": "twice", "at": "vertex.customJobs.create", "kind": "duplicate"})
+        create(client, "r3")
+        assert [job.labels["run"] for job in client.list_custom_jobs(parent=PARENT)].count("r3") == 2
+        client.transport.close()
+
+
+def create(client: aiplatform_v1.JobServiceClient, run: str) -> None:
+    pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1,
+            "container_spec": {"image_uri": "example/none"}}  # fmt: skip
+    job = {"display_name": f"job of {run}", "labels": {"run": run}, "job_spec": {"worker_pool_specs": [pool]}}
+    client.create_custom_job(parent=PARENT, custom_job=aiplatform_v1.CustomJob(job))
+
+
+async def _forget(_entries: object) -> None:
+    """No log here."""
+
+
+def test_written_entries_are_refused_by_their_logs_name(tmp_path: Path) -> None:
+    with logging.serve(tmp_path / "logging") as url:
+        ask(url, {"name": "full", "at": "logging.entries.write", "kind": "error_before", "match": "*/logs/a"})
+        answers = [
+            httpx.post(
+                f"{url}/v2/entries:write",
+                json={
+                    "logName": f"projects/p1/logs/{log}",
+                    "resource": {"type": "global"},
+                    "entries": [{"textPayload": "x"}],
+                },
+                timeout=60,
+            )
+            for log in ("a", "b")
+        ]
+        assert [answer.status_code for answer in answers] == [503, 200]
+        assert answers[0].json()["error"]["status"] == "UNAVAILABLE"
+        assert account(url, "full")["on"] == ["logging.entries.write projects/p1/logs/a"]
+
+
+def test_an_upload_that_breaks_off_is_not_carried_out(url: str, bucket: storage.Bucket) -> None:
+    ask(url, {"name": "twice", "at": "storage.objects.insert", "kind": "duplicate"})
+    host, _, port = url.removeprefix("http://").partition(":")
+    head = f"POST /upload/storage/v1/b/inbox/o?uploadType=media&name=half HTTP/1.1\r\nHost: {host}\r\nContent-Length: 9\r\n\r\n"
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(head.encode() + b"half")
+    insert_answer = httpx.post(
+        f"{url}/upload/storage/v1/b/inbox/o?uploadType=media&name=whole", content=b"x", timeout=60
+    )
+    assert insert_answer.status_code == 200
+    assert names(bucket) == ["whole"]
+    assert account(url, "twice")["on"] == ["storage.objects.insert inbox/whole"]

@@ -1,4 +1,0 @@
-"""Examines a training program before money is spent: `python -m trainer.doctor TREE`.
-
-The source is read, never executed; a smoke run, where asked for, starts the program as two replicas.
-"""

@@ -1,0 +1,244 @@
+"""The Vertex AI form of a request in any dialect, printed and not submitted.
+
+    cd functions && ../.venv/bin/python -m trainmaster.cli.convert ../examples/ai_platform/config.yaml
+
+Needs no environment and no network. Standard output has the job; standard error says what kind it is, how
+gcloud would submit it, and what the user should know. The job is one of the user's own: its display name is
+the model's, and it has no label of a run.
+
+Exit status: 0 converted; 1 the request is faulty, every fault is on standard error; 2 a file could not be read.
+"""
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trainmaster.orchestrator.core.documents.document import Document, document_in, is_json
+from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.validation import schema_faults
+from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, JobKind, model_name_from
+from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
+from trainmaster.orchestrator.core.requests.request import (
+    Refused,
+    Request,
+    Standards,
+    checked_request,
+    dialect_of,
+    too_large,
+)
+from trainmaster.orchestrator.core.requests.spec import JobSpec
+from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
+from trainmaster.resources import ROOT
+
+PROJECT, REGION, MODELS_BUCKET = "PROJECT", "us-central1", "MODELS_BUCKET"
+STDIN = "-"
+_COMMANDS: Mapping[JobKind, str] = {JobKind.CUSTOM: "custom-jobs", JobKind.TUNING: "hp-tuning-jobs"}
+_SPEC_KEYS: Mapping[JobKind, str] = {JobKind.CUSTOM: "jobSpec", JobKind.TUNING: "trialJobSpec"}
+
+
+class Form(StrEnum):
+    """Whom the output is for: the body of the API's create, or the file that gcloud's --config takes."""
+
+    API = "api"
+    GCLOUD = "gcloud"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unusable(Exception):
+    """A file that is needed could not be used."""
+
+    problems: tuple[str, ...]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status."""
+    asked = _parser().parse_args(arguments)
+    try:
+        content, name = _content(asked.file)
+        read = document_in(content, as_json=_is_json(asked.file, content))
+        read = _moved(read, asked.region) if asked.region else read
+        standards = _standards(asked, read)
+    except Unusable as unusable:
+        _tell(*unusable.problems)
+        return 2
+    request = too_large(len(content)) or checked_request(read, standards, name=asked.name or name)
+    if isinstance(request, Refused):
+        _tell(*map(str, request.faults))
+        return 1
+    target = Target(project=asked.project, region=standards.region, models_bucket=asked.models_bucket)
+    submission = converted(request.spec, target)
+    form = Form(asked.form)
+    _tell(*_said(submission, request, target, form))
+    document = written(submission, form)
+    sys.stdout.write(
+        json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        if asked.json
+        else yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    )
+    return 0
+
+
+def converted(spec: JobSpec, target: Target) -> Submission:
+    """The job as its user would submit it, without this service: no run's label, no run's directory."""
+    submission = submission_of(spec.model_name, spec, target)
+    key = _SPEC_KEYS[submission.kind]
+    job_spec: Any = submission.body[key]  # Any: a JSON document
+    prefix = spec.output_prefix_uri or f"gs://{target.models_bucket}/{spec.model_name}"
+    job_spec = {**job_spec, "baseOutputDirectory": {"outputUriPrefix": prefix.rstrip("/")}}
+    labels: Any = submission.body["labels"]
+    own = {name: value for name, value in labels.items() if name not in (RUN_LABEL, MODEL_LABEL)}
+    body = {**submission.body, key: job_spec, "labels": own}
+    return Submission(
+        run_id=submission.run_id,
+        parent=submission.parent,
+        kind=submission.kind,
+        body={name: value for name, value in body.items() if value != {}},
+    )
+
+
+def written(submission: Submission, form: Form) -> Mapping[str, object]:
+    """The document for whom it is for: gcloud takes a custom job's spec alone, the rest as flags."""
+    if form is Form.GCLOUD and submission.kind is JobKind.CUSTOM:
+        spec: Any = submission.body[_SPEC_KEYS[submission.kind]]
+        return dict(spec)
+    return submission.body
+
+
+def gcloud_command(submission: Submission, target: Target) -> str:
+    """The command that submits what `--for gcloud` printed, saved as vertex.yaml."""
+    words = ["gcloud", "ai", _COMMANDS[submission.kind], "create", f"--project={target.project}"]
+    words += [f"--region={target.region}", f"--display-name={submission.body['displayName']}"]
+    words.append("--config=vertex.yaml")
+    if submission.kind is JobKind.CUSTOM:
+        labels: Any = submission.body.get("labels", {})
+        encryption: Any = submission.body.get("encryptionSpec", {})
+        words += [f"--labels={','.join(f'{key}={value}' for key, value in labels.items())}"] if labels else []
+        words += [f"--kms-key={key}" for key in encryption.values()]
+    return shlex.join(words)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m trainmaster.cli.convert",
+        description="Print the Vertex AI form of a request in any dialect; nothing is submitted.",
+    )
+    parser.add_argument("file", help="the request, YAML or JSON; - reads standard input")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of YAML")
+    parser.add_argument(
+        "--for",
+        dest="form",
+        choices=[str(form) for form in Form],
+        default=str(Form.API),
+        help="api: the body of the API's create call; gcloud: the file that gcloud's --config takes",
+    )
+    parser.add_argument(
+        "--name", type=_model_name, help="the model's name where the request has none; else FILE's"
+    )
+    parser.add_argument("--policy", type=Path, help="hold the request against this policy file too")
+    parser.add_argument("--project", default=PROJECT, help="%(default)s when left out")
+    parser.add_argument("--region", help=f"instead of the request's own; that, or {REGION}, when left out")
+    parser.add_argument("--models-bucket", default=MODELS_BUCKET, help="%(default)s when left out")
+    return parser
+
+
+def _model_name(text: str) -> str:
+    if model_name_from(text) != text:
+        raise argparse.ArgumentTypeError(f"{text!r} names no model; {model_name_from(text)!r} would")
+    return text
+
+
+def _content(file: str) -> tuple[bytes, str | None]:
+    """The bytes, and what the model is called where they do not say.
+
+    Raises:
+        Unusable: the file cannot be read.
+    """
+    if file == STDIN:
+        return sys.stdin.buffer.read(), None
+    return _bytes(Path(file)), model_name_from(Path(file).stem)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Unusable(problems=(f"{path}: {error.strerror or error}",)) from error
+
+
+def _is_json(file: str, content: bytes) -> bool:
+    return is_json(content) if file == STDIN else file.lower().endswith(".json")
+
+
+def _standards(asked: argparse.Namespace, read: Document) -> Standards:
+    """What the request is held against.
+
+    Raises:
+        Unusable: the policy is none.
+    """
+    region = asked.region or _region_in(read) or REGION
+    value = read.value
+    schema_id = (dialect_of(value) if isinstance(value, dict) else dialect_of({})).schema_id
+    names = {"project": asked.project, "region": region, "models_bucket": asked.models_bucket}
+    policy = _policy(asked.policy, names) if asked.policy else None
+    return Standards(schemas={schema_id: _schema(schema_id)}, policy=policy, region=region)
+
+
+def _moved(read: Document, region: str) -> Document:
+    """The document with another region, where it has one: a legacy job's and our own are in the text."""
+    value = read.value if isinstance(read.value, dict) else {}
+    for key in ("trainingInput", "training_input"):
+        spec = value.get(key)
+        if isinstance(spec, dict) and "region" in spec:
+            return replace(read, value={**value, key: {**spec, "region": region}})
+    return replace(read, value={**value, "region": region}) if "region" in value else read
+
+
+def _region_in(read: Document) -> str | None:
+    if not isinstance(read.value, dict):
+        return None
+    return dialect_of(read.value).in_own(read.value, None).region
+
+
+def _policy(path: Path, names: Mapping[str, str]) -> Policy:
+    read = document_in(_bytes(path), as_json=False)
+    faults: list[Fault] = [*read.faults, *schema_faults(_schema("policy.v1"), read.value, read.spelled)]
+    if faults:
+        raise Unusable(problems=tuple(f"{path}: {fault}" for fault in faults))
+    try:
+        return policy_from(read.value, names)
+    except ValueError as error:
+        raise Unusable(problems=(f"{path}: {error}",)) from error
+
+
+def _schema(schema_id: str) -> Mapping[str, Any]:
+    path = ROOT / "schemas" / f"{schema_id}.schema.json"
+    schema: dict[str, Any] = json.loads(path.read_bytes())
+    return schema
+
+
+def _said(submission: Submission, request: Request, target: Target, form: Form) -> list[str]:
+    command = gcloud_command(submission, target)
+    return [
+        f"{submission.kind}, for {submission.parent}",
+        f"submit it with: {command}"
+        if form is Form.GCLOUD
+        else f"for gcloud, print it with --for gcloud > vertex.yaml, then: {command}",
+        *(f"warning: {warning}" for warning in request.warnings),
+    ]
+
+
+def _tell(*lines: str) -> None:
+    for line in lines:
+        sys.stderr.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

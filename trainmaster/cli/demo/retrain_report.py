@@ -1,0 +1,177 @@
+"""The end of the retraining demo: what it claims, held against the services, and the champion's way back."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from trainmaster.cli.demo.exported_model import ExportDamaged, verified_export
+from trainmaster.cli.demo.model import local_path
+from trainmaster.cli.demo.retrain_data import BURST_FILES, BURSTS
+from trainmaster.cli.demo.retrain_view import asked_by, outcome
+from trainmaster.cli.demo.retrain_watch import Document, RetrainSighting
+from trainmaster.client.clients import Target, job_client, storage_client
+from trainmaster.client.times import moment
+
+PROMOTED = "trainmaster.champion.promoted.v1"
+
+
+def report(
+    console: Console, seen: RetrainSighting, *, target: Target, state: Path, rule_generation: int
+) -> int:
+    """0 if every claim holds; 1 with each that does not."""
+    console.rule("The runs", align="left")
+    console.print(_table(seen))
+    problems = [*course(seen), *(f"no notice was heard: {missing}" for missing in unheard(seen))]
+    current = seen.champion.get("current")
+    if current is not None and not problems:
+        console.rule("The champion's way back", align="left")
+        walked = list(way_back(seen, rule_generation))
+        walked += _from_the_services(current["lineage"], target, state)
+        for station, found, problem in walked:
+            console.print(Text(f"{station:<14}", style="bold"), Text(found, style="cyan"), soft_wrap=True)
+            problems += [problem] if problem else []
+    for problem in problems:
+        console.print(Text(problem, style="red"), soft_wrap=True)
+    if problems:
+        return 1
+    _sum_up(console, seen)
+    return 0
+
+
+def _table(seen: RetrainSighting) -> Table:
+    table = Table(box=None)
+    for heading in ("run", "asked for by", "val_accuracy", "verdict"):
+        table.add_column(heading, no_wrap=True)
+    for run in seen.runs:
+        verdict = seen.verdict_on(run["run_id"]) or {}
+        value = verdict.get("value")
+        table.add_row(
+            run["run_id"],
+            asked_by(run),
+            "" if value is None else f"{value:.3f}",
+            outcome(verdict) if verdict else "none",
+        )
+    return table
+
+
+def _sum_up(console: Console, seen: RetrainSighting) -> None:
+    before, now = seen.champion["history"]
+    verdict = seen.verdicts[-1]
+    states = sum(notice["type"].startswith("trainmaster.run.") for notice in seen.notices)
+    promotions = sum(notice["type"] == PROMOTED for notice in seen.notices)
+    lines = (
+        f"{len(BURSTS)} bursts of {BURST_FILES} files started {len(BURSTS)} runs: exactly one each.",
+        f"Champion before: {before['run_id']}, val_accuracy {before['value']:.3f}.",
+        f"Champion now: {now['run_id']}, val_accuracy {now['value']:.3f}.",
+        f"Not promoted: {verdict['run_id']}, for {verdict['reason']}.",
+        f"Notices heard: {states} states of {len(seen.runs)} runs, {promotions} promotions.",
+    )
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def course(seen: RetrainSighting) -> Iterator[str]:
+    """What did not go as the demo says: one run a burst, the first one's model promoted, the second one's not."""
+    fired = [run for run in seen.runs if run["source"]["kind"] == "rule"]
+    firings = [run["source"]["firing"] for run in fired]
+    if firings != list(range(1, len(BURSTS) + 1)) or len(seen.runs) != len(BURSTS) + 1:
+        yield f"{len(BURSTS)} bursts should have started one run each; the runs are: " + ", ".join(
+            f"{run['run_id']} by {asked_by(run)}" for run in seen.runs
+        )
+    for run in fired:
+        files = run["request"]["labels"]["files"]
+        if files != str(BURST_FILES):
+            yield f"{run['run_id']} was started for {files} files, not {BURST_FILES}"
+    expected = [True, True, False]
+    found = [verdict["promoted"] for verdict in seen.verdicts]
+    if found != expected or [verdict["run_id"] for verdict in seen.verdicts] != [
+        run["run_id"] for run in seen.runs
+    ]:
+        said = "; ".join(f"{verdict['run_id']}: {verdict['reason']}" for verdict in seen.verdicts)
+        yield f"the first two runs should have been promoted and the third not; the verdicts are: {said}"
+    current = seen.champion.get("current") or {}
+    if fired and current.get("run_id") != fired[0]["run_id"]:
+        yield f"the champion should be {fired[0]['run_id']}; it is {current.get('run_id')}"
+
+
+def unheard(seen: RetrainSighting) -> Iterator[str]:
+    """Every state of every run, and every reign, of which no notice was heard."""
+    heard = {(notice["type"], notice["id"]) for notice in seen.notices}
+    for run in seen.runs:
+        for step in run["history"]:
+            state = step["state"]
+            if (f"trainmaster.run.{state}.v1", f"{run['run_id']}/{state}") not in heard:
+                yield f"{run['run_id']} {state}"
+    model_name = seen.champion.get("model_name")
+    for reign in seen.champion.get("history", ()):
+        if (PROMOTED, f"champions/{model_name}/{reign['number']}") not in heard:
+            yield f"promotion {reign['number']}"
+
+
+Station = tuple[str, str, str]
+"""What it is, what was found, and what is wrong with that; empty for nothing."""
+
+
+def way_back(seen: RetrainSighting, rule_generation: int) -> Iterator[Station]:
+    """The champion's way as its own lineage tells it: from the last file of the burst to the rule and the run."""
+    current = seen.champion["current"]
+    lineage = current["lineage"]
+    burst = seen.deliveries[0].burst
+    event, _, at = lineage["event_id"].partition("/")
+    is_ours = burst is not None and event == "new_data" and moment(at) == burst.done_at
+    done = "unknown" if burst is None else f"{burst.done_uri} created {burst.done_at.isoformat()}"
+    wrong = "" if is_ours else f"the event {lineage['event_id']} is not the end of burst 1: {done}"
+    yield "event", f"{lineage['event_id']}: {done}", wrong
+    found = (
+        f"{lineage.get('request_uri')}#{lineage.get('request_generation')}, firing {lineage.get('firing')}"
+    )
+    is_rule = (lineage.get("request_generation"), lineage.get("firing")) == (rule_generation, 1)
+    yield (
+        "rule",
+        found,
+        "" if is_rule else f"the rule is #{rule_generation}, firing 1; the lineage has {found}",
+    )
+    run = next(run for run in seen.runs if run["run_id"] == current["run_id"])
+    job_name = run["job"]["name"]
+    agrees = job_name == lineage.get("job_name")
+    yield "run", current["run_id"], "" if agrees else f"its record names {job_name}, the lineage another"
+    named = [arg for arg in run["request"]["args"] if arg.startswith("--data_dir=")]
+    is_read = burst is not None and named == [f"--data_dir={burst.prefix}"]
+    yield "trained on", " ".join(named), "" if is_read else f"{named} is not the folder of burst 1"
+
+
+def _from_the_services(lineage: Document, target: Target, state: Path) -> Iterator[Station]:
+    """The rest of the way: the job as Vertex AI tells it, the export as it lies in the bucket."""
+    job: Any = job_client(region=target.region, vertex_host=target.vertex_host).get_custom_job(
+        name=lineage["job_name"]
+    )
+    image = job.job_spec.worker_pool_specs[0].container_spec.image_uri
+    yield (
+        "job",
+        f"{job.name} {job.state.name}",
+        "" if job.state.name == "JOB_STATE_SUCCEEDED" else "it failed",
+    )
+    yield "image", image, "" if image == lineage["image"] else f"the lineage has {lineage['image']}"
+    uri = lineage["manifest_uri"]
+    bucket, _, name = uri.removeprefix("gs://").partition("/")
+    content = storage_client(target).bucket(bucket).blob(name).download_as_bytes()
+    sha256 = hashlib.sha256(content).hexdigest()
+    try:
+        export = verified_export(local_path(uri, state).parent)
+    except ExportDamaged as damage:
+        yield "export", uri, str(damage)
+        return
+    dataset = export.manifest["dataset"]
+    found = f"{dataset['name']} {dataset['version']}, split {dataset['train_split']}"
+    told = (lineage.get("dataset"), lineage.get("dataset_version"), lineage.get("train_split"))
+    same = told == (dataset["name"], dataset["version"], dataset["train_split"])
+    yield "data set", found, "" if same else f"the lineage has {told}"
+    files = len(export.manifest["files"])
+    said = f"{uri} sha256 {sha256}, and its {files} files are as it says"
+    wrong = f"the lineage has sha256 {lineage.get('manifest_sha256')}"
+    yield "export", said, "" if sha256 == lineage.get("manifest_sha256") else wrong

@@ -1,0 +1,101 @@
+"""The end of the tuning's demo: the best trial held against the job and the bucket, and the study drawn."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from trainmaster.cli.demo.exported_model import ExportDamaged
+from trainmaster.cli.demo.model import Answers, show_model
+from trainmaster.cli.demo.stage import Scene
+from trainmaster.cli.demo.tuning_watch import TuningSighting
+from trainmaster.cli.study.board import Board
+from trainmaster.cli.study.files import write_study
+from trainmaster.cli.study.study import Study, number, shown
+
+FILE_COLUMNS = 200
+"""A file or a pipe has no edge that a table could run over."""
+
+Record = Mapping[str, Any]  # schemas/run_record.v1.schema.json
+
+
+def report(console: Console, seen: TuningSighting, scene: Scene) -> int:
+    """0 if everything that is shown holds; 1 with every reason otherwise."""
+    problems = list(_shown(console, seen, scene))
+    for problem in problems:
+        console.print(Text(problem, style="red"))
+    return 1 if problems else 0
+
+
+def _shown(console: Console, seen: TuningSighting, scene: Scene) -> Iterator[str]:
+    """Shows what there is, and yields what does not hold."""
+    if seen.record.get("state") != "succeeded":
+        yield f"The run ended {seen.record.get('state')}: {seen.record.get('error')}"
+    if seen.board is None:
+        return
+    study, best = seen.board.study, seen.record.get("best_trial") or {}
+    _show_trials(console, seen.board)
+    yield from disagreements(seen.record, study)
+    if best.get("model_uri"):
+        _show_best(console, best)
+        yield from _model_problems(console, best["model_uri"], scene)
+    files = write_study(study, scene.state, model_uri=best.get("model_uri"), at=seen.board.at)
+    console.rule("The study", align="left")
+    run_id = seen.record.get("run_id")
+    console.print(Text(f"record  gs://{scene.target.ledger_bucket}/runs/{run_id}.json"), soft_wrap=True)
+    console.print(Text(f"page    {files.html}\npicture {files.png}", style="bold cyan"), soft_wrap=True)
+
+
+def disagreements(record: Record, study: Study) -> Iterator[str]:
+    """What the run record says otherwise than the job itself does."""
+    told, best = record.get("best_trial"), study.best
+    if told is None or best is None or best.result is None:
+        yield f"There is no best trial: {'; '.join(record.get('problems', ())) or 'the record does not say why'}"
+        return
+    if told["id"] != best.id or told["value"] != best.result:
+        yield (
+            f"The record says trial {told['id']} is best with {told['value']}; "
+            f"by the job's trials it is trial {best.id} with {best.result}."
+        )
+    if told["parameters"] != best.parameters:
+        yield f"The record's best parameters are {told['parameters']}, the trial's {dict(best.parameters)}."
+    expected = f"{record['output_uri']}/{best.id}/model/"
+    for where, uri in (("best_trial", told), ("model", record.get("model") or {})):
+        found = uri.get("model_uri") or uri.get("uri")
+        if found != expected:
+            yield f"The record's {where} points to {found}; the best trial writes to {expected}."
+    recorded = {trial["id"]: trial["state"] for trial in record.get("trials", ())}
+    existing = {trial.id: trial.state.value for trial in study.trials}
+    if recorded != existing:
+        yield f"The record's trials are {recorded}, the job's {existing}."
+
+
+def _model_problems(console: Console, model_uri: str, scene: Scene) -> Iterator[str]:
+    try:
+        answers: Answers = show_model(console, model_uri, scene)
+    except (ExportDamaged, OSError) as damage:
+        yield str(damage)
+        return
+    if not answers.as_measured:
+        yield (
+            f"The loaded model names {answers.right} of {answers.asked} pictures rightly, "
+            f"but its manifest says {answers.measured:.0%}."
+        )
+
+
+def _show_trials(console: Console, board: Board) -> None:
+    console.rule(Text(board.title, style="default"), align="left")
+    width = console.width if console.is_terminal else FILE_COLUMNS
+    console.print(board.table(width=width, height=len(board.study.trials) + 2), width=width)
+
+
+def _show_best(console: Console, best: Record) -> None:
+    console.rule("The best trial", align="left")
+    table = Table.grid(padding=(0, 2))
+    rows = {"trial": best["id"], f"{best['metric']} ({best['goal']})": number(best["value"])}
+    rows |= {name: shown(value) for name, value in best["parameters"].items()}
+    for name, value in rows.items():
+        table.add_row(Text(name), Text(value, style="bold green"))
+    console.print(table)

@@ -1,0 +1,100 @@
+"""Putting letters back, once each, and watching what becomes of them."""
+
+import math
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from google.api_core.exceptions import GoogleAPICallError, RetryError
+
+from trainmaster.client.dead_letters.letter import (
+    CLOCKS_APART,
+    Letter,
+    NoSourceError,
+    attributes_to_put_back,
+    event_key,
+)
+from trainmaster.client.dead_letters.mailbox import Mailbox, SourceGoneError
+from trainmaster.client.dead_letters.reasons import PER_QUERY, Reasons, Said
+
+_LOOK_EVERY_S = 2.0
+"""For each query that a look takes: Cloud Logging allows 60 a minute and project."""
+
+
+class Replay:
+    """One go. A letter is published first and taken off afterwards.
+
+    A death between the two puts it back a second time at the next go. The event then comes twice, as any event may:
+    it has the identity it had before, and the functions know it again.
+    """
+
+    def __init__(self, *, mailbox: Mailbox, reasons: Reasons, wait_s: float) -> None:
+        self._mailbox = mailbox
+        self._reasons = reasons
+        self._wait_s = wait_s
+
+    def put_back(self, letters: Sequence[Letter], failures: Mapping[str, Said]) -> bool:
+        """Whether every letter was put back and none is known to have failed again; prints a line for each.
+
+        Args:
+            letters: those to put back.
+            failures: why each failed, by event key; the log tells there under which id the event came.
+        """
+        begun = datetime.now(UTC)
+        well = True
+        out: dict[str, Letter] = {}
+        for letter in letters:
+            failure = failures.get(event_key(letter))
+            try:
+                attributes = attributes_to_put_back(letter, failure.event_id if failure else "")
+                event_id = self._mailbox.put_back(letter, attributes)
+            except (NoSourceError, SourceGoneError, GoogleAPICallError, RetryError) as fault:
+                well = False
+                print(f"{letter.id}  not put back, it stays: {fault}")
+                continue
+            out[event_id] = letter
+            well &= self._taken_off(letter)
+        return self._watch(out, begun) and well
+
+    def _taken_off(self, letter: Letter) -> bool:
+        try:
+            self._mailbox.take_off(letter)
+        except (GoogleAPICallError, RetryError) as fault:
+            print(f"{letter.id}  put back, but it could not be taken off and will come again: {fault}")
+            return False
+        return True
+
+    def _watch(self, out: Mapping[str, Letter], begun: datetime) -> bool:
+        """Print what became of each; whether none failed again."""
+        deadline = time.monotonic() + self._wait_s
+        open_ids = dict(out)
+        said: dict[str, Said] = {}
+        well = True
+        while open_ids:
+            try:
+                said = self._reasons.outcomes(list(open_ids), begun - CLOCKS_APART)
+            except GoogleAPICallError as fault:
+                print(f"Cloud Logging does not tell what becomes of them: {fault.message}", file=sys.stderr)
+                break
+            for event_id in [each for each in open_ids if each in said and said[each].final]:
+                well &= not said[event_id].error
+                print(_became(open_ids.pop(event_id), said[event_id]))
+            if not open_ids or (left := deadline - time.monotonic()) <= 0:
+                break
+            time.sleep(min(_LOOK_EVERY_S * math.ceil(len(open_ids) / PER_QUERY), left))
+        for event_id, letter in open_ids.items():
+            well &= event_id not in said
+            print(_became(letter, said.get(event_id)))
+        return well
+
+
+def _became(letter: Letter, said: Said | None) -> str:
+    if said is None:
+        return f"{letter.id}  put back; the function has told nothing of it yet"
+    if said.error and said.final:
+        return f"{letter.id}  put back, and refused for good: {said.text}"
+    if said.error:
+        return f"{letter.id}  put back, and it fails again: {said.text}"
+    run = f" (run {said.run_id})" if said.run_id and said.run_id not in said.text else ""
+    return f"{letter.id}  put back and done: {said.text}{run}"

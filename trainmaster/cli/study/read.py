@@ -1,0 +1,125 @@
+"""Studies as JobService tells them: a `HyperparameterTuningJob` becomes a `Study`."""
+
+import math
+from collections.abc import Iterable, Iterator
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.cli.study.study import (
+    Choices,
+    Goal,
+    Interval,
+    Measurement,
+    Parameter,
+    Scale,
+    Study,
+    Trial,
+    TrialState,
+    Value,
+)
+from trainmaster.client.times import moment_of
+
+if TYPE_CHECKING:
+    from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
+
+_SCALES = {"UNIT_LOG_SCALE": Scale.LOG, "UNIT_REVERSE_LOG_SCALE": Scale.REVERSE_LOG}
+
+
+def study_of(job: "HyperparameterTuningJob") -> Study:
+    """The study of a tuning job, by its first metric, as the service compares trials."""
+    metric = job.study_spec.metrics[0]
+    return Study(
+        name=job.name,
+        title=job.display_name,
+        metric=metric.metric_id,
+        goal=Goal.MINIMIZE if metric.goal.name == "MINIMIZE" else Goal.MAXIMIZE,
+        parameters=merged(_parameters(job.study_spec.parameters)),
+        trials=tuple(sorted((_trial(each, metric.metric_id) for each in job.trials), key=_order)),
+        max_trials=job.max_trial_count,
+    )
+
+
+def merged(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
+    """One parameter a name: below several parents the same name may be searched in several ranges."""
+    by_name: dict[str, Parameter] = {}
+    for parameter in parameters:
+        known = by_name.get(parameter.name)
+        by_name[parameter.name] = parameter if known is None else _union(known, parameter)
+    return tuple(by_name.values())
+
+
+def _union(first: Parameter, second: Parameter) -> Parameter:
+    if isinstance(first, Interval) and isinstance(second, Interval):
+        scale = first.scale if first.scale is second.scale else Scale.LINEAR
+        low, high = min(first.low, second.low), max(first.high, second.high)
+        return Interval(name=first.name, low=low, high=high, scale=scale)
+    values = {*_marks(first), *_marks(second)}
+    words = sorted(value for value in values if isinstance(value, str))
+    numbers = sorted(value for value in values if not isinstance(value, str))
+    return Choices(name=first.name, values=(*numbers, *words))
+
+
+def _marks(parameter: Parameter) -> tuple[Value, ...]:
+    match parameter:
+        case Interval():
+            return (parameter.low, parameter.high)
+        case Choices():
+            return parameter.values
+
+
+def _parameters(specs: Iterable[Any]) -> Iterator[Parameter]:  # Any: proto-plus messages are untyped
+    for spec in specs:
+        yield _parameter(spec)
+        yield from _parameters(child.parameter_spec for child in spec.conditional_parameter_specs)
+
+
+def _parameter(spec: Any) -> Parameter:
+    name, scale = spec.parameter_id, _SCALES.get(spec.scale_type.name, Scale.LINEAR)
+    match spec._pb.WhichOneof("parameter_value_spec"):  # noqa: SLF001 - proto-plus has no other way to ask
+        case "categorical_value_spec":
+            return Choices(name=name, values=tuple(spec.categorical_value_spec.values))
+        case "discrete_value_spec":
+            return Choices(name=name, values=tuple(sorted(spec.discrete_value_spec.values)))
+        case "integer_value_spec":
+            limits = spec.integer_value_spec
+        case _:
+            limits = spec.double_value_spec
+    return Interval(name=name, low=float(limits.min_value), high=float(limits.max_value), scale=scale)
+
+
+def _trial(trial: Any, metric: str) -> Trial:
+    values = [(_metric(each, metric), int(each.step_count)) for each in trial.measurements]
+    numbered = zip(count(1), values, strict=False)
+    return Trial(
+        id=trial.id,
+        state=TrialState(trial.state.name),
+        parameters={each.parameter_id: _value(each) for each in trial.parameters},
+        measurements=tuple(
+            Measurement(value=value, step=step or number)  # a trainer may report without steps
+            for number, (value, step) in numbered
+            if value is not None
+        ),
+        final=_metric(trial.final_measurement, metric) if "final_measurement" in trial else None,
+        start_time=moment_of(trial.start_time),
+        end_time=moment_of(trial.end_time),
+        infeasible_reason=trial.infeasible_reason,
+    )
+
+
+def _metric(measurement: Any, metric: str) -> float | None:
+    found = (float(each.value) for each in measurement.metrics if each.metric_id == metric)
+    value = next(found, math.nan)
+    return value if math.isfinite(value) else None
+
+
+def _value(parameter: Any) -> Value:
+    value = parameter._pb.value  # noqa: SLF001 - the wrapper would give a bare Python value of unknown kind
+    kind = value.WhichOneof("kind")
+    return (
+        float(value.number_value) if kind == "number_value" else str(getattr(value, kind or "string_value"))
+    )
+
+
+def _order(trial: Trial) -> tuple[int, str]:
+    """Ids count from 1; what is no number comes last."""
+    return (int(trial.id) if trial.id.isdecimal() else 2**63, trial.id)

@@ -1,0 +1,1 @@
+"""Reads and changes runs through the official clients, here and in the cloud."""

@@ -1,0 +1,166 @@
+"""One dead letter: the event it was, and the message that puts it back. Pure.
+
+Pub/Sub forwards a message that kept failing as a new one, its bytes and attributes the same, with four attributes
+more: https://cloud.google.com/pubsub/docs/handling-failures#how_dead_letter_topics_work
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+KEY_CHARS = 32
+_SHOWN_CHARS = 200
+# What a function is told of a message that was put back: trainmaster/orchestrator/core/events/envelope.py reads it.
+REPLAYED_ID = "trainmaster_replayed_id"
+REPLAYED_PUBLISH_TIME = "trainmaster_replayed_publish_time"
+REPLAYED_WITHIN = timedelta(days=62)
+"""An earlier time than so long before is not believed, as the functions believe none."""
+
+_FORWARDED = "CloudPubSubDeadLetter"
+_RESERVED = "goog"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+CLOCKS_APART = timedelta(minutes=5)
+"""How much earlier than an event what is told of it may seem to be: the clocks of services differ."""
+
+# https://cloud.google.com/pubsub/docs/pubsub-basics#resource_names
+_SUBSCRIPTION_ID = re.compile(r"[A-Za-z][A-Za-z0-9._~+%-]{2,254}")
+_COUNT = re.compile(r"[0-9]{1,9}")
+
+
+class NoSourceError(Exception):
+    """The message does not say where it failed, or names a place that is not to be believed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Letter:
+    """A message on the dead-letter topic. `id` is its id there; `ack_id` holds it for this process.
+
+    Its bytes and attributes are whatever anybody published there: they are read so that no letter can keep the
+    others from being read. `project` is that of the subscription that the letter was pulled from.
+    """
+
+    project: str
+    id: str
+    ack_id: str
+    data: bytes
+    attributes: Mapping[str, str]
+    ordering_key: str
+    given_up_at: datetime
+
+    @property
+    def subscription_name(self) -> str:
+        """The full name of the subscription that is said to have given the event up, one of this project.
+
+        Raises:
+            NoSourceError: the message names none, one that cannot be, or one of another project. Whoever may
+                publish a dead letter would else choose where the replayer's rights publish it.
+        """
+        project = self.attributes.get(f"{_FORWARDED}SourceSubscriptionProject", "")
+        name = self.attributes.get(f"{_FORWARDED}SourceSubscription", "").rpartition("/")[2]
+        if not (project and name):
+            raise NoSourceError(
+                f"message {self.id} names no subscription that gave it up, so it was published here by somebody; "
+                "look at it with gcloud pubsub subscriptions pull"
+            )
+        if project != self.project:
+            raise NoSourceError(
+                f"message {self.id} names a subscription of the project {shown(project)}, and only what those of "
+                f"{shown(self.project)} gave up is put back; a project is named by its id, not its number"
+            )
+        if not _SUBSCRIPTION_ID.fullmatch(name):
+            raise NoSourceError(
+                f"message {self.id} names the subscription {shown(name)}, which cannot be one; "
+                "it was published here by somebody"
+            )
+        return f"projects/{project}/subscriptions/{name}"
+
+    @property
+    def deliveries(self) -> str:
+        """How often the event was tried, about, and `?` where no number says; Pub/Sub counts by best effort."""
+        told = self.attributes.get(f"{_FORWARDED}SourceDeliveryCount", "")
+        return told if _COUNT.fullmatch(told) else "?"
+
+    @property
+    def published_at(self) -> datetime:
+        """When the event was published first, also if it was put back before; else when it was given up.
+
+        What a function takes for no time is none here either, or the two would know the event by different keys:
+        trainmaster/orchestrator/core/events/envelope.py and its `decoded_time`.
+        """
+        own = _time(self.attributes.get(f"{_FORWARDED}SourceTopicPublishTime", "")) or self.given_up_at
+        replayed = _time(self.attributes.get(REPLAYED_PUBLISH_TIME, ""))
+        return replayed if replayed and timedelta(0) <= own - replayed <= REPLAYED_WITHIN else own
+
+    @property
+    def failed_since(self) -> datetime:
+        """No failure of the event is earlier, whatever time the letter claims."""
+        return min(max(self.published_at, _EPOCH), self.given_up_at) - CLOCKS_APART
+
+    @property
+    def object_uri(self) -> str:
+        """`gs://bucket/name#generation` for a bucket's event, empty for a message."""
+        found = [self.attributes.get(name) for name in ("bucketId", "objectId", "objectGeneration")]
+        if "eventType" not in self.attributes or not all(found):
+            return ""
+        bucket, name, generation = found
+        return f"gs://{bucket}/{name}#{generation}"
+
+    @property
+    def own_attributes(self) -> dict[str, str]:
+        """The attributes that the event had when it was published."""
+        return {
+            name: value
+            for name, value in self.attributes.items()
+            # The service adds names that begin with "goog" itself, and takes none.
+            if not name.startswith((_FORWARDED, _RESERVED))
+            and name not in (REPLAYED_ID, REPLAYED_PUBLISH_TIME)
+        }
+
+
+def event_key(letter: Letter) -> str:
+    """The key under which a function told why it failed: trainmaster/orchestrator/core/events/event_key.py says how."""
+    if letter.object_uri:
+        found = [letter.attributes[name] for name in ("bucketId", "objectId", "objectGeneration")]
+        return _digest(["object", *found])
+    published_ms = (letter.published_at - _EPOCH) // timedelta(milliseconds=1)
+    return _digest(["message", published_ms, letter.data.hex(), sorted(letter.own_attributes.items())])
+
+
+def attributes_to_put_back(letter: Letter, event_id: str) -> dict[str, str]:
+    """The attributes of the message that is published again.
+
+    A message is told what it was, because its id may name a run: the run on record is met, not a second one.
+    An object's event needs no telling; its generation is its identity.
+
+    Args:
+        letter: the dead letter.
+        event_id: the message's id when it failed; empty where no log tells. The letter's own then stands
+            for it, so that a letter that is put back twice is at least one and the same.
+    """
+    if letter.object_uri:
+        return letter.own_attributes
+    return {
+        **letter.own_attributes,
+        REPLAYED_ID: letter.attributes.get(REPLAYED_ID) or event_id or f"dead-letter-{letter.id}",
+        REPLAYED_PUBLISH_TIME: letter.published_at.isoformat(timespec="milliseconds"),
+    }
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+        return found.astimezone(UTC) if found.tzinfo is not None else None
+    except (ValueError, OverflowError):  # no time, or beyond the years 1 to 9999 in UTC
+        return None
+
+
+def shown(text: str) -> str:
+    """Foreign text within quotes and printable: terminals obey what they print."""
+    return ascii(text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}...")
+
+
+def _digest(parts: list[object]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:KEY_CHARS]

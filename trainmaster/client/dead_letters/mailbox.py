@@ -1,0 +1,138 @@
+"""The subscription that keeps the dead letters, and the topics they came from."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+from google.api_core.exceptions import DeadlineExceeded
+
+from trainmaster.client.dead_letters.letter import Letter
+
+if TYPE_CHECKING:
+    from google.pubsub_v1 import PublisherClient, SubscriberClient
+    from google.pubsub_v1.types import ReceivedMessage
+
+QUIET_S, LOCAL_QUIET_S = 4.0, 2.0
+"""A pull that brings nothing for so long found the last letter before, in the cloud and on this machine."""
+AT_MOST = 1000
+_PER_PULL = 100
+_CALL_S = 30.0
+_DELETED_TOPIC = "_deleted-topic_"
+
+
+class SourceGoneError(Exception):
+    """The subscription that is said to have given a letter up has no topic any more, or gives nothing up here."""
+
+
+class Mailbox:
+    """The letters of one subscription. Every call raises `google.api_core`'s errors as they come."""
+
+    def __init__(
+        self,
+        *,
+        subscriber: "SubscriberClient",
+        publisher: "PublisherClient",
+        project: str,
+        subscription_id: str,
+        quiet_s: float,
+    ) -> None:
+        self._subscriber = subscriber
+        self._publisher = publisher
+        self._project = project
+        self._quiet_s = quiet_s
+        self._subscription_name = f"projects/{project}/subscriptions/{subscription_id}"
+        self._topic_of = cache(self._topic_name)
+        self._dead_letter_topic = cache(self._own_topic)
+        self._held: dict[str, str] = {}
+
+    @contextmanager
+    def letters(self) -> Iterator[list[Letter]]:
+        """Every letter that nobody else holds, each once, the oldest first; at most AT_MOST.
+
+        Those that were not taken off when the block ends are there for the next reader at once.
+        """
+        self._dead_letter_topic()  # connects: the time of a pull is for its letters, which are hidden once given
+        letters: dict[str, Letter] = {}
+        try:
+            while len(letters) < AT_MOST and (pulled := self._pull()):
+                for letter in map(self._letter, pulled):
+                    letters[letter.id] = letter
+                    self._held[letter.id] = letter.ack_id
+            yield sorted(letters.values(), key=lambda letter: (letter.given_up_at, letter.id))
+        finally:
+            self._release()
+
+    def put_back(self, letter: Letter, attributes: dict[str, str]) -> str:
+        """The id of the message that now is on the topic the letter came from.
+
+        Raises:
+            NoSourceError: the letter does not say where it came from.
+            SourceGoneError: that subscription has lost its topic, or gives its events up elsewhere or nowhere.
+        """
+        from google.pubsub_v1.types import PubsubMessage
+
+        message = PubsubMessage(data=letter.data, attributes=attributes, ordering_key=letter.ordering_key)
+        topic_name = self._topic_of(letter.subscription_name)
+        answer = self._publisher.publish(topic=topic_name, messages=[message], timeout=_CALL_S)
+        return str(answer.message_ids[0])
+
+    def take_off(self, letter: Letter) -> None:
+        """The letter is dealt with."""
+        self._subscriber.acknowledge(
+            subscription=self._subscription_name, ack_ids=[letter.ack_id], timeout=_CALL_S
+        )
+        del self._held[letter.id]
+
+    def _pull(self) -> "Sequence[ReceivedMessage]":
+        try:
+            answer = self._subscriber.pull(
+                subscription=self._subscription_name,
+                max_messages=_PER_PULL,
+                timeout=self._quiet_s,
+                retry=None,
+            )
+        except DeadlineExceeded:
+            return []
+        return list(answer.received_messages)
+
+    def _release(self) -> None:
+        ack_ids = list(self._held.values())
+        self._held.clear()
+        for first in range(0, len(ack_ids), _PER_PULL):
+            self._subscriber.modify_ack_deadline(
+                subscription=self._subscription_name,
+                ack_ids=ack_ids[first : first + _PER_PULL],
+                ack_deadline_seconds=0,
+                timeout=_CALL_S,
+            )
+
+    def _own_topic(self) -> str:
+        found = self._subscriber.get_subscription(subscription=self._subscription_name, timeout=_CALL_S)
+        return str(found.topic)
+
+    def _topic_name(self, subscription_name: str) -> str:
+        found = self._subscriber.get_subscription(subscription=subscription_name, timeout=_CALL_S)
+        if found.topic == _DELETED_TOPIC:
+            raise SourceGoneError(f"{subscription_name} is on no topic any more: the topic was deleted")
+        here = self._dead_letter_topic()
+        # Only a subscription that gives its events up here can have given one up here: without this, whoever may
+        # publish a dead letter chooses where the replayer's rights publish it.
+        if (given_up_to := found.dead_letter_policy.dead_letter_topic) != here:
+            raise SourceGoneError(
+                f"{subscription_name} gives its events up to {given_up_to or 'no topic'}, not to {here}: "
+                "set its dead-letter topic again if this letter is its own"
+            )
+        return str(found.topic)
+
+    def _letter(self, received: "ReceivedMessage") -> Letter:
+        message = received.message
+        return Letter(
+            project=self._project,
+            id=message.message_id,
+            ack_id=received.ack_id,
+            data=message.data,
+            attributes=dict(message.attributes),
+            ordering_key=message.ordering_key,
+            given_up_at=message.publish_time,
+        )

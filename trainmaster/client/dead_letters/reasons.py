@@ -1,0 +1,99 @@
+"""What the functions' log says of events: why one failed, and what became of it when it was put back."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.client.terminal import one_line
+
+if TYPE_CHECKING:
+    from google.cloud.logging import Client as LoggingClient
+
+SHOWN_CHARS = 400
+PER_QUERY = 200
+"""A filter has 20,000 characters at most, and Cloud Logging allows 60 queries a minute and project:
+https://cloud.google.com/logging/quotas"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """One line of a function about an event. `error` is the error's name, empty where the event is done.
+
+    `final` says that the event was acknowledged, by success or because no redelivery can help.
+    """
+
+    event_id: str
+    event_key: str
+    error: str
+    message: str
+    run_id: str
+    final: bool
+
+    @property
+    def text(self) -> str:
+        """One printable line, whatever the log holds."""
+        told = self.message.strip().rpartition("\n")[2]
+        told = told if not self.error or told.startswith(self.error) else f"{self.error}: {told}"
+        return one_line(told, SHOWN_CHARS)
+
+
+class Reasons:
+    """A reader of one project's functions' log."""
+
+    def __init__(self, client: "LoggingClient", project: str) -> None:
+        self._client = client
+        self._log_name = f"projects/{project}/logs/run.googleapis.com%2Fstdout"
+
+    def failures(self, event_keys: Sequence[str], since: datetime) -> dict[str, Said]:
+        """The latest failure of each event that the log knows, by key."""
+        told: dict[str, Said] = {}
+        for part in _parts(event_keys):
+            untold = set(part)
+            for said in self._lines("event_key", part, since):
+                if said.error and said.event_key in untold:
+                    told[said.event_key] = said
+                    untold.remove(said.event_key)
+                # The rest, a line for each time that an event was tried, is not even asked for.
+                if not untold:
+                    break
+        return told
+
+    def outcomes(self, event_ids: Sequence[str], since: datetime) -> dict[str, Said]:
+        """The latest line about each delivered event that the log knows, by the event's id; final ones first."""
+        told: dict[str, Said] = {}
+        for part in _parts(event_ids):
+            for said in self._lines("event_id", part, since):
+                if said.event_id not in told or (said.final and not told[said.event_id].final):
+                    told[said.event_id] = said
+        return told
+
+    def _lines(self, field: str, values: Sequence[str], since: datetime) -> Iterator[Said]:
+        """The latest first; another page is asked for when it is needed."""
+        from google.cloud.logging import DESCENDING
+
+        wanted = " OR ".join(f'"{value}"' for value in values)
+        query = (
+            f'logName="{self._log_name}" AND timestamp>="{since.isoformat()}" '
+            f"AND jsonPayload.{field}=({wanted})"
+        )
+        for entry in self._client.list_entries(filter_=query, order_by=DESCENDING, page_size=1000):
+            yield _said(entry)
+
+
+def _parts(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (values[first : first + PER_QUERY] for first in range(0, len(values), PER_QUERY))
+
+
+def _said(entry: Any) -> Said:  # Any: the client's entry classes share no typed base
+    payload = entry.payload if isinstance(entry.payload, dict) else {}
+    error = str(payload.get("error", ""))
+    return Said(
+        event_id=str(payload.get("event_id", "")),
+        event_key=str(payload.get("event_key", "")),
+        error=error,
+        message=str(payload.get("message", "")),
+        run_id=one_line(str(payload.get("run_id", "")), SHOWN_CHARS),
+        # functions/main.py: an error that no redelivery can mend is of severity ERROR, all others come again.
+        final=not error or entry.severity == "ERROR",
+    )

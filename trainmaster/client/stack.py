@@ -1,0 +1,49 @@
+"""The local stack that runs on a folder: its variables, as its `stack.env` has them."""
+
+import shlex
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+ANSWERS_WITHIN_S = 5
+
+
+class NoStack(Exception):
+    """No stack answers on a folder; the message says how to start one."""
+
+
+def read_stack_env(text: str) -> dict[str, str]:
+    """The variables of a `stack.env`: lines of `export NAME=value`, quoted as a shell reads them."""
+    assignments = (line.removeprefix("export ") for line in shlex_lines(text))
+    return dict(assignment.split("=", 1) for assignment in assignments if "=" in assignment)
+
+
+def shlex_lines(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        words = shlex.split(line, comments=True)
+        if words:
+            yield " ".join(words)
+
+
+def environment_on(state: Path) -> dict[str, str]:
+    """The variables of the stack that runs on `state`.
+
+    Raises:
+        NoStack: none is ready there, or it was killed and has left its `stack.env` behind.
+    """
+    start = f"python -m trainmaster.local up --state {shlex.quote(str(state))}"
+    try:
+        environment = read_stack_env((state / "stack.env").read_text())
+    except FileNotFoundError as fault:
+        raise NoStack(f"No stack is ready on {str(state)!r}: {start}") from fault
+    # Its logging is always its own; storage and Pub/Sub may be servers that run elsewhere.
+    address = environment.get("LOGGING_EMULATOR_HOST", "")
+    where = urlsplit(address)
+    try:
+        socket.create_connection((where.hostname or "", where.port or 0), timeout=ANSWERS_WITHIN_S).close()
+    except OSError as fault:
+        raise NoStack(
+            f"The stack on {str(state)!r} does not answer at {address!r} any more: {start}"
+        ) from fault
+    return environment

@@ -1,0 +1,129 @@
+"""Whether every account may do what the deployment grants it, and which binding is missing where it may not."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from trainmaster.deploy.doctor.deployment import Deployment, Expected, Thing
+from trainmaster.deploy.doctor.finding import Finding, failed, ok, unknown
+from trainmaster.deploy.doctor.questions import AskRefusedError, Questions
+from trainmaster.deploy.doctor.repair import bind, redeploy
+
+AT_ONCE = 8
+ACT_AS = "roles/iam.serviceAccountTokenCreator"
+
+
+def account_findings(
+    deployment: Deployment, questions: Questions, expected: Iterable[Expected]
+) -> list[Finding]:
+    """One finding for each account, in the table's order."""
+    by_account: dict[str, list[Expected]] = defaultdict(list)
+    for each in expected:
+        by_account[each.email].append(each)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        rows = by_account.values()
+        return list(pool.map(lambda grants: _of_account(deployment, questions, grants), rows))
+
+
+def _of_account(deployment: Deployment, questions: Questions, grants: Sequence[Expected]) -> Finding:
+    first = grants[0]
+    token, cannot = "", "nobody can act as an account of Google's own"
+    if not first.is_agent:
+        try:
+            token = questions.token(first.email)
+        except AskRefusedError as refused:
+            cannot = f"you may not act as it ({ACT_AS} on it): {refused}"
+    account = _Account(deployment=deployment, questions=questions, token=token, grants=grants)
+    return account.finding(cannot)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Lack:
+    said: str
+    repairs: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Account:
+    deployment: Deployment
+    questions: Questions
+    token: str
+    grants: Sequence[Expected]
+
+    def finding(self, cannot: str) -> Finding:
+        """`cannot` says why the account's own permissions could not be asked for, where there is no token."""
+        check = f"permissions of {self.grants[0].email}"
+        lacks: list[str] = []
+        repairs: list[str] = []
+        open_questions: list[str] = []
+        for grant in self.grants:
+            try:
+                lack = self._lack(grant)
+            except AskRefusedError as refused:
+                open_questions.append(f"{_what(grant)}: {refused}")
+                continue
+            if lack is not None:
+                lacks.append(lack.said)
+                repairs += lack.repairs
+        how = "" if self.token else f"; by its bindings alone, for {cannot}"
+        if lacks:
+            rest = f"; not checked: {'; '.join(open_questions)}" if open_questions else ""
+            return failed(
+                check,
+                f"{'; '.join(lacks)}{how}{rest}",
+                *repairs,
+                f"or all at once: {redeploy(self.deployment)}",
+            )
+        if open_questions:
+            return unknown(check, f"{'; '.join(open_questions)}{how}")
+        return ok(check, f"{len(self.grants)} of {len(self.grants)} grants hold{how}")
+
+    def _lack(self, grant: Expected) -> "_Lack | None":
+        """What the account lacks of the grant; None where it lacks nothing.
+
+        Raises:
+            AskRefusedError: neither permissions nor bindings can be asked for.
+        """
+        command = bind(self.deployment, grant.thing, grant.member, grant.role)
+        if self.token and grant.permissions:
+            try:
+                held = self.questions.held(grant.thing, grant.permissions, self.token)
+            except AskRefusedError as refused:
+                if refused.status == HTTPStatus.NOT_FOUND:
+                    return _Lack(said=f"there is no {_on(grant.thing)}")
+                # Some permissions cannot be asked for on some things, though a role there grants them.
+            else:
+                missing = ", ".join(each for each in grant.permissions if each not in held)
+                return (
+                    _Lack(said=f"{missing} missing on {_on(grant.thing)}", repairs=[command])
+                    if missing
+                    else None
+                )
+        if self._bound(grant):
+            return None
+        return _Lack(said=f"{grant.role} is not bound on {_on(grant.thing)}", repairs=[command])
+
+    def _bound(self, grant: Expected) -> bool:
+        things = {grant.thing, self.deployment.project_thing}
+        refusal: AskRefusedError | None = None
+        for thing in sorted(things, key=lambda thing: thing.kind == "project"):
+            try:
+                members = self.questions.policy(thing).get(grant.role, frozenset())
+            except AskRefusedError as refused:
+                refusal = refused
+                continue
+            if grant.member in members:
+                return True
+        if refusal is not None:
+            raise refusal
+        return False
+
+
+def _what(grant: Expected) -> str:
+    return f"{grant.role} on {_on(grant.thing)}"
+
+
+def _on(thing: Thing) -> str:
+    return f"{thing.kind} {thing.name}"

@@ -1,0 +1,36 @@
+"""Whether whoever runs the doctor may make its checks; what they may not is said before checks stay open for it."""
+
+from trainmaster.deploy.doctor.deployment import Deployment
+from trainmaster.deploy.doctor.finding import Finding, ok, unknown
+from trainmaster.deploy.doctor.questions import Questions
+
+_ON_PROJECT = (
+    "logging.logEntries.create",
+    "logging.logEntries.list",
+    "logging.sinks.get",
+    "pubsub.subscriptions.create",
+    "pubsub.subscriptions.list",
+)
+
+
+def caller_finding(deployment: Deployment, questions: Questions) -> Finding:
+    """Of the caller's own permissions. Lacking one is no fault of the deployment.
+
+    Raises:
+        AskRefusedError: the project, a topic or the ledger cannot be asked about.
+    """
+    needed = {
+        deployment.project_thing: _ON_PROJECT,
+        deployment.topic("requests"): ("pubsub.topics.publish",),
+        deployment.topic("job_logs"): ("pubsub.topics.attachSubscription",),
+        deployment.bucket("ledger"): ("storage.objects.get",),
+    }
+    lacks = [
+        f"{permission} on {thing.kind} {thing.name}"
+        for thing, permissions in needed.items()
+        for permission in sorted(set(permissions) - questions.held(thing, permissions))
+    ]
+    check = "your own permissions"
+    if not lacks:
+        return ok(check, "enough for every check")
+    return unknown(check, f"you lack {', '.join(lacks)}", "docs/deploy.md, section Self-test, has the roles")

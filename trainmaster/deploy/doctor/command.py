@@ -1,0 +1,171 @@
+"""`python -m trainmaster.cli doctor`: every part of a deployment is tried, and each that fails is named with its repair.
+
+Nothing is trained and no run comes to be: docs/deploy.md, section "Self-test".
+"""
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+from google.api_core.exceptions import GoogleAPICallError
+from google.auth.exceptions import GoogleAuthError
+
+from trainmaster.client.clients import Target, log_reader, pubsub_clients, storage_client, target_from
+from trainmaster.client.stack import NoStack, environment_on
+from trainmaster.deploy.doctor.access import account_findings
+from trainmaster.deploy.doctor.caller import caller_finding
+from trainmaster.deploy.doctor.deployment import Deployment, deployment_of
+from trainmaster.deploy.doctor.finding import Finding, Verdict, failed, ok, summary, unknown
+from trainmaster.deploy.doctor.giving_up import dead_letter_topics, giving_up_finding, those_that_give_up
+from trainmaster.deploy.doctor.hops import entry_findings, request_findings
+from trainmaster.deploy.doctor.probe import own_request, publish_request, wait_for_answers, write_entry
+from trainmaster.deploy.doctor.questions import AskRefusedError, Hosts, Questions
+from trainmaster.deploy.doctor.sink import sink_findings
+from trainmaster.deploy.doctor.witness import witness
+
+if TYPE_CHECKING:
+    from google.cloud.logging import Client as LoggingClient
+    from google.cloud.storage import Client as StorageClient
+    from google.pubsub_v1 import PublisherClient, SubscriberClient
+
+
+class CannotBeginError(Exception):
+    """The options name no deployment; the message says what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Visit:
+    """One go through a deployment, with clients of all that is asked."""
+
+    deployment: Deployment
+    target: Target
+    questions: Questions
+    logs: "LoggingClient"
+    storage: "StorageClient"
+    subscriber: "SubscriberClient"
+    publisher: "PublisherClient"
+    request: bytes
+    wait_s: float
+
+    def findings(self) -> Iterator[Finding]:
+        """Of each check, as soon as it is made."""
+        project = self.deployment.project
+        try:
+            number = self.questions.project_number(project)
+        except AskRefusedError as refused:
+            repair = "gcloud auth application-default login, or see that the project's id is right"
+            yield failed(f"project {project}", f"it is not there, or you may not see it: {refused}", repair)
+            return
+        yield ok(f"project {project}", f"its number is {number}")
+        yield from _made("your own permissions", lambda: [caller_finding(self.deployment, self.questions)])
+        yield from _made("the sink", lambda: sink_findings(self.deployment, self.logs, self.questions))
+        yield from _made("the way of events", self._probes)
+        yield from _made("permissions", lambda: self._accounts(number))
+
+    def _probes(self) -> list[Finding]:
+        with witness(self.subscriber, self.deployment) as watching:
+            entry = write_entry(self.logs, self.deployment.project)
+            request = publish_request(self.publisher, self.deployment, self.request)
+            wait_for_answers(self.storage, self.target.ledger_bucket, [entry, request], self.wait_s)
+            return [
+                *_made("the log entry", lambda: entry_findings(self.deployment, entry, self.logs, watching)),
+                *_made("the request", lambda: request_findings(self.deployment, request, self.logs)),
+            ]
+
+    def _accounts(self, number: str) -> list[Finding]:
+        topics = dead_letter_topics(self.deployment, self.subscriber)
+        gives_up = those_that_give_up(self.deployment, topics)
+        expected = self.deployment.expected(project_number=number, subscriptions=gives_up)
+        return [
+            giving_up_finding(self.deployment, topics),
+            *account_findings(self.deployment, self.questions, expected),
+        ]
+
+
+def doctor(options: Namespace) -> int:
+    """0 where nothing failed, 1 where something did, 2 where the options name no deployment."""
+    try:
+        environment, deployment = _begin(options)
+        request = options.request.read_bytes() if options.request else own_request(deployment)
+    except (CannotBeginError, NoStack, OSError, ValueError, KeyError, yaml.YAMLError) as fault:
+        print(fault, file=sys.stderr)
+        return 2
+    findings: list[Finding] = []
+    try:
+        with ExitStack() as open_clients:
+            visit = _visit(open_clients, deployment, environment, request=request, wait_s=options.wait_s)
+            for finding in visit.findings():
+                print(finding, flush=True)
+                findings.append(finding)
+    except (GoogleAuthError, OSError) as fault:  # no credentials; nobody answers
+        print(f"{type(fault).__name__}: {fault}", file=sys.stderr)
+        print("gcloud auth application-default login; or --state DIR for a local stack", file=sys.stderr)
+        return 2
+    print(summary(findings))
+    return 1 if any(finding.verdict is Verdict.FAILED for finding in findings) else 0
+
+
+def _begin(options: Namespace) -> tuple[Mapping[str, str], Deployment]:
+    """The variables that point clients at the deployment, and its names."""
+    local: Mapping[str, str] = {}
+    if options.state is not None:
+        local = environment_on(options.state)
+        if "IAM_EMULATOR_HOST" not in local:
+            raise CannotBeginError(
+                f"The stack on {str(options.state)!r} is older than this command: start it again."
+            )
+    project = options.project or local.get("GOOGLE_CLOUD_PROJECT")
+    region = options.region or local.get("TRAINMASTER_REGION")
+    if not project or not region:
+        raise CannotBeginError(
+            "Which deployment? --project ID and --region REGION, or --state DIR for a local stack."
+        )
+    topology: Path = options.topology
+    deployment = deployment_of(
+        project=project, region=region, topology=topology, builds=options.state is None
+    )
+    named = {str(key): str(value) for key, value in deployment.topology["environment"].items()}
+    return {**named, **local, "GOOGLE_CLOUD_PROJECT": project}, deployment
+
+
+def _visit(
+    open_clients: ExitStack,
+    deployment: Deployment,
+    environment: Mapping[str, str],
+    *,
+    request: bytes,
+    wait_s: float,
+) -> _Visit:
+    target = target_from(environment)
+    questions = Questions(Hosts(iam=environment.get("IAM_EMULATOR_HOST"), storage=target.storage_host))
+    logs = log_reader(project=target.project, logging_host=target.logging_host)
+    storage = storage_client(target)
+    for client in (questions, logs, storage):
+        open_clients.callback(client.close)
+    clients = pubsub_clients(environment.get("PUBSUB_EMULATOR_HOST"))
+    subscriber, publisher = open_clients.enter_context(clients)
+    return _Visit(
+        deployment=deployment,
+        target=target,
+        questions=questions,
+        logs=logs,
+        storage=storage,
+        subscriber=subscriber,
+        publisher=publisher,
+        request=request,
+        wait_s=wait_s,
+    )
+
+
+def _made(check: str, make: Callable[[], list[Finding]]) -> list[Finding]:
+    """What the check finds; one that could not be made keeps none of the others from being made."""
+    try:
+        return make()
+    except (AskRefusedError, GoogleAPICallError, GoogleAuthError, OSError) as fault:
+        # `requests` raises OSErrors.
+        return [unknown(check, f"could not be checked: {fault}")]

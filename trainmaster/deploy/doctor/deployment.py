@@ -1,0 +1,145 @@
+"""What a deployment consists of, read from the files that it is made from."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainmaster.deploy.names import account_email, permissions, topology_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thing:
+    """Something that roles are granted on. `name` is what gcloud calls it, `resource` the API.
+
+    `kind` is one of permissions.yaml: bucket, topic, subscription, account, function, project.
+    """
+
+    kind: str
+    name: str
+    resource: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """One grant that the deployment makes. `permissions` are empty for a role of Google's own for its agents."""
+
+    account: str
+    email: str
+    is_agent: bool
+    role: str
+    permissions: tuple[str, ...]
+    thing: Thing
+
+    @property
+    def member(self) -> str:
+        return f"serviceAccount:{self.email}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """The names of one project's deployment. `grants` is trainmaster/deploy/permissions.yaml as it stands.
+
+    `builds`: whether anything is built there; a local stack takes source trees as they are.
+    """
+
+    project: str
+    region: str
+    topology: Mapping[str, Any]
+    grants: Mapping[str, Any]
+    sink_filter: str
+    builds: bool
+
+    def bucket(self, role: str) -> Thing:
+        """One of the topology's, or one that only the deployment has and that is named the same way."""
+        name = self.topology["buckets"].get(role, f"{self.project}-{role}")
+        return Thing(kind="bucket", name=name, resource=f"projects/_/buckets/{name}")
+
+    def topic(self, role: str) -> Thing:
+        name = self.topology["topics"][role]
+        return Thing(kind="topic", name=name, resource=f"projects/{self.project}/topics/{name}")
+
+    @property
+    def sink_name(self) -> str:
+        """The one sink, that of the job log."""
+        (name,) = self.topology["sinks"]
+        return str(name)
+
+    @property
+    def trainer_image(self) -> str:
+        return str(self.topology["images"]["trainer"])
+
+    @property
+    def project_thing(self) -> Thing:
+        return Thing(kind="project", name=self.project, resource=f"projects/{self.project}")
+
+    def expected(self, *, project_number: str, subscriptions: tuple[str, ...]) -> Iterator[Expected]:
+        """Every grant, one for each account and thing. `subscriptions` are the full names of those that give up."""
+        functions = list(self.topology["functions"])
+        for row in self.grants["grants"]:
+            ((kind, name),) = row["thing"].items()
+            role = self.grants["roles"][row["role"]]
+            accounts = [
+                each
+                for account in row["accounts"]
+                for each in (functions if account == "functions" else [account])
+            ]
+            for account in accounts:
+                agent = self.grants["agents"].get(account)
+                email = (
+                    f"service-{project_number}@{agent['domain']}.iam.gserviceaccount.com"
+                    if agent
+                    else account_email(account, self.project)
+                )
+                for thing in self._things(kind, name, subscriptions):
+                    yield Expected(
+                        account=account,
+                        email=email,
+                        is_agent=agent is not None,
+                        role=self._role(row["role"], role),
+                        permissions=tuple(role.get("permissions", ())),
+                        thing=thing,
+                    )
+
+    def _things(self, kind: str, name: str, subscriptions: tuple[str, ...]) -> Iterator[Thing]:
+        prefix = f"projects/{self.project}"
+        match kind:
+            case "bucket":
+                if name in self.topology["buckets"] or self.builds:
+                    yield self.bucket(name)
+            case "topic":
+                yield self.topic(name)
+            case "account":
+                for account in self.topology["functions"] if name == "functions" else [name]:
+                    email = account_email(account, self.project)
+                    yield Thing(kind=kind, name=email, resource=f"{prefix}/serviceAccounts/{email}")
+            case "function":
+                for function in self.topology["functions"]:
+                    resource = f"{prefix}/locations/{self.region}/services/{function}"
+                    yield Thing(kind=kind, name=function, resource=resource)
+            case "subscription":
+                for subscription in subscriptions:
+                    yield Thing(kind=kind, name=subscription.rpartition("/")[2], resource=subscription)
+            case _:
+                yield self.project_thing
+
+    def _role(self, name: str, role: Mapping[str, Any]) -> str:
+        return f"projects/{self.project}/roles/{name}" if role.get("custom") else name
+
+
+def deployment_of(*, project: str, region: str, topology: Path, builds: bool = True) -> Deployment:
+    """The deployment of this project and region.
+
+    Raises:
+        OSError, ValueError, KeyError, yaml.YAMLError: the topology cannot be read.
+    """
+    loaded = topology_of(project, region, topology)
+    (sink,) = loaded["sinks"].values()
+    return Deployment(
+        project=project,
+        region=region,
+        topology=loaded,
+        grants=permissions(),
+        builds=builds,
+        sink_filter=(topology.parent / sink["filter_file"]).read_text(),
+    )

@@ -1,0 +1,55 @@
+"""What one check found, and how it is printed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from trainmaster.client.terminal import one_line
+
+_MOST_CHARS = 600
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    FAILED = "FAILED"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One check: what was tried, how it went, and the commands or words that mend it."""
+
+    check: str
+    verdict: Verdict
+    said: str
+    repairs: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        check, said, *repairs = (
+            one_line(each, _MOST_CHARS) for each in (self.check, self.said, *self.repairs)
+        )
+        return "\n".join(
+            [f"{self.verdict.value:<8} {check}: {said}", *(f"{'':<8}   {each}" for each in repairs)]
+        )
+
+
+def ok(check: str, said: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.OK, said=said)
+
+
+def failed(check: str, said: str, *repairs: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.FAILED, said=said, repairs=repairs)
+
+
+def unknown(check: str, said: str, *repairs: str) -> Finding:
+    return Finding(check=check, verdict=Verdict.UNKNOWN, said=said, repairs=repairs)
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    counts = {verdict: sum(each.verdict is verdict for each in findings) for verdict in Verdict}
+    parts = [f"{counts[Verdict.OK]} of {len(findings)} checks are well"]
+    if counts[Verdict.FAILED]:
+        parts.append(f"{counts[Verdict.FAILED]} failed")
+    if counts[Verdict.UNKNOWN]:
+        parts.append(f"{counts[Verdict.UNKNOWN]} could not be made")
+    return ", ".join(parts) + "."

@@ -1,0 +1,64 @@
+"""Whether events that keep failing come to the dead letters: Eventarc's own subscriptions forget it by default."""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from trainmaster.deploy.doctor.deployment import Deployment
+from trainmaster.deploy.doctor.finding import Finding, failed, ok
+from trainmaster.deploy.doctor.repair import redeploy
+
+if TYPE_CHECKING:
+    from google.pubsub_v1 import SubscriberClient
+
+_LISTED_S = 60.0
+
+
+def dead_letter_topics(deployment: Deployment, subscriber: "SubscriberClient") -> dict[str, str]:
+    """The topic that each subscription of the project gives up to, empty for none, by its full name.
+
+    Raises:
+        GoogleAPICallError: subscriptions may not be listed.
+    """
+    listed = subscriber.list_subscriptions(project=f"projects/{deployment.project}", timeout=_LISTED_S)
+    return {each.name: each.dead_letter_policy.dead_letter_topic for each in listed}
+
+
+def those_that_give_up(deployment: Deployment, topics: Mapping[str, str]) -> tuple[str, ...]:
+    """The subscriptions whose messages go to the deployment's dead letters, of `topics` by subscription."""
+    dead_letters = deployment.topic("dead_letters").resource
+    return tuple(sorted(name for name, topic in topics.items() if topic == dead_letters))
+
+
+def giving_up_finding(deployment: Deployment, topics: Mapping[str, str]) -> Finding:
+    """Of every function that is to have dead letters, from the `topics` by subscription.
+
+    Eventarc names subscriptions after the trigger: https://cloud.google.com/eventarc/docs/retry-events
+    """
+    check = "events that keep failing"
+    attempts = {
+        name: function["dead_letter"]["max_attempts"]
+        for name, function in deployment.topology["functions"].items()
+        if "dead_letter" in function
+    }
+    give_up = those_that_give_up(deployment, topics)
+    without = [name for name in attempts if _subscription_of(name, give_up) is None]
+    if not without:
+        return ok(check, f"those of {len(attempts)} functions become dead letters")
+    said = f"those of {', '.join(without)} are dropped after a day: their subscriptions give up to no dead letters"
+    there = {name: _subscription_of(name, topics) for name in without}
+    repairs = [_give_up(deployment, each, attempts[name]) for name, each in there.items() if each is not None]
+    if None in there.values():
+        repairs.append(redeploy(deployment))
+    return failed(check, said, *repairs)
+
+
+def _subscription_of(function: str, names: Iterable[str]) -> str | None:
+    return next((name for name in names if f"-{function}-sub" in name), None)
+
+
+def _give_up(deployment: Deployment, subscription: str, attempts: int) -> str:
+    """The command. Another `make deploy` would not do: Terraform tells a subscription once, when its trigger is made."""
+    topic = deployment.topic("dead_letters").resource
+    words = ["gcloud", "pubsub", "subscriptions", "update", subscription]
+    return shlex.join([*words, f"--dead-letter-topic={topic}", f"--max-delivery-attempts={attempts}"])

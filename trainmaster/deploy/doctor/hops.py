@@ -1,0 +1,121 @@
+"""Where a question went, and the first hop that it did not pass."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.client.dead_letters.letter import CLOCKS_APART
+from trainmaster.client.dead_letters.reasons import Reasons, Said
+from trainmaster.deploy.doctor.deployment import Deployment
+from trainmaster.deploy.doctor.finding import Finding, failed, ok, unknown
+from trainmaster.deploy.doctor.probe import MARK, Probe
+from trainmaster.deploy.doctor.repair import redeploy
+from trainmaster.deploy.doctor.witness import Witness
+
+if TYPE_CHECKING:
+    from google.cloud.logging import Client as LoggingClient
+
+WRITTEN = "a log entry is written"
+PASSED = "the sink passes it on"
+HANDLED = "on_job_log handles it"
+PUBLISHED = "a request is published, to be tried only"
+TRIED = "on_request_published tries it"
+ALLOWED = "the policy allows it"
+
+
+def entry_findings(
+    deployment: Deployment, probe: Probe, logs: "LoggingClient", witness: Witness
+) -> list[Finding]:
+    """The hops of the log entry, up to the first that it did not pass.
+
+    Raises:
+        GoogleAPICallError: the log or the topic could not be read to find out more.
+    """
+    if probe.cannot:
+        repair = "whoever runs this needs roles/logging.logWriter on the project"
+        return [failed(WRITTEN, f"Cloud Logging does not take it: {probe.cannot}", repair)]
+    if probe.answer is not None:
+        said = f"{_seconds(probe.answer)} after it was written"
+        return [ok(WRITTEN, probe.id), ok(PASSED, "to the topic"), ok(HANDLED, said)]
+    listed = _is_listed(logs, probe)
+    arrived = "" if witness.cannot else witness.message_of(probe.id)
+    if arrived:
+        reasons = Reasons(logs, deployment.project)
+        said_of = reasons.outcomes([arrived], probe.asked_at - CLOCKS_APART).get(arrived)
+        untold = _untold(deployment, HANDLED, "on-job-log", arrived, said_of)
+        return [ok(WRITTEN, probe.id), ok(PASSED, f"as message {arrived}"), untold]
+    if witness.cannot:
+        said = f"no answer came, and nobody could watch the topic: {witness.cannot}"
+        return [_listing(probe, listed), unknown(PASSED, said), failed(HANDLED, "no answer came")]
+    repairs = (
+        "see the sink and its writer above: without the writer's grant, everything is dropped in silence",
+        f"gcloud logging sinks describe {deployment.sink_name} --project {deployment.project}",
+    )
+    missed = failed(PASSED, f"it never reached topic {deployment.topic('job_logs').name}", *repairs)
+    return [_listing(probe, listed), missed]
+
+
+def request_findings(deployment: Deployment, probe: Probe, logs: "LoggingClient") -> list[Finding]:
+    """The hops of the request that is only tried, up to the first that it did not pass.
+
+    Raises:
+        GoogleAPICallError: the log could not be read to find out more.
+    """
+    topic = deployment.topic("requests").name
+    if probe.cannot:
+        repair = f"whoever runs this needs roles/pubsub.publisher on topic {topic}"
+        return [failed(PUBLISHED, probe.cannot, repair)]
+    published = ok(PUBLISHED, f"message {probe.message_id} on {topic}")
+    if probe.answer is None:
+        reasons = Reasons(logs, deployment.project)
+        said = reasons.outcomes([probe.message_id], probe.asked_at - CLOCKS_APART).get(probe.message_id)
+        return [published, _untold(deployment, TRIED, "on-request-published", probe.message_id, said)]
+    tried = ok(TRIED, f"{_seconds(probe.answer)} after it was published")
+    return [published, tried, _verdict(probe.answer["verdict"])]
+
+
+def _verdict(verdict: Mapping[str, Any]) -> Finding:
+    if verdict["accepted"]:
+        submission = verdict["submission"]
+        return ok(ALLOWED, f"it would be one of {submission['parent']}/{submission['kind']}")
+    faults = [
+        f"{fault['path']}: {fault['problem']}" + (f"; found {fault['found']}" if "found" in fault else "")
+        for fault in verdict["faults"]
+    ]
+    repair = "change functions/policy.yaml and deploy, or try a request of your own: --request FILE"
+    return failed(ALLOWED, " · ".join(faults), repair)
+
+
+def _untold(deployment: Deployment, check: str, function: str, message_id: str, said: Said | None) -> Finding:
+    """Why a function gave no answer to a message that reached its topic."""
+    where = f"--location {deployment.region} --project {deployment.project}"
+    if said is None:
+        return failed(
+            check,
+            f"{function} told nothing of message {message_id}: it did not get it, was killed, or takes longer",
+            f"gcloud eventarc triggers describe {function} {where}",
+            f"gcloud functions logs read {function} --region {deployment.region} --project {deployment.project}",
+            "or wait longer: --wait-s",
+        )
+    if said.error:
+        return failed(
+            check, f"{function} fails: {said.text}", "docs/runbook.md says of each error what mends it"
+        )
+    return failed(check, f"{function} took it for something else: {said.text}", redeploy(deployment))
+
+
+def _is_listed(logs: "LoggingClient", probe: Probe) -> bool:
+    query = f'labels.{MARK}="{probe.id}" AND timestamp>="{(probe.asked_at - CLOCKS_APART).isoformat()}"'
+    return any(True for _ in logs.list_entries(filter_=query, page_size=1))
+
+
+def _listing(probe: Probe, listed: bool) -> Finding:
+    if listed:
+        return ok(WRITTEN, f"{probe.id}, and Cloud Logging shows it")
+    said = (
+        f"Cloud Logging took {probe.id} and does not show it: it may be late, or be left out by an exclusion"
+    )
+    return unknown(WRITTEN, said, f"gcloud logging read 'labels.{MARK}=\"{probe.id}\"'")
+
+
+def _seconds(answer: Mapping[str, Any]) -> str:
+    return f"{float(answer['latency_s']):.1f} s"

@@ -1,0 +1,114 @@
+"""Two questions to the running deployment: a log entry that tells of an end, and a request that is only tried.
+
+docs/deploy.md, section "Self-test", has their form.
+"""
+
+import json
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from google.api_core.exceptions import GoogleAPICallError, NotFound
+
+from trainmaster.deploy.doctor.deployment import Deployment
+
+if TYPE_CHECKING:
+    from google.cloud.logging import Client as LoggingClient
+    from google.cloud.storage import Client as StorageClient
+    from google.pubsub_v1 import PublisherClient
+
+MARK = "trainmaster_self_test"
+NOBODYS_JOB = "0"
+LOG_ID = "trainmaster-self-test"
+COMPLETED = "Job completed successfully."
+_LOOK_EVERY_S = 1.0
+_CALL_S = 30.0
+
+
+@dataclass(kw_only=True)
+class Probe:
+    """One question and what is known of it. `cannot` says why it could not even be asked."""
+
+    id: str = field(default_factory=lambda: secrets.token_hex(16))
+    asked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    message_id: str = ""
+    cannot: str = ""
+    answer: dict[str, Any] | None = None
+
+
+def write_entry(logs: "LoggingClient", project: str) -> Probe:
+    """An entry like the last one of a job, of a job that is nobody's."""
+    from google.cloud.logging import Resource
+
+    probe = Probe()
+    labels = {"project_id": project, "job_id": NOBODYS_JOB, "task_name": "service"}
+    resource = Resource(type="ml_job", labels=labels)
+    try:
+        # The resource is given here too: the client would else ask the machine what it runs on.
+        logs.logger(LOG_ID, resource=resource).log_struct(
+            {"message": COMPLETED},
+            labels={MARK: probe.id},
+            severity="INFO",
+            timestamp=probe.asked_at,
+            insert_id=probe.id,
+        )
+    except GoogleAPICallError as fault:
+        probe.cannot = str(fault.message)
+    return probe
+
+
+def publish_request(publisher: "PublisherClient", deployment: Deployment, document: bytes) -> Probe:
+    """The request, to be checked and not to be run."""
+    from google.pubsub_v1.types import PubsubMessage
+
+    probe = Probe()
+    message = PubsubMessage(data=document, attributes={"dry_run": "true", "self_test_id": probe.id})
+    topic = deployment.topic("requests").resource
+    try:
+        answer = publisher.publish(topic=topic, messages=[message], timeout=_CALL_S)
+        probe.message_id = str(answer.message_ids[0])
+    except GoogleAPICallError as fault:
+        probe.cannot = str(fault.message)
+    return probe
+
+
+def own_request(deployment: Deployment) -> bytes:
+    """A request for one small machine and the trainer's own image, which a policy is likely to allow."""
+    document = {
+        "model_name": "self-test",
+        "image": f"{deployment.trainer_image}@sha256:{0:064x}",  # a policy may ask for digests
+        "cluster": {"chief": {"machine": "n1-standard-4"}},
+        "scheduling": {"timeout_s": 3600},
+    }
+    return json.dumps(document).encode()
+
+
+def wait_for_answers(
+    storage: "StorageClient", ledger_bucket: str, probes: Sequence[Probe], wait_s: float
+) -> None:
+    """Look for every answer until all are there or `wait_s` seconds are over.
+
+    Raises:
+        GoogleAPICallError: the ledger may not be read.
+    """
+    deadline = time.monotonic() + wait_s
+    while True:
+        waiting = [probe for probe in probes if probe.answer is None and not probe.cannot]
+        for probe in waiting:
+            probe.answer = _answer(storage, ledger_bucket, probe)
+        left = deadline - time.monotonic()
+        if all(probe.answer is not None for probe in waiting) or left <= 0:
+            return
+        time.sleep(min(_LOOK_EVERY_S, left))
+
+
+def _answer(storage: "StorageClient", ledger_bucket: str, probe: Probe) -> dict[str, Any] | None:
+    try:
+        content = storage.bucket(ledger_bucket).blob(f"self-test/{probe.id}.json").download_as_bytes()
+    except NotFound:
+        return None
+    document: dict[str, Any] = json.loads(content)
+    return document

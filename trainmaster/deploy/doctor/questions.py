@@ -1,0 +1,148 @@
+"""Questions about permissions, by REST: the services' own libraries ask each in another way, or not at all."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.deploy.doctor.deployment import Thing
+
+if TYPE_CHECKING:
+    import requests
+
+SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+TOKEN_LIFETIME_S = 300
+TIMEOUT_S = (10.0, 30.0)  # to connect, between two bytes of the answer
+_HOSTS = {
+    "account": "https://iam.googleapis.com/v1",
+    "bucket": "https://storage.googleapis.com/storage/v1",
+    "function": "https://run.googleapis.com/v2",
+    "project": "https://cloudresourcemanager.googleapis.com/v1",
+    "subscription": "https://pubsub.googleapis.com/v1",
+    "topic": "https://pubsub.googleapis.com/v1",
+    "token": "https://iamcredentials.googleapis.com/v1",
+}
+_POLICY_BY_POST = ("account", "project")
+
+
+class AskRefusedError(Exception):
+    """A service answered with an error, whose HTTP status is kept.
+
+    403 is for what may not be asked, 404 for what is not there, 400 for what the service takes for no question.
+    """
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(f"{status} {said}")
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """Where an emulator answers; None for Google Cloud."""
+
+    iam: str | None
+    storage: str | None
+
+    def base(self, kind: str) -> str:
+        if self.iam is None:
+            return _HOSTS[kind]
+        version = _HOSTS[kind].partition(".com/")[2]
+        return f"{self.storage if kind == 'bucket' else self.iam}/{version}"
+
+
+class Questions:
+    """One caller's questions. Safe to ask from several threads at once.
+
+    Every method raises AskRefusedError for an answer that is an error, and what `requests` and `google.auth` raise.
+    """
+
+    def __init__(self, hosts: Hosts) -> None:
+        self._hosts = hosts
+        self.policy = cache(self._policy)
+
+    def project_number(self, project: str) -> str:
+        url = f"{self._hosts.base('project')}/projects/{project}"
+        return str(self._ask("GET", url)["projectNumber"])
+
+    def token(self, email: str) -> str:
+        """A token that speaks for the service account, for five minutes."""
+        url = f"{self._hosts.base('token')}/projects/-/serviceAccounts/{email}:generateAccessToken"
+        body = {"scope": [SCOPE], "lifetime": f"{TOKEN_LIFETIME_S}s"}
+        return str(self._ask("POST", url, body=body)["accessToken"])
+
+    def held(self, thing: Thing, permissions: Sequence[str], token: str = "") -> frozenset[str]:
+        """Those of the permissions that the token's account, or else the caller, has on the thing."""
+        base = self._hosts.base(thing.kind)
+        if thing.kind == "bucket":
+            query = [("permissions", each) for each in permissions]
+            answer = self._ask("GET", f"{base}/b/{thing.name}/iam/testPermissions", query=query, token=token)
+        else:
+            url = f"{base}/{thing.resource}:testIamPermissions"
+            answer = self._ask("POST", url, body={"permissions": list(permissions)}, token=token)
+        return frozenset(answer.get("permissions", ()))
+
+    def _policy(self, thing: Thing) -> Mapping[str, frozenset[str]]:
+        """The members of each role that the thing's own policy binds, conditions left aside."""
+        base = self._hosts.base(thing.kind)
+        if thing.kind == "bucket":
+            answer = self._ask("GET", f"{base}/b/{thing.name}/iam")
+        else:
+            verb = "POST" if thing.kind in _POLICY_BY_POST else "GET"
+            answer = self._ask(verb, f"{base}/{thing.resource}:getIamPolicy")
+        bindings: dict[str, frozenset[str]] = {}
+        for binding in answer.get("bindings", ()):
+            if "condition" not in binding:
+                members = frozenset(binding.get("members", ()))
+                bindings[binding["role"]] = bindings.get(binding["role"], frozenset()) | members
+        return bindings
+
+    @cached_property
+    def _own(self) -> "requests.Session":
+        import google.auth
+        import requests
+        from google.auth.transport.requests import AuthorizedSession
+
+        if self._hosts.iam is not None:
+            return requests.Session()
+        credentials, _ = google.auth.default(scopes=[SCOPE])
+        session: requests.Session = AuthorizedSession(credentials)
+        return session
+
+    def _ask(
+        self,
+        verb: str,
+        url: str,
+        *,
+        body: Mapping[str, object] | None = None,
+        query: Sequence[tuple[str, str]] = (),
+        token: str = "",
+    ) -> dict[str, Any]:
+        import requests
+
+        if token:
+            # Never through the caller's session: it would put the caller's own token over this one.
+            answer = requests.request(
+                verb,
+                url,
+                json=body,
+                params=list(query),
+                headers={"Authorization": f"Bearer {token}"},
+                timeout=TIMEOUT_S,
+            )
+        else:
+            answer = self._own.request(verb, url, json=body, params=list(query), timeout=TIMEOUT_S)
+        if answer.status_code >= 400:  # noqa: PLR2004  # HTTP: the client's and the server's errors
+            raise AskRefusedError(answer.status_code, _said(answer))
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def close(self) -> None:
+        if "_own" in self.__dict__:
+            self._own.close()
+
+
+def _said(answer: "requests.Response") -> str:
+    try:
+        return str(answer.json()["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return answer.text[:200]

@@ -1,0 +1,50 @@
+"""Whether the log sink is as it was deployed, and may publish where it sends."""
+
+from typing import TYPE_CHECKING
+
+from google.api_core.exceptions import NotFound
+
+from trainmaster.deploy.doctor.deployment import Deployment
+from trainmaster.deploy.doctor.finding import Finding, failed, ok
+from trainmaster.deploy.doctor.questions import Questions
+from trainmaster.deploy.doctor.repair import bind, redeploy
+
+if TYPE_CHECKING:
+    from google.cloud.logging import Client as LoggingClient
+
+PUBLISHER = "roles/pubsub.publisher"
+
+
+def sink_findings(deployment: Deployment, logs: "LoggingClient", questions: Questions) -> list[Finding]:
+    """Of the sink itself, and of its writer's grant where the sink is there.
+
+    Raises:
+        GoogleAPICallError, AskRefusedError: one of them could not be asked for.
+    """
+    name = deployment.sink_name
+    check = f"sink {name}"
+    try:
+        sink = logs.sinks_api.sink_get(f"projects/{deployment.project}/sinks/{name}")
+    except NotFound:
+        return [failed(check, "there is no such sink: no end of a job is told", redeploy(deployment))]
+    update = f"gcloud logging sinks update {name} --project {deployment.project}"
+    topic = deployment.topic("job_logs")
+    wrong: dict[str, str] = {}
+    if str(sink.get("filter", "")).split() != deployment.sink_filter.split():
+        wrong["its filter is not that of the deployment"] = (
+            f'{update} --log-filter="$(cat trainmaster/deploy/log_sink.filter)"'
+        )
+    wanted = f"pubsub.googleapis.com/{topic.resource}"
+    if sink.get("destination") != wanted:
+        wrong[f"it sends to {sink.get('destination')!r}, not to {wanted!r}"] = f"{update} {wanted}"
+    if sink.get("disabled"):
+        wrong["it is disabled"] = f"{update} --no-disabled"
+    if excluded := [str(each.get("name")) for each in sink.get("exclusions", []) if not each.get("disabled")]:
+        wrong[f"it leaves out what {', '.join(excluded)} exclude"] = f"{update} --clear-exclusions"
+    own = failed(check, "; ".join(wrong), *wrong.values()) if wrong else ok(check, "as it was deployed")
+    writer = str(sink.get("writerIdentity", ""))
+    check = f"the sink's writer {writer}"
+    if writer in questions.policy(topic).get(PUBLISHER, frozenset()):
+        return [own, ok(check, f"may publish on {topic.name}")]
+    said = f"{PUBLISHER} is not bound on topic {topic.name}: whatever the sink takes is dropped"
+    return [own, failed(check, said, bind(deployment, topic, writer, PUBLISHER))]

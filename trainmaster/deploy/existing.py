@@ -1,0 +1,143 @@
+"""What is in a project before anything is deployed, and what of it an earlier deployment made."""
+
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from trainmaster.deploy.gcloud import GcloudFailed, described, gcloud, listed
+from trainmaster.deploy.names import Names
+
+STATE_OBJECT = "trainmaster/default.tfstate"
+AT_ONCE = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bucket:
+    """A bucket of this name, somewhere. `project_number` None: it may not be looked at, so it is not ours."""
+
+    name: str
+    location: str = ""
+    project_number: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Existing:
+    """`named` and `made` hold names by kind of thing; `made` are those that Terraform's state knows."""
+
+    project_number: str
+    buckets: Mapping[str, Bucket]
+    named: Mapping[str, frozenset[str]]
+    made: Mapping[str, frozenset[str]]
+    made_buckets: frozenset[str]
+
+
+# Commands that list each kind of thing, and the field that names it: in full, then the last part is the name, or bare.
+_LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "topic": (("pubsub", "topics", "list"), "name"),
+    "subscription": (("pubsub", "subscriptions", "list"), "name"),
+    "log sink": (("logging", "sinks", "list"), "name"),
+    "log metric": (("logging", "metrics", "list"), "name"),
+    "Cloud Run service": (("run", "services", "list", "--region={region}"), "metadata.name"),
+    "Eventarc trigger": (("eventarc", "triggers", "list", "--location={region}"), "name"),
+    "schedule": (("scheduler", "jobs", "list", "--location={scheduler_region}"), "name"),
+    "repository": (("artifacts", "repositories", "list", "--location={region}"), "name"),
+    "service account": (("iam", "service-accounts", "list"), "email"),
+    "role": (("iam", "roles", "list"), "name"),
+}
+
+# The same kinds in Terraform's state, and the attribute that names one.
+_RESOURCES: Mapping[str, tuple[str, str]] = {
+    "google_pubsub_topic": ("topic", "name"),
+    "google_pubsub_subscription": ("subscription", "name"),
+    "google_logging_project_sink": ("log sink", "name"),
+    "google_logging_metric": ("log metric", "name"),
+    "google_cloudfunctions2_function": ("Cloud Run service", "name"),
+    "google_eventarc_trigger": ("Eventarc trigger", "name"),
+    "google_cloud_scheduler_job": ("schedule", "name"),
+    "google_artifact_registry_repository": ("repository", "repository_id"),
+    "google_service_account": ("service account", "email"),
+    "google_project_iam_custom_role": ("role", "role_id"),
+}
+
+
+def existing_in(names: Names, project_number: str) -> Existing:
+    """Look at everything whose name the deployment takes. Nothing is changed.
+
+    Raises:
+        GcloudFailed: something may not be listed or read; nothing can be said about collisions then.
+    """
+    wanted = [*names.buckets.values(), names.state_bucket]
+    # Each question is a process that waits a second or two for its answer.
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        answers = pool.map(_bucket, wanted)
+        named = pool.map(lambda how: _names(names, *how), _LISTS.values())
+        buckets = {name: bucket for name, bucket in zip(wanted, answers, strict=True) if bucket is not None}
+        kept_in = buckets.get(names.state_bucket)
+        # What is in somebody else's bucket is no state of ours.
+        state = _state(names) if kept_in is not None and kept_in.project_number == project_number else []
+    return Existing(
+        project_number=project_number,
+        buckets=buckets,
+        named=dict(zip(_LISTS, named, strict=True)),
+        made=_made(state),
+        made_buckets=frozenset(
+            instance["attributes"]["name"]
+            for resource in state
+            if resource["type"] == "google_storage_bucket"
+            for instance in resource["instances"]
+        ),
+    )
+
+
+def _names(names: Names, command: tuple[str, ...], path: str) -> frozenset[str]:
+    words = [word.format(region=names.region, scheduler_region=names.scheduler_region) for word in command]
+    found = [str(_value(each, path)) for each in listed(*words, f"--project={names.project}")]
+    return frozenset(name.rpartition("/")[2] if name.startswith("projects/") else name for name in found)
+
+
+def _value(thing: Mapping[str, Any], path: str) -> object:
+    value: Any = thing
+    for key in path.split("."):
+        value = value[key]
+    return value
+
+
+def _bucket(name: str) -> Bucket | None:
+    try:
+        # The raw form, for only that has the project's number.
+        found = described("storage", "buckets", "describe", f"gs://{name}", "--raw")
+    except GcloudFailed as failed:
+        if failed.absent:
+            return None
+        if failed.forbidden:
+            return Bucket(name=name)
+        raise
+    return Bucket(name=name, location=found["location"], project_number=str(found["projectNumber"]))
+
+
+def _state(names: Names) -> list[dict[str, Any]]:
+    """The resources of Terraform's state; none before the first deployment.
+
+    Raises:
+        GcloudFailed: it may not be read, so that nobody can say what was made by us.
+    """
+    try:
+        text = gcloud("storage", "cat", f"gs://{names.state_bucket}/{STATE_OBJECT}")
+    except GcloudFailed as failed:
+        if failed.absent or "matched no objects" in failed.said:
+            return []
+        raise
+    resources: list[dict[str, Any]] = json.loads(text)["resources"]
+    return [resource for resource in resources if resource["mode"] == "managed"]
+
+
+def _made(state: list[dict[str, Any]]) -> Mapping[str, frozenset[str]]:
+    made: dict[str, set[str]] = {}
+    for resource in state:
+        kind, attribute = _RESOURCES.get(resource["type"], ("", ""))
+        if kind:
+            for instance in resource["instances"]:
+                made.setdefault(kind, set()).add(instance["attributes"][attribute])
+    return {kind: frozenset(found) for kind, found in made.items()}

@@ -1,0 +1,193 @@
+"""The trainer image, built on this machine: on a small base made of Debian packages unless another is named.
+
+    python -m trainmaster.deploy.local_image [--base IMAGE --python 3.12] [--tag IMAGE]
+
+Needs buildah or podman on the PATH, and debootstrap and root for the base of its own (on Debian:
+apt-get install --no-install-recommends buildah debootstrap). No daemon, and no privileges of a container's own.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmaster.resources import ROOT
+
+BASE = "localhost/trainmaster/base:bookworm"
+TRAINER = "localhost/trainmaster/trainer:latest"
+
+DEBIAN = "http://deb.debian.org/debian"
+SUITE, SUITE_PYTHON = "bookworm", "3.11"  # https://packages.debian.org/bookworm/python3
+PACKAGES = "python3,python3-pip,ca-certificates"
+_NOT_NEEDED = (
+    "var/cache/apt/archives",
+    "var/lib/apt/lists",
+    "usr/share/doc",
+    "usr/share/man",
+    "usr/share/locale",
+)
+
+# Where pip and uv look for their settings: the "Configuration" pages of their documentations, read 2026-11.
+_PIP_FILES = ("~/.config/pip/pip.conf", "~/.pip/pip.conf", "/etc/pip.conf")
+_UV_FILES = ("~/.config/uv/uv.toml", "/etc/uv/uv.toml")
+_AUTHORITIES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+
+
+class CannotBuildError(Exception):
+    """Something that building needs is not on this machine; the message says what, and how to get it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Builder:
+    """A program that builds images without a daemon: `buildah bud`, or `podman build`, which is the same."""
+
+    program: str
+
+    def build(self, *, context: Path, tag: str, options: tuple[str, ...] = ()) -> None:
+        """Build `context` and tag the image; layers that have not changed are taken from the last build.
+
+        Raises:
+            subprocess.CalledProcessError: a step of the Dockerfile failed; the output has said which.
+        """
+        verb = "bud" if Path(self.program).name == "buildah" else "build"
+        # chroot: RUN steps need no namespaces, which many containers and CI machines refuse.
+        command = [
+            self.program,
+            verb,
+            "--isolation",
+            "chroot",
+            "--layers",
+            "--tag",
+            tag,
+            *options,
+            str(context),
+        ]
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+
+    def has(self, image: str) -> bool:
+        """Whether the local store has the image."""
+        return subprocess.run([self.program, "inspect", "--type", "image", image], check=False, capture_output=True).returncode == 0  # fmt: skip
+
+
+def builder() -> Builder:
+    """The builder of this machine.
+
+    Raises:
+        CannotBuildError: none is on the PATH.
+    """
+    for name in ("buildah", "podman"):
+        if (program := shutil.which(name)) is not None:
+            return Builder(program=program)
+    raise CannotBuildError("Neither buildah nor podman is on the PATH. On Debian: apt-get install buildah")
+
+
+def make_base(build: Builder, *, tag: str = BASE, mirror: str = DEBIAN) -> None:
+    """A base image of Debian's minimal system with Python, pip and the certificate authorities. Takes a minute or two.
+
+    Raises:
+        CannotBuildError: debootstrap is not there, or may not make a root file system for this user.
+        subprocess.CalledProcessError: a package could not be had or unpacked; the output has said which.
+    """
+    debootstrap = shutil.which("debootstrap", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if debootstrap is None or os.geteuid() != 0:
+        raise CannotBuildError(
+            "A base image is made by debootstrap, as root: on Debian, apt-get install debootstrap. "
+            "Else name a base with Python and pip: --base python:3.12-slim --python 3.12"
+        )
+    with tempfile.TemporaryDirectory(prefix="tm-base-") as scratch:
+        root, context = Path(scratch, "root"), Path(scratch, "context")
+        context.mkdir()
+        subprocess.run(
+            [debootstrap, "--variant=minbase", f"--include={PACKAGES}", SUITE, str(root), mirror],
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
+        for name in _NOT_NEEDED:
+            shutil.rmtree(root / name, ignore_errors=True)
+        # An archive keeps owners and modes; COPY of a directory would not.
+        subprocess.run(["tar", "-C", root, "--numeric-owner", "-cf", context / "root.tar", "."], check=True)
+        shutil.rmtree(root)
+        (context / "Dockerfile").write_text(
+            "FROM scratch\nADD root.tar /\n"
+            'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nCMD ["/bin/sh"]\n'
+        )
+        build.build(context=context, tag=tag)
+
+
+def build_trainer(
+    build: Builder,
+    *,
+    revision: str,
+    base: str = BASE,
+    python: str = SUITE_PYTHON,
+    tag: str = TRAINER,
+    tree: Path = ROOT,
+) -> None:
+    """The image of the Dockerfile in `tree` on `base`, labelled with `revision`.
+
+    Raises:
+        subprocess.CalledProcessError: a step failed; the output has said which.
+    """
+    options = (
+        *("--build-arg", f"BASE_IMAGE={base}", "--build-arg", f"PYTHON_VERSION={python}"),
+        *("--label", f"org.opencontainers.image.revision={revision}"),
+        *(word for name, path in secrets(os.environ) for word in ("--secret", f"id={name},src={path}")),
+    )
+    build.build(context=tree, tag=tag, options=options)
+
+
+def secrets(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    """This machine's own settings of pip, uv and certificate authorities, as the Dockerfile's secrets."""
+    authorities = [environment[name] for name in _AUTHORITIES if environment.get(name)]
+    for name, named, usual in (
+        ("pip", environment.get("PIP_CONFIG_FILE"), _PIP_FILES),
+        ("uv", environment.get("UV_CONFIG_FILE"), _UV_FILES),
+        ("ca", authorities[0] if authorities else None, ()),
+    ):
+        candidates = [Path(path).expanduser() for path in ([named] if named else usual)]
+        if (path := next((path for path in candidates if path.is_file()), None)) is not None:
+            yield name, path
+
+
+def revision_of(tree: Path) -> str:
+    """The commit that `tree` stands at, with `-dirty` where it was changed since; `unknown` outside of git."""
+    command = ["git", "-C", str(tree), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else "unknown"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--base", metavar="IMAGE", help=f"default {BASE}, made first where it is not there")
+    parser.add_argument("--python", default=SUITE_PYTHON, metavar="X.Y",
+        help=f"Python of the trainer's environment; default {SUITE_PYTHON}, the default base's own")  # fmt: skip
+    parser.add_argument("--tag", default=TRAINER, metavar="IMAGE", help=f"default {TRAINER}")
+    parser.add_argument(
+        "--mirror", default=DEBIAN, metavar="URL", help=f"Debian's packages; default {DEBIAN}"
+    )
+    given = parser.parse_args()
+    try:
+        build = builder()
+        if given.base is None and not build.has(BASE):
+            make_base(build, mirror=given.mirror)
+        build_trainer(
+            build, base=given.base or BASE, python=given.python, tag=given.tag, revision=revision_of(ROOT)
+        )
+    except CannotBuildError as fault:
+        sys.stderr.write(f"{fault}\n")
+        return 1
+    except subprocess.CalledProcessError as fault:
+        sys.stderr.write(f"{fault.cmd[0]} ended with status {fault.returncode}.\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""Every name that a deployment takes in a project, from the files that deploy it."""
+
+import re
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trainmaster.resources import DEPLOY
+
+ACCOUNT_PREFIX = "tm-"
+METRICS = ("behind", "ends", "mistakes", "refusals", "unswept", "waits")
+"""Counters of log lines, as trainmaster/deploy/terraform/plan/monitoring.tf has them: a test compares."""
+_SCHEDULER_REGION = re.compile(r'^[ \t]*scheduler_region[ \t]*=[ \t]*"([^"]*)"', re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """`buckets` and `topics` by role; `taken` by kind of thing, the kinds of trainmaster/deploy/existing.py.
+
+    `scheduler_region`: where the schedules are, for regions that Cloud Scheduler lacks.
+    """
+
+    project: str
+    region: str
+    scheduler_region: str
+    buckets: Mapping[str, str]
+    topics: Mapping[str, str]
+    taken: Mapping[str, frozenset[str]]
+
+    @property
+    def state_bucket(self) -> str:
+        """Where Terraform remembers what it made."""
+        return f"{self.project}-terraform"
+
+
+def topology_of(project: str, region: str, file: Path = DEPLOY / "topology.yaml") -> dict[str, Any]:
+    """The topology of this project and region.
+
+    Raises:
+        OSError, ValueError, KeyError, yaml.YAMLError: the file cannot be read, or has variables of its own.
+    """
+    text = string.Template(file.read_text()).substitute(project=project, region=region)
+    topology: dict[str, Any] = yaml.safe_load(text)
+    return topology
+
+
+def permissions() -> dict[str, Any]:
+    table: dict[str, Any] = yaml.safe_load((DEPLOY / "permissions.yaml").read_text())
+    return table
+
+
+def account_email(name: str, project: str) -> str:
+    """Of the account that the deployment makes for a function or for what permissions.yaml names."""
+    return f"{ACCOUNT_PREFIX}{name}@{project}.iam.gserviceaccount.com"
+
+
+def names_of(project: str, region: str) -> Names:
+    topology, table = topology_of(project, region), permissions()
+    functions = frozenset(topology["functions"])
+    return Names(
+        project=project,
+        region=region,
+        scheduler_region=scheduler_region() or region,
+        buckets={**topology["buckets"], "builds": f"{project}-builds"},
+        topics=topology["topics"],
+        taken={
+            "topic": frozenset(topology["topics"].values()),
+            "subscription": frozenset(topology["subscriptions"]),
+            "log sink": frozenset(topology["sinks"]),
+            "log metric": frozenset(f"trainmaster/{name}" for name in METRICS),
+            "Cloud Run service": functions,
+            "Eventarc trigger": functions,
+            "schedule": frozenset(topology["schedules"]),
+            "repository": frozenset({topology["images"]["trainer"].split("/")[2]}),
+            "service account": frozenset(
+                account_email(name, project) for name in [*functions, *table["accounts"]]
+            ),
+            "role": frozenset(name for name, role in table["roles"].items() if role.get("custom")),
+        },
+    )
+
+
+def scheduler_region(settings: Path = DEPLOY / "terraform" / "settings.auto.tfvars") -> str | None:
+    """What the deployment's own settings say, which Terraform reads by itself; None where they say nothing."""
+    found = _SCHEDULER_REGION.search(settings.read_text()) if settings.is_file() else None
+    return found[1] if found else None
+
+
+def training_regions() -> frozenset[str]:
+    """Where Vertex AI runs training jobs; trainmaster/deploy/regions.yaml has the source."""
+    read: dict[str, list[str]] = yaml.safe_load((DEPLOY / "regions.yaml").read_text())
+    return frozenset(read["training"])

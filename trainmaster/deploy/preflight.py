@@ -1,0 +1,148 @@
+"""What stands in the way of a deployment, all of it at once, before anything is created."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from trainmaster.deploy.existing import Existing, existing_in
+from trainmaster.deploy.gcloud import GcloudFailed, described, gcloud
+from trainmaster.deploy.names import Names, training_regions
+
+_PROJECT_ID = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
+SHARED_TOPIC = "images"
+"""Role of the topic whose id Artifact Registry dictates: a project that has one already keeps it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clearance:
+    """`faults` empty: nothing stands in the way. The rest is what Terraform must be told."""
+
+    faults: tuple[str, ...]
+    kept_buckets: dict[str, str] = field(default_factory=dict)
+    foreign_topics: tuple[str, ...] = ()
+    state_bucket_exists: bool = False
+
+
+def clearance_of(names: Names) -> Clearance:
+    """Ask what is there, and judge it. Creates nothing."""
+    faults = [*_of_the_words(names), *_of_the_credentials()]
+    number, unknown = _project_number(names.project)
+    faults += unknown
+    if number is None:
+        return Clearance(faults=tuple(faults))
+    faults += _of_billing(names.project)
+    try:
+        existing = existing_in(names, number)
+    except GcloudFailed as failed:
+        return Clearance(
+            faults=(*faults, f"what exists already cannot be told: {failed}{_elsewhere(failed)}")
+        )
+    return judged(names, existing, tuple(faults))
+
+
+def _elsewhere(failed: GcloudFailed) -> str:
+    """What to do where a service is not in the region, as gcloud says it; only Cloud Scheduler may be in another."""
+    if "scheduler" not in failed.command or "is not a valid location" not in failed.said:
+        return ""
+    return '; name another region for the schedule, scheduler_region = "…" in trainmaster/deploy/terraform/settings.auto.tfvars'
+
+
+def judged(names: Names, existing: Existing, before: tuple[str, ...] = ()) -> Clearance:
+    """Pure: what follows from what exists, after the faults found `before`."""
+    shared = names.topics[SHARED_TOPIC]
+    foreign = shared in existing.named.get("topic", ()) and shared not in existing.made.get("topic", ())
+    return Clearance(
+        faults=(*before, *_bucket_faults(names, existing), *_collisions(names, existing)),
+        kept_buckets={
+            role: name
+            for role, name in names.buckets.items()
+            if name in existing.buckets and name not in existing.made_buckets
+        },
+        foreign_topics=(SHARED_TOPIC,) if foreign else (),
+        state_bucket_exists=names.state_bucket in existing.buckets,
+    )
+
+
+def _of_the_words(names: Names) -> Iterator[str]:
+    if not _PROJECT_ID.fullmatch(names.project):
+        yield (
+            f"PROJECT is {names.project!r}: a project id has 6 to 30 lower-case letters, digits and dashes, and "
+            "begins with a letter; `gcloud projects list` shows yours"
+        )
+    if names.region not in training_regions():
+        yield (
+            f"REGION is {names.region!r}: Vertex AI trains in {', '.join(sorted(training_regions()))}; "
+            "trainmaster/deploy/regions.yaml has the source of this list, add to it what is new"
+        )
+
+
+def _of_the_credentials() -> Iterator[str]:
+    try:
+        gcloud("auth", "application-default", "print-access-token")
+    except GcloudFailed as failed:
+        yield (
+            f"Terraform would find no credentials ({failed.said}): run `gcloud auth application-default login`, "
+            "or set GOOGLE_APPLICATION_CREDENTIALS"
+        )
+
+
+def _project_number(project: str) -> tuple[str | None, list[str]]:
+    try:
+        found = described("projects", "describe", project)
+    except GcloudFailed as failed:
+        fault = (
+            f"project {project!r} does not exist, or you may not see it ({failed.said}): create it with "
+            f"`gcloud projects create {project}`, or ask its owner for roles/viewer"
+        )
+        return None, [fault]
+    if found.get("lifecycleState") != "ACTIVE":
+        state = found.get("lifecycleState")
+        return None, [
+            f"project {project!r} is {state}: only an ACTIVE one can be deployed to; `gcloud projects undelete {project}`"
+        ]
+    return str(found["projectNumber"]), []
+
+
+def _of_billing(project: str) -> Iterator[str]:
+    try:
+        billing = described("billing", "projects", "describe", project)
+    except GcloudFailed:
+        return  # whoever may not see the billing may deploy all the same
+    if billing.get("billingEnabled") is False:
+        yield (
+            f"project {project!r} has no billing account: link one, "
+            "https://cloud.google.com/billing/docs/how-to/modify-project"
+        )
+
+
+def _bucket_faults(names: Names, existing: Existing) -> Iterator[str]:
+    for bucket in existing.buckets.values():
+        if bucket.project_number is None:
+            yield (
+                f"bucket {bucket.name!r} exists, and you may not see it: bucket names are global, and another project "
+                "has this one; deploy to a project whose id nobody uses in bucket names"
+            )
+        elif bucket.project_number != existing.project_number:
+            yield (
+                f"bucket {bucket.name!r} belongs to project number {bucket.project_number}, not to {names.project!r} "
+                f"({existing.project_number}): bucket names are global; rename or delete that one"
+            )
+        elif bucket.location.lower() != names.region and bucket.name != names.state_bucket:
+            there = bucket.location.lower()
+            yield (
+                f"bucket {bucket.name!r} is in {there!r}, and triggers need it in {names.region!r}: "
+                f"{f'deploy with REGION={there}, or ' if there in training_regions() else ''}"
+                "move its objects and delete it"
+            )
+
+
+def _collisions(names: Names, existing: Existing) -> Iterator[str]:
+    for kind, wanted in names.taken.items():
+        there = wanted & existing.named.get(kind, frozenset()) - existing.made.get(kind, frozenset())
+        for name in sorted(there):
+            if kind == "topic" and name == names.topics[SHARED_TOPIC]:
+                continue
+            yield (
+                f"{kind} {name!r} exists already in {names.project!r}, and no deployment of Trainmaster made it: "
+                "rename or delete it, or deploy to another project"
+            )

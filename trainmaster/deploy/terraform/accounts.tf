@@ -1,0 +1,120 @@
+# Service accounts, roles and grants: all of trainmaster/deploy/permissions.yaml, and nothing beside it.
+
+resource "google_service_account" "account" {
+  for_each = module.plan.accounts
+
+  account_id   = each.value.id
+  display_name = "Trainmaster: ${each.value.what}"
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_project_iam_custom_role" "role" {
+  for_each = module.plan.custom_roles
+
+  role_id     = each.key
+  title       = each.value.title
+  description = each.value.description
+  permissions = each.value.permissions
+
+  depends_on = [google_project_service.api]
+}
+
+locals {
+  members = merge(
+    { for name, account in google_service_account.account : name => "serviceAccount:${account.email}" },
+    { for name, email in module.plan.agents : name => "serviceAccount:${email}" }
+  )
+
+  project_grants = {
+    for key, grant in module.plan.grants.project : key => grant
+    if !contains(keys(module.plan.agents), grant.account)
+  }
+  agent_grants = {
+    for key, grant in module.plan.grants.project : key => grant
+    if contains(keys(module.plan.agents), grant.account)
+  }
+}
+
+resource "google_project_iam_member" "project" {
+  for_each = local.project_grants
+
+  project = var.project
+  role    = each.value.role
+  member  = local.members[each.value.account]
+
+  depends_on = [google_project_iam_custom_role.role]
+}
+
+# Google's own accounts serve the whole project. `make undeploy` leaves them what they have, for the project may
+# use Vertex AI, Pub/Sub and Eventarc for other things too.
+resource "google_project_iam_member" "agent" {
+  for_each = local.agent_grants
+
+  project = var.project
+  role    = each.value.role
+  member  = local.members[each.value.account]
+
+  depends_on = [google_project_service_identity.agent, data.google_storage_project_service_account.gcs]
+}
+
+resource "google_storage_bucket_iam_member" "bucket" {
+  for_each = module.plan.grants.bucket
+
+  bucket = google_storage_bucket.bucket[each.value.name].name
+  role   = each.value.role
+  member = local.members[each.value.account]
+}
+
+resource "google_pubsub_topic_iam_member" "topic" {
+  for_each = module.plan.grants.topic
+
+  topic  = local.topic_ids[each.value.name]
+  role   = each.value.role
+  member = local.members[each.value.account]
+
+  # The monitoring agent comes to be with the first channel.
+  depends_on = [google_project_service_identity.agent, google_monitoring_notification_channel.alerts]
+}
+
+resource "google_service_account_iam_member" "account" {
+  for_each = module.plan.grants.account
+
+  service_account_id = google_service_account.account[each.value.name].name
+  role               = each.value.role
+  member             = local.members[each.value.account]
+}
+
+locals {
+  function_grants = merge([
+    for key, grant in module.plan.grants.function : {
+      for name in keys(module.plan.functions) : "${key}/${name}" => merge(grant, { function = name })
+    }
+  ]...)
+  subscription_grants = merge([
+    for key, grant in module.plan.grants.subscription : {
+      for name in keys(module.plan.triggers) : "${key}/${name}" => merge(grant, { trigger = name })
+    }
+  ]...)
+}
+
+# A function of the 2nd generation is a service of Cloud Run of the same name.
+resource "google_cloud_run_v2_service_iam_member" "function" {
+  for_each = local.function_grants
+
+  project  = var.project
+  location = var.region
+  name     = google_cloudfunctions2_function.function[each.value.function].name
+  role     = each.value.role
+  member   = local.members[each.value.account]
+}
+
+resource "google_pubsub_subscription_iam_member" "subscription" {
+  for_each = local.subscription_grants
+
+  subscription = google_eventarc_trigger.trigger[each.value.trigger].transport[0].pubsub[0].subscription
+  role         = each.value.role
+  member       = local.members[each.value.account]
+
+  depends_on = [google_project_service_identity.agent]
+}

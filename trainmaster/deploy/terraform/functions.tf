@@ -1,0 +1,70 @@
+# The functions, all from one source directory.
+
+data "archive_file" "source" {
+  type        = "zip"
+  source_dir  = "${path.module}/${var.source_dir}"
+  output_path = "${path.module}/.terraform/functions.zip"
+}
+
+resource "google_storage_bucket_object" "source" {
+  # Another content is another object: a function is built again only when its source has changed.
+  name   = "functions/${data.archive_file.source.output_sha256}.zip"
+  bucket = google_storage_bucket.bucket["builds"].name
+  source = data.archive_file.source.output_path
+}
+
+resource "google_cloudfunctions2_function" "function" {
+  for_each = module.plan.functions
+
+  name         = each.key
+  location     = var.region
+  description  = "Trainmaster: ${each.value.entry_point}"
+  kms_key_name = var.kms_key
+
+  build_config {
+    runtime         = var.runtime
+    entry_point     = each.value.entry_point
+    service_account = google_service_account.account["build"].id
+    # With a key of the project's own, images are kept in a repository that is encrypted with it.
+    docker_repository = var.kms_key == null ? null : google_artifact_registry_repository.images.id
+
+    source {
+      storage_source {
+        bucket = google_storage_bucket_object.source.bucket
+        object = google_storage_bucket_object.source.name
+      }
+    }
+  }
+
+  service_config {
+    # The lease of a run outlives this: trainmaster/orchestrator/settings.py reads the same number.
+    timeout_seconds                  = each.value.timeout_s
+    available_memory                 = each.value.memory
+    available_cpu                    = "1" # less takes no more than one event at once
+    max_instance_request_concurrency = each.value.concurrency
+    min_instance_count               = 0
+    max_instance_count               = each.value.max_instances
+    environment_variables            = each.value.environment
+    service_account_email            = google_service_account.account[each.key].email
+    # Eventarc's events are internal traffic.
+    ingress_settings               = "ALLOW_INTERNAL_ONLY"
+    all_traffic_on_latest_revision = true
+
+    vpc_connector                 = var.vpc_connector
+    vpc_connector_egress_settings = var.vpc_connector == null ? null : var.vpc_all_traffic ? "ALL_TRAFFIC" : "PRIVATE_RANGES_ONLY"
+  }
+
+  lifecycle {
+    precondition {
+      # A lease is a minute longer than the timeout, and the deadline of a subscription is at most 600 s.
+      condition     = each.value.timeout_s <= 540
+      error_message = "The function ${each.key} may run for ${each.value.timeout_s} s, and events are delivered again after 600 s at the latest."
+    }
+  }
+
+  depends_on = [
+    google_project_iam_member.project,
+    google_storage_bucket_iam_member.bucket,
+    google_kms_crypto_key_iam_member.agent,
+  ]
+}

@@ -1,0 +1,106 @@
+"""Replicas are restarted: does the program begin anew each time?
+
+Source: "Understand the custom training service" of the Vertex AI guide
+(https://cloud.google.com/vertex-ai/docs/training/understanding-training-service): maintenance and spot
+machines restart replicas; a checkpoint at least every four hours is advised.
+"""
+
+import ast
+
+from trainmaster.inspect.checks.examined import Call, Check, Examined
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine
+from trainmaster.inspect.source.constants import texts_of
+from trainmaster.inspect.source.module import keyword, last_name
+
+KEPT_AND_READ = ("BackupAndRestore", "CheckpointManager")
+READERS = {
+    "load_weights",
+    "load_model",
+    "restore",
+    "latest_checkpoint",
+    "load_checkpoint",
+    "load_state_dict",
+}
+FRAMEWORKS = {
+    "tensorflow",
+    "keras",
+    "tf_keras",
+    "torch",
+}  # what others fit, scikit-learn's say, cannot be continued
+STEPS = {"backward", "minimize", "apply_gradients", "train_on_batch", "make_train_function"}
+WRITERS = ("ModelCheckpoint", "save_weights", "Checkpoint")
+LOCAL = ("/tmp", "/var", "./", "/root", "/home", "/app")  # noqa: S108 - places that do not outlive a machine
+COST = "After a restart, by maintenance or on a spot machine, the run begins anew; all time before it is paid twice."
+REPAIR = "Keep checkpoints below AIP_CHECKPOINT_DIR and read them at the start; tf.keras.callbacks.BackupAndRestore does both."
+
+
+def check(examined: Examined) -> Check:
+    training = _training(examined)
+    if training is None:
+        return
+    named = {last_name(call.func): (module, call) for module, call in examined.program.calls()}
+    if kept := [named[name] for name in KEPT_AND_READ if name in named]:
+        yield _where(examined, kept[0])
+    elif READERS & named.keys():
+        yield fine(Subject.CHECKPOINTS, "The program reads earlier weights")
+    elif examined.program.is_whole:
+        written = next((named[name] for name in WRITERS if name in named), None)
+        module, call = written or training
+        yield Finding(
+            level=Level.WARNING,
+            subject=Subject.CHECKPOINTS,
+            found="Checkpoints are written and never read" if written else "The program keeps no checkpoint",
+            place=module.place(call),
+            cost=COST,
+            repair=REPAIR,
+        )
+    yield from _peers(examined)
+
+
+def _training(examined: Examined) -> Call | None:
+    """Where the program trains, if it is seen to."""
+    for module, call in examined.program.calls():
+        if module.dotted(call.func) == "tensorflow.GradientTape" or last_name(call.func) in STEPS:
+            return module, call
+    named = {
+        name.partition(".")[0]
+        for module in examined.program.modules.values()
+        for name in module.names.values()
+    }
+    return next(examined.on_models("fit"), None) if FRAMEWORKS & named else None
+
+
+def _where(examined: Examined, kept: Call) -> Finding:
+    module, call = kept
+    place = module.place(call)
+    given = keyword(call, "backup_dir") or keyword(call, "directory")
+    position = 0 if last_name(call.func) == "BackupAndRestore" else 1
+    if given is None and len(call.args) > position:
+        given = call.args[position]
+    paths = texts_of(examined.program, module, given) or frozenset()
+    if local := [path for path in paths if path.startswith(LOCAL) or not path.startswith(("/", "gs:"))]:
+        return Finding(
+            level=Level.WARNING,
+            subject=Subject.CHECKPOINTS,
+            found=f"Checkpoints are kept in {local[0]!r}, on the replica's own machine",
+            place=place,
+            cost=COST,
+            repair=REPAIR,
+        )
+    return fine(
+        Subject.CHECKPOINTS, f"`{ast.unparse(call.func)}` keeps checkpoints and continues from them", place
+    )
+
+
+def _peers(examined: Examined) -> Check:
+    request = examined.request
+    if request is None or not request.workers or not examined.multi_worker or request.restarts_together:
+        return
+    yield Finding(
+        level=Level.WARNING,
+        subject=Subject.CHECKPOINTS,
+        found="A replica that restarts does so alone, and MultiWorkerMirroredStrategy cannot take it back",
+        place=Place(path=request.path),
+        cost="One lost replica fails the whole run.",
+        repair="Set scheduling.restart_on_worker_restart (restartJobOnWorkerRestart) to true.",
+    )

@@ -1,0 +1,165 @@
+"""Keras 3 cannot `fit` under a strategy of several workers; Keras 2 can.
+
+Found by running them (TensorFlow 2.21, Keras 3.15): `fit` fails under MultiWorkerMirroredStrategy with
+"unsupported … PerReplica", under ParameterServerStrategy with a ValueError. TensorFlow reads
+TF_USE_LEGACY_KERAS when it is imported, and once more when `tf.keras` is first used: between the two
+`tf.keras` follows the variable, and what is imported from `tensorflow.keras` does not.
+"""
+
+import ast
+from collections.abc import Iterator
+
+from trainmaster.inspect.checks.examined import Call, Check, Examined
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, untold
+from trainmaster.inspect.source.guards import guards_of
+from trainmaster.inspect.source.module import keyword
+from trainmaster.inspect.source.order import Step
+
+VARIABLE = "TF_USE_LEGACY_KERAS"
+TRUE = {"1", "true", "True"}
+REPAIR = (
+    f'Set os.environ["{VARIABLE}"] = "1" above the first import of tensorflow, and install tf_keras; '
+    f"or write a training loop of your own."
+)
+
+
+def check(examined: Examined) -> Check:
+    strategies = [*examined.multi_worker, *examined.parameter_server]
+    fits = list(examined.on_models("fit"))
+    if not strategies or not fits:
+        return
+    version = examined.surroundings.tensorflow
+    if version is not None and examined.surroundings.has_keras_2:
+        yield fine(
+            Subject.KERAS,
+            f"TensorFlow {version[0]}.{version[1]} has Keras 2, which trains on several workers",
+        )
+        return
+    uses = _keras_used(examined)
+    if uses == {"tf_keras"}:
+        yield fine(Subject.KERAS, "The program uses tf_keras, which trains on several workers")
+    elif "tensorflow.keras" in uses:
+        yield from _of_tf_keras(examined, fits)
+    elif "keras" in uses:
+        yield _keras_3(examined, fits, f"`import keras` is Keras 3, whatever {VARIABLE} says")
+    else:
+        yield untold(Subject.KERAS, "which Keras builds the model that is fitted on several workers")
+
+
+def _keras_used(examined: Examined) -> set[str]:
+    found = set()
+    for module in examined.program.modules.values():
+        nodes = (node for node in ast.walk(module.tree) if isinstance(node, ast.Name | ast.Attribute))
+        for name in (*module.names.values(), *(module.dotted(node) for node in nodes)):
+            for package in ("tensorflow.keras", "tf_keras", "keras"):
+                if name is not None and (name == package or name.startswith(f"{package}.")):
+                    found.add(package)
+    return found
+
+
+def _of_tf_keras(examined: Examined, fits: list[Call]) -> Check:
+    given = examined.variables.get(VARIABLE)
+    if given in TRUE:
+        yield fine(Subject.KERAS, f"{VARIABLE}={given} is set by the image or the request")
+        return
+    settings = [(number, step) for number, step in enumerate(examined.steps) if _sets(step)]
+    imports = [number for number, step in enumerate(examined.steps) if _imports_tensorflow(step)]
+    if not settings:
+        yield _keras_3(examined, fits, f"{VARIABLE} is set nowhere, so tf.keras is Keras 3")
+        return
+    number, step = settings[0]
+    place = step.module.place(step.node)
+    first = imports[0] if imports else len(examined.steps)
+    if number > first:
+        yield _too_late(examined, place, examined.steps[first])
+    elif step.is_certain:
+        yield fine(Subject.KERAS, f"{VARIABLE} is set before tensorflow is imported", place)
+    else:
+        yield untold(Subject.KERAS, f"whether {VARIABLE} is always set before tensorflow is imported", place)
+
+
+def _keras_3(examined: Examined, fits: list[Call], why: str) -> Finding:
+    module, fit = fits[0]
+    has_loop = any(
+        module.dotted(call.func) == "tensorflow.GradientTape" for module, call in examined.program.calls()
+    )
+    if has_loop and any(guards_of(module, fit)):
+        return untold(
+            Subject.KERAS,
+            f"whether `fit` or the program's own loop trains on several workers; {why}",
+            module.place(fit),
+        )
+    return Finding(
+        level=examined.harm(),
+        subject=Subject.KERAS,
+        found=f"`fit` under a strategy of several workers with Keras 3: {why}",
+        place=module.place(fit),
+        cost="All replicas start, load data and fail at the first step; the machines are paid for until then.",
+        repair=REPAIR,
+    )
+
+
+def _too_late(examined: Examined, place: Place, imported: Step) -> Finding:
+    from_keras = any(
+        isinstance(step.node, ast.ImportFrom) and step.module.origin(step.node).startswith("tensorflow.keras")
+        for step in examined.steps
+    )
+    return Finding(
+        level=examined.harm() if from_keras else Level.WARNING,
+        subject=Subject.KERAS,
+        found=f"{VARIABLE} is set after tensorflow was imported at {imported.module.place(imported.node)}",
+        place=place,
+        cost="What is imported from `tensorflow.keras` stays Keras 3, whose `fit` fails on several workers."
+        if from_keras
+        else "It works only as long as nothing uses tf.keras, or imports from `tensorflow.keras`, before this line.",
+        repair=REPAIR,
+    )
+
+
+def _imports_tensorflow(step: Step) -> bool:
+    match step.node:
+        case ast.Import(names=names):
+            found = [alias.name for alias in names]
+        case ast.ImportFrom():
+            found = [step.module.origin(step.node)]
+        case _:
+            return False
+    return any(name == "tensorflow" or name.startswith("tensorflow.") for name in found)
+
+
+def _sets(step: Step) -> bool:
+    """Whether this step sets the variable to something that counts as true."""
+    return any(isinstance(value, ast.Constant) and str(value.value) in TRUE for value in _values(step))
+
+
+def _values(step: Step) -> Iterator[ast.expr]:
+    module = step.module
+    match step.node:
+        case ast.Assign(
+            targets=[ast.Subscript(value=mapping, slice=ast.Constant(value=str(name)))], value=value
+        ):
+            if module.dotted(mapping) == "os.environ" and name == VARIABLE:
+                yield value
+        case ast.AugAssign(target=mapping, value=ast.Dict() as given):
+            if module.dotted(mapping) == "os.environ":
+                yield from _in_dict(given)
+        case ast.Call(func=function, args=[ast.Constant(value=str(name)), value]):
+            if (
+                module.dotted(function) in {"os.environ.setdefault", "os.environ.__setitem__"}
+                and name == VARIABLE
+            ):
+                yield value
+        case ast.Call(func=function) as call if module.dotted(function) == "os.environ.update":
+            if (by_name := keyword(call, VARIABLE)) is not None:
+                yield by_name
+            for argument in call.args:
+                if isinstance(argument, ast.Dict):
+                    yield from _in_dict(argument)
+        case _:
+            return
+
+
+def _in_dict(given: ast.Dict) -> Iterator[ast.expr]:
+    for key, value in zip(given.keys, given.values, strict=True):
+        if isinstance(key, ast.Constant) and key.value == VARIABLE:
+            yield value

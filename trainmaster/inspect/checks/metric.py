@@ -1,0 +1,119 @@
+"""A study counts only what is reported under its metric's own id."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from trainer.faults import nearest
+from trainmaster.inspect.checks.examined import Check, Examined, beyond
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, untold
+from trainmaster.inspect.source.constants import texts_of
+from trainmaster.inspect.source.module import Module, keyword, last_name, words
+
+REPORT = "report_hyperparameter_tuning_metric"
+DEFAULT_TAG = "training/hptuning/metric"  # hypertune/hypertune.py of cloudml-hypertune 0.1.0.dev6
+TAG_VARIABLE, FILE_VARIABLE = "CLOUD_ML_HP_METRIC_TAG", "CLOUD_ML_HP_METRIC_FILE"
+OWN_FLAG = "reported_metrics"  # of this project's trainer, which writes the file itself
+COST = "Every trial trains to its end and is paid for; the study learns nothing from any of them."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """A place that reports; `tags` None where the source does not fix them."""
+
+    place: Place
+    tags: frozenset[str] | None
+    follows_study: bool = False  # it reports what CLOUD_ML_HP_METRIC_TAG says
+
+
+def check(examined: Examined) -> Check:
+    request = examined.request
+    if request is None or not request.is_tuning:
+        return
+    reports = list(_reports(examined))
+    if not reports and not examined.program.is_whole:
+        yield untold(Subject.METRIC, f"whether a metric is reported: {beyond(examined.program)}")
+        return
+    if not reports:
+        yield Finding(
+            level=Level.ERROR,
+            subject=Subject.METRIC,
+            found=f"The request tunes for {', '.join(map(repr, request.metrics))}, and the program reports no metric",
+            place=Place(path=request.path),
+            cost=COST,
+            repair=f"Report it after each evaluation: hypertune.HyperTune().{REPORT}(hyperparameter_metric_tag=…).",
+        )
+        return
+    for metric in request.metrics:
+        yield _told(metric, reports)
+
+
+def _told(metric: str, reports: list[Report]) -> Finding:
+    for report in reports:
+        if report.follows_study or metric in (report.tags or ()):
+            return fine(Subject.METRIC, f"The study's metric {metric!r} is reported", report.place)
+    if unfixed := [report for report in reports if report.tags is None]:
+        return untold(Subject.METRIC, f"whether {metric!r} is among the metrics reported", unfixed[0].place)
+    tags = sorted({tag for report in reports for tag in report.tags or ()})
+    return Finding(
+        level=Level.ERROR,
+        subject=Subject.METRIC,
+        found=f"The study asks for {metric!r}; reported is {', '.join(map(repr, tags))}.{nearest(metric, tags)}",
+        place=reports[0].place,
+        cost=COST,
+        repair=f"Name the metric {tags[0]!r} in the request, or report {metric!r} here.",
+    )
+
+
+def _reports(examined: Examined) -> Iterator[Report]:
+    program = examined.program
+    for module, call in program.calls():
+        if last_name(call.func) == REPORT:
+            yield _by_hypertune(examined, module, call)
+    if program.mentions(FILE_VARIABLE):
+        yield _by_itself(examined)
+
+
+def _by_hypertune(examined: Examined, module: Module, call: ast.Call) -> Report:
+    place = module.place(call)
+    given = keyword(call, "hyperparameter_metric_tag") or (call.args[0] if call.args else None)
+    if given is None:
+        has_more = any(argument.arg is None for argument in call.keywords)
+        return Report(place=place, tags=None if has_more else frozenset({DEFAULT_TAG}))
+    if TAG_VARIABLE in words(given):
+        return Report(place=place, tags=None, follows_study=True)
+    return Report(place=place, tags=texts_of(examined.program, module, given))
+
+
+def _by_itself(examined: Examined) -> Report:
+    """A program that writes the metric file; of one with --reported_metrics the flag, or its fallback, tells."""
+    named = [
+        (node.value != FILE_VARIABLE, module, node)
+        for module in examined.program.modules.values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and FILE_VARIABLE in node.value
+    ]
+    _, module, node = min(named, key=lambda found: found[0])  # its very name rather than a sentence about it
+    place = module.place(node)
+    if OWN_FLAG not in examined.program.strings:
+        return Report(place=place, tags=None)
+    args = [argument.replace("-", "_") for argument in (examined.request.args if examined.request else ())]
+    given = [argument.partition("=")[2] for argument in args if argument.startswith(f"__{OWN_FLAG}=")]
+    given += [value for flag, value in pairwise(args) if flag == f"__{OWN_FLAG}"]
+    if given:
+        return Report(place=place, tags=frozenset(given[-1].split(",")))
+    return Report(place=place, tags=_fallback(examined))
+
+
+def _fallback(examined: Examined) -> frozenset[str] | None:
+    """What `flags.reported_metrics or DEFAULT` falls back to."""
+    for module in examined.program.modules.values():
+        for node in ast.walk(module.tree):
+            match node:
+                case ast.BoolOp(op=ast.Or(), values=[asked, default]) if last_name(asked) == OWN_FLAG:
+                    if (found := texts_of(examined.program, module, default)) is not None:
+                        return found
+                case _:
+                    pass
+    return None

@@ -1,0 +1,96 @@
+"""The service looks for the model in AIP_MODEL_DIR: does the program put it there?"""
+
+import ast
+
+from trainmaster.inspect.checks.examined import Check, Examined, beyond
+from trainmaster.inspect.checks.saving import saves_in
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, untold
+from trainmaster.inspect.source.module import last_name
+
+VARIABLE = "AIP_MODEL_DIR"
+IN_THE_SDK = "google.cloud.aiplatform.training_utils.environment_variables"
+JOB_DIR = {"--job-dir", "--job_dir", "job-dir", "job_dir"}
+STARTERS = {"execv", "execvp", "execve", "execvpe", "Popen", "check_call", "run_path"}
+COST = "The training is paid for, and its model is nowhere the service, or anybody else, looks for it."
+REPAIR = f'Save to os.environ["{VARIABLE}"]; or hand it over in the request: --model_dir=$({VARIABLE}).'
+
+
+def check(examined: Examined) -> Check:
+    program, request = examined.program, examined.request
+    if (place := _read_at(examined)) is not None:
+        yield fine(Subject.MODEL_DIR, f"{VARIABLE} is read", place)
+        return
+    asked = [] if request is None else [*request.args, *request.command, *request.env.values()]
+    if any(VARIABLE in word for word in (*asked, examined.surroundings.dockerfile)) or _by_sdk(examined):
+        yield fine(Subject.MODEL_DIR, f"{VARIABLE} is handed to the program")
+    elif program.strings & JOB_DIR:
+        yield _by_job_dir(examined)
+    elif not program.is_whole:
+        yield untold(Subject.MODEL_DIR, f"whether {VARIABLE} is read: {beyond(program)}")
+    elif program.mentions("AIP_") or any(last_name(call.func) in STARTERS for _, call in program.calls()):
+        yield untold(
+            Subject.MODEL_DIR, f"whether {VARIABLE} is read: the program composes names or starts others"
+        )
+    else:
+        yield _unread(examined)
+
+
+def _unread(examined: Examined) -> Finding:
+    save = next(saves_in(examined), None)
+    entry = examined.program.entries[0].shown if examined.program.entries else ""
+    return Finding(
+        level=Level.ERROR,
+        subject=Subject.MODEL_DIR,
+        found=f"The program never reads {VARIABLE}" + (f"; `{save.shown}` writes elsewhere" if save else ""),
+        place=save.module.place(save.call) if save else Place(path=entry),
+        cost=COST,
+        repair=REPAIR,
+    )
+
+
+def _by_job_dir(examined: Examined) -> Finding:
+    """--job-dir is passed by AI Platform Training for a `jobDir`; Vertex AI passes what `args` say."""
+    request = examined.request
+    if request is None:
+        found = (
+            f"The program reads --job-dir and not {VARIABLE}; nothing but the request's own args passes it"
+        )
+        return Finding(level=Level.WARNING, subject=Subject.MODEL_DIR, found=found, cost=COST, repair=REPAIR)
+    given = {argument.partition("=")[0] for argument in request.args}
+    if request.job_dir is not None or given & JOB_DIR:
+        return fine(
+            Subject.MODEL_DIR, "The program's --job-dir is given by the request", Place(path=request.path)
+        )
+    return Finding(
+        level=Level.ERROR,
+        subject=Subject.MODEL_DIR,
+        found=f"The program reads --job-dir and not {VARIABLE}, and the request gives no --job-dir",
+        place=Place(path=request.path),
+        cost=COST,
+        repair=REPAIR,
+    )
+
+
+def _by_sdk(examined: Examined) -> bool:
+    return any(
+        name.startswith(IN_THE_SDK)
+        for module in examined.program.modules.values()
+        for name in module.names.values()
+    )
+
+
+def _read_at(examined: Examined) -> Place | None:
+    """Where the variable's name stands, by itself rather than in a sentence."""
+    named = [
+        (node.value != VARIABLE, module, node)
+        for module in examined.program.modules.values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and VARIABLE in node.value
+        and not isinstance(module.parents.get(node), ast.Expr)
+    ]
+    if not named:
+        return None
+    _, module, node = min(named, key=lambda found: found[0])
+    return module.place(node)

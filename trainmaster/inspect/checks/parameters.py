@@ -1,0 +1,148 @@
+"""A trial gets each parameter as a flag, `--name=value`: does the program take it, and can it read the value?
+
+Discrete values arrive as floats, `--batch_size=128.0`: observed on Vertex AI
+(https://github.com/kuds/mesozoic-labs/pull/127); the guide does not say it.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.faults import nearest
+from trainmaster.inspect.checks.examined import Check, Examined
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, untold
+from trainmaster.inspect.request.request import Kind, Parameter, Request
+from trainmaster.inspect.source.module import Module, keyword, last_name
+
+ADDERS = {"add_argument", "option", "Option", "add_option"}
+DEFINES = re.compile(r"DEFINE_\w+")  # absl.flags
+PARSERS = {"parse_args", "parse_known_args", "parse_known_intermixed_args", "parse_intermixed_args"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flag:
+    """A flag that the source declares by its name; `reads_whole` means `type=int`."""
+
+    name: str
+    place: Place
+    reads_whole: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandLine:
+    """`is_open`: flags are declared by names that the source does not fix; `ignores`: unknown ones are dropped."""
+
+    flags: tuple[Flag, ...]
+    is_open: bool
+    ignores: Place | None
+    exists: bool
+
+    def flag(self, name: str) -> Flag | None:
+        """The flag that takes `--name`: of that name, or the only one that begins so, as argparse has it."""
+        exact = [flag for flag in self.flags if flag.name == name]
+        begun = [flag for flag in self.flags if flag.name.startswith(name)]
+        return exact[0] if exact else (begun[0] if len(begun) == 1 else None)
+
+
+def check(examined: Examined) -> Check:
+    request = examined.request
+    if request is None or not request.parameters:
+        return
+    line = command_line_of(examined)
+    findings = [_told(parameter, line, examined, request) for parameter in request.parameters]
+    taken = [
+        parameter.name for parameter, found in zip(request.parameters, findings, strict=True) if found is None
+    ]
+    if taken:
+        yield fine(Subject.PARAMETERS, f"The program takes the study's {', '.join(taken)}")
+    yield from (found for found in findings if found is not None)
+
+
+def command_line_of(examined: Examined) -> CommandLine:
+    flags: list[Flag] = []
+    is_open, exists, ignores = False, False, None
+    for module, call in examined.program.calls():
+        name = last_name(call.func)
+        if name in ADDERS or DEFINES.fullmatch(name):
+            exists = True
+            found = list(_declared(module, call, is_absl=name not in ADDERS))
+            flags += found
+            is_open |= not found and not _is_positional(call)
+        elif name in PARSERS:
+            exists = True
+            # A second parser of the same program may take what the first leaves.
+            ignores = module.place(call) if "known" in name else ignores
+    return CommandLine(flags=tuple(flags), is_open=is_open, ignores=ignores, exists=exists)
+
+
+def _declared(module: Module, call: ast.Call, *, is_absl: bool) -> Iterator[Flag]:
+    place, kind = module.place(call), keyword(call, "type")
+    whole = "DEFINE_integer" in last_name(call.func) or (isinstance(kind, ast.Name) and kind.id == "int")
+    given = call.args[:1] if is_absl else call.args
+    names = [argument.value for argument in given if isinstance(argument, ast.Constant)]
+    for name in names:
+        if isinstance(name, str) and (is_absl or name.startswith("-")):
+            yield Flag(name=name.lstrip("-"), place=place, reads_whole=whole)
+
+
+def _is_positional(call: ast.Call) -> bool:
+    return bool(call.args) and isinstance(call.args[0], ast.Constant)
+
+
+def _told(parameter: Parameter, line: CommandLine, examined: Examined, request: Request) -> Finding | None:
+    flag = line.flag(parameter.name)
+    if flag is not None:
+        return _unreadable(parameter, flag)
+    here: dict[str, Any] = {
+        "subject": Subject.PARAMETERS,
+        "place": Place(path=request.path),
+    }  # Any: two kinds
+    if not line.exists or line.is_open or _takes_both_spellings(examined) or not examined.program.is_whole:
+        if parameter.name in examined.program.strings and line.exists:
+            return None  # declared by a table that the parser is built from
+        return untold(found=f"whether the program takes --{parameter.name}", **here)
+    repair = (
+        f'Declare it: parser.add_argument("--{parameter.name}", …).'
+        f"{nearest(parameter.name, [flag.name for flag in line.flags])}"
+    )
+    if line.ignores is not None:
+        return Finding(
+            level=Level.WARNING,
+            found=f"The program declares no --{parameter.name}; parse_known_args at {line.ignores} drops it",
+            cost="The study varies a value that the program may never look at: all its trials are the same.",
+            repair=repair,
+            **here,
+        )
+    return Finding(
+        level=Level.ERROR,
+        found=f"The study varies {parameter.name!r}, and the program declares no --{parameter.name}",
+        cost="Every trial ends with exit status 2 as soon as it reads its command line, after its machine has started.",
+        repair=repair,
+        **here,
+    )
+
+
+def _unreadable(parameter: Parameter, flag: Flag) -> Finding | None:
+    if parameter.kind is not Kind.DISCRETE or not flag.reads_whole:
+        return None
+    return Finding(
+        level=Level.ERROR,
+        subject=Subject.PARAMETERS,
+        found=f"--{flag.name} is read with type=int, and a discrete parameter comes as {parameter.sample!r}",
+        place=flag.place,
+        cost="Every trial ends with exit status 2 as soon as it reads its command line, after its machine has started.",
+        repair="Read it with type=lambda text: int(float(text)).",
+    )
+
+
+def _takes_both_spellings(examined: Examined) -> bool:
+    """Whether dashes and underscores are exchanged somewhere, as programs do with flags."""
+    return any(
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "replace"
+        and [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
+        in (["-", "_"], ["_", "-"])
+        for _, call in examined.program.calls()
+    )

@@ -1,0 +1,120 @@
+"""Who saves: under MultiWorkerMirroredStrategy all replicas must, and only the chief's may end in the shared directory.
+
+Source: https://www.tensorflow.org/tutorials/distribute/multi_worker_with_keras, "Model saving and loading": saving
+reads variables that all replicas aggregate; AIP_MODEL_DIR is one directory for all of them.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainmaster.inspect.checks.examined import Check, Examined
+from trainmaster.inspect.finding import Finding, Subject, fine, untold
+from trainmaster.inspect.source.guards import is_chief_alone, knows_role
+from trainmaster.inspect.source.module import Module, keyword
+from trainmaster.inspect.source.origins import Origin, origin_of
+
+METHODS = ("save", "save_weights", "export", "save_model")
+FUNCTIONS = {
+    f"{package}.{name}"
+    for package in ("tensorflow.keras", "tf_keras", "keras")
+    for name in ("models.save_model", "saving.save_model")
+} | {"tensorflow.saved_model.save"}
+PATH_NAMES = ("filepath", "export_dir", "path", "directory")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Save:
+    """A call that writes a model; `path` is where to, None where the call does not show it."""
+
+    module: Module
+    call: ast.Call
+    path: ast.expr | None
+
+    @property
+    def shown(self) -> str:
+        return ast.unparse(self.call.func)
+
+
+def check(examined: Examined) -> Check:
+    saves = list(saves_in(examined))
+    has_workers = examined.request is not None and examined.request.workers > 0
+    if not saves or not (examined.multi_worker or has_workers):
+        return
+    alone = [save for save in saves if is_chief_alone(examined.program, save.module, save.call)]
+    joint = [save for save in saves if save not in alone]
+    if alone and not joint and examined.multi_worker:
+        yield from _chief_alone(examined, alone)
+    found = [finding for save in joint if (finding := _shared(examined, save)) is not None]
+    yield from found
+    if joint and not found:
+        first = joint[0]
+        yield fine(
+            Subject.SAVING,
+            f"`{first.shown}` is reached by every replica, and its path depends on the replica",
+            first.module.place(first.call),
+        )
+
+
+def saves_in(examined: Examined) -> Iterator[Save]:
+    for module, call in examined.on_models(*METHODS):
+        yield Save(module=module, call=call, path=_path(call, 0))
+    for module, call in examined.program.calls():
+        if module.dotted(call.func) in FUNCTIONS:
+            yield Save(module=module, call=call, path=_path(call, 1))
+
+
+def _path(call: ast.Call, position: int) -> ast.expr | None:
+    by_name = next((found for name in PATH_NAMES if (found := keyword(call, name)) is not None), None)
+    return by_name or (call.args[position] if len(call.args) > position else None)
+
+
+def _chief_alone(examined: Examined, saves: list[Save]) -> Check:
+    save = saves[0]
+    place = save.module.place(save.call)
+    if examined.parameter_server:
+        yield untold(
+            Subject.SAVING,
+            f"whether `{save.shown}`, reached by the chief alone, runs under which strategy",
+            place,
+        )
+        return
+    yield Finding(
+        level=examined.harm(),
+        subject=Subject.SAVING,
+        found=f"Only the chief reaches `{save.shown}` under MultiWorkerMirroredStrategy",
+        place=place,
+        cost="Saving is a joint act: the chief waits for the others until they end and it fails, or until the job's "
+        "time limit. All machines are paid for until then, and there is no model.",
+        repair="Let every replica save, the chief to AIP_MODEL_DIR and the others to a directory of their own that "
+        "they remove: model.save(model_dir if chief else tempfile.mkdtemp()).",
+    )
+
+
+def _shared(examined: Examined, save: Save) -> Finding | None:
+    """What is wrong with a save that not only the chief reaches; None: nothing."""
+    place = save.module.place(save.call)
+    if knows_role(examined.program, save.module, save.call):
+        return None
+    origin = Origin.UNKNOWN if save.path is None else origin_of(examined.program, save.module, save.path)
+    match origin:
+        case Origin.OWN:
+            return None
+        case Origin.UNKNOWN:
+            return untold(
+                Subject.SAVING,
+                f"whether the replicas save to different directories with `{save.shown}`",
+                place,
+            )
+        case Origin.SAME:
+            shown = "" if save.path is None else f" ({ast.unparse(save.path)})"
+            return Finding(
+                level=examined.harm(),
+                subject=Subject.SAVING,
+                found=f"Every replica reaches `{save.shown}` with one and the same path{shown}",
+                place=place,
+                cost="All replicas see one AIP_MODEL_DIR; they overwrite each other's files, and the model can come out "
+                "damaged after the whole training was paid for.",
+                repair="Let the chief alone write there, and the others to a directory of their own that they remove: "
+                "model.save(model_dir if chief else tempfile.mkdtemp()).",
+            )

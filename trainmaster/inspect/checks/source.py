@@ -1,0 +1,21 @@
+"""Files that do not parse, and what was examined at all."""
+
+from trainmaster.inspect.checks.examined import Check, Examined
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine
+
+
+def check(examined: Examined) -> Check:
+    for path, error in examined.program.unparsed:
+        yield Finding(
+            level=Level.ERROR,
+            subject=Subject.SOURCE,
+            found=f"The file is no Python {error.msg and f'({error.msg})'}",
+            place=Place(path=path, line=error.lineno),
+            cost="Every replica ends with exit status 1 as soon as it imports the file.",
+            repair="Correct the line, or leave the file out of what the program imports.",
+        )
+    entries = examined.program.entries
+    shown = ", ".join(entry.shown for entry in entries[:3]) + (" and others" if len(entries) > 3 else "")  # noqa: PLR2004 - a line holds three
+    count = len(examined.program.modules)
+    if count:
+        yield fine(Subject.SOURCE, f"{count} {'file' if count == 1 else 'files'} examined, from {shown} on")

@@ -1,0 +1,194 @@
+"""`python -m trainmaster.inspect`: from the command line to an exit status."""
+
+import importlib.util
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+
+from trainer.faults import Unusable
+from trainmaster.inspect.checks import findings_of
+from trainmaster.inspect.checks.examined import Examined
+from trainmaster.inspect.finding import Finding, Subject, exit_status, untold
+from trainmaster.inspect.options import Options, options_from
+from trainmaster.inspect.request.read import request_in
+from trainmaster.inspect.request.request import Request
+from trainmaster.inspect.show import as_json_lines, as_text
+from trainmaster.inspect.smoke.environment import inherited
+from trainmaster.inspect.smoke.judge import judged, settled
+from trainmaster.inspect.smoke.run import SmokeRun
+from trainmaster.inspect.smoke.watch import Limits
+from trainmaster.inspect.source.tree import Tree, program_in, tree_at
+from trainmaster.inspect.started import is_program, modules_in
+from trainmaster.inspect.surroundings import Surroundings, surroundings_of, tensorflow_of
+
+DEFAULT_MODULE = "trainer.task"
+GCS_ROOT_VARIABLE = "TRAINMASTER_GCS_ROOT"
+
+
+def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+    """The exit status; `environment` is what this process was started with, unchanged by any import."""
+    options = options_from(arguments)
+    try:
+        findings = _findings(options, environment)
+    except Unusable as unusable:
+        for fault in unusable.faults:
+            print(fault, file=sys.stderr)  # noqa: T201 - a command
+        return 2
+    _print(as_json_lines(findings) if options.as_json else as_text(findings))
+    return exit_status(findings)
+
+
+def _print(text: str) -> None:
+    """Whoever reads may stop, as `head` does; that is no error, and the status stays."""
+    try:
+        print(text, flush=True)  # noqa: T201 - a command
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _findings(options: Options, environment: Mapping[str, str]) -> list[Finding]:
+    if options.smoke and len(options.trees) > 1:
+        raise Unusable(
+            f"A smoke run starts one program; found {len(options.trees)} trees. Name one, or add --no-smoke."
+        )
+    request = None if options.request is None else request_in(options.request)
+    found: list[Finding] = []
+    for given in options.trees or (None,):
+        found += _of_one(given, options, request, environment)
+    return found
+
+
+def _of_one(
+    given: Path | None, options: Options, request: Request | None, environment: Mapping[str, str]
+) -> list[Finding]:
+    tree = _installed(options, request) if given is None else tree_at(given)
+    surroundings = surroundings_of(tree.root)
+    if given is None:  # inside the image its own variables are what a Dockerfile set
+        surroundings = replace(surroundings, variables=environment)
+    if request is not None and request.image is not None and surroundings.tensorflow is None:
+        surroundings = replace(surroundings, tensorflow=tensorflow_of(request.image))
+    module = _module(tree, options, request, surroundings)
+    program = program_in(tree, module)
+    examined = Examined(program=program, surroundings=surroundings, request=request)
+    static = [*_module_elsewhere(tree, given, options, request), *findings_of(examined)]
+    if not options.smoke:
+        return static
+    if not options.program and len(program.entries) != 1:
+        raise Unusable(
+            f"A smoke run needs to know what to start, and {len(program.entries)} files could be: name one with --module, "
+            f"or the program behind `--`."
+        )
+    started = module or program.entries[0].path
+    run = SmokeRun(
+        command=_command(options.program, started, tree.root),
+        root=tree.root,
+        variables=_variables(tree, environment, examined, is_image=given is None),
+        request=request,
+        replicas=options.smoke_replicas or (1 if examined.is_alone else 2),
+        uses_uris=program.mentions(GCS_ROOT_VARIABLE),
+        limits=Limits(whole_s=options.smoke_timeout_s),
+        keep=options.keep_output,
+    )
+    with _ended_in_order():
+        return settled(static, judged(run.outcomes(), request))
+
+
+def _module_elsewhere(
+    tree: Tree, given: Path | None, options: Options, request: Request | None
+) -> Iterator[Finding]:
+    """That the request starts a module which is not what was examined."""
+    module = None if request is None else request.module
+    if module is None or options.module is not None or given is None or given.is_file():
+        return
+    if tree.file_of(module) is None:
+        yield untold(
+            Subject.SOURCE,
+            f"whether the request's module {module!r} runs: it is not in {given}, so all files there were examined",
+            repair="Name the tree that its package is built from, or correct the request's module; a package without "
+            "it ends every replica with exit status 1.",
+        )
+
+
+def _installed(options: Options, request: Request | None) -> Tree:
+    """The tree that `python -m` would find here: the working directory's, else what is installed.
+
+    Raises:
+        Unusable: there is no such module.
+    """
+    here = Tree(root=Path.cwd(), given=Path.cwd())
+    named = _named(here, options, request, surroundings_of(here.root))
+    module = named[0] if named else DEFAULT_MODULE
+    if here.file_of(module) is not None:
+        return here
+    try:
+        spec = importlib.util.find_spec(module.partition(".")[0])
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or spec.origin is None:
+        raise Unusable(
+            f"No module {module!r} is here or installed; name a source tree, or the module that is run with --module."
+        )
+    home = Path(spec.origin).parent
+    return Tree(root=home.parent, given=home)
+
+
+def _module(tree: Tree, options: Options, request: Request | None, surroundings: Surroundings) -> str | None:
+    """The module that is run: as asked for, as behind `--`, as the request or the Dockerfile says; else not known."""
+    if options.module is not None:
+        return options.module
+    named = _named(tree, options, request, surroundings)
+    usual = [] if tree.given.is_file() else [DEFAULT_MODULE]
+    return next((name for name in [*named, *usual] if tree.file_of(name) is not None), None)
+
+
+def _named(tree: Tree, options: Options, request: Request | None, surroundings: Surroundings) -> list[str]:
+    """The modules that the user, the program behind `--`, the request and the image name, in this order."""
+    if options.module is not None:
+        return [options.module]
+    if is_program(options.program) and (behind := modules_in(options.program)):
+        return behind
+    if tree.given.is_file():
+        return []
+    asked = [] if request is None else [*filter(None, [request.module]), *modules_in(request.command)]
+    return [*asked, *modules_in(surroundings.command)]
+
+
+def _command(program: Sequence[str], started: str | Path, root: Path) -> list[str]:
+    """What is run in `root`: the program behind `--`, or the module with the arguments that stand there."""
+    if not is_program(program):
+        start = ["-m", started] if isinstance(started, str) else [str(started)]
+        return [sys.executable, *start, *program]
+    # A file is meant as seen from where the doctor was called, unless the root has one of that name.
+    words = [
+        str(Path(word).absolute()) if Path(word).is_file() and not (root / word).exists() else word
+        for word in program
+    ]
+    return [sys.executable if words[0] in {"python", "python3"} else words[0], *words[1:]]
+
+
+def _variables(
+    tree: Tree, environment: Mapping[str, str], examined: Examined, *, is_image: bool
+) -> dict[str, str]:
+    variables = inherited(environment, examined.variables, is_image=is_image)
+    paths = [str(place) for place in tree.search[1:] if place.is_dir()]
+    variables["PYTHONPATH"] = ":".join([*paths, *filter(None, [environment.get("PYTHONPATH")])])
+    return variables
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Let SIGTERM unwind the stack, so that the replicas end with the doctor."""
+
+    def leave(number: int, _: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

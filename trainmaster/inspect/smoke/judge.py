@@ -1,0 +1,189 @@
+"""What the smoke run showed, as findings. Values in, findings out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from trainer.faults import nearest
+from trainmaster.inspect.finding import Finding, Level, Subject, fine, untold
+from trainmaster.inspect.request.request import Request
+from trainmaster.inspect.smoke.told import Said
+from trainmaster.inspect.smoke.watch import State
+
+MODEL_FILES = ("saved_model.pb", ".keras", ".h5", ".weights.h5", ".pt", ".pth", ".ckpt", ".onnx", ".pkl", ".joblib", ".bst", ".safetensors", ".index", ".npz")  # fmt: skip
+SIGNS = {
+    "PerReplica": Subject.KERAS,
+    "create_per_worker_dataset": Subject.KERAS,
+    "Collective ops must be configured": Subject.STRATEGY,
+    "task_type": Subject.ROLES,
+}
+"""Words of TensorFlow's own errors that name the cause."""
+LOST_PEER = (
+    "UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "Collective ops is aborted", "Socket closed",
+)  # fmt: skip
+MISUSED = 2  # the exit status of argparse, and of this project's trainer, for what cannot be
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """One replica's run. `status` is None for one that was ended from outside; `files` lie in its AIP_MODEL_DIR."""
+
+    name: str
+    state: State
+    status: int | None
+    seconds: float
+    said: Said
+    files: tuple[str, ...]
+    reported: frozenset[str]
+
+    @property
+    def is_fine(self) -> bool:
+        return self.status == 0 or self.state is State.STOPPED
+
+
+def judged(outcomes: Sequence[Outcome], request: Request | None) -> list[Finding]:
+    """Every finding; `outcomes` begins with the chief's."""
+    chief = outcomes[0]
+    findings = [*_ends(outcomes), *_writers(outcomes)]
+    if chief.status == 0:
+        findings += [_model(chief), *_metrics(chief, request)]
+    if all(outcome.is_fine for outcome in outcomes):
+        longest = max(outcome.seconds for outcome in outcomes)
+        together = "both replicas" if len(outcomes) > 1 else "the one replica"
+        findings.append(fine(Subject.SMOKE, f"The program ran to its end: {together}, {longest:.0f} s"))
+    return findings
+
+
+def settled(static: Sequence[Finding], smoke: Sequence[Finding]) -> list[Finding]:
+    """All findings, without what the source did not tell and the run did."""
+    is_done = any(finding.subject is Subject.SMOKE and finding.level is Level.OK for finding in smoke)
+    told = {finding.subject for finding in smoke}
+    kept = [
+        finding
+        for finding in static
+        if finding.level is not Level.UNKNOWN or not (is_done or finding.subject in told)
+    ]
+    return [*kept, *smoke]
+
+
+def _ends(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
+    failed = [outcome for outcome in outcomes if outcome.state is State.ENDED and outcome.status != 0]
+    causes = [outcome for outcome in failed if len(outcomes) == 1 or not _lost_peer(outcome)]
+    for outcome in _without_echo(causes):
+        yield _failed(outcome)
+    left = [outcome for outcome in outcomes if outcome.state is State.HUNG or outcome in failed]
+    if left and not causes:
+        yield _deserted(left, outcomes)
+    for outcome in outcomes:
+        if outcome.state is State.BUSY:
+            yield untold(
+                Subject.SMOKE,
+                f"how {outcome.name} would have ended: it was still at work after {outcome.seconds:.0f} s",
+                outcome.said.place,
+                repair="Give smaller arguments behind `--`, or more time with --smoke_timeout_s.",
+            )
+
+
+def _without_echo(failed: Sequence[Outcome]) -> list[Outcome]:
+    """One of those that failed in the same way."""
+    first: dict[tuple[str, object], Outcome] = {}
+    for outcome in failed:
+        first.setdefault((outcome.said.error.partition(":")[0], outcome.said.place), outcome)
+    return list(first.values())
+
+
+def _failed(outcome: Outcome) -> Finding:
+    error = outcome.said.error
+    subject = next((subject for sign, subject in SIGNS.items() if sign in error), Subject.SMOKE)
+    if outcome.status == MISUSED and "argument" in error:
+        subject = Subject.PARAMETERS
+    status = -outcome.status if outcome.status is not None and outcome.status < 0 else outcome.status
+    how = f"was ended by signal {status}" if (outcome.status or 0) < 0 else f"ended with exit status {status}"
+    return Finding(
+        level=Level.ERROR,
+        subject=subject,
+        found=f"{outcome.name} {how} after {outcome.seconds:.0f} s{f': {error}' if error else ''}",
+        place=outcome.said.place,
+        cost="The job would fail the same way, after its machines have started and the image was pulled.",
+        repair="Repair what the error says; `--keep_output DIR` keeps all that the replicas wrote.",
+    )
+
+
+def _lost_peer(outcome: Outcome) -> bool:
+    return any(sign in outcome.said.error for sign in LOST_PEER)
+
+
+def _deserted(left: Sequence[Outcome], outcomes: Sequence[Outcome]) -> Finding:
+    """Replicas that waited for a peer, without end or until they lost it; where they waited tells what for."""
+    first = left[0]
+    waited = "waited without end" if first.state is State.HUNG else f"lost a peer after {first.seconds:.0f} s"
+    at = f" at `{first.said.code}`" if first.said.code else ""
+    error = f" ({first.said.error})" if first.state is State.ENDED else ""
+    beside = "".join(
+        f"; {other.name} had ended with exit status {other.status}" for other in outcomes if other not in left
+    )
+    return Finding(
+        level=Level.ERROR,
+        subject=Subject.SMOKE,
+        found=f"{' and '.join(outcome.name for outcome in left)} {waited}{at}{error}{beside}",
+        place=first.said.place,
+        cost="All machines of the job are paid for until it fails or its time limit comes, and there is no model.",
+        repair="Let every replica make the same joint calls in the same order: steps, evaluation and saving too.",
+    )
+
+
+def _writers(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
+    chief, *others = outcomes
+    for outcome in others:
+        if outcome.files:
+            yield Finding(
+                level=Level.ERROR,
+                subject=Subject.SAVING,
+                found=f"{outcome.name} wrote into AIP_MODEL_DIR: {_some(outcome.files)}",
+                cost="All replicas see one AIP_MODEL_DIR; what one writes there another overwrites, and the model can "
+                "come out damaged after the whole training was paid for.",
+                repair="Let the chief alone write there, and the others to a directory of their own that they remove.",
+            )
+    if others and chief.files and not any(outcome.files for outcome in others) and chief.status == 0:
+        yield fine(Subject.SAVING, "Only the chief left files in AIP_MODEL_DIR")
+
+
+def _model(chief: Outcome) -> Finding:
+    if not chief.files:
+        return Finding(
+            level=Level.ERROR,
+            subject=Subject.MODEL_DIR,
+            found=f"{chief.name} ended with 0, and AIP_MODEL_DIR is empty",
+            cost="The training is paid for, and its model is nowhere the service, or anybody else, looks for it.",
+            repair='Save to os.environ["AIP_MODEL_DIR"].',
+        )
+    known = [path for path in chief.files if path.endswith(MODEL_FILES)]
+    if known:
+        return fine(Subject.MODEL_DIR, f"A model appeared in AIP_MODEL_DIR: {_some(known)}")
+    return Finding(
+        level=Level.WARNING,
+        subject=Subject.MODEL_DIR,
+        found=f"AIP_MODEL_DIR holds nothing that looks like a model: {_some(chief.files)}",
+        cost="The run would count as succeeded, perhaps without a model.",
+        repair="Save the model itself to AIP_MODEL_DIR.",
+    )
+
+
+def _metrics(chief: Outcome, request: Request | None) -> Iterator[Finding]:
+    for metric in request.metrics if request is not None and request.is_tuning else ():
+        if metric in chief.reported:
+            yield fine(Subject.METRIC, f"{chief.name} reported the study's metric {metric!r}")
+            continue
+        reported = ", ".join(map(repr, sorted(chief.reported))) or "nothing"
+        yield Finding(
+            level=Level.ERROR,
+            subject=Subject.METRIC,
+            found=f"{chief.name} reported {reported}; the study asks for {metric!r}."
+            f"{nearest(metric, chief.reported)}",
+            cost="Every trial trains to its end and is paid for; the study learns nothing from any of them.",
+            repair="Report it under the very id that the request names, on the chief, after each evaluation.",
+        )
+
+
+def _some(paths: Sequence[str]) -> str:
+    shown = 3
+    return ", ".join(paths[:shown]) + (f" and {len(paths) - shown} more" if len(paths) > shown else "")

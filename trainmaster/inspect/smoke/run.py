@@ -1,0 +1,121 @@
+"""One smoke run: stage, replicas, watch, and what each left."""
+
+import random
+import shutil
+import signal
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainer.faults import Unusable
+from trainmaster.inspect.request.request import Request
+from trainmaster.inspect.smoke.environment import of_replica, trial_flags
+from trainmaster.inspect.smoke.judge import Outcome
+from trainmaster.inspect.smoke.replica import Replica
+from trainmaster.inspect.smoke.stage import Stage, staged
+from trainmaster.inspect.smoke.told import said_in
+from trainmaster.inspect.smoke.watch import Limits, State, watch
+
+DUMPS = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+PORTS = range(20_000, 32_000)
+"""Below those that kernels give to connections: a replica listens seconds after its port was found free."""
+SHARES_GPU = {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}  # two replicas on one machine
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmokeRun:
+    """`variables` are those of the image, without the service's. `keep` is where the output is copied to."""
+
+    command: Sequence[str]
+    root: Path
+    variables: Mapping[str, str]
+    request: Request | None
+    replicas: int
+    uses_uris: bool
+    limits: Limits
+    keep: Path | None = None
+
+    def outcomes(self) -> list[Outcome]:
+        """What became of each replica, the chief first; nothing that was started runs any more.
+
+        Raises:
+            Unusable: the program cannot be started.
+        """
+        request = self.request
+        chief = "master" if request is not None and request.says_master else "chief"
+        roles = [chief, "worker"][: self.replicas]
+        is_trial = request is not None and request.is_tuning
+        addresses = dict(zip(roles, free_addresses(len(roles)), strict=True))
+        with staged(roles, is_trial=is_trial) as stage, ExitStack() as started:
+            # A handler's exit in between would leave one behind that nobody knows of yet.
+            with put_off(signal.SIGTERM), put_off(signal.SIGINT):
+                replicas = [started.enter_context(self._started(role, addresses, stage)) for role in roles]
+            states = watch(replicas, self.limits)
+            outcomes = []
+            for replica in replicas:
+                text = stage.output(replica.role, "stderr").read_text(errors="replace")
+                status = replica.poll() if states[replica.role] is State.ENDED else None
+                outcomes.append(
+                    Outcome(
+                        name=replica.name,
+                        state=states[replica.role],
+                        status=status,
+                        seconds=replica.seconds,
+                        said=said_in(text, self.root),
+                        files=stage.model_files(replica.role),
+                        reported=stage.reported(replica.role),
+                    )
+                )
+            self._keep(stage, roles)
+        return outcomes
+
+    def _started(self, role: str, addresses: Mapping[str, str], stage: Stage) -> Replica:
+        own = of_replica(role, addresses, stage.of(role), request=self.request, uses_uris=self.uses_uris)
+        try:
+            return Replica(
+                role,
+                [*self.command, *trial_flags(self.request)],
+                cwd=self.root,
+                variables={**SHARES_GPU, **self.variables, **DUMPS, **own},
+                out=stage.output(role, "stdout"),
+                err=stage.output(role, "stderr"),
+            )
+        except OSError as error:
+            raise Unusable(
+                f"{self.command[0]!r} cannot be started: {error}. What stands behind `--` is the program with its "
+                f"arguments, or arguments alone."
+            ) from error
+
+    def _keep(self, stage: Stage, roles: Sequence[str]) -> None:
+        if self.keep is None:
+            return
+        self.keep.mkdir(parents=True, exist_ok=True)
+        for role in roles:
+            for stream in ("stdout", "stderr"):
+                shutil.copyfile(stage.output(role, stream), self.keep / f"{role}-0.{stream}")
+
+
+@contextmanager
+def put_off(number: int) -> Iterator[None]:
+    """A signal that comes within the block does what it does when the block is over. For the main thread."""
+    came: list[int] = []
+    before = signal.signal(number, lambda number, _frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+        if came:
+            signal.raise_signal(number)
+
+
+def free_addresses(count: int) -> list[str]:
+    """Addresses of this machine that were free a moment ago."""
+    found: list[str] = []
+    for port in random.sample(PORTS, len(PORTS)):
+        if len(found) == count:
+            break
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found.append(f"127.0.0.1:{port}")
+    return found

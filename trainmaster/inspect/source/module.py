@@ -1,0 +1,120 @@
+"""One parsed file, and what the names in it stand for."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from trainmaster.inspect.finding import Place
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Module:
+    """`name` is dotted, `shown` the path as findings name it."""
+
+    name: str
+    path: Path
+    shown: str
+    tree: ast.Module
+    is_package: bool = False
+    parents: Mapping[ast.AST, ast.AST] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+        object.__setattr__(self, "parents", parents)
+
+    @property
+    def package(self) -> str:
+        """What relative imports begin at."""
+        return self.name if self.is_package else self.name.rpartition(".")[0]
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """What each imported or defined name stands for, as a dotted name; imports inside functions count too."""
+        found: dict[str, str] = {}
+        for statement in self.tree.body:
+            if isinstance(statement, FunctionNode | ast.ClassDef):
+                found[statement.name] = f"{self.name}.{statement.name}"
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    first = alias.name.partition(".")[0]
+                    found[alias.asname or first] = alias.name if alias.asname else first
+            elif isinstance(node, ast.ImportFrom):
+                origin = self.origin(node)
+                found |= {alias.asname or alias.name: f"{origin}.{alias.name}" for alias in node.names}
+        for statement in self.tree.body:  # keras = tf.keras
+            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Attribute):
+                name = _dotted(statement.value, found)
+                if name is not None:
+                    found |= {target.id: name for target in statement.targets if isinstance(target, ast.Name)}
+        return found
+
+    def origin(self, node: ast.ImportFrom) -> str:
+        """The absolute name of the module that `node` imports from."""
+        if not node.level:
+            return node.module or ""
+        parts = self.package.split(".")
+        base = parts[: len(parts) - (node.level - 1)]
+        return ".".join([*base, *([node.module] if node.module else [])])
+
+    def dotted(self, node: ast.AST) -> str | None:
+        """`tensorflow.distribute.MultiWorkerMirroredStrategy` for `tf.distribute.MultiWorkerMirroredStrategy`.
+
+        None: the expression is no name that an import or a definition of this module explains.
+        """
+        return _dotted(node, self.names)
+
+    def place(self, node: ast.AST) -> Place:
+        return Place(path=self.shown, line=getattr(node, "lineno", None))
+
+    def calls(self) -> Iterator[ast.Call]:
+        return (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
+
+    def above(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes that hold `node`, the nearest first."""
+        while (parent := self.parents.get(node)) is not None:
+            yield parent
+            node = parent
+
+    def function_of(self, node: ast.AST) -> FunctionNode | None:
+        """The function that `node` is in; None: it is at the module's top."""
+        return next((parent for parent in self.above(node) if isinstance(parent, FunctionNode)), None)
+
+
+def words(node: ast.AST) -> Iterator[str]:
+    """The text constants within `node`."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+            yield inner.value
+
+
+def last_name(node: ast.AST) -> str:
+    """`save` for `self.model.save`; empty for what is no name."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
+def keyword(call: ast.Call, name: str) -> ast.expr | None:
+    return next((given.value for given in call.keywords if given.arg == name), None)
+
+
+def _dotted(node: ast.AST, names: Mapping[str, str]) -> str | None:
+    match node:
+        case ast.Name(id=name):
+            return names.get(name)
+        case ast.Attribute(value=value, attr=attribute):
+            base = _dotted(value, names)
+            return (
+                None
+                if base is None
+                else f"{base}.{attribute}".replace("tensorflow.compat.v2.", "tensorflow.")
+            )
+        case _:
+            return None

@@ -1,0 +1,195 @@
+"""From a directory or file to the program in it."""
+
+import ast
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from trainer.faults import Unusable, nearest
+from trainmaster.inspect.source.module import Module, last_name
+from trainmaster.inspect.source.program import Program
+
+USUAL_ENTRIES = ("trainer.task", "trainer.train", "trainer.__main__", "task", "train", "main", "__main__")
+"""Where AI Platform Training's guides and common use put the program, the likeliest first."""
+
+KNOWN = sys.stdlib_module_names | {
+    "absl", "apache_beam", "click", "cloudml_hypertune", "cv2", "datasets", "fire", "fsspec", "gcsfs", "google", "grpc",
+    "h5py", "horovod", "hypertune", "jax", "joblib", "jsonschema", "keras", "keras_cv", "keras_tuner", "lightgbm",
+    "lightning", "matplotlib", "mxnet", "numpy", "optax", "flax", "pandas", "PIL", "psutil", "pyarrow", "pydantic",
+    "pytorch_lightning", "pyspark", "requests", "rich", "scipy", "seaborn", "six", "skimage", "sklearn", "tensorboard",
+    "tensorflow", "tensorflow_addons", "tensorflow_datasets", "tensorflow_hub", "tensorflow_io", "tensorflow_text",
+    "tensorflow_transform", "tf_keras", "torch", "torchaudio", "torchvision", "tqdm", "transformers", "typer",
+    "typing_extensions", "xgboost", "yaml",
+}  # fmt: skip
+"""Packages that save no model to AIP_MODEL_DIR and report no metric of their own accord."""
+
+LEFT_OUT = {"build", "dist", "node_modules", "site-packages", "tests", "test", "__pycache__"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tree:
+    """`root` is where modules are looked for; `given` is what the user named: a directory or a file.
+
+    `beside` is the directory of a program that is run as a script: Python looks there first.
+    """
+
+    root: Path
+    given: Path
+    beside: Path | None = None
+
+    @property
+    def search(self) -> tuple[Path, ...]:
+        scripts = [] if self.beside is None else [self.beside]
+        return tuple(dict.fromkeys([*scripts, self.root, self.root / "src"]))
+
+    def file_of(self, name: str) -> Path | None:
+        """The file of a module, by its dotted name."""
+        relative = Path(*name.split("."))
+        for place in self.search:
+            for path in (place / relative / "__init__.py", place / relative.with_suffix(".py")):
+                if path.is_file():
+                    return path
+        return None
+
+    def name_of(self, path: Path) -> str:
+        for place in sorted(self.search, key=lambda place: -len(place.parts)):
+            if path.is_relative_to(place):
+                parts = path.relative_to(place).with_suffix("").parts
+                return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+        return path.stem
+
+    def files(self) -> list[Path]:
+        below = self.given if self.given.is_dir() else self.given.parent
+        return sorted(
+            path
+            for path in below.rglob("*.py")
+            if not any(part in LEFT_OUT or part.startswith(".") for part in path.relative_to(below).parts)
+        )
+
+
+def tree_at(given: Path) -> Tree:
+    """The tree of a directory or file; a package's root is what holds the package.
+
+    Raises:
+        Unusable: there is nothing, or nothing that Python could run.
+    """
+    path = given.absolute()
+    if not path.exists():
+        beside = [str(other.name) for other in path.parent.glob("*")] if path.parent.is_dir() else []
+        raise Unusable(
+            f"{str(given)!r} does not exist; name a source tree or a Python file.{nearest(path.name, beside)}"
+        )
+    if path.is_file() and path.suffix != ".py":
+        raise Unusable(f"{str(given)!r} is no Python file; name a source tree or a file that ends in .py.")
+    root = path if path.is_dir() else path.parent
+    while (root / "__init__.py").is_file():
+        root = root.parent
+    tree = Tree(root=root, given=path)
+    if path.is_dir() and not tree.files():
+        raise Unusable(f"{str(given)!r} has no Python file; name the directory that holds the program.")
+    return tree
+
+
+def program_in(tree: Tree, module: str | None) -> Program:
+    """The program that `module` starts; None: the usual module, else whatever has a `__main__` part, else every file.
+
+    Raises:
+        Unusable: there is no such module in the tree.
+    """
+    if module is not None and tree.file_of(module) is None:
+        known = [tree.name_of(path) for path in tree.files()]
+        raise Unusable(
+            f"There is no module {module!r} in {tree.root}; the tree has {', '.join(known[:12])}."
+            f"{nearest(module, known)} Name the one that is run with --module."
+        )
+    entries = _entries(tree, module)
+    if len(entries) == 1 and not (entries[0].parent / "__init__.py").is_file():
+        tree = replace(tree, beside=entries[0].parent)
+    return _Reader(tree).program([(module or tree.name_of(path), path) for path in entries])
+
+
+def _entries(tree: Tree, module: str | None) -> list[Path]:
+    if module is not None:
+        started = f"{module}.__main__" if tree.file_of(f"{module}.__main__") else module
+        found = tree.file_of(started)
+        return [found] if found is not None else []
+    if tree.given.is_file():
+        return [tree.given]
+    for name in USUAL_ENTRIES:
+        found = tree.file_of(name)
+        if found is not None and found.is_relative_to(tree.given):
+            return [found]
+    files = tree.files()
+    return [path for path in files if "__main__" in path.read_text(errors="replace")] or files
+
+
+@dataclass(kw_only=False)
+class _Reader:
+    tree: Tree
+    modules: dict[str, Module] = field(default_factory=dict)
+    unparsed: list[tuple[str, SyntaxError]] = field(default_factory=list)
+    unread: set[str] = field(default_factory=set)
+
+    def program(self, entries: Sequence[tuple[str, Path]]) -> Program:
+        """`entries` and what is imported are names with files; a file goes by the name it is first met under."""
+        waiting = [*entries]
+        read: dict[Path, Module | None] = {}
+        while waiting:
+            name, path = waiting.pop()
+            if path not in read:
+                read[path] = self._read(name, path)
+                if (module := read[path]) is not None:
+                    self.modules[name] = module
+                    waiting += self._imported(module)
+        return Program(
+            entries=tuple(module for _, path in entries if (module := read[path]) is not None),
+            modules=self.modules,
+            unparsed=tuple(self.unparsed),
+            unread=tuple(sorted(self.unread)),
+        )
+
+    def _read(self, name: str, path: Path) -> Module | None:
+        shown = _shown(path)
+        try:
+            parsed = ast.parse(path.read_bytes(), filename=shown)
+        except SyntaxError as error:
+            self.unparsed.append((shown, error))
+            return None
+        return Module(name=name, path=path, shown=shown, tree=parsed, is_package=path.name == "__init__.py")
+
+    def _imported(self, module: Module) -> list[tuple[str, Path]]:
+        names = {module.name.rpartition(".")[0]}
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                origin = module.origin(node)
+                names |= {origin, *(f"{origin}.{alias.name}" for alias in node.names)}
+            elif isinstance(node, ast.Call) and last_name(node.func) in {"import_module", "__import__"}:
+                # Which one is known at run time only: any module beside this one may be meant.
+                names |= {
+                    f"{module.package}.{path.stem}".lstrip(".") for path in module.path.parent.glob("*.py")
+                }
+        self.unread |= {name for name in names if name and not self._is_known(name)}
+        parts = sorted({part for name in names if name for part in _with_packages(name)})
+        return [(part, path) for part in parts if (path := self.tree.file_of(part)) is not None]
+
+    def _is_known(self, name: str) -> bool:
+        """Whether it is read here, or is a library that leaves a program's own duties to the program."""
+        first = name.partition(".")[0]
+        return first in KNOWN or self.tree.file_of(first) is not None or self._is_folder(first)
+
+    def _is_folder(self, name: str) -> bool:
+        return any((place / name).is_dir() for place in self.tree.search)
+
+
+def _with_packages(name: str) -> list[str]:
+    """`a`, `a.b`, `a.b.c`: importing the last imports them all."""
+    parts = name.split(".")
+    return [".".join(parts[: count + 1]) for count in range(len(parts))]
+
+
+def _shown(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -1,0 +1,148 @@
+"""Bringing one function its events: streaming pull, one HTTP request per event, ack or nack by the answer."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from google.cloud.pubsub_v1 import SubscriberClient
+from google.cloud.pubsub_v1.subscriber.futures import StreamingPullFuture
+from google.cloud.pubsub_v1.subscriber.message import Message as ReceivedMessage
+from google.cloud.pubsub_v1.subscriber.scheduler import ThreadScheduler
+from google.cloud.pubsub_v1.types import FlowControl
+
+from trainmaster.local.events.cloudevent import (
+    CloudEvent,
+    Message,
+    NotANotificationError,
+    from_message,
+    from_notification,
+)
+from trainmaster.local.events.eventarc import Transport
+from trainmaster.local.functions.function import BucketTrigger, Function, TopicTrigger
+
+Invoke = Callable[[CloudEvent], int]
+"""Gives a function one event and returns the HTTP status of the answer. Blocks; called from several threads."""
+
+STOP_GRACE_S = 2.0
+_LEASE_MARGIN_S = 60
+_AGAIN_S = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class Delivery:
+    """The delivery to one function, live between `start` and `stop`.
+
+    At most `concurrency` events are out at once; the others wait in the subscription.
+    An event that was not answered when the stack stops or dies is delivered again after the next start.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        *,
+        transport: Transport,
+        subscriber: SubscriberClient,
+        invoke: Invoke,
+    ) -> None:
+        """A delivery that has not begun.
+
+        Args:
+            function: receives the events.
+            transport: topic and subscription; both exist when `start` is called.
+            subscriber: connected; not closed here.
+            invoke: brings one event to the function.
+        """
+        self._function = function
+        self._transport = transport
+        self._subscriber = subscriber
+        self._invoke = invoke
+        self._stream: StreamingPullFuture | None = None
+        self._keeper: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to pull, and begin again whenever the stream breaks for good."""
+        self._keeper = asyncio.create_task(self._keep_pulling(), name=f"deliver to {self._function.name}")
+
+    async def stop(self) -> None:
+        """Pull no more; give the events that are out STOP_GRACE_S to be answered. Safe to call twice."""
+        keeper, self._keeper = self._keeper, None
+        if keeper is None:
+            return
+        keeper.cancel()
+        await asyncio.gather(keeper, return_exceptions=True)
+        if self._stream is not None:
+            ended = asyncio.to_thread(_end, self._stream)
+            await asyncio.gather(ended, return_exceptions=True)
+
+    async def _keep_pulling(self) -> None:
+        while True:
+            self._stream = self._pull()
+            try:
+                await asyncio.shield(asyncio.wrap_future(self._stream))
+            except (
+                Exception
+            ) as failure:  # whatever broke the stream: the events wait, and the next one tries again
+                _log.warning("the events of %s wait %.0f s: %r", self._function.name, _AGAIN_S, failure)
+            await asyncio.sleep(_AGAIN_S)
+
+    def _pull(self) -> StreamingPullFuture:
+        threads = self._function.concurrency
+        return self._subscriber.subscribe(
+            self._transport.subscription_name,
+            callback=self._deliver,
+            flow_control=FlowControl(
+                max_messages=threads, max_lease_duration=self._function.timeout_s + _LEASE_MARGIN_S
+            ),
+            scheduler=ThreadScheduler(
+                ThreadPoolExecutor(max_workers=threads, thread_name_prefix=self._function.name)
+            ),
+            await_callbacks_on_shutdown=True,
+        )
+
+    def _deliver(self, received: ReceivedMessage) -> None:
+        try:
+            event = self._event(_plain(received))
+        except NotANotificationError as fault:
+            _log.warning("dropped for %s: %s", self._function.name, fault)
+            received.ack()
+            return
+        status = self._invoke(event)
+        if settles(status, retry=self._function.retry):
+            received.ack()
+        else:
+            _log.warning("%s answered %d to event %s", self._function.name, status, received.message_id)
+            received.nack()
+
+    def _event(self, message: Message) -> CloudEvent:
+        match self._function.trigger:
+            case BucketTrigger():
+                return from_notification(message)
+            case TopicTrigger():
+                return from_message(
+                    message,
+                    topic_name=self._transport.topic_name,
+                    subscription_name=self._transport.subscription_name,
+                )
+
+
+def settles(status: int, *, retry: bool) -> bool:
+    """Whether an answer ends an event: success does, and without retries everything does."""
+    return 200 <= status < 300 or not retry  # noqa: PLR2004  # HTTP's success class
+
+
+def _plain(received: ReceivedMessage) -> Message:
+    return Message(
+        data=received.data,
+        attributes=dict(received.attributes),
+        message_id=received.message_id,
+        publish_time=received.publish_time,
+        ordering_key=received.ordering_key,
+        delivery_attempt=received.delivery_attempt,
+    )
+
+
+def _end(stream: StreamingPullFuture) -> None:
+    stream.cancel()
+    stream.result(timeout=STOP_GRACE_S)

@@ -1,0 +1,47 @@
+"""The environment of a function's process: the platform's variables, the deployment's, and nothing of this shell's."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from trainmaster.local.functions.function import Function
+from trainmaster.local.process import SYSTEM_PATH
+
+REVISION_SUFFIX = "00001-loc"
+"""A revision's name is the service's, a counter and three letters; this host has one revision."""
+
+
+def revision_of(function: Function) -> str:
+    return f"{function.name}-{REVISION_SUFFIX}"
+
+
+def environment_of(function: Function, *, shared: Mapping[str, str], port: int, home: Path) -> dict[str, str]:
+    """Every variable of the process.
+
+    The K_ variables, PORT and FUNCTION_TARGET are those of https://cloud.google.com/run/docs/container-contract
+    and https://cloud.google.com/functions/docs/configuring/env-var; the upper-case rest is read by functions-framework.
+
+    Args:
+        function: whose process it is.
+        shared: the same for all functions: project, buckets, addresses of the services.
+        port: where the process listens, on loopback.
+        home: a directory of its own, where gunicorn keeps its control socket.
+    """
+    return {
+        "PATH": f"{Path(sys.executable).parent}:{SYSTEM_PATH}",
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",
+        "HOST": "127.0.0.1",
+        "PORT": str(port),
+        "K_SERVICE": function.name,
+        "K_REVISION": revision_of(function),
+        "K_CONFIGURATION": function.name,
+        "FUNCTION_TARGET": function.entry_point,
+        "FUNCTION_SIGNATURE_TYPE": "cloudevent",
+        "CLOUD_RUN_TIMEOUT_SECONDS": str(function.timeout_s),
+        "WORKERS": "1",
+        "THREADS": str(function.concurrency),
+        **shared,
+        "TRAINMASTER_FUNCTION_TIMEOUT_S": str(function.timeout_s),
+    }

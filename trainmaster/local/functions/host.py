@@ -1,0 +1,99 @@
+"""All functions of a deployment, each in a process of its own."""
+
+import asyncio
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from trainmaster.local.functions.connections import holder_of
+from trainmaster.local.functions.function import Function
+from trainmaster.local.functions.instance import Instance, StartFailedError
+from trainmaster.local.functions.log import FunctionLog, WriteLog
+from trainmaster.local.process import ProcessGuard
+
+
+class FunctionsHost:
+    """One instance per function, live between `start` and `stop`."""
+
+    def __init__(
+        self,
+        functions: Sequence[Function],
+        *,
+        source: Path,
+        shared: Mapping[str, str],
+        state: Path,
+        project: str,
+        region: str,
+        guard: ProcessGuard,
+        write_log: WriteLog,
+    ) -> None:
+        """Reserve a port and make a home for each function.
+
+        Args:
+            functions: what is deployed.
+            source: the one source directory of all of them.
+            shared: environment that all functions have.
+            state: logs go to `state/logs`.
+            project: id of the project that the log entries name.
+            region: and their location.
+            guard: starts the processes.
+            write_log: takes log entries; called from several threads.
+
+        Raises:
+            OSError: the state folder cannot be written.
+        """
+        self.instances: dict[str, Instance] = {}
+        self._homes = _empty_homes(state)
+        for function in functions:
+            log = FunctionLog(
+                function,
+                directory=state / "logs",
+                project=project,
+                region=region,
+                write=write_log,
+            )
+            self.instances[function.name] = Instance(
+                function,
+                source=source,
+                shared=shared,
+                home=self._homes / function.name,
+                guard=guard,
+                log=log,
+            )
+
+    async def start(self) -> None:
+        """Start every function at once; return when all of their ports answer.
+
+        Raises:
+            StartFailedError: one or more did not, each with its reason; the others run until `stop`.
+        """
+        starting = [instance.start() for instance in self.instances.values()]
+        outcomes = await asyncio.gather(*starting, return_exceptions=True)
+        failed = [outcome for outcome in outcomes if isinstance(outcome, StartFailedError)]
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException) and outcome not in failed:
+                raise outcome
+        if failed:
+            raise StartFailedError("\n".join(str(each) for each in failed))
+
+    def killer_of(self, port: int) -> Callable[[], None] | None:
+        """What kills the function that a connection from this local port comes from; None when it is no function's."""
+        groups = {pid: each for each in self.instances.values() if (pid := each.pid) is not None}
+        holder = holder_of(port, frozenset(groups))
+        return None if holder is None else groups[holder].kill
+
+    async def stop(self) -> None:
+        """End every function. Safe to call twice."""
+        await asyncio.gather(*(instance.stop() for instance in self.instances.values()))
+        shutil.rmtree(self._homes, ignore_errors=True)
+
+
+def _empty_homes(state: Path) -> Path:
+    """A short path, because gunicorn's control socket lies below it and has at most 107 characters; the same for the same state."""
+    digest = hashlib.sha256(str(state.resolve()).encode()).hexdigest()[:10]
+    homes = Path(tempfile.gettempdir()) / f"tm-home-{digest}"
+    shutil.rmtree(homes, ignore_errors=True)
+    homes.mkdir(mode=0o700)
+    return homes

@@ -1,0 +1,119 @@
+"""What a function prints: a file to read and entries for Cloud Logging."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from trainmaster.local.functions.environment import revision_of
+from trainmaster.local.functions.function import Function
+from trainmaster.local.logging.structured import entry_from_line
+from trainmaster.local.process import Stream
+
+Entry: TypeAlias = dict[str, object]
+WriteLog = Callable[[Sequence[Entry]], None]
+"""Keeps log entries; called from any thread, may block."""
+ROTATE_BYTES = 10_000_000
+KEPT_TAIL_LINES = 30
+
+_log = logging.getLogger(__name__)
+
+
+class FunctionLog:
+    """The output of one function's processes, in `directory/<function>.log` and in Cloud Logging.
+
+    Entries carry the resource and log names that Cloud Run writes for a function:
+    https://cloud.google.com/run/docs/logging
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        *,
+        directory: Path,
+        project: str,
+        region: str,
+        write: WriteLog,
+    ) -> None:
+        """Open the file; one beyond ROTATE_BYTES becomes `<function>.log.1`.
+
+        Raises:
+            OSError: the directory cannot be written.
+        """
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / f"{function.name}.log"
+        if path.exists() and path.stat().st_size > ROTATE_BYTES:
+            path.replace(path.with_suffix(".log.1"))
+        self._file = path.open("ab", buffering=0)
+        self._name = function.name
+        self._project = project
+        self._write = write
+        self._common: Entry = {
+            "resource": {
+                "type": "cloud_run_revision",
+                "labels": {
+                    "project_id": project,
+                    "location": region,
+                    "service_name": function.name,
+                    "configuration_name": function.name,
+                    "revision_name": revision_of(function),
+                },
+            },
+            "labels": {"goog-managed-by": "cloudfunctions"},
+        }
+        self.tail: list[str] = []
+
+    async def lines(self, stream: Stream, lines: Sequence[bytes]) -> None:
+        """Take printed lines, in order."""
+        self._file.write(b"".join(line + b"\n" for line in lines))
+        texts = [line.decode(errors="replace") for line in lines]
+        self.tail = [*self.tail, *texts][-KEPT_TAIL_LINES:]
+        log_name = self._log_name(stream.value)
+        entries = [
+            {**self._common, "logName": log_name, **entry_from_line(text, stream.value)}
+            for text in texts
+            if text
+        ]
+        if entries:
+            await asyncio.to_thread(self._keep, entries)
+
+    def system(self, severity: str, message: str) -> None:
+        """What the platform itself says of the instance."""
+        self._file.write(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {message}\n".encode())
+        entry = {"logName": self._log_name("varlog/system"), "severity": severity, "textPayload": message}
+        self._keep([{**self._common, **entry}])
+
+    def request(self, *, status: int, latency_s: float, request_bytes: int, event_id: str) -> None:
+        """The request log that Cloud Run writes for every request it routes to an instance."""
+        severity = "INFO" if status < 400 else "WARNING" if status < 500 else "ERROR"  # noqa: PLR2004  # HTTP's classes
+        http_request = {
+            "requestMethod": "POST",
+            "requestUrl": "/",
+            "status": status,
+            "requestSize": str(request_bytes),
+            "latency": f"{latency_s:.6f}s",
+            "userAgent": "APIs-Google; (+https://developers.google.com/webmasters/APIs-Google.html)",
+        }
+        entry: Entry = {
+            "logName": self._log_name("requests"),
+            "severity": severity,
+            "httpRequest": http_request,
+            "labels": {"goog-managed-by": "cloudfunctions", "ce-id": event_id},
+        }
+        self._keep([{**self._common, **entry}])
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _keep(self, entries: Sequence[Entry]) -> None:
+        try:
+            self._write(entries)
+        except (
+            Exception
+        ) as fault:  # a line that Cloud Logging refuses is in the file, and must not stop the reading
+            _log.warning("%d entries of %s were not kept: %s", len(entries), self._name, fault)
+
+    def _log_name(self, log: str) -> str:
+        return f"projects/{self._project}/logs/run.googleapis.com%2F{log.replace('/', '%2F')}"

@@ -1,0 +1,266 @@
+"""What the REST surfaces share: Google's error body, the loopback guard, and a server on a picked port."""
+
+import asyncio
+import contextlib
+import json
+import re
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TypeVar
+
+import uvicorn
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from trainmaster.local.loopback import foreign
+
+_SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|[eE][+-]?[0-9]{2}|[0-9]{300}")
+"""Half a surrogate pair, or a number beyond what a double holds; or neither."""
+
+_CONNECTION = "trainmaster.local.http.connection"
+_GRACE_S = 3
+_CLOSING_POLL_S = 0.005
+
+_Running = TypeVar("_Running")
+
+
+def google_error(
+    code: int,
+    message: str,
+    *,
+    reason: str = "",
+    status: str = "",
+    details: Sequence[Mapping[str, object]] = (),
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    """Google's JSON error body.
+
+    `reason` adds the `errors` list of the older JSON APIs (Cloud Storage: `conditionNotMet`);
+    `status` adds the canonical code of the newer ones (Vertex AI, Logging: `NOT_FOUND`) and `details`
+    its `google.rpc` messages.
+    Source: https://cloud.google.com/apis/design/errors and https://cloud.google.com/storage/docs/json_api/v1/status-codes
+    """
+    error: dict[str, object] = {"code": code, "message": message}
+    if reason:
+        error["errors"] = [{"message": message, "domain": "global", "reason": reason}]
+    if status:
+        error["status"] = status
+    if details:
+        error["details"] = list(details)
+    return JSONResponse({"error": error}, status_code=code, headers=dict(headers or {}))
+
+
+def json_value(raw: bytes) -> object:
+    """The value in a JSON text. What no answer could say again is refused as well: NaN, and halves of surrogate pairs.
+
+    Raises:
+        ValueError: the text is none, with the reason.
+    """
+    try:
+        text = raw.decode()
+        value: object = json.loads(text, parse_constant=_no_number)
+        if _SUSPECT.search(raw):
+            json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    except UnicodeEncodeError:
+        raise ValueError("it holds half a surrogate pair") from None
+    return value
+
+
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is no JSON number")
+
+
+class LoopbackOnly:
+    """An ASGI application that answers 403 to whoever did not ask for this machine by a loopback name."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (fault := foreign(_texts(scope["headers"]))):
+            await google_error(403, fault, reason="forbidden", status="PERMISSION_DENIED")(
+                scope, receive, send
+            )
+            return
+        with contextlib.suppress(ClientDisconnect):  # nobody is left to answer to
+            await self._app(scope, receive, send)
+
+
+def _texts(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[str, str]]:
+    return ((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
+
+
+class Server:
+    """One ASGI application on one loopback port, inside the running event loop.
+
+    The port is bound on construction, so `url` is known before `start`, and nobody else can take it.
+    Signals are left alone: whoever owns the process decides what Ctrl-C means.
+    """
+
+    def __init__(self, app: ASGIApp, *, port: int = 0, host: str = "127.0.0.1") -> None:
+        """Bind.
+
+        `port` 0 picks a free one.
+
+        Raises:
+            OSError: the port is taken.
+        """
+        self._socket = socket.create_server((host, port), backlog=512)
+        # Connections inherit this; asyncio would leave it out, and every answer would wait 40 ms for a delayed ACK.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.port: int = self._socket.getsockname()[1]
+        self.url = f"http://{host}:{self.port}"
+        self._server = _Quiet(
+            uvicorn.Config(
+                app,
+                access_log=False,
+                log_config=None,
+                http=_Cuttable,
+                ws="none",
+                timeout_graceful_shutdown=_GRACE_S,
+            )
+        )
+        self._serving: asyncio.Task[None] | None = None
+
+    async def start(self) -> str:
+        """The URL, once the server answers."""
+        self._serving = asyncio.create_task(
+            self._server.serve(sockets=[self._socket]), name=f"http {self.url}"
+        )
+        ready = asyncio.create_task(self._server.ready.wait())
+        await asyncio.wait({self._serving, ready}, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if self._serving.done():
+            await self._serving
+            raise RuntimeError(f"the server on {self.url} ended before it answered; its log says why")
+        return self.url
+
+    async def stop(self) -> None:
+        """Answer what is under way for at most 3 s, then close. Safe to call twice, and before `start`."""
+        self._server.end()
+        serving, self._serving = self._serving, None
+        if serving is not None:
+            await serving
+        self._socket.close()
+
+
+class _Cuttable(H11Protocol):
+    """A connection that an application can find in its scope's state, see `cut`."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, _CONNECTION: transport}
+
+
+def cut(scope: Scope) -> None:
+    """Close the connection that a request came on, as a broken network does; whoever asked gets no answer.
+
+    Raises:
+        KeyError: the application is not served by `Server`.
+    """
+    scope["state"][_CONNECTION].abort()
+
+
+class _Quiet(uvicorn.Server):
+    """A uvicorn server that says when it is ready, installs no signal handler, and ends the moment it is told to.
+
+    uvicorn looks ten times a second whether it is to end, and then waits as long for its connections to close.
+    A stack has a server for each service, and ends them one after the other.
+    """
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+        self._told = asyncio.Event()
+
+    def end(self) -> None:
+        """Let `serve` return. Safe to call twice, and before it."""
+        self.should_exit = True
+        self._told.set()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.ready.set()
+
+    async def main_loop(self) -> None:
+        while not await self.on_tick(0):  # each renews the `Date` of answers, which has whole seconds
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._told.wait(), 1.0)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for each in sockets or []:
+            each.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.config.timeout_graceful_shutdown):
+                while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110  # uvicorn's plain sets
+                    await asyncio.sleep(_CLOSING_POLL_S)
+        for task in self.server_state.tasks:
+            task.cancel()
+        await self.lifespan.shutdown()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextlib.asynccontextmanager
+async def serving(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
+    """The URL of the application, served for as long as the block runs."""
+    server = Server(app, port=port)
+    try:
+        yield await server.start()
+    finally:
+        await server.stop()
+
+
+@contextlib.contextmanager
+def in_thread(run: Callable[[], AbstractAsyncContextManager[_Running]]) -> Iterator[_Running]:
+    """What `run` yields, kept running in an event loop of its own thread until the block ends.
+
+    `run` is called and entered inside that thread. Its failure to start is raised here; so is its failure to stop.
+    """
+    started = threading.Event()
+    state: dict[str, _Running] = {}
+    failures: list[BaseException] = []
+    handles: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def body() -> None:
+        leave = asyncio.Event()
+        handles.append((asyncio.get_running_loop(), leave))
+        async with run() as running:
+            state["running"] = running
+            started.set()
+            await leave.wait()
+
+    def main() -> None:
+        try:
+            asyncio.run(body())
+        except BaseException as failure:  # re-raised in the thread that asked
+            failures.append(failure)
+        finally:
+            started.set()
+
+    thread = threading.Thread(target=main, name="event loop")
+    thread.start()
+    started.wait()
+    try:
+        if "running" in state:
+            yield state["running"]
+    finally:
+        if handles and thread.is_alive():
+            loop, leave = handles[0]
+            with contextlib.suppress(RuntimeError):  # the loop closed by itself a moment ago
+                loop.call_soon_threadsafe(leave.set)
+        thread.join()
+        if failures:
+            raise failures[0]

@@ -1,0 +1,120 @@
+"""The places where a fault can strike, and the kinds that each of them knows."""
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+
+from trainmaster.local.injections.fault import DELIVERY_KINDS, EVERY_KIND, OPENING_KINDS, SENDING_KINDS, Kind
+
+SERVICES = ("storage", "pubsub", "vertex", "logging", "functions")
+
+METHODS: Mapping[str, Mapping[str, str]] = {
+    "storage": {
+        "buckets": "delete get getIamPolicy getStorageLayout insert list patch testIamPermissions update",
+        "managedFolders": "list",
+        "notifications": "delete get insert list",
+        "objects": "cancelUpload compose copy delete get insert list patch rewrite update",
+        "projects.serviceAccount": "get",
+        "": "batch notify",
+    },
+    "pubsub": {
+        "": (
+            "acknowledge createSubscription createTopic deleteSubscription deleteTopic deliver detachSubscription "
+            "getIamPolicy getSubscription getTopic listSnapshots listSubscriptions listTopicSnapshots "
+            "listTopicSubscriptions listTopics modifyAckDeadline modifyPushConfig publish pull seek setIamPolicy "
+            "streamingPull testIamPermissions updateSubscription updateTopic"
+        )
+    },
+    "vertex": {
+        "customJobs": "cancel create delete get list",
+        "hyperparameterTuningJobs": "cancel create delete get list",
+        "operations": "cancel delete get list wait",
+    },
+    "logging": {
+        "entries": "list tail write",
+        "logs": "delete list",
+        "sinks": "create delete get list update",
+        "": "export",
+    },
+}
+"""By service and collection, the methods that an emulator answers and the ways that it sends on."""
+
+KINDS_AT: Mapping[str, frozenset[Kind]] = {
+    "storage.notify": SENDING_KINDS,
+    "logging.export": SENDING_KINDS,
+    "pubsub.deliver": DELIVERY_KINDS,
+    "pubsub.streamingPull": OPENING_KINDS,
+}
+"""Where not every kind has a meaning. A glob reaches these places with the kinds they know."""
+
+
+def _places() -> Iterator[str]:
+    for service, collections in METHODS.items():
+        for collection, methods in collections.items():
+            for method in methods.split():
+                yield ".".join(filter(None, (service, collection, method)))
+
+
+PLACES = tuple(_places())
+"""Every place but `functions.NAME`: a topology names the functions, and no plan knows it."""
+
+_GLOBS = tuple(dict.fromkeys(f"{place.rpartition('.')[0]}.*" for place in PLACES))
+_FUNCTION = "functions.NAME"
+_FUNCTION_GLOB = re.compile(r"[A-Za-z0-9_*?!\[\]-]+")
+_NEAR_CHARS = 200
+
+
+def kinds_at(at: str) -> frozenset[Kind]:
+    """The kinds that at least one of the places knows that `at` names or, as a glob, fits; none when it fits none."""
+    kinds = [KINDS_AT.get(place, EVERY_KIND) for place in PLACES if fnmatchcase(place, at)]
+    service, _, name = at.partition(".")
+    # Which functions there are, a plan does not know; a glob may stand for their service as for others.
+    if at == "*" or (_FUNCTION_GLOB.fullmatch(name) and fnmatchcase("functions", service)):
+        kinds.append(EVERY_KIND)
+    return frozenset[Kind]().union(*kinds)
+
+
+def unknown_place(at: object) -> str:
+    """The complaint about a place that is none, with the nearest; empty for one that can be struck."""
+    if isinstance(at, str) and kinds_at(at):
+        return ""
+    service = at.partition(".")[0] if isinstance(at, str) else ""
+    known = [place for place in PLACES if place.startswith(f"{service}.")]
+    there = (
+        f"{service} has {', '.join(place.removeprefix(f'{service}.') for place in known)}"
+        if known
+        else f"the services are {', '.join(SERVICES)}"
+    )
+    near = _nearest(at, [*PLACES, *_GLOBS, _FUNCTION])
+    return (
+        "expected SERVICE.METHOD or a glob of it, like storage.objects.insert or functions.*, "
+        f"found {at!r:.80}; {near}{' ' if near else ''}{there}."
+    )
+
+
+def unknown_kind(kind: object) -> str:
+    """The complaint about a kind that is none, with the nearest; empty for one that is."""
+    known = [each.value for each in Kind]
+    if kind in known:
+        return ""
+    found = f"expected one of {', '.join(known)}, found {kind!r:.80}"
+    return f"{found}; {near}" if (near := _nearest(kind, known)) else f"{found}."
+
+
+def kind_out_of_place(at: str, kind: Kind) -> str:
+    """The complaint about a kind that no place of `at` knows, where it would never strike; else empty."""
+    known = kinds_at(at)
+    if kind in known:
+        return ""
+    listed = ", ".join(each.value for each in Kind if each in known)
+    return f"{at} knows only {listed}, found {kind.value!r}."
+
+
+def _nearest(word: object, known: list[str]) -> str:
+    """`did you mean 'kill'?`, or nothing when no known word comes near."""
+    # difflib's cost grows with the square of the length.
+    if not isinstance(word, str) or len(word) > _NEAR_CHARS:
+        return ""
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    return f"did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,83 @@
+"""Error messages as the service words them.
+
+Source: error messages of failed jobs quoted in public issues, 2021 to 2026.
+"""
+
+from datetime import timedelta
+from urllib.parse import quote
+
+from trainmaster.local.jobs.cluster import Replica
+from trainmaster.local.jobs.resource import Job
+from trainmaster.local.jobs.restarts import KILLED, Exit
+
+
+def non_zero_exit(job: Job, last: Exit) -> str:
+    """The job's error after a replica ended with a status other than zero.
+
+    To the service a SIGKILL is the kernel's, for want of memory. Here anybody may have sent it: it is told as
+    such unless the kernel's own count rules that out.
+    """
+    what = f"exited with a non-zero status of {last.status}"
+    if last.status == KILLED and not last.preempted:
+        what += "(SIGKILL)"
+        if last.out_of_memory is not False:
+            what = f"ran out of memory and {what}"
+    return f"The replica {last.replica.name} {what}. {_find_out_more(job, last.replica)}"
+
+
+def waited_too_long(job: Job) -> str:
+    """The job's error after its `maxWaitDuration` was over before there was room. The second sentence is ours."""
+    return (
+        f"Resources are insufficient in region: {job.location}. "
+        f"The job waited for them for its maxWaitDuration of {_seconds(job.max_wait)}."
+    )
+
+
+def out_of_stock(job: Job) -> str:
+    """The error of a job for which the region had no machines, in the service's words."""
+    return f"Resources are insufficient in region: {job.location}. Please try a different region."
+
+
+def ran_too_long(job: Job) -> str:
+    """The error of a job that was ended by its own `timeout`. Its words after the code's name are ours."""
+    return f"CANCELED: the job ran longer than its timeout of {job.timeout}."
+
+
+def restarts_job(cause: Exit) -> str:
+    """A line of the job's log, ours: why every replica starts again."""
+    return f"The replica {cause.replica.name} {_ended(cause)}; every replica of the job is started again."
+
+
+def restarts_replica(cause: Exit) -> str:
+    """A line of the job's log, ours: why this replica starts again."""
+    return f"The replica {cause.replica.name} {_ended(cause)} and is started again; the others go on."
+
+
+def preempts(replica: Replica, grace_s: float) -> str:
+    """A line of the job's log, ours: what a replica's SIGTERM means."""
+    return f"The machine of the replica {replica.name} is preempted; its program has {grace_s:g} s to end."
+
+
+def _ended(cause: Exit) -> str:
+    how = "was preempted and exited" if cause.preempted else "exited"
+    return f"{how} with a status of {cause.status}"
+
+
+def _seconds(duration: timedelta | None) -> str:
+    return f"{0.0 if duration is None else duration.total_seconds():g}s"
+
+
+def internal_error(job: Job) -> str:
+    """The job's error after the stack ended under it more often than the service tries."""
+    return f"Internal error occurred. {_find_out_more(job, None)}"
+
+
+def _find_out_more(job: Job, replica: Replica | None) -> str:
+    wanted = f'resource.type="ml_job" resource.labels.job_id="{job.job_id}"'
+    if replica is not None:
+        wanted += f' resource.labels.task_name="{replica.name}"'
+    return (
+        "To find out more about why your job exited please check the logs: "
+        f"https://console.cloud.google.com/logs/viewer?project={job.project}"
+        f"&resource=ml_job%2Fjob_id%2F{job.job_id}&advancedFilter={quote(wanted, safe='')}"
+    )

@@ -1,0 +1,194 @@
+"""What the replicas of each worker pool run: a container's program, or the module of a Python package.
+
+Source: https://cloud.google.com/vertex-ai/docs/training/code-requirements and …/training/pre-built-containers,
+read 2026-11.
+"""
+
+import functools
+import json
+import platform
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from trainmaster.local.jobs.cluster import ReplicaEnvironment
+from trainmaster.local.jobs.containers import Container
+from trainmaster.local.jobs.images import Image, ImageError, read_image, repository_of
+
+ENVIRONMENT_VARIABLE = "TRAINMASTER_REPLICA_ENVIRONMENT"
+OPEN_PORTS_VARIABLE = "TRAINMASTER_OPEN_PORTS"
+MAX_OPEN_PORTS = 16
+
+PACKAGE_RUNNER = Path(__file__).with_name("package_runner.py")
+
+# protobuf's generated messages have no types of their own.
+Message = Any
+
+# gcloud knows them by this pattern too (googlecloudsdk/command_lib/ai/docker/build.py).
+_PREBUILT = re.compile(
+    r"(us|europe|asia)-docker\.pkg\.dev/vertex-ai/training/(tf|scikit-learn|pytorch|xgboost)-.+"
+)
+_NUMBER = re.compile(r"[0-9]{1,3}")
+
+
+Find = Callable[[str], str | None]
+"""An image's name in the store of the machine's containers, by its URI; None where it is not there."""
+
+
+class ProgramError(Exception):
+    """A worker pool that cannot be run here as it is; the message is for whoever submitted the job."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """What one pool's replicas run.
+
+    Attributes:
+        argv: the whole command line.
+        env: the pool's own variables, in order, their references not yet resolved.
+        open_ports: how many ports each replica has beside its address.
+        container: runs instead of `argv`, which is empty then; None where a process of this machine stands for it.
+        stands_for: what of the request this machine itself stands in for, in words; empty where nothing.
+    """
+
+    image: Image
+    argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    environment: ReplicaEnvironment = ReplicaEnvironment.VERTEX
+    open_ports: int = 0
+    container: Container | None = None
+    stands_for: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provided:
+    """What images there are.
+
+    Attributes:
+        images: source tree by repository, as `images.repository_of` gives it.
+        find: finds the images that containers can be made of; None where replicas are processes.
+        only_containers: no source tree stands in for an image that is not found.
+    """
+
+    images: Mapping[str, Path]
+    find: Find | None = None
+    only_containers: bool = False
+
+
+def programs_of(spec: Message, *, pools: Iterable[int], provided: Provided) -> dict[int, Program]:
+    """The programs of `pools` of a CustomJobSpec. Reads Dockerfiles, and asks for containers' images.
+
+    An image that several pools name is asked for once, so that all of them run the same one though its tag moves.
+
+    Raises:
+        ProgramError: an image is not provided or cannot be read, or a variable asks for what cannot be;
+            every fault, a line each.
+    """
+    if provided.find is not None:
+        provided = replace(provided, find=functools.cache(provided.find))
+    found: dict[int, Program] = {}
+    faults: list[str] = []
+    for pool in sorted(set(pools)):
+        try:
+            found[pool] = _program(spec.worker_pool_specs[pool], pool, provided)
+        except (ProgramError, ImageError) as fault:
+            faults.append(str(fault))
+    if faults:
+        raise ProgramError("\n".join(dict.fromkeys(faults)))
+    return found
+
+
+def _program(pool_spec: Message, pool: int, provided: Provided) -> Program:
+    # A Python package needs this machine's runner and packages: it is a process in any case.
+    if pool_spec.WhichOneof("task") == "python_package_spec":
+        task = pool_spec.python_package_spec
+        image, stands_for = _image(task.executor_image_uri, provided.images)
+        return _made(task, pool, image=image, argv=_package_argv(task), stands_for=stands_for)
+    task = pool_spec.container_spec
+    if (container := _container(task, provided)) is not None:
+        return _made(task, pool, image=Image(tree=Path("/")), container=container)
+    image, stands_for = _image(task.image_uri, provided.images)
+    if stands_for and not task.command:  # a prebuilt container's own program is not here
+        argv = []
+    else:
+        argv = image.argv(command=list(task.command), args=list(task.args))
+    if not argv:
+        raise ProgramError(
+            f"Worker pool {pool} has nothing to run: what stands for the image {task.image_uri!r} has no program of "
+            "its own, so its containerSpec needs a command."
+        )
+    return _made(task, pool, image=image, argv=argv, stands_for=stands_for)
+
+
+def _container(task: Message, provided: Provided) -> Container | None:
+    if provided.find is None:
+        return None
+    found = provided.find(task.image_uri)
+    if found is None and provided.only_containers:
+        raise _unreadable(task.image_uri)
+    if found is None:
+        return None
+    return Container(image=found, command=tuple(task.command), args=tuple(task.args))
+
+
+def _made(
+    task: Message,
+    pool: int,
+    *,
+    image: Image,
+    argv: Iterable[str] = (),
+    container: Container | None = None,
+    stands_for: str = "",
+) -> Program:
+    env = tuple((variable.name, variable.value) for variable in task.env)
+    return Program(
+        image=image,
+        argv=tuple(argv),
+        env=env,
+        environment=_environment(dict(env), pool),
+        open_ports=_open_ports(dict(env), pool),
+        container=container,
+        stands_for=stands_for,
+    )
+
+
+def _image(uri: str, images: Mapping[str, Path]) -> tuple[Image, str]:
+    tree = images.get(repository_of(uri))
+    if tree is not None:
+        return read_image(tree), ""
+    if _PREBUILT.fullmatch(uri):
+        here = f"Python {platform.python_version()} and the packages of this machine stand for it"
+        return Image(tree=Path("/")), f"The prebuilt container {uri} is not run here: {here}."
+    raise _unreadable(uri)
+
+
+def _unreadable(uri: str) -> ProgramError:
+    return ProgramError(f"Failed to read the container uri [{uri}]. Please make sure that the image exists.")
+
+
+def _package_argv(task: Message) -> list[str]:
+    order = json.dumps({"package_uris": list(task.package_uris), "python_module": task.python_module})
+    return [sys.executable, "-I", str(PACKAGE_RUNNER), order, *task.args]
+
+
+def _environment(env: Mapping[str, str], pool: int) -> ReplicaEnvironment:
+    asked = env.get(ENVIRONMENT_VARIABLE, ReplicaEnvironment.VERTEX.value)
+    known = {kind.value: kind for kind in ReplicaEnvironment}
+    if asked not in known:
+        raise ProgramError(
+            f"Worker pool {pool} sets {ENVIRONMENT_VARIABLE} to {asked!r}; it is one of {', '.join(known)}."
+        )
+    return known[asked]
+
+
+def _open_ports(env: Mapping[str, str], pool: int) -> int:
+    asked = env.get(OPEN_PORTS_VARIABLE, "0")
+    if not _NUMBER.fullmatch(asked) or int(asked) > MAX_OPEN_PORTS:
+        raise ProgramError(
+            f"Worker pool {pool} sets {OPEN_PORTS_VARIABLE} to {asked!r}; it is a number from 0 to {MAX_OPEN_PORTS}: "
+            "how many ports each of its replicas has beside its address."
+        )
+    return int(asked)

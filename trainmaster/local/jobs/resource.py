@@ -1,0 +1,223 @@
+"""A custom job as the API knows it: read from JSON, checked, moved from state to state, shown as JSON."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, Self
+
+from google.cloud.aiplatform_v1.types import CustomJob, Scheduling
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+
+from trainmaster.local.jobs.cluster import Replica, replicas_of
+from trainmaster.local.jobs.json_fields import snake_case, unknown_fields
+from trainmaster.local.jobs.lifecycle import JobState, may_follow
+from trainmaster.local.jobs.validation import faults_of
+
+# protobuf's generated messages have no types of their own: google-cloud-aiplatform ships none for them.
+Message = Any
+
+CANCELLED_CODE, USER_CODE, EXHAUSTED_CODE, INTERNAL_CODE = 1, 3, 8, 13
+"""google.rpc codes: CANCELLED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, INTERNAL."""
+
+DEFAULT_TIMEOUT = timedelta(days=7)
+DEFAULT_MAX_WAIT = timedelta(days=1)
+"""Of FLEX_START. Source: the comments of google.cloud.aiplatform.v1.Scheduling."""
+_OUTPUT_ONLY = (
+    "name", "state", "create_time", "start_time", "end_time", "update_time", "error",
+    "web_access_uris", "satisfies_pzs", "satisfies_pzi",
+)  # fmt: skip
+
+
+class InvalidJobError(Exception):
+    """A body that is no acceptable CustomJob; `faults` has one sentence for each thing wrong."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = tuple(faults)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialPlace:
+    """Where a job stands in a tuning job: which trial it runs, and where its replicas report.
+
+    Attributes:
+        metrics_dir: a directory that outlives the stack; each replica of the trial has one file in it.
+        metric_tag: what CLOUD_ML_HP_METRIC_TAG says.
+    """
+
+    tuning_job_id: str
+    trial_id: str
+    metrics_dir: str
+    metric_tag: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One custom job at one moment.
+
+    Attributes:
+        project: the number, as in the service's own answers, whichever way the caller addressed it.
+        message: the CustomJob; never changed in place.
+        attempts: how many times its replicas were started by a stack, for the limit on internal errors.
+        announced: whether its terminal line is in the log.
+        trial: set for the job of a tuning trial.
+    """
+
+    kind: ClassVar[str] = "CustomJob"
+    collection: ClassVar[str] = "customJobs"
+
+    project: str
+    location: str
+    job_id: str
+    message: Message
+    attempts: int = 0
+    announced: bool = False
+    trial: TrialPlace | None = None
+
+    @property
+    def parent(self) -> str:
+        """`projects/NUMBER/locations/REGION`."""
+        return f"projects/{self.project}/locations/{self.location}"
+
+    @property
+    def name(self) -> str:
+        """The full resource name."""
+        return f"{self.parent}/{self.collection}/{self.job_id}"
+
+    @property
+    def state(self) -> JobState:
+        """Where the job stands."""
+        return JobState(self.message.state)
+
+    @property
+    def create_time(self) -> datetime:
+        """When the job was accepted, in UTC."""
+        created: datetime = self.message.create_time.ToDatetime(tzinfo=UTC)
+        return created
+
+    @property
+    def replicas(self) -> tuple[Replica, ...]:
+        """Every replica that the job asks for, the chief first."""
+        return replicas_of([pool.replica_count for pool in self.message.job_spec.worker_pool_specs])
+
+    @property
+    def timeout(self) -> timedelta:
+        """The longest it may be RUNNING."""
+        asked: timedelta = self.message.job_spec.scheduling.timeout.ToTimedelta()
+        return asked or DEFAULT_TIMEOUT
+
+    @property
+    def max_wait(self) -> timedelta | None:
+        """The longest it may wait for room; None for ever. Only FLEX_START has such a limit."""
+        scheduling = self.message.job_spec.scheduling
+        if scheduling.strategy != Scheduling.Strategy.FLEX_START:
+            return None
+        if not scheduling.HasField("max_wait_duration"):
+            return DEFAULT_MAX_WAIT
+        asked: timedelta = scheduling.max_wait_duration.ToTimedelta()
+        return asked or None
+
+    def moved(self, state: JobState, *, at: datetime, code: int = 0, reason: str = "") -> Self:
+        """The job in another state.
+
+        Raises:
+            ValueError: the service never moves a job that way.
+        """
+        if not may_follow(self.state, state):
+            raise ValueError(f"job {self.job_id} cannot go from {self.state.name} to {state.name}")
+        message = copied(self.message)
+        message.state = state.value
+        message.update_time.FromDatetime(at)
+        if state is JobState.RUNNING:
+            message.start_time.FromDatetime(at)
+        if state.is_terminal:
+            message.end_time.FromDatetime(at)
+        if code:
+            message.error.code, message.error.message = code, reason
+        return replace(self, message=message)
+
+    def queued(self) -> Self:
+        """The same new job, waiting for room."""
+        message = copied(self.message)
+        message.state = JobState.QUEUED.value
+        return replace(self, message=message)
+
+    def to_json(self, *, enums_as_integers: bool, only: Sequence[str] = ()) -> dict[str, object]:
+        """The CustomJob as the API answers it, whole or with `only` these top-level fields (snake_case)."""
+        message = self.message
+        if only:
+            message = copied(self.message)
+            for field in message.DESCRIPTOR.fields:
+                if field.name not in only:
+                    message.ClearField(field.name)
+        found: dict[str, object] = MessageToDict(message, use_integers_for_enums=enums_as_integers)
+        return found
+
+
+def parse_job(
+    body: object, *, project: str, location: str, job_id: str, at: datetime, state: JobState
+) -> Job:
+    """The job that `body`, a CustomJob as JSON, asks for. Output-only fields in it are dropped, as the service does.
+
+    Raises:
+        InvalidJobError: with every fault found.
+    """
+    message = read_message(body, CustomJob.pb(CustomJob()), output_only=_OUTPUT_ONLY, faults_of=faults_of)
+    message.state = state.value
+    message.create_time.FromDatetime(at)
+    message.update_time.FromDatetime(at)
+    message.name = f"projects/{project}/locations/{location}/customJobs/{job_id}"
+    return Job(project=project, location=location, job_id=job_id, message=message)
+
+
+def read_message(
+    body: object, message: Message, *, output_only: Sequence[str], faults_of: Callable[[Message], list[str]]
+) -> Message:
+    """`message` filled from `body`, its JSON; `output_only` fields in it are dropped, as the service does.
+
+    Raises:
+        InvalidJobError: with every fault found.
+    """
+    if not isinstance(body, Mapping):
+        raise InvalidJobError([f"The request body must be a JSON object, found {body!r:.80}."])
+    if unknown := unknown_fields(body, message.DESCRIPTOR):
+        raise InvalidJobError(unknown)
+    try:
+        ParseDict(body, message)
+    except ParseError as error:
+        raise InvalidJobError([f"Invalid JSON payload received. {_plainly(error)}"]) from error
+    for field in output_only:
+        message.ClearField(field)
+    if faults := faults_of(message):
+        raise InvalidJobError(faults)
+    return message
+
+
+def copied(message: Message) -> Message:
+    """A copy that can be changed."""
+    copy = type(message)()
+    copy.CopyFrom(message)
+    return copy
+
+
+def read_mask(text: str, resource: Message) -> list[str]:
+    """The top-level fields of `resource` that a `readMask` keeps, in snake_case; none given keeps all.
+
+    Raises:
+        InvalidJobError: a path that it does not have.
+    """
+    paths = [snake_case(path.strip()) for path in text.split(",") if path.strip()]
+    known = {field.name for field in resource.DESCRIPTOR.fields}
+    tops = [path.partition(".")[0] for path in paths]
+    if tops == ["*"]:
+        return []
+    if wrong := [path for path in tops if path not in known]:
+        raise InvalidJobError(
+            [f"Invalid read_mask: {resource.DESCRIPTOR.name} has no field {path!r}." for path in wrong]
+        )
+    return tops
+
+
+def _plainly(error: ParseError) -> str:
+    return re.sub(r"\s+", " ", str(error)).replace("google.cloud.aiplatform.v1.", "")

@@ -1,0 +1,171 @@
+"""What follows when replicas end: nothing, the job's end, or another start of some replicas or of all.
+
+One loss takes others with it: the peers of a machine that is gone end too, a moment later, each in its own way.
+So exits are judged together, all that are known at one moment, and one loss is counted once.
+
+Source: https://cloud.google.com/vertex-ai/docs/training/understanding-training-service, read 2026-11.
+"""
+
+import signal
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from trainmaster.local.jobs.cluster import Replica
+
+
+class Failure(Enum):
+    """What kind of end a non-zero status tells of."""
+
+    PERMANENT = "the user's code failed; trying again would fail again"
+    CRASH = "the runtime crashed (SIGABRT, SIGSEGV); the job may be tried again"
+    LOST = "something outside ended the replica; it may be started again"
+
+
+_CRASH_STATUSES = frozenset({6, 11, 128 + signal.SIGABRT, 128 + signal.SIGSEGV})
+_SIGNALLED = 128
+KILLED = 128 + signal.SIGKILL
+
+MAX_WORKER_RESTARTS = 5
+MAX_JOB_RESTARTS = 3
+MAX_INTERNAL_ATTEMPTS = 3
+
+
+def exit_status(returncode: int) -> int:
+    """A container's exit status (0 to 255) from what `subprocess` reports."""
+    return _SIGNALLED - returncode if returncode < 0 else returncode
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exit:
+    """One replica's end.
+
+    Attributes:
+        status: 0 to 255.
+        preempted: its machine was taken away on request; what it ended with says nothing then.
+        out_of_memory: whether the kernel ended it for want of memory; None where that cannot be known.
+    """
+
+    replica: Replica
+    status: int
+    preempted: bool = False
+    out_of_memory: bool | None = None
+
+    @property
+    def is_success(self) -> bool:
+        """Whether this is the job's success: the chief is done."""
+        return self.replica.is_chief and self.status == 0 and not self.preempted
+
+    @property
+    def failure(self) -> Failure | None:
+        """What went wrong; None for a replica that is done.
+
+        The service names the crashes and calls ordinary user-code errors permanent, without listing the rest;
+        statuses above 128 (ended by a signal from outside: a lost or preempted machine) are taken for the rest.
+        """
+        if self.preempted:
+            return Failure.LOST
+        if self.status == 0:
+            return None
+        if self.status in _CRASH_STATUSES:
+            return Failure.CRASH
+        return Failure.LOST if self.status > _SIGNALLED else Failure.PERMANENT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Succeed:
+    """The chief is done, and so is the job."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CarryOn:
+    """Nothing follows from these exits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestartReplicas:
+    """Start these replicas again, under the same addresses, and leave the others alone."""
+
+    lost: tuple[Exit, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestartJob:
+    """End every replica and start all of them again, under the same addresses, because of this exit."""
+
+    cause: Exit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fail:
+    """The job has failed because of this exit."""
+
+    cause: Exit
+
+
+Decision = Succeed | CarryOn | RestartReplicas | RestartJob | Fail
+
+
+@dataclass(kw_only=True)
+class Restarts:
+    """Counts restarts of one job and decides what its replicas' exits lead to.
+
+    Attributes:
+        with_the_job: `restartJobOnWorkerRestart`; `retries_disabled` overrides it.
+        retries_disabled: `disableRetries`.
+        of_the_job: how often all replicas were started again because of a crash, or of a replica that is
+            lost again and again.
+        of_replicas: how often each was lost since then.
+    """
+
+    with_the_job: bool
+    retries_disabled: bool
+    of_the_job: int = 0
+    of_replicas: Counter[Replica] = field(default_factory=Counter)
+
+    def decide(self, exits: Sequence[Exit]) -> Decision:
+        """What follows from `exits`, which are known at one moment, the first to end first; counts a restart once.
+
+        Where the whole job restarts with a lost replica, every other exit is taken for that loss's consequence,
+        also one that came first: a machine is not lost because its peer's program failed.
+        Otherwise the first failure is the cause, and an ordinary exit code ends the job, as it would alone.
+        """
+        failed = [one for one in exits if one.failure is not None]
+        if any(one.is_success for one in exits) and not _fails_before_success(exits):
+            return Succeed()
+        if not failed:
+            return CarryOn()
+        lost = [one for one in failed if one.failure is Failure.LOST]
+        if lost and self.with_the_job and not self.retries_disabled:
+            return self._restart_lost(lost[:1], everyone=True)
+        if permanent := [one for one in failed if one.failure is Failure.PERMANENT]:
+            crashed_first = failed[0].failure is Failure.CRASH
+            return self._restart_job(failed[0]) if crashed_first else Fail(cause=permanent[0])
+        if crashed := [one for one in failed if one.failure is Failure.CRASH]:
+            return self._restart_job(crashed[0])
+        return self._restart_lost(lost, everyone=False)
+
+    def _restart_lost(self, lost: Sequence[Exit], *, everyone: bool) -> Decision:
+        for one in lost:
+            if self.of_replicas[one.replica] >= MAX_WORKER_RESTARTS:
+                return self._restart_job(one)
+        self.of_replicas.update(one.replica for one in lost)
+        return RestartJob(cause=lost[0]) if everyone else RestartReplicas(lost=tuple(lost))
+
+    def _restart_job(self, cause: Exit) -> Decision:
+        if self.retries_disabled or self.of_the_job >= MAX_JOB_RESTARTS:
+            return Fail(cause=cause)
+        self.of_the_job += 1
+        self.of_replicas.clear()
+        return RestartJob(cause=cause)
+
+
+def _fails_before_success(exits: Sequence[Exit]) -> bool:
+    """Whether a program failed for good before the chief was done."""
+    for one in exits:
+        if one.is_success:
+            return False
+        if one.failure is Failure.PERMANENT:
+            return True
+    return False

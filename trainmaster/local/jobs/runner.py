@@ -1,0 +1,296 @@
+"""One job's life: waits for room, runs its replicas, ends in a terminal state with its last line written.
+
+The order that readers of the log rely on: every line of a replica, then the terminal state in the API,
+then the service's terminal line.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from trainmaster.local.jobs import messages
+from trainmaster.local.jobs import service_log as lines
+from trainmaster.local.jobs.capacity import Capacity, Turn
+from trainmaster.local.jobs.cluster import Replica
+from trainmaster.local.jobs.lifecycle import JobState
+from trainmaster.local.jobs.programs import ProgramError
+from trainmaster.local.jobs.replica import Machine
+from trainmaster.local.jobs.resource import CANCELLED_CODE, EXHAUSTED_CODE, INTERNAL_CODE, USER_CODE, Job
+from trainmaster.local.jobs.restarts import (
+    MAX_INTERNAL_ATTEMPTS,
+    CarryOn,
+    Exit,
+    Fail,
+    RestartJob,
+    RestartReplicas,
+    Restarts,
+    Succeed,
+)
+from trainmaster.local.jobs.service_log import JobLog
+from trainmaster.local.jobs.supply import Supply
+from trainmaster.local.jobs.team import Team, team_of
+
+_LAST_LINE = {
+    JobState.SUCCEEDED: lines.SUCCEEDED,
+    JobState.FAILED: lines.FAILED,
+    JobState.CANCELLED: lines.CANCELLED,
+}
+_Result = TypeVar("_Result")
+_log = logging.getLogger(__name__)
+
+
+class _CancelledError(Exception):
+    """The job is to end as CANCELLED; the reason is the error's message on the job."""
+
+
+class _TimeIsOverError(Exception):
+    """What was waited for did not come in time."""
+
+
+class _FailedError(Exception):
+    """The job has failed."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What the runs of one stack share."""
+
+    machine: Machine
+    capacity: Capacity
+    supply: Supply
+    save: Callable[[Job], None]
+
+
+class Run:
+    """Takes one job from where it stands to its end. Start it once; `job` is where it stands now."""
+
+    def __init__(self, job: Job, *, around: Surroundings, log: JobLog) -> None:
+        self.job = job
+        self._around = around
+        self._log = log
+        self._cancelled = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._running: Team | None = None
+
+    def start(self, *, on_end: Callable[[], object]) -> None:
+        """Line up for room and begin, in the running event loop; `on_end` is called when nothing of the run is left."""
+        turn = self._around.capacity.line_up(len(self.job.replicas))
+
+        def over(_task: asyncio.Task[None]) -> None:
+            # Here too, for a task that was cancelled before its first step.
+            self._around.capacity.release(turn)
+            on_end()
+
+        self._task = asyncio.create_task(self._live(turn), name=f"job {self.job.job_id}")
+        self._task.add_done_callback(over)
+
+    def cancel(self) -> None:
+        """Ask the job to end; it is CANCELLING at once. Nothing happens to one that is ending already."""
+        if self.job.state not in {JobState.CANCELLING, *(state for state in JobState if state.is_terminal)}:
+            self._move(JobState.CANCELLING)
+            self._cancelled.set()
+
+    async def preempt(self, replica: Replica) -> bool:
+        """Take the machine of a replica away as a spot machine is; False when it does not run at this moment."""
+        if self._running is None or not self._running.preempt(replica):
+            return False
+        await self._log.service(messages.preempts(replica, self._around.machine.grace_s), "WARNING")
+        return True
+
+    async def wait(self) -> None:
+        """Return when the job has ended and its last line is written."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    async def abandon(self) -> None:
+        """End the replicas and leave the job as it stands, for the next stack to take up."""
+        if self._task is not None:
+            if not self.job.state.is_terminal:  # else only its last line is missing
+                self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _live(self, turn: Turn) -> None:
+        try:
+            # One that has ended lacks its last line: the last stack was killed between the two.
+            if not self.job.state.is_terminal:
+                await self._to_its_end(turn)
+            self._around.capacity.release(turn)  # the last line may take its time
+            await self._announce()
+        except Exception:  # whatever broke here, the job must not stay RUNNING for ever
+            _log.exception("job %s: the local JobService failed", self.job.job_id)
+            self._around.capacity.release(turn)
+            if not self.job.state.is_terminal:
+                self._move(JobState.FAILED, code=INTERNAL_CODE, reason=messages.internal_error(self.job))
+            await self._announce()
+        finally:
+            await self._log.close()
+
+    async def _to_its_end(self, turn: Turn) -> None:
+        try:
+            await self._train_when_there_is_room(turn)
+        except _FailedError as failure:
+            self._move(JobState.FAILED, code=failure.code, reason=str(failure))
+        except _CancelledError as cancelled:
+            if self.job.state is not JobState.CANCELLING:
+                self._move(JobState.CANCELLING)
+            self._move(JobState.CANCELLED, code=CANCELLED_CODE, reason=str(cancelled))
+        else:
+            self._move(JobState.SUCCEEDED)
+
+    async def _announce(self) -> None:
+        """Write the terminal line. At least once: after a kill just here, the next stack writes it again."""
+        await self._log.service(_LAST_LINE[self.job.state])
+        self._keep(replace(self.job, announced=True))
+
+    async def _train_when_there_is_room(self, turn: Turn) -> None:
+        if self.job.state is JobState.CANCELLING:  # the stack ended while it was being cancelled
+            raise _CancelledError("CANCELED")
+        if self.job.state is JobState.RUNNING:
+            await self._recover()
+        await self._log.service(lines.WAITING)
+        try:
+            await self._unless_cancelled(turn.came.wait(), within=self._wait_left())
+        except _TimeIsOverError as over:
+            reason = messages.waited_too_long(self.job)
+            await self._log.service(reason, "ERROR")
+            raise _FailedError(EXHAUSTED_CODE, reason) from over
+        if self.job.state is JobState.QUEUED:
+            self._move(JobState.PENDING)
+        await self._find_machines()
+        await self._train()
+
+    async def _recover(self) -> None:
+        """A stack that ended under a running job is what an internal error is to the service."""
+        disabled = self.job.message.job_spec.scheduling.disable_retries
+        if disabled or self.job.attempts >= MAX_INTERNAL_ATTEMPTS:
+            await self._log.service(messages.internal_error(self.job), "ERROR")
+            raise _FailedError(INTERNAL_CODE, messages.internal_error(self.job))
+        await self._log.service(lines.INTERNAL_ERROR, "WARNING")
+
+    async def _find_machines(self) -> None:
+        spec = self.job.message.job_spec
+        if self.job.attempts == 0 and self._around.supply.is_out_of_stock(self.job.location, spec):
+            reason = messages.out_of_stock(self.job)
+            await self._log.service(reason, "ERROR")
+            raise _FailedError(EXHAUSTED_CODE, reason)
+
+    async def _train(self) -> None:
+        for text in (lines.PROVISIONING, lines.SETTING_UP):
+            await self._log.service(text)
+        team = await self._team()
+        self._running = team
+        try:
+            self._keep(replace(self.job, attempts=self.job.attempts + 1))
+            await self._log.service(lines.WAITING_FOR_PROGRAM)
+            await self._log.service(lines.PREPARING)
+            await team.start_all()
+            if self.job.state is JobState.PENDING:
+                self._move(JobState.RUNNING)
+            await self._log.service(lines.RUNNING)
+            await self._until_decided(team)
+            await self._log.service(lines.TEARING_DOWN)
+        finally:
+            self._running = None
+            await team.stop()
+            team.close()
+            task = asyncio.current_task()
+            if task is None or not task.cancelling():  # an abandoned job is not over
+                await self._log.service(lines.TORN_DOWN)
+
+    async def _until_decided(self, team: Team) -> None:
+        scheduling = self.job.message.job_spec.scheduling
+        restarts = Restarts(
+            with_the_job=scheduling.restart_job_on_worker_restart, retries_disabled=scheduling.disable_retries
+        )
+        while True:
+            try:
+                exits = await self._unless_cancelled(team.next_exits(), within=self._time_left())
+            except _TimeIsOverError as over:
+                raise _CancelledError(messages.ran_too_long(self.job)) from over
+            match restarts.decide(exits):
+                case Succeed():
+                    return
+                case CarryOn():
+                    pass
+                case RestartReplicas(lost=lost):
+                    for one in lost:
+                        await self._log.service(messages.restarts_replica(one), "WARNING")
+                        await team.start(one.replica)
+                case RestartJob(cause=cause):
+                    await self._log.service(messages.restarts_job(cause), "WARNING")
+                    await team.stop()
+                    await team.start_all()
+                case Fail(cause=cause):
+                    await self._report_failure(cause)
+
+    async def _report_failure(self, cause: Exit) -> None:
+        reason = messages.non_zero_exit(self.job, cause)
+        await self._log.service(reason, "ERROR")
+        raise _FailedError(USER_CODE, reason)
+
+    def _wait_left(self) -> timedelta | None:
+        """How long the job may still wait for room; None for ever, and for one that has run already."""
+        if self.job.max_wait is None or self.job.state is not JobState.QUEUED:
+            return None
+        return self.job.create_time + self.job.max_wait - datetime.now(UTC)
+
+    def _time_left(self) -> timedelta:
+        started: datetime = self.job.message.start_time.ToDatetime(tzinfo=UTC)
+        return started + self.job.timeout - datetime.now(UTC)
+
+    async def _unless_cancelled(
+        self, work: Coroutine[Any, Any, _Result], *, within: timedelta | None = None
+    ) -> _Result:
+        """The result of `work`.
+
+        Raises:
+            _CancelledError: the job was cancelled before `work` was done.
+            _TimeIsOverError: `work` was not done in time.
+        """
+        working = asyncio.ensure_future(work)
+        cancelled = asyncio.ensure_future(self._cancelled.wait())
+        try:
+            done, _ = await asyncio.wait(
+                {working, cancelled},
+                timeout=None if within is None else max(0.0, within.total_seconds()),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if working in done:  # even when it was cancelled at the same moment: exits are told only once
+                return working.result()
+            if cancelled in done:
+                raise _CancelledError("CANCELED")
+            raise _TimeIsOverError
+        finally:
+            for task in (working, cancelled):
+                if not task.done():
+                    task.cancel()
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await task
+
+    async def _team(self) -> Team:
+        try:
+            team, notes = await asyncio.to_thread(
+                team_of, self.job, machine=self._around.machine, log=self._log
+            )
+        except ProgramError as error:
+            await self._log.service(str(error), "ERROR")
+            raise _FailedError(USER_CODE, str(error)) from error
+        for text in notes:
+            await self._log.service(text)
+        return team
+
+    def _move(self, state: JobState, *, code: int = 0, reason: str = "") -> None:
+        self._keep(self.job.moved(state, at=datetime.now(UTC), code=code, reason=reason))
+
+    def _keep(self, job: Job) -> None:
+        self._around.save(job)
+        self.job = job

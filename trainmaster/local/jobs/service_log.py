@@ -1,0 +1,156 @@
+"""The log entries of a job: the service's own lines word for word, and what its replicas print.
+
+Source of the service's lines: logs of training jobs published in public repositories, 2026.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
+
+from trainmaster.local.logging.structured import entry_from_line
+from trainmaster.local.process import Stream
+
+Entry = dict[str, object]
+
+WriteLog = Callable[[list[Entry]], Awaitable[object] | None]
+"""Takes log entries as `entries:write` does; called from the event loop, in order."""
+
+WAITING = "Waiting for job to be provisioned."
+PROVISIONING = (
+    "Vertex AI is provisioning job running framework. "
+    "First time usage might take couple of minutes, and subsequent runs can be much faster."
+)
+SETTING_UP = "Vertex AI is setting up this job."
+WAITING_FOR_PROGRAM = "Waiting for training program to start."
+PREPARING = "Job is preparing."
+RUNNING = "Job is running."
+TEARING_DOWN = "Tearing down training program."
+TORN_DOWN = "Finished tearing down training program."
+SUCCEEDED = "Job completed successfully."
+FAILED = "Job failed."
+# Not found in any published log; said so in docs/fidelity.md.
+CANCELLED = "Job cancelled."
+INTERNAL_ERROR = "Internal error occurred for the current attempt."
+
+_FLUSH_S = 0.1
+_MANY = 1000
+
+_log = logging.getLogger(__name__)
+
+
+class JobLog:
+    """Writes the entries of one job, in order, in batches; `flush` returns when all said so far is written.
+
+    Timestamps rise from entry to entry, so that sorting by time keeps the order.
+    """
+
+    def __init__(self, write: WriteLog, *, project_id: str, job_id: str, trial_id: str = "") -> None:
+        self._trial = {"ml.googleapis.com/trial_id": trial_id} if trial_id else {}
+        self._write = write
+        self._project_id = project_id
+        self._job_id = job_id
+        self._pending: list[Entry] = []
+        self._last = datetime.min.replace(tzinfo=UTC)
+        self._count = 0
+        self._prefix = f"{int(job_id):x}" if job_id.isdigit() else job_id
+        self._prefix += f"t{trial_id}" if trial_id else ""  # trials share the job_id of their tuning job
+        self._writing = asyncio.Lock()
+        self._timer: asyncio.Task[None] | None = None
+
+    async def service(self, text: str, severity: str = "INFO") -> None:
+        """Write one line of the service, after everything before it."""
+        self._add("service", f"ml.googleapis.com/{self._job_id}", {"textPayload": text, "severity": severity})
+        await self.flush()
+
+    async def worker(self, task_name: str, stream: Stream, lines: Sequence[bytes]) -> None:
+        """Take lines that a replica printed; they are written within 100 ms."""
+        for line in lines:
+            payload = entry_from_line(line.decode("utf-8", "replace"), stream.value, tag=task_name)
+            self._add(task_name, task_name, payload)
+        if len(self._pending) >= _MANY:
+            await self.flush()
+        elif self._pending and self._timer is None:
+            self._timer = asyncio.create_task(self._flush_soon())
+
+    async def flush(self) -> None:
+        """Write what is pending. A refusal by the log is reported and does not stop the job."""
+        async with self._writing:
+            batch, self._pending = self._pending, []
+            if not batch:
+                return
+            try:
+                waiting = self._write(batch)
+                if waiting is not None:
+                    await waiting
+            except Exception:
+                _log.exception(
+                    "job %s: %d log entries are lost: the log refused them", self._job_id, len(batch)
+                )
+
+    async def close(self) -> None:
+        """Flush, and end the timer."""
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await timer
+        await self.flush()
+
+    async def _flush_soon(self) -> None:
+        await asyncio.sleep(_FLUSH_S)
+        self._timer = None
+        await self.flush()
+
+    def _add(self, task_name: str, log_id: str, payload: Entry) -> None:
+        self._last = max(datetime.now(UTC), self._last + timedelta(microseconds=1))
+        self._count += 1
+        labels = {"ml.googleapis.com/endpoint": ""}
+        if task_name != "service":
+            labels = {"ml.googleapis.com/job_id": self._job_id}
+        labels |= self._trial
+        entry: Entry = {
+            "insertId": f"{self._prefix}-{int(self._last.timestamp() * 1e6):x}-{self._count:x}",
+            "logName": f"projects/{self._project_id}/logs/{quote(log_id, safe='')}",
+            "resource": {
+                "type": "ml_job",
+                "labels": {"job_id": self._job_id, "project_id": self._project_id, "task_name": task_name},
+            },
+            "labels": labels,
+            "timestamp": self._last.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        }
+        if isinstance(more := payload.pop("labels", None), dict):
+            entry["labels"] = {**labels, **more}
+        self._pending.append({**entry, **payload})
+
+
+def audit_entry(
+    method: str, *, project_id: str, resource_name: str, request: Entry, response: Entry
+) -> Entry:
+    """The activity entry that a call to JobService leaves, as far as a local stack has its facts.
+
+    Source: https://cloud.google.com/vertex-ai/docs/general/audit-logging, read 2026-11.
+    """
+    return {
+        "logName": f"projects/{project_id}/logs/cloudaudit.googleapis.com%2Factivity",
+        "resource": {
+            "type": "audited_resource",
+            "labels": {
+                "project_id": project_id,
+                "service": "aiplatform.googleapis.com",
+                "method": f"google.cloud.aiplatform.v1.JobService.{method}",
+            },
+        },
+        "severity": "NOTICE",
+        "timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "protoPayload": {
+            "@type": "type.googleapis.com/google.cloud.audit.AuditLog",
+            "serviceName": "aiplatform.googleapis.com",
+            "methodName": f"google.cloud.aiplatform.v1.JobService.{method}",
+            "resourceName": resource_name,
+            "request": request,
+            "response": response,
+        },
+    }

@@ -1,0 +1,95 @@
+"""Whether a job may be had now: what the regions' quota, stockouts and rate leave of it."""
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from trainmaster.local.jobs.errors import ApiError, Status
+from trainmaster.local.jobs.quota import Limit, Quota, Stockout, held, is_spot, metric_of, uses
+from trainmaster.local.jobs.resource import Message
+
+_MINUTE_S = 60.0
+
+
+class Supply:
+    """What one stack's regions have. How often a stockout struck is forgotten when the stack ends."""
+
+    def __init__(self, quota: Quota | None = None) -> None:
+        self.quota = quota or Quota()
+        self._struck: dict[int, int] = defaultdict(int)
+        self._requests: dict[str, deque[float]] = defaultdict(deque)
+
+    def put(self, quota: Quota) -> None:
+        """Have this instead from now on. Jobs that were accepted stay; every stockout is counted anew."""
+        self.quota = quota
+        self._struck.clear()
+
+    def count_request(self, region: str, project_number: str) -> None:
+        """Count a request that creates a job.
+
+        Raises:
+            ApiError: RESOURCE_EXHAUSTED, there were as many in the last minute as there may be.
+        """
+        most = self.quota.requests_per_minute.get(region)
+        if most is None:
+            return
+        lately, now = self._requests[region], time.monotonic()
+        while lately and lately[0] <= now - _MINUTE_S:
+            lately.popleft()
+        if len(lately) >= most:
+            what = "Resource management (CRUD) requests"
+            raise ApiError(
+                Status.RESOURCE_EXHAUSTED,
+                f"Quota exceeded for quota metric '{what}' and limit '{what} per minute per region' of service "
+                f"'aiplatform.googleapis.com' for consumer 'project_number:{project_number}'.",
+            )
+        lately.append(now)
+
+    def refuse_over_quota(
+        self, region: str, spec: Message, *, copies: int, going: Iterable[tuple[str, Message]]
+    ) -> None:
+        """Refuse a job, of which so many copies run at once, for which the jobs that go on leave too little.
+
+        Args:
+            region: where it is to run.
+            spec: the CustomJobSpec.
+            copies: 1, or how many trials run in parallel.
+            going: region and CustomJobSpec of every job that has not ended.
+
+        Raises:
+            ApiError: RESOURCE_EXHAUSTED, with every metric that would be exceeded.
+        """
+        here = [other for where, other in going if where == region and is_spot(other) == is_spot(spec)]
+        exceeded = [
+            metric_of(limit)
+            for limit in self.quota.limits
+            if limit.region == region and limit.spot == is_spot(spec) and _exceeds(limit, spec, copies, here)
+        ]
+        if exceeded:
+            metrics = ", ".join(dict.fromkeys(exceeded))
+            raise ApiError(
+                Status.RESOURCE_EXHAUSTED, f"The following quota metrics exceed quota limits: {metrics}"
+            )
+
+    def is_out_of_stock(self, region: str, spec: Message) -> bool:
+        """Whether this job finds no machines; asked once for each job, for it is counted."""
+        for number, stockout in enumerate(self.quota.stockouts):
+            left = stockout.times is None or self._struck[number] < stockout.times
+            if left and _concerns(stockout, region, spec):
+                self._struck[number] += 1
+                return True
+        return False
+
+
+def _exceeds(limit: Limit, spec: Message, copies: int, others: Iterable[Message]) -> bool:
+    asked = copies * held(spec, limit.resource)
+    return asked > 0 and asked + sum(held(other, limit.resource) for other in others) > limit.most
+
+
+def _concerns(stockout: Stockout, region: str, spec: Message) -> bool:
+    return (
+        fnmatchcase(region, stockout.region)
+        and stockout.spot in (None, is_spot(spec))
+        and uses(spec, stockout.resource)
+    )

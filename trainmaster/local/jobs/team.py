@@ -1,0 +1,209 @@
+"""The processes of one attempt of a job, one for each replica: started, started again, preempted, ended."""
+
+import asyncio
+import itertools
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from google.protobuf.json_format import MessageToDict
+
+from trainmaster.local.jobs.cluster import Cluster, Replica
+from trainmaster.local.jobs.memory import oom_kills
+from trainmaster.local.jobs.ports import free_ports, give_back
+from trainmaster.local.jobs.programs import Program, programs_of
+from trainmaster.local.jobs.replica import Machine, start_of
+from trainmaster.local.jobs.resource import Job, TrialPlace
+from trainmaster.local.jobs.restarts import KILLED, Exit, exit_status
+from trainmaster.local.jobs.service_log import JobLog
+from trainmaster.local.process import Child
+
+
+@dataclass(kw_only=True, eq=False)
+class _Member:
+    """One replica's process. `taken_at` is when its machine began to be taken away (`time.monotonic`)."""
+
+    replica: Replica
+    child: Child
+    oom_kills: int | None
+    taken_at: float | None = None
+    exit: Exit | None = None
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether its end has begun and is not told yet: its last lines are being read, or its grace runs."""
+        return self.exit is None and (self.taken_at is not None or self.child.ended_at is not None)
+
+    @property
+    def lost_at(self) -> float:
+        """When its end began."""
+        return self.taken_at or self.child.ended_at or 0.0
+
+
+class Team:
+    """The replicas of one job, and their exits.
+
+    Addresses are chosen once, so a replica that is started again has the address it had.
+    """
+
+    def __init__(
+        self, *, machine: Machine, log: JobLog, programs: Mapping[int, Program], common: Cluster
+    ) -> None:
+        """Nothing runs yet. `programs` has one for each pool with replicas."""
+        self._machine = machine
+        self._log = log
+        self._programs = programs
+        self._common = common
+        self._members: dict[Replica, _Member] = {}
+        self._watchers: set[asyncio.Task[None]] = set()
+        self._told = asyncio.Event()
+        self._scratch = machine.scratch / common.job_id[-8:]
+        self._starts = 0
+        self._containers: list[str] = []
+
+    async def start_all(self) -> None:
+        """Start every replica."""
+        for replica in sorted(self._common.addresses):
+            await self.start(replica)
+
+    async def start(self, replica: Replica) -> None:
+        """Start one replica that does not run, with fresh scratch directories."""
+        program = self._programs[replica.pool]
+        self._starts += 1
+        scratch = self._scratch / str(self._starts)
+        name = f"trainmaster-{self._common.job_id}-{replica.name}-{self._starts}"
+        start = await asyncio.to_thread(
+            start_of, self._machine, self._common, replica, program=program, scratch=scratch, name=name
+        )
+        if start.container:
+            self._containers.append(start.container)
+        kills = oom_kills()
+        child = self._machine.guard.start(
+            start.argv,
+            env=start.env,
+            cwd=scratch,
+            on_lines=lambda stream, lines: self._log.worker(replica.name, stream, lines),
+        )
+        member = _Member(replica=replica, child=child, oom_kills=kills)
+        self._members[replica] = member
+        self._keep(asyncio.create_task(self._watch(member)))
+
+    def preempt(self, replica: Replica) -> bool:
+        """Begin to take the replica's machine away: SIGTERM, the grace, SIGKILL. False when it does not run now."""
+        member = self._members.get(replica)
+        if member is None or member.exit is not None or member.is_ending:
+            return False
+        member.taken_at = time.monotonic()
+        self._keep(asyncio.create_task(self._take_away(member.child)))
+        return True
+
+    async def next_exits(self) -> tuple[Exit, ...]:
+        """The replicas that ended by themselves, at least one, the first to end first.
+
+        Those whose end has begun are waited for, so that a loss and what it brings about are told together;
+        unless the chief is done, which ends the job whatever the others do.
+        """
+        while True:
+            told = sorted(
+                (member for member in self._members.values() if member.exit is not None),
+                key=lambda member: member.lost_at,
+            )
+            exits = tuple(member.exit for member in told if member.exit is not None)
+            is_over = any(one.is_success for one in exits)
+            if exits and (is_over or not any(member.is_ending for member in self._members.values())):
+                for member in told:
+                    del self._members[member.replica]
+                return exits
+            self._told.clear()
+            await self._told.wait()
+
+    async def stop(self) -> None:
+        """End every replica at once, each with its grace, and remove what they wrote to scratch."""
+        members, self._members = list(self._members.values()), {}
+        await asyncio.gather(*(member.child.stop(grace_s=self._machine.grace_s) for member in members))
+        await asyncio.gather(*self._watchers)
+        names, self._containers = self._containers, []
+        if self._machine.containers is not None:  # one that was killed may have left its files behind
+            await asyncio.to_thread(self._machine.containers.remove, names)
+        await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
+
+    def close(self) -> None:
+        """Give the addresses and the open ports back. After `stop`."""
+        give_back(int(address.rpartition(":")[2]) for address in self._common.addresses.values())
+        for ports in self._common.open_ports.values():
+            give_back(ports)
+
+    async def _take_away(self, child: Child) -> None:
+        await child.stop(grace_s=self._machine.grace_s)
+
+    async def _watch(self, member: _Member) -> None:
+        status = exit_status(await member.child.wait())
+        member.exit = Exit(
+            replica=member.replica,
+            status=status,
+            preempted=member.taken_at is not None,
+            out_of_memory=_out_of_memory(before=member.oom_kills) if status == KILLED else False,
+        )
+        self._told.set()
+
+    def _keep(self, task: "asyncio.Task[None]") -> None:
+        self._watchers.add(task)
+        task.add_done_callback(self._watchers.discard)
+
+
+def _out_of_memory(*, before: int | None) -> bool | None:
+    now = oom_kills()
+    return None if before is None or now is None else now > before
+
+
+def team_of(job: Job, *, machine: Machine, log: JobLog) -> tuple[Team, list[str]]:
+    """The team that a job asks for, with the ports it needs, and what of the request this machine stands in for.
+
+    Reads files. `Team.close` gives the ports back.
+
+    Raises:
+        ProgramError: a pool cannot be run here.
+    """
+    spec = job.message.job_spec
+    pools = {replica.pool for replica in job.replicas}
+    programs = programs_of(spec, pools=pools, provided=machine.provided)
+    addresses, open_ports = _ports_of(job.replicas, programs)
+    common = Cluster(
+        job_id=job.job_id,
+        project_number=job.project,
+        addresses=addresses,
+        job_spec=MessageToDict(spec, preserving_proto_field_name=True),
+        output_uri=spec.base_output_directory.output_uri_prefix,
+        open_ports=open_ports,
+        **_trial_part(job.trial),
+    )
+    notes = dict.fromkeys(program.stands_for for program in programs.values() if program.stands_for)
+    return Team(machine=machine, log=log, programs=programs, common=common), list(notes)
+
+
+def _ports_of(
+    replicas: Sequence[Replica], programs: Mapping[int, Program]
+) -> tuple[dict[Replica, str], dict[Replica, tuple[int, ...]]]:
+    """A free address on this machine for each replica, and as many open ports as its pool asks for.
+
+    The service's addresses are `cmle-training-workerpoolN-<id>-<index>:2222`; on one machine it is the port that differs.
+    """
+    wanted = {replica: programs[replica.pool].open_ports for replica in replicas}
+    ports = iter(free_ports(len(wanted) + sum(wanted.values())))
+    addresses = {replica: f"127.0.0.1:{next(ports)}" for replica in wanted}
+    return addresses, {
+        replica: tuple(itertools.islice(ports, count)) for replica, count in wanted.items() if count
+    }
+
+
+def _trial_part(trial: TrialPlace | None) -> dict[str, str]:
+    if trial is None:
+        return {}
+    Path(trial.metrics_dir).mkdir(parents=True, exist_ok=True)
+    return {
+        "trial_id": trial.trial_id,
+        "metrics_dir": trial.metrics_dir,
+        "metric_tag": trial.metric_tag,
+    }

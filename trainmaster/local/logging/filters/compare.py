@@ -1,0 +1,136 @@
+"""One value of an entry against one value of a filter."""
+
+import operator as op
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from trainmaster.local.logging.filters.errors import FilterError
+from trainmaster.local.logging.filters.fields import Kind
+from trainmaster.local.logging.filters.tree import Comparison, Operator, Value
+from trainmaster.local.logging.instants import parse_instant
+from trainmaster.local.logging.severity import RANKS, severity_name
+
+Test: TypeAlias = Callable[[object], bool]
+
+_ORDER: Mapping[Operator, Callable[[float | str, float | str], bool]] = {
+    Operator.EQUALS: op.eq,
+    Operator.DIFFERS: op.ne,
+    Operator.LESS: op.lt,
+    Operator.AT_MOST: op.le,
+    Operator.MORE: op.gt,
+    Operator.AT_LEAST: op.ge,
+}
+
+
+def fold(text: str) -> str:
+    """Text as the language compares it: without regard to case."""
+    return text.lower()
+
+
+def test_for(comparison: Comparison, kind: Kind) -> Test:
+    """Whether a value that is there satisfies the comparison.
+
+    Raises:
+        FilterError: the field cannot be compared with that value.
+    """
+    operator, value = comparison.operator, comparison.value
+    if operator in (Operator.MATCHES, Operator.MATCHES_NOT):
+        return _pattern(value, wanted=operator is Operator.MATCHES)
+    match kind:
+        case Kind.INSTANT:
+            return _instant(operator, value)
+        case Kind.SEVERITY:
+            return _severity(operator, value)
+        case _ if operator is Operator.HAS:
+            return _has(value)
+        case _:
+            return _scalar(operator, value, numeric=kind is Kind.NUMBER)
+
+
+def _pattern(value: Value, *, wanted: bool) -> Test:
+    try:
+        pattern = re.compile(value.text)
+    except re.error as fault:
+        raise FilterError(f"{value.text!r} is no regular expression: {fault}") from fault
+    return lambda found: (pattern.search(as_text(found)) is not None) is wanted
+
+
+def _instant(operator: Operator, value: Value) -> Test:
+    try:
+        bound = parse_instant(value.text)
+    except ValueError as fault:
+        raise FilterError(str(fault)) from fault
+    compare = _ORDER[Operator.EQUALS if operator is Operator.HAS else operator]
+
+    def test(found: object) -> bool:
+        return compare(parse_instant(str(found)), bound)
+
+    return test
+
+
+def _severity(operator: Operator, value: Value) -> Test:
+    try:
+        bound = RANKS[severity_name(value.text)]
+    except ValueError as fault:
+        raise FilterError(str(fault)) from fault
+    compare = _ORDER[Operator.EQUALS if operator is Operator.HAS else operator]
+    passing = {name for name, rank in RANKS.items() if compare(rank, bound)}
+    return lambda found: found in passing
+
+
+def _has(value: Value) -> Test:
+    wanted = fold(value.text)
+
+    def test(found: object) -> bool:
+        match found:
+            case str():
+                return wanted in found.lower()
+            case dict():
+                return any(wanted == fold(key) or test(inner) for key, inner in found.items())
+            case list():
+                return any(test(inner) for inner in found)
+            case _:
+                return wanted == fold(as_text(found))
+
+    return test
+
+
+def _scalar(operator: Operator, value: Value, *, numeric: bool) -> Test:
+    compare = _ORDER[operator]
+    text, number = fold(value.text), _number(value.text)
+
+    def test(found: object) -> bool:
+        if numeric and isinstance(found, str):  # 64-bit integers travel as JSON strings
+            found = _number(found)
+        if isinstance(found, bool | None):
+            return compare(as_text(found), "null" if text == "null_value" else text)
+        if isinstance(found, int | float):
+            return number is not None and compare(found, number)
+        return isinstance(found, str) and compare(found.lower(), text)
+
+    return test
+
+
+def _number(text: str) -> float | None:
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def as_text(found: object) -> str:
+    """A scalar of an entry as JSON writes it."""
+    match found:
+        case True:
+            return "true"
+        case False:
+            return "false"
+        case None:
+            return "null"
+        case _:
+            return str(found)

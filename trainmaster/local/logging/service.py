@@ -1,0 +1,203 @@
+"""The Logging service without its wire: write, list, logs and sinks."""
+
+import base64
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from trainmaster.local.logging.entry import Defaults, Entry, EntryError, complete_entry
+from trainmaster.local.logging.filters import compile_filter, parse_filter
+from trainmaster.local.logging.instants import now_ns
+from trainmaster.local.logging.narrowing import bounds_of
+from trainmaster.local.logging.sinks import Sink, load_sink, new_resource, updated_resource
+from trainmaster.local.logging.store import Position, Store
+
+DEFAULT_PAGE = 50
+MAX_PAGE = 1000
+
+
+class InvalidRequestError(ValueError):
+    """A request that can never succeed as it is."""
+
+
+class NotFoundError(LookupError):
+    """The sink or log does not exist."""
+
+
+class AlreadyExistsError(ValueError):
+    """The sink exists."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """How a write went: faults by the entry's position, counted from 0."""
+
+    accepted: int
+    faults: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    entries: Sequence[Mapping[str, object]]
+    next_page_token: str
+
+
+class Service:
+    """Entries and sinks over one store. Any thread may call."""
+
+    def __init__(
+        self, store: Store, *, routed: Callable[[], None], sinks_changed: Callable[[], None]
+    ) -> None:
+        """`routed` is called when a sink owes something new, `sinks_changed` when `sinks` has changed."""
+        self._store = store
+        self._routed = routed
+        self._sinks_changed = sinks_changed
+        self._lock = threading.Lock()
+        self.sinks: dict[str, Sink] = {
+            name: load_sink(name, resource) for name, resource in store.sinks().items()
+        }
+
+    # -- entries
+
+    def write(
+        self,
+        entries: Sequence[object],
+        defaults: Defaults | None = None,
+        *,
+        partial_success: bool = False,
+        dry_run: bool = False,
+    ) -> Written:
+        """Keep the entries and what sinks owe for them, in one step; then it is on disk.
+
+        With `partial_success` the good ones are kept beside faulty ones, otherwise all or none.
+        """
+        received_ns = now_ns()
+        accepted: list[Entry] = []
+        faults: dict[int, str] = {}
+        for index, given in enumerate(entries):
+            try:
+                accepted.append(complete_entry(given, defaults or Defaults(), received_ns=received_ns))
+            except EntryError as fault:
+                faults[index] = str(fault)
+        if faults and not partial_success:
+            return Written(accepted=0, faults=faults)
+        if not dry_run and accepted:
+            sinks = list(self.sinks.values())
+            owed = [
+                (sink.full_name, entry)
+                for entry in accepted
+                for sink in sinks
+                if sink.parent == entry.parent and sink.passes(entry.fields)
+            ]
+            self._store.add(accepted, owed)
+            if owed:
+                self._routed()
+        return Written(accepted=len(accepted), faults=faults)
+
+    def list(
+        self, parents: Sequence[str], filter_text: str, *, descending: bool, page_size: int, page_token: str
+    ) -> Page:
+        """One page of the entries that pass, in order of time.
+
+        Raises:
+            FilterError: the filter is none.
+            InvalidRequestError: the token is none of ours.
+        """
+        tree = parse_filter(filter_text)
+        passes = compile_filter(tree)
+        after = _position(page_token) if page_token else None
+        found: list[Mapping[str, object]] = []
+        for position, entry in self._store.scan(parents, bounds_of(tree), descending=descending, after=after):
+            if not passes(entry):
+                continue
+            if len(found) == page_size:
+                return Page(entries=found, next_page_token=_token(after))
+            found.append(entry)
+            after = position
+        return Page(entries=found, next_page_token="")
+
+    def log_names(self, parent: str) -> Sequence[str]:
+        return self._store.log_names(parent)
+
+    def delete_log(self, log_name: str) -> None:
+        """Forget a log's entries.
+
+        Raises:
+            NotFoundError: it has none.
+        """
+        if not self._store.delete_log(log_name):
+            raise NotFoundError(f"Log {log_name} does not exist")
+
+    # -- sinks
+
+    def sink(self, full_name: str) -> Sink:
+        """The sink.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        if (sink := self.sinks.get(full_name)) is None:
+            raise NotFoundError(f"Sink {full_name.rpartition('/')[2]} does not exist")
+        return sink
+
+    def sinks_of(self, parent: str) -> Sequence[Sink]:
+        return [self.sinks[name] for name in sorted(self.sinks) if self.sinks[name].parent == parent]
+
+    def create_sink(self, parent: str, given: Mapping[str, object], *, unique_writer: bool) -> Sink:
+        """A new sink; only entries received from now on reach it.
+
+        Raises:
+            AlreadyExistsError: the name is taken.
+            SinkError: every fault of the sink.
+        """
+        full_name = f"{parent}/sinks/{given.get('name', '')}"
+        with self._lock:
+            if full_name in self.sinks:
+                raise AlreadyExistsError(f"Sink {given.get('name')} already exists")
+            return self._keep(load_sink(full_name, new_resource(parent, given, unique_writer=unique_writer)))
+
+    def update_sink(
+        self, full_name: str, given: Mapping[str, object], *, mask: tuple[str, ...], unique_writer: bool
+    ) -> Sink:
+        """The sink after the masked fields changed; what it owes goes to its new destination.
+
+        Raises:
+            NotFoundError: there is none of that name.
+            SinkError: every fault of the sink.
+        """
+        with self._lock:
+            current = self.sink(full_name).resource
+            resource = updated_resource(current, given, mask=mask, unique_writer=unique_writer)
+            return self._keep(load_sink(full_name, resource))
+
+    def _keep(self, sink: Sink) -> Sink:
+        self._store.put_sink(sink.full_name, sink.resource)
+        self.sinks[sink.full_name] = sink
+        self._sinks_changed()
+        return sink
+
+    def delete_sink(self, full_name: str) -> None:
+        """Forget the sink and what it still owed.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        with self._lock:
+            self.sink(full_name)
+            self._store.delete_sink(full_name)
+            del self.sinks[full_name]
+            self._sinks_changed()
+
+
+def _token(position: Position | None) -> str:
+    values = [position.timestamp_ns, position.id] if position else []
+    return base64.urlsafe_b64encode(json.dumps(values).encode()).decode()
+
+
+def _position(token: str) -> Position:
+    try:
+        timestamp_ns, row_id = json.loads(base64.urlsafe_b64decode(token))
+        return Position(timestamp_ns=int(timestamp_ns), id=int(row_id))
+    except (ValueError, TypeError) as fault:
+        raise InvalidRequestError(f"pageToken {token!r} is none that this service gave out") from fault

@@ -1,0 +1,141 @@
+"""Sinks: which entries they take, and where they send them.
+
+Source: https://cloud.google.com/logging/docs/reference/v2/rest/v2/projects.sinks
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainmaster.local.logging.filters import FilterError, Predicate, compile_filter, parse_filter
+from trainmaster.local.logging.instants import format_instant, now_ns
+from trainmaster.local.project import project_number
+
+DEFAULT_UPDATE_MASK = ("destination", "filter", "includeChildren")
+"""What an update without a mask changes, as the reference says."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_TOPIC = re.compile(r"pubsub\.googleapis\.com/(projects/[^/\s]+/topics/[^/\s]+)")
+_SETTABLE = frozenset(
+    {"name", "destination", "filter", "description", "disabled", "exclusions", "includeChildren"}
+)
+_OUTPUT = frozenset({"writerIdentity", "createTime", "updateTime", "resourceName", "outputVersionFormat"})
+
+
+class SinkError(ValueError):
+    """A sink that the service would refuse, or whose destination is not imitated; every fault in one message."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sink:
+    """A sink ready to route; `resource` is what the API shows, `full_name` has the parent in it."""
+
+    full_name: str
+    topic: str
+    passes: Predicate
+    resource: Mapping[str, object]
+
+    @property
+    def parent(self) -> str:
+        return self.full_name.partition("/sinks/")[0]
+
+
+def load_sink(full_name: str, resource: Mapping[str, object]) -> Sink:
+    """The sink of a resource.
+
+    Raises:
+        SinkError: every fault of it.
+    """
+    faults = [*_name_faults(resource), *_shape_faults(resource)]
+    destination = str(resource.get("destination", ""))
+    match = _TOPIC.fullmatch(destination)
+    if match is None:
+        faults.append(
+            f"destination {destination!r} must be pubsub.googleapis.com/projects/PROJECT/topics/TOPIC; "
+            "this emulator imitates no other destination"
+        )
+    try:
+        predicate = _routing(resource)
+    except FilterError as fault:
+        raise SinkError("; ".join([*faults, str(fault)])) from fault
+    if faults or match is None:
+        raise SinkError("; ".join(faults))
+    return Sink(full_name=full_name, topic=match[1], passes=predicate, resource=resource)
+
+
+def _name_faults(resource: Mapping[str, object]) -> list[str]:
+    name = str(resource.get("name", ""))
+    if _NAME.fullmatch(name):
+        return []
+    allowed = "1 to 100 letters, digits, '_', '-' and '.', beginning with a letter or digit"
+    return [f"name {name!r} must have {allowed}"]
+
+
+def _shape_faults(resource: Mapping[str, object]) -> list[str]:
+    faults = [f"unknown field {key!r}" for key in resource if key not in _SETTABLE | _OUTPUT]
+    exclusions = resource.get("exclusions", [])
+    if not isinstance(exclusions, list) or not all(isinstance(one, dict) for one in exclusions):
+        return [*faults, "exclusions must be a list of objects"]
+    for index, one in enumerate(exclusions):
+        if not one.get("name") or not one.get("filter"):
+            faults.append(f"exclusions[{index}] must have a name and a filter")
+    return faults
+
+
+def _routing(resource: Mapping[str, object]) -> Predicate:
+    """Passes what the filter takes and no exclusion refuses; a disabled sink takes nothing."""
+    wanted = compile_filter(parse_filter(str(resource.get("filter") or "")))
+    exclusions = resource.get("exclusions")
+    refused = [
+        compile_filter(parse_filter(str(one.get("filter") or "")))
+        for one in (exclusions if isinstance(exclusions, list) else [])
+        if isinstance(one, dict) and not one.get("disabled")
+    ]
+    if resource.get("disabled"):
+        return lambda _entry: False
+    if not refused:
+        return wanted
+    return lambda entry: wanted(entry) and not any(one(entry) for one in refused)
+
+
+def new_resource(parent: str, given: Mapping[str, object], *, unique_writer: bool) -> dict[str, object]:
+    """What the service answers to a sink's creation."""
+    now = format_instant(now_ns())
+    kept = {key: value for key, value in given.items() if key not in _OUTPUT}
+    return {
+        **kept,
+        "writerIdentity": writer_identity(parent, unique=unique_writer),
+        "createTime": now,
+        "updateTime": now,
+    }
+
+
+def updated_resource(
+    current: Mapping[str, object], given: Mapping[str, object], *, mask: tuple[str, ...], unique_writer: bool
+) -> dict[str, object]:
+    """The sink after an update of the masked fields.
+
+    Raises:
+        SinkError: a masked field cannot be set.
+    """
+    if wrong := [field for field in mask if field not in _SETTABLE - {"name"}]:
+        raise SinkError(
+            f"updateMask: {', '.join(wrong)} cannot be updated; allowed are {sorted(_SETTABLE - {'name'})}"
+        )
+    resource = dict(current)
+    for field in mask:
+        resource.pop(field, None)
+        if field in given:
+            resource[field] = given[field]
+    if unique_writer:
+        resource["writerIdentity"] = current["writerIdentity"]
+    resource["updateTime"] = format_instant(now_ns())
+    return resource
+
+
+def writer_identity(parent: str, *, unique: bool) -> str:
+    """The account that would publish; the local Pub/Sub asks for no permission."""
+    if not unique:
+        return "serviceAccount:cloud-logs@system.gserviceaccount.com"
+    number = project_number(parent.rpartition("/")[2])
+    return f"serviceAccount:service-{number}@gcp-sa-logging.iam.gserviceaccount.com"

@@ -1,0 +1,103 @@
+"""A line of a program's output as the log entry that the platform makes of it.
+
+Source: https://cloud.google.com/logging/docs/structured-logging
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from trainmaster.local.logging.instants import format_instant, parse_instant
+from trainmaster.local.logging.severity import severity_name
+
+Stream: TypeAlias = Literal["stdout", "stderr"]
+
+_PREFIX = "logging.googleapis.com/"
+_LIFTED = {
+    "insertId": "insertId",
+    "labels": "labels",
+    "operation": "operation",
+    "sourceLocation": "sourceLocation",
+    "spanId": "spanId",
+    "trace": "trace",
+    "trace_sampled": "traceSampled",
+}
+_OBJECTS = frozenset({"operation", "sourceLocation"})
+
+
+def entry_from_line(line: str, stream: Stream, *, tag: str | None = None) -> dict[str, object]:
+    """The part of a LogEntry that a line decides: severity, payload, and what its special keys say.
+
+    A line that is one JSON object becomes `jsonPayload`; `severity`, `time` or `timestamp`, `httpRequest` and the
+    `logging.googleapis.com/` keys are lifted out of it, and a lone `message` becomes `textPayload`.
+    Any other line of stdout is `textPayload`; of stderr it has severity ERROR and, where `tag` names the replica,
+    the `jsonPayload` shape of training jobs. Never raises: a special key that makes no sense stays in the payload.
+    """
+    text = line.rstrip("\r\n")
+    payload = _object(text)
+    if payload is None:
+        return _plain(text, stream, tag)
+    fields: dict[str, object] = {"severity": "ERROR" if stream == "stderr" else "DEFAULT"}
+    rest = {key: value for key, value in payload.items() if not _lift(key, value, fields)}
+    if set(rest) == {"message"} and isinstance(rest["message"], str):
+        return {**fields, "textPayload": rest["message"]}
+    return {**fields, "jsonPayload": rest}
+
+
+def _object(text: str) -> dict[str, object] | None:
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _plain(text: str, stream: Stream, tag: str | None) -> dict[str, object]:
+    if stream == "stdout":
+        return {"severity": "INFO", "textPayload": text}
+    if tag is None:
+        return {"severity": "ERROR", "textPayload": text}
+    return {
+        "severity": "ERROR",
+        "jsonPayload": {"attrs": {"tag": tag}, "levelname": "ERROR", "message": text},
+    }
+
+
+def _lift(key: str, value: object, fields: dict[str, object]) -> bool:
+    """Whether the key was special and its value usable."""
+    try:
+        if key == "severity":
+            fields["severity"] = severity_name(value)
+        elif key in ("time", "timestamp"):
+            fields["timestamp"] = format_instant(_instant(value))
+        elif key == "httpRequest" and isinstance(value, dict):
+            fields["httpRequest"] = value
+        elif key.startswith(_PREFIX) and (name := _LIFTED.get(key.removeprefix(_PREFIX))):
+            if name in _OBJECTS and not isinstance(value, dict):
+                return False
+            fields[name] = _labels(value) if name == "labels" else value
+        else:
+            return False
+    except (ValueError, TypeError, KeyError, OverflowError):
+        return False
+    return True
+
+
+def _labels(value: object) -> dict[str, str]:
+    """Labels as text; TypeError when they are none."""
+    if not isinstance(value, dict) or not all(isinstance(one, str | int | float) for one in value.values()):
+        raise TypeError("labels are pairs of text")
+    return {key: one if isinstance(one, str) else json.dumps(one) for key, one in value.items()}
+
+
+def _instant(value: object) -> int:
+    """An RFC 3339 text, or {"seconds": …, "nanos": …}."""
+    if isinstance(value, Mapping):
+        return int(value["seconds"]) * 1_000_000_000 + int(value.get("nanos", 0))
+    return parse_instant(str(value))

@@ -1,0 +1,66 @@
+"""One child process: its output by lines, its end, and nothing of it left afterwards."""
+
+import asyncio
+import os
+import subprocess
+import time
+
+from trainmaster.local.process import family
+from trainmaster.local.process.output import OnLines, Output, Stream, readable
+
+
+class Child:
+    """A started process. Made by `ProcessGuard.start`, inside a running event loop.
+
+    asyncio's own subprocesses are not used: their `wait` also waits for the pipes,
+    which a grandchild in another session may hold open for ever.
+    """
+
+    def __init__(self, process: "subprocess.Popen[bytes]", *, mark: str, on_lines: OnLines | None) -> None:
+        """Begin to read the output and to wait for the end of `process`, which carries `mark`."""
+        self._process = process
+        self._mark = mark
+        self._ended_at: float | None = None
+        self._output: Output | None = None
+        if on_lines is not None and process.stdout is not None and process.stderr is not None:
+            pipes = {Stream.STDOUT: process.stdout, Stream.STDERR: process.stderr}
+            self._output = Output(pipes, on_lines)
+        self._ended = asyncio.create_task(self._end(os.pidfd_open(process.pid)))
+
+    @property
+    def pid(self) -> int:
+        """The process id, which is also its session's and its process group's."""
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """As `subprocess` gives it: minus the signal's number for a process ended by a signal."""
+        return self._process.returncode
+
+    @property
+    def ended_at(self) -> float | None:
+        """When the process was seen to have ended (`time.monotonic`), which `wait` tells only later; None before."""
+        return self._ended_at
+
+    async def wait(self) -> int:
+        """The return code, once the process, all it started and all it wrote have been dealt with."""
+        return await asyncio.shield(self._ended)
+
+    async def stop(self, *, grace_s: float) -> int:
+        """End the process: SIGTERM, and SIGKILL after `grace_s` seconds. Safe to call again and after its end."""
+        self._process.terminate()
+        done, _ = await asyncio.wait({self._ended}, timeout=grace_s)
+        if not done:
+            self._process.kill()
+        return await self.wait()
+
+    async def _end(self, pidfd: int) -> int:
+        await readable(pidfd)
+        self._ended_at = time.monotonic()
+        os.close(pidfd)
+        code = self._process.wait()
+        # A container ends with its first process; what that process left behind ends here.
+        await asyncio.to_thread(family.end, self._mark, grace_s=0.0)
+        if self._output is not None:
+            await self._output.drain()
+        return code

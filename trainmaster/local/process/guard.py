@@ -1,0 +1,29 @@
+"""The watcher that ends a stack's processes when the stack is gone.
+
+Started by `ProcessGuard` as `python -m trainmaster.local.process.guard TOKEN GRACE_S`
+with the read end of a pipe as standard input.
+The stack holds the only write end, so the kernel reports its end however it ended: SIGKILL too.
+"""
+
+import os
+import signal
+import sys
+
+from trainmaster.local.process import family
+
+_SCANS_AFTER_CRASH = 3
+
+
+def main() -> None:
+    """Wait for the end of standard input, end every process that carries the token, then exit."""
+    token, grace_s = sys.argv[1], float(sys.argv[2])
+    for number in family.IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    farewell = b""
+    while said := os.read(0, 64):
+        farewell += said
+    family.end(token, grace_s=grace_s, empty_scans=1 if farewell == family.CLEAN else _SCANS_AFTER_CRASH)
+
+
+if __name__ == "__main__":
+    main()

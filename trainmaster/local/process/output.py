@@ -1,0 +1,114 @@
+"""What a process writes: its lines handed to a listener, to the last one."""
+
+import asyncio
+import os
+import select
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from enum import Enum
+from typing import IO
+
+from trainmaster.local.process.lines import LineCutter
+
+
+class Stream(Enum):
+    """Where a line came from."""
+
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+OnLines = Callable[[Stream, list[bytes]], Awaitable[None] | None]
+
+LINE_LIMIT_BYTES = 256 * 1024
+_CHUNK_BYTES = 256 * 1024
+
+
+class Output:
+    """The pipes of one process, read from now on. Made inside a running event loop."""
+
+    def __init__(
+        self,
+        pipes: Mapping[Stream, IO[bytes]],
+        on_lines: OnLines,
+        *,
+        silence_s: float = 2.0,
+        longest_s: float = 60.0,
+    ) -> None:
+        """Begin to read.
+
+        Args:
+            pipes: the read ends; each is closed when its reading ends.
+            on_lines: as in `ProcessGuard.start`.
+            silence_s: how long `drain` waits for the end of a pipe that is empty.
+            longest_s: how long `drain` takes at most, however much comes and however slowly it is handed over.
+        """
+        self._on_lines = on_lines
+        self._silence_s, self._longest_s = silence_s, longest_s
+        self._being_handed_over = 0
+        self._readers = {
+            asyncio.create_task(self._read(pipe, stream)): pipe for stream, pipe in pipes.items()
+        }
+
+    async def drain(self) -> None:
+        """Return when everything is handed over. To be called when the process has ended.
+
+        Somebody else may hold a pipe and keep it open; who does so is left after a while.
+
+        Raises:
+            Exception: what the listener raised.
+        """
+        deadline = time.monotonic() + self._longest_s
+        more = True
+        unread = set(self._readers)
+        while unread and more and (left_s := deadline - time.monotonic()) > 0:
+            _, unread = await asyncio.wait(unread, timeout=min(self._silence_s, left_s))
+            # The clock alone does not tell: the listener may be slow, or the event loop have stood still.
+            # What the process wrote is in the pipe since before its end, so an empty pipe holds nothing back.
+            more = self._being_handed_over > 0 or _hold_something(self._readers[reader] for reader in unread)
+        for reader in unread:
+            reader.cancel()
+        done, _ = await asyncio.wait(self._readers, timeout=self._silence_s)  # for the last, unfinished line
+        for reader in done:
+            if not reader.cancelled() and (error := reader.exception()) is not None:
+                raise error
+
+    async def _read(self, pipe: IO[bytes], stream: Stream) -> None:
+        cutter = LineCutter(limit_bytes=LINE_LIMIT_BYTES)
+        try:
+            with pipe:
+                while data := await _read_some(pipe.fileno()):
+                    await self._hand_over(cutter.feed(data), stream)
+        finally:
+            await self._hand_over(cutter.close(), stream)
+
+    async def _hand_over(self, lines: list[bytes], stream: Stream) -> None:
+        self._being_handed_over += 1
+        try:
+            if lines and (waiting := self._on_lines(stream, lines)) is not None:
+                await waiting
+        finally:
+            self._being_handed_over -= 1
+
+
+async def readable(descriptor: int) -> None:
+    """Return when a read of `descriptor` would not block."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
+
+
+async def _read_some(descriptor: int) -> bytes:
+    await readable(descriptor)
+    return os.read(descriptor, _CHUNK_BYTES)
+
+
+def _hold_something(pipes: Iterable[IO[bytes]]) -> bool:
+    poll = select.poll()
+    for pipe in pipes:
+        poll.register(pipe, select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,0 +1,131 @@
+"""Starting children, with a watcher beside them that outlives a crash of this process."""
+
+import asyncio
+import itertools
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from trainmaster.local.process.child import Child
+from trainmaster.local.process.family import CLEAN, IGNORED, MARK
+from trainmaster.local.process.output import OnLines
+from trainmaster.resources import IMPORTED_FROM
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where a child that is to see nothing of this shell's PATH finds programs."""
+
+_WATCHER = "trainmaster.local.process.guard"
+_WATCHER_END_S = 30.0
+
+
+class ProcessGuard:
+    """Children that end with this process, whatever ends it: return, Ctrl-C, SIGTERM, SIGKILL, a crash.
+
+    Grandchildren too, also those that changed their session.
+    Not covered: a program that erases its environment *and* whose parent has already gone.
+    Linux only, because the processes are found through /proc.
+    """
+
+    def __init__(self, *, grace_s: float = 2.0) -> None:
+        """Start the watcher.
+
+        Args:
+            grace_s: how long a leftover may take after SIGTERM before it gets SIGKILL.
+
+        Raises:
+            RuntimeError: on a system other than Linux.
+        """
+        if not sys.platform.startswith("linux"):
+            raise RuntimeError(f"processes are guarded through /proc: Linux only, found {sys.platform!r}")
+        self._token = secrets.token_hex(12)
+        self._numbers = itertools.count(1)
+        self._children: list[Child] = []
+        self._watcher = _start_watcher(self._token, grace_s)
+
+    @property
+    def watcher_pid(self) -> int:
+        """The process id of the watcher."""
+        return self._watcher.pid
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path | None = None,
+        on_lines: OnLines | None = None,
+    ) -> Child:
+        """A running child in a session of its own, inside the running event loop, with exactly `env` and the guard's mark as environment.
+
+        Args:
+            argv: the program, found on this process's PATH if it holds no slash, and its arguments.
+            env: the whole environment; nothing of ours is added but the mark.
+            cwd: its working directory; this process's when None.
+            on_lines: called with each batch of output lines, in order for each stream; when it returns an
+                awaitable, reading waits for it. None leaves the output on our own standard streams.
+
+        Raises:
+            OSError: the program or the directory is not there, or may not be used.
+        """
+        mark = f"{self._token}:{next(self._numbers)}"
+        pipe = subprocess.PIPE if on_lines is not None else None
+        process = subprocess.Popen(
+            argv,
+            env={**env, MARK: mark},
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            bufsize=0,
+            start_new_session=True,
+        )
+        child = Child(process, mark=mark, on_lines=on_lines)
+        self._children = [kept for kept in self._children if kept.returncode is None] + [child]
+        return child
+
+    async def stop(self, *, grace_s: float) -> None:
+        """End every child, all at once, then the watcher. Safe to call twice."""
+        await asyncio.gather(*(child.stop(grace_s=grace_s) for child in self._children))
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        """End whatever is left and the watcher. For use outside an event loop; safe to call twice."""
+        pipe = self._watcher.stdin
+        if pipe is not None and not pipe.closed:
+            try:
+                pipe.write(CLEAN)
+                pipe.close()
+            except BrokenPipeError:  # someone killed the watcher; there is nobody left to tell
+                pass
+        self._watcher.wait(_WATCHER_END_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _start_watcher(token: str, grace_s: float) -> "subprocess.Popen[bytes]":
+    # Signals that are blocked here stay blocked in the watcher from its first instruction on:
+    # one that comes while its interpreter starts must not end it either.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-S", "-m", _WATCHER, token, str(grace_s)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            cwd=IMPORTED_FROM,
+            env={name: value for name, value in os.environ.items() if name != MARK},
+            start_new_session=True,
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,151 @@
+"""How faults see Pub/Sub: calls as `pubsub.publish`, and every message on its way out at `pubsub.deliver`."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
+
+import grpc
+
+from trainmaster.local.injections import Call, Fault, Faults, Kind
+from trainmaster.local.injections.doing import wait_out
+from trainmaster.local.injections.fault import CODES, DELIVERY_KINDS, EVERY_KIND, OPENING_KINDS
+from trainmaster.local.injections.harness import KILLS
+from trainmaster.local.pubsub import wire
+from trainmaster.local.pubsub.errors import PubSubError
+
+DELIVER = "pubsub.deliver"
+_LEAST_ABSENCE_S = 0.01
+
+
+class _Delivered(Protocol):
+    """A message with its acknowledgement id, as the broker hands it out."""
+
+    @property
+    def message(self) -> wire.Message: ...
+
+
+_OneT = TypeVar("_OneT", bound=_Delivered)
+
+
+class StruckError(PubSubError):
+    """A fault refused the call, or would not say that it was done."""
+
+    def __init__(self, fault: Fault, code: grpc.StatusCode) -> None:
+        super().__init__(f"The fault {fault.name!r} struck here ({fault.kind.value}).")
+        self.code = code
+
+
+async def struck_call(
+    faults: Faults,
+    method_name: str,
+    request: wire.Message,
+    do: Callable[[], Awaitable[wire.Message]],
+    *,
+    peer: str,
+) -> wire.Message:
+    """The answer of `do`, or what a fault makes of it. `peer` is the caller's address as gRPC writes it.
+
+    Raises:
+        StruckError: an error before or after. A dropped or killed call breaks off as UNAVAILABLE: many calls share
+            one connection, so it is not cut.
+    """
+    at = place_of(method_name)
+    port = peer.rpartition(":")[2]
+    kill = faults.killer_at(at, int(port) if port.isdecimal() else 0)
+    kinds = EVERY_KIND if kill else EVERY_KIND - KILLS
+    call = Call(at=at, subjects=_subjects(request), kinds=kinds)
+    try:
+        fault = faults.strike(call)
+        if fault is None:
+            return await do()
+        if fault.kind in {Kind.ERROR_AFTER, Kind.KILL_AFTER, Kind.DUPLICATE}:
+            answer = await do()
+            if fault.kind is Kind.DUPLICATE:
+                answer = await do()
+            else:
+                _break_off(fault, kill)
+            return answer
+        if fault.kind in {Kind.ERROR_BEFORE, Kind.KILL, Kind.DROP}:
+            _break_off(fault, kill)
+        await wait_out(faults, fault)
+        return await do()
+    finally:
+        faults.passed(call)
+
+
+async def opening(faults: Faults) -> None:
+    """Before a stream is served. Raises `StruckError` when a fault refuses it."""
+    fault = faults.strike(Call(at=place_of("StreamingPull"), kinds=OPENING_KINDS))
+    if fault is None:
+        return
+    if fault.kind is Kind.ERROR_BEFORE:
+        raise StruckError(fault, _status(fault))
+    await wait_out(faults, fault)
+
+
+def through_faults(
+    faults: Faults,
+    taken: Sequence[_OneT],
+    *,
+    subscription: str,
+    topic: str,
+    lose: Callable[[_OneT], None],
+    hold_back: Callable[[_OneT, float], None],
+    copied: Callable[[_OneT], _OneT],
+) -> list[_OneT]:
+    """What goes out to a subscriber of what was taken for it.
+
+    A dropped message is lost for this subscription. One that is held back comes again after so many seconds,
+    as after a delivery that got lost on its way: it counts an attempt.
+    """
+    kept: list[_OneT] = []
+    overtaken: list[_OneT] = []
+    for index, one in enumerate(taken):
+        subjects = (f"{subscription}#{one.message.message_id}", subscription, topic, *_objects([one.message]))
+        fault = faults.strike(Call(at=DELIVER, subjects=subjects, kinds=DELIVERY_KINDS))
+        if fault is None:
+            kept.append(one)
+        elif fault.kind is Kind.DROP:
+            lose(one)
+        elif fault.kind is Kind.DUPLICATE:
+            kept += [one, copied(one)]
+        elif fault.kind is Kind.REORDER and index + 1 < len(taken):
+            overtaken.append(one)
+        else:
+            # Never no time at all, so that a certain fault lets others have their turn.
+            hold_back(one, max(fault.seconds, _LEAST_ABSENCE_S))
+    return kept + overtaken
+
+
+def place_of(method_name: str) -> str:
+    return f"pubsub.{method_name[0].lower()}{method_name[1:]}"
+
+
+def _break_off(fault: Fault, kill: Callable[[], None] | None) -> None:
+    if kill and fault.kind in KILLS:
+        kill()
+    broken = fault.kind in KILLS or fault.kind is Kind.DROP
+    raise StruckError(fault, grpc.StatusCode.UNAVAILABLE if broken else _status(fault))
+
+
+def _status(fault: Fault) -> grpc.StatusCode:
+    status: grpc.StatusCode = grpc.StatusCode[CODES[fault.code]]
+    return status
+
+
+def _subjects(request: wire.Message) -> tuple[str, ...]:
+    """The topic, subscription or resource that the request names, and what published notifications are about."""
+    fields = request.DESCRIPTOR.fields_by_name
+    named = [
+        value
+        for name in ("topic", "subscription", "name")
+        if name in fields and isinstance(value := getattr(request, name), str) and value
+    ]
+    return (*named, *(_objects(request.messages) if "messages" in fields else []))
+
+
+def _objects(messages: Sequence[wire.Message]) -> list[str]:
+    return [
+        f"{one.attributes['bucketId']}/{one.attributes['objectId']}"
+        for one in messages
+        if "bucketId" in one.attributes and "objectId" in one.attributes
+    ]

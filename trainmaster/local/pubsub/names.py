@@ -1,0 +1,63 @@
+"""Resource names: who may be called what, and the parts of a name.
+
+Source: https://cloud.google.com/pubsub/docs/create-topic (resource name guidelines).
+"""
+
+import re
+
+from trainmaster.local.pubsub.errors import InvalidArgument
+
+DELETED_TOPIC = "_deleted-topic_"
+"""What a subscription says its topic is once that topic is gone."""
+
+_ID = r"(?!goog)[A-Za-z][A-Za-z0-9\-._~+%]{2,254}"
+_RESOURCE = re.compile(rf"projects/(?P<project>[^/\s]+)/(?P<kind>topics|subscriptions)/(?P<id>{_ID})")
+_PROJECT = re.compile(r"projects/[^/\s]+")
+
+
+def check_topic(name: str) -> None:
+    """Refuse what is no topic name.
+
+    Raises:
+        InvalidArgument: the name has another form or a forbidden id.
+    """
+    _check(name, kind="topics")
+
+
+def check_subscription(name: str) -> None:
+    """Refuse what is no subscription name.
+
+    Raises:
+        InvalidArgument: the name has another form or a forbidden id.
+    """
+    _check(name, kind="subscriptions")
+
+
+def _check(name: str, *, kind: str) -> None:
+    match = _RESOURCE.fullmatch(name)
+    if match is None or match["kind"] != kind:
+        raise InvalidArgument(
+            f"Invalid [{kind}] name: (name={name!r}). It must be projects/PROJECT/{kind}/ID, where ID has "
+            "3 to 255 characters, begins with a letter, holds letters, digits and - . _ ~ + % only, "
+            "and does not begin with 'goog'."
+        )
+
+
+def check_project(name: str) -> None:
+    """Refuse what is no `projects/PROJECT`.
+
+    Raises:
+        InvalidArgument: the name has another form.
+    """
+    if not _PROJECT.fullmatch(name):
+        raise InvalidArgument(f"Invalid project name: (name={name!r}). It must be projects/PROJECT.")
+
+
+def project_of(name: str) -> str:
+    """The project id in any resource name."""
+    return name.split("/", 2)[1]
+
+
+def id_of(name: str) -> str:
+    """The last path component of a resource name."""
+    return name.rsplit("/", 1)[-1]

@@ -1,0 +1,146 @@
+"""Push subscriptions: one task each posts messages to the endpoint and settles them by the answer.
+
+Source: https://cloud.google.com/pubsub/docs/push
+"""
+
+import asyncio
+import base64
+import json
+import logging
+from collections.abc import Mapping
+
+import h11
+
+from trainmaster.local.pubsub import wire
+from trainmaster.local.pubsub.broker import Broker, Delivery
+from trainmaster.local.pubsub.http_post import post
+from trainmaster.local.pubsub.lease import Holder
+from trainmaster.local.pubsub.subscription import Subscription
+
+_LOG = logging.getLogger(__name__)
+
+SUCCESS = frozenset({102, 200, 201, 202, 204})
+MAX_WINDOW = 64
+# The lease outlasts the request, so that the answer and not the deadline decides.
+_GRACE_S = 5.0
+
+
+class Window:
+    """How many requests may be under way: slow start, as the service ramps up.
+
+    Begins at 1, grows by one with each success (so it doubles per round), halves with each failure.
+    """
+
+    def __init__(self, *, maximum: int = MAX_WINDOW) -> None:
+        self.size = 1
+        self._maximum = maximum
+
+    def note(self, *, success: bool) -> None:
+        self.size = min(self.size + 1, self._maximum) if success else max(1, self.size // 2)
+
+
+class Pusher:
+    """The deliveries of one subscription, until `stop`."""
+
+    def __init__(self, broker: Broker, subscription: Subscription) -> None:
+        self._broker = broker
+        self._subscription = subscription
+        self._window = Window()
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._holder = Holder()
+        self._task = asyncio.create_task(self._run(), name=f"push {subscription.name}")
+
+    def serves(self, subscription: Subscription) -> bool:
+        """Whether this is the pusher of that very subscription, not of an older one of the same name."""
+        return subscription is self._subscription
+
+    async def stop(self) -> None:
+        """Break off; what was under way is delivered again by whoever comes next."""
+        tasks = [self._task, *self._under_way]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            free = self._window.size - len(self._under_way)
+            deliveries = self._take(free) if free > 0 else []
+            for delivery in deliveries:
+                task = asyncio.create_task(self._deliver(delivery))
+                self._under_way.add(task)
+                task.add_done_callback(self._finished)
+            if not deliveries:
+                await self._subscription.changed()
+
+    def _take(self, count: int) -> list[Delivery]:
+        deadline_s = self._subscription.config.ack_deadline_seconds + _GRACE_S
+        return self._broker.take(
+            self._subscription, self._holder, deadline_s=deadline_s, count=count, per_key=1
+        )
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            _LOG.error("push of %s broke", self._subscription.name, exc_info=fault)
+        self._subscription.notify()
+
+    async def _deliver(self, delivery: Delivery) -> None:
+        config = self._subscription.config
+        endpoint = config.push_config.push_endpoint
+        body, headers = push_request(config, delivery)
+        answer = await _answer(endpoint, body, headers, timeout_s=config.ack_deadline_seconds)
+        success = answer in SUCCESS
+        self._window.note(success=success)
+        if success:
+            self._broker.acknowledge(self._subscription, [delivery.ack_id])
+            return
+        _LOG.warning(
+            "%s: %s answered %s to message %s", config.name, endpoint, answer, delivery.message.message_id
+        )
+        self._broker.modify_deadline(self._subscription, [(delivery.ack_id, 0)])
+
+
+async def _answer(endpoint: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float) -> int | str:
+    """The status, or in words why there is none."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await post(endpoint, body, headers)
+    except TimeoutError:
+        return f"nothing within the ack deadline of {timeout_s:g} s"
+    except (OSError, h11.ProtocolError) as fault:
+        return f"nothing ({fault})"
+
+
+def push_request(config: wire.Message, delivery: Delivery) -> tuple[bytes, dict[str, str]]:
+    """Body and headers of a push, wrapped or as the subscription asks.
+
+    The wrapped body names the id and the publish time in both spellings, as the official emulator and Eventarc do;
+    like the service it adds `orderingKey` and `deliveryAttempt` where they exist.
+    """
+    message = delivery.message
+    if config.push_config.HasField("no_wrapper"):
+        headers = {"content-type": "application/octet-stream"}
+        if config.push_config.no_wrapper.write_metadata:
+            headers |= {
+                "x-goog-pubsub-message-id": message.message_id,
+                "x-goog-pubsub-subscription-name": config.name,
+                "x-goog-pubsub-publish-time": message.publish_time.ToJsonString(),
+            }
+            headers |= {name: value for name, value in message.attributes.items() if value.isascii()}
+        return bytes(message.data), headers
+    published = message.publish_time.ToJsonString()
+    inner: dict[str, object] = {
+        "data": base64.b64encode(message.data).decode(),
+        "messageId": message.message_id,
+        "message_id": message.message_id,
+        "publishTime": published,
+        "publish_time": published,
+    }
+    if message.attributes:
+        inner["attributes"] = dict(message.attributes)
+    if message.ordering_key:
+        inner["orderingKey"] = message.ordering_key
+    outer: dict[str, object] = {"subscription": config.name, "message": inner}
+    if delivery.attempt:
+        outer["deliveryAttempt"] = delivery.attempt
+    return json.dumps(outer).encode(), {"content-type": "application/json", "user-agent": "APIs-Google"}

@@ -1,0 +1,147 @@
+"""The emulator as a whole: a port, a state folder, and the tasks behind them."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from trainmaster.local.http import in_thread
+from trainmaster.local.iam.grants import Grants
+from trainmaster.local.injections import Faults
+from trainmaster.local.pubsub.admin import Admin
+from trainmaster.local.pubsub.broker import Broker
+from trainmaster.local.pubsub.publisher import Publisher
+from trainmaster.local.pubsub.push import Pusher
+from trainmaster.local.pubsub.rpc import services
+from trainmaster.local.pubsub.store import Store
+from trainmaster.local.pubsub.subscriber import Subscriber
+from trainmaster.local.pubsub.subscription import Subscription
+
+_LOG = logging.getLogger(__name__)
+
+# Above the 10 MB of a publish request, so that the emulator itself says what is too large.
+_MAX_REQUEST_BYTES = 16 * 1024 * 1024
+_RETENTION_SWEEP_S = 60.0
+
+
+class PubSub:
+    """Pub/Sub for the official clients, on loopback, with its state in one folder.
+
+    Killed at any moment and started again on the same folder, it still has every topic, subscription and
+    unacknowledged message whose call had returned; messages that were out are ready again at once.
+    """
+
+    def __init__(
+        self,
+        *,
+        dir: Path | str,  # noqa: A002  # the name every emulator of the stack uses
+        faults: Faults | None = None,
+        grants: Grants | None = None,
+    ) -> None:
+        """`faults` are shared with other emulators; there are none when None, and nobody can ask for any.
+
+        `grants` are what questions about permissions are answered from; without, everyone may do everything.
+        """
+        self._folder = Path(dir)
+        self._grants = grants
+        self._faults = faults or Faults()
+        self._server: Any = None  # grpcio ships no types
+        self._store: Store | None = None
+        self._broker: Broker | None = None
+        self._pushers: dict[str, Pusher] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, port: int = 0) -> int:
+        """Open the state and listen; the port, picked free when 0.
+
+        Raises:
+            StateInUseError: another emulator runs on this folder.
+            OSError: the port is taken.
+        """
+        self._store = Store(self._folder)
+        try:
+            return await self._listen(self._store, port)
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _listen(self, store: Store, port: int) -> int:
+        broker = self._broker = Broker(store, self._faults, self._grants)
+        admin = Admin(broker, changed=self._follow)
+        self._server = grpc.aio.server(
+            options=[
+                ("grpc.max_receive_message_length", _MAX_REQUEST_BYTES),
+                ("grpc.max_send_message_length", -1),
+                ("grpc.so_reuseport", 0),
+            ]
+        )
+        handlers = services(broker, Publisher(broker, admin), Subscriber(broker, admin))
+        self._server.add_generic_rpc_handlers(handlers)
+        try:
+            bound = int(self._server.add_insecure_port(f"127.0.0.1:{port}"))
+        except RuntimeError as fault:
+            raise OSError(f"Port {port} of 127.0.0.1 is taken.") from fault
+        await self._server.start()
+        for subscription in broker.subscriptions.values():
+            self._follow(subscription)
+        self._spawn(self._sweep(broker))
+        return bound
+
+    async def stop(self) -> None:
+        """Close every stream and the state. Safe to call twice."""
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop(None)  # streams never end by themselves, and every other call is short
+        pushers, self._pushers = self._pushers, {}
+        await asyncio.gather(*(pusher.stop() for pusher in pushers.values()))
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._broker is not None:
+            for subscription in self._broker.subscriptions.values():
+                if subscription.timer is not None:
+                    subscription.timer.cancel()
+        if self._store is not None:
+            self._store.close()
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _follow(self, subscription: Subscription) -> None:
+        """Have exactly one pusher where there should be one."""
+        current = self._pushers.pop(subscription.name, None)
+        wanted = subscription.pushes and not subscription.deleted
+        if current is not None and wanted and current.serves(subscription):
+            self._pushers[subscription.name] = current
+            return
+        if current is not None:
+            self._spawn(current.stop())
+        if wanted and self._broker is not None:
+            self._pushers[subscription.name] = Pusher(self._broker, subscription)
+
+    async def _sweep(self, broker: Broker) -> None:
+        while True:
+            broker.drop_outlived()
+            await asyncio.sleep(_RETENTION_SWEEP_S)
+
+
+@contextlib.contextmanager
+def serve(dir: Path | str, *, port: int = 0, faults: Faults | None = None) -> Iterator[str]:  # noqa: A002  # as above
+    """`host:port` of an emulator that runs in a thread of its own until the block ends."""
+
+    @contextlib.asynccontextmanager
+    async def running() -> AsyncIterator[str]:
+        emulator = PubSub(dir=dir, faults=faults)
+        try:
+            yield f"127.0.0.1:{await emulator.start(port)}"
+        finally:
+            await emulator.stop()
+
+    with in_thread(running) as address:
+        yield address

@@ -1,0 +1,132 @@
+"""What a topic or subscription may be configured as: faults found whole, defaults filled in.
+
+Source: https://cloud.google.com/pubsub/docs/reference/rest/v1/projects.subscriptions
+"""
+
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+from trainmaster.local.pubsub import instants, names, wire
+from trainmaster.local.pubsub.errors import InvalidArgument, Unimplemented
+from trainmaster.local.pubsub.filters import parse_filter
+from trainmaster.local.pubsub.policy import (
+    DEFAULT_ACK_DEADLINE_S,
+    DEFAULT_MAX_DELIVERY_ATTEMPTS,
+    DEFAULT_MIN_BACKOFF_S,
+    MAX_ACK_DEADLINE_S,
+    MAX_BACKOFF_S,
+    MIN_ACK_DEADLINE_S,
+)
+
+DEFAULT_RETENTION = timedelta(days=7)
+MIN_RETENTION = timedelta(minutes=10)
+MAX_RETENTION = timedelta(days=31)
+DEFAULT_EXPIRATION = timedelta(days=31)
+MIN_EXPIRATION = timedelta(days=1)
+MAX_DELIVERY_ATTEMPTS = range(5, 101)
+
+_NOT_IMITATED_TOPIC = ("schema_settings", "ingestion_data_source_settings")
+_NOT_IMITATED_SUBSCRIPTION = ("bigquery_config", "cloud_storage_config", "bigtable_config")
+_ACTIVE = 1  # Topic.State.ACTIVE and Subscription.State.ACTIVE
+
+
+def complete_topic(topic: wire.Message) -> None:
+    """Check a topic and fill in what the service fills in.
+
+    Raises:
+        Unimplemented: it asks for what is not imitated.
+    """
+    _refuse_not_imitated(topic, _NOT_IMITATED_TOPIC)
+    topic.state = _ACTIVE
+
+
+def complete_subscription(subscription: wire.Message) -> None:
+    """Check a subscription and fill in the defaults; idempotent.
+
+    Raises:
+        InvalidArgument: every value outside its range, in one message.
+        Unimplemented: it asks for what is not imitated.
+    """
+    _refuse_not_imitated(subscription, _NOT_IMITATED_SUBSCRIPTION)
+    parse_filter(subscription.filter)
+    _fill(subscription)
+    if faults := [*_delivery_faults(subscription), *_time_faults(subscription), *_push_faults(subscription)]:
+        raise InvalidArgument(" ".join(faults))
+
+
+def _refuse_not_imitated(resource: wire.Message, fields: tuple[str, ...]) -> None:
+    asked = [field for field in fields if resource.HasField(field)]
+    if resource.message_transforms:
+        asked.append("message_transforms")
+    if asked:
+        raise Unimplemented(f"This emulator does not imitate {', '.join(asked)}; leave it out.")
+
+
+def _fill(subscription: wire.Message) -> None:
+    subscription.ack_deadline_seconds = subscription.ack_deadline_seconds or DEFAULT_ACK_DEADLINE_S
+    if not subscription.HasField("message_retention_duration"):
+        subscription.message_retention_duration.FromTimedelta(DEFAULT_RETENTION)
+    if not subscription.HasField("expiration_policy"):
+        subscription.expiration_policy.ttl.FromTimedelta(DEFAULT_EXPIRATION)
+    if subscription.HasField("retry_policy"):
+        retry = subscription.retry_policy
+        if not retry.HasField("minimum_backoff"):
+            retry.minimum_backoff.FromTimedelta(timedelta(seconds=DEFAULT_MIN_BACKOFF_S))
+        if not retry.HasField("maximum_backoff"):
+            retry.maximum_backoff.FromTimedelta(timedelta(seconds=MAX_BACKOFF_S))
+    dead = subscription.dead_letter_policy
+    if dead.dead_letter_topic and not dead.max_delivery_attempts:
+        dead.max_delivery_attempts = DEFAULT_MAX_DELIVERY_ATTEMPTS
+    subscription.state = _ACTIVE
+
+
+def _delivery_faults(subscription: wire.Message) -> list[str]:
+    faults: list[str] = []
+    if not MIN_ACK_DEADLINE_S <= subscription.ack_deadline_seconds <= MAX_ACK_DEADLINE_S:
+        faults.append(
+            f"Invalid ack deadline {subscription.ack_deadline_seconds} s: it must be from "
+            f"{MIN_ACK_DEADLINE_S} to {MAX_ACK_DEADLINE_S} s."
+        )
+    if subscription.HasField("retry_policy"):
+        retry = subscription.retry_policy
+        low, high = instants.duration(retry.minimum_backoff), instants.duration(retry.maximum_backoff)
+        if not timedelta(0) <= low <= high <= timedelta(seconds=MAX_BACKOFF_S):
+            faults.append(
+                f"Invalid retry policy: minimum back-off {low}, maximum {high}; they must rise from 0 to 600 s."
+            )
+    dead = subscription.dead_letter_policy
+    if dead.dead_letter_topic:
+        names.check_topic(dead.dead_letter_topic)
+        if dead.max_delivery_attempts not in MAX_DELIVERY_ATTEMPTS:
+            faults.append(
+                f"Invalid max delivery attempts {dead.max_delivery_attempts}: it must be from 5 to 100."
+            )
+    return faults
+
+
+def _time_faults(subscription: wire.Message) -> list[str]:
+    faults: list[str] = []
+    retention = instants.duration(subscription.message_retention_duration)
+    if not MIN_RETENTION <= retention <= MAX_RETENTION:
+        faults.append(f"Invalid message retention {retention}: it must be from 10 minutes to 31 days.")
+    policy = subscription.expiration_policy
+    if policy.HasField("ttl") and (ttl := instants.duration(policy.ttl)) < MIN_EXPIRATION:
+        faults.append(f"Invalid expiration {ttl}: it must be at least one day.")
+    return faults
+
+
+def _push_faults(subscription: wire.Message) -> list[str]:
+    endpoint = subscription.push_config.push_endpoint
+    if not endpoint:
+        return []
+    faults: list[str] = []
+    try:
+        parts = urlsplit(endpoint)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        faults.append(f"Invalid push endpoint {endpoint!r}: it must be an http:// or https:// URL.")
+    if subscription.enable_exactly_once_delivery:
+        faults.append("Exactly-once delivery is for pull subscriptions only.")
+    return faults

@@ -1,0 +1,159 @@
+"""StreamingPull: requests come in, messages go out, each side at its own pace."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable
+
+from trainmaster.local.pubsub import wire
+from trainmaster.local.pubsub.broker import Broker, Delivery
+from trainmaster.local.pubsub.errors import FailedPrecondition, InvalidAckIds, InvalidArgument, NotFound
+from trainmaster.local.pubsub.lease import Holder
+from trainmaster.local.pubsub.names import id_of
+from trainmaster.local.pubsub.policy import MAX_ACK_DEADLINE_S, MIN_ACK_DEADLINE_S
+from trainmaster.local.pubsub.subscription import Subscription
+
+# One response stays small, so that several streams of one subscription share its messages evenly.
+BATCH_MESSAGES = 200
+BATCH_BYTES = 1_000_000
+
+
+class Stream:
+    """One open StreamingPull call."""
+
+    def __init__(self, broker: Broker, first: wire.Message) -> None:
+        """Open on the first request.
+
+        Raises:
+            NotFound: no such subscription.
+            InvalidArgument: a deadline outside 10 to 600 s.
+            FailedPrecondition: the subscription pushes, or is detached.
+        """
+        self._broker = broker
+        self._subscription = pullable(broker, first.subscription)
+        self._deadline_s = _deadline(first.stream_ack_deadline_seconds)
+        self._holder = Holder()
+        if first.max_outstanding_messages > 0:
+            self._holder.max_messages = first.max_outstanding_messages
+        if first.max_outstanding_bytes > 0:
+            self._holder.max_bytes = first.max_outstanding_bytes
+        self._finished = False
+        self._fault: Exception | None = None
+        self._settle(first)
+
+    async def listen(self, requests: AsyncIterator[wire.Message]) -> None:
+        """Take in the client's acknowledgements and deadlines until it closes its side."""
+        try:
+            async for request in requests:
+                if request.stream_ack_deadline_seconds:
+                    self._deadline_s = _deadline(request.stream_ack_deadline_seconds)
+                self._settle(request)
+        except InvalidArgument as fault:
+            self._fault = fault
+        finally:
+            self._finished = True
+            self._subscription.notify()
+
+    def _settle(self, request: wire.Message) -> None:
+        ids, seconds = request.modify_deadline_ack_ids, request.modify_deadline_seconds
+        if len(ids) != len(seconds):
+            raise InvalidArgument(
+                f"The request has {len(ids)} modify_deadline_ack_ids and {len(seconds)} modify_deadline_seconds; "
+                "there must be as many of the one as of the other."
+            )
+        settle_quietly(self._broker, self._subscription, request.ack_ids, zip(ids, seconds, strict=True))
+
+    async def responses(self) -> AsyncIterator[wire.Message]:
+        """Messages as they become ready, until the client closes.
+
+        Raises:
+            NotFound: the subscription was deleted meanwhile.
+            FailedPrecondition: it was detached or turned to push meanwhile.
+            InvalidArgument: a later request was malformed.
+        """
+        while not self._finished:
+            subscription = pullable(self._broker, self._subscription.name)
+            if subscription is not self._subscription:  # deleted, and another one created under its name
+                raise NotFound(id_of(subscription.name))
+            deliveries = self._broker.take(
+                subscription,
+                self._holder,
+                deadline_s=self._deadline_s,
+                count=BATCH_MESSAGES,
+                max_bytes=BATCH_BYTES,
+            )
+            if deliveries:
+                yield self._response(deliveries)
+            else:
+                await subscription.changed()
+        if self._fault is not None:
+            raise self._fault
+
+    def _response(self, deliveries: Iterable[Delivery]) -> wire.Message:
+        response = wire.StreamingPullResponse(received_messages=received(deliveries))
+        config = self._subscription.config
+        response.subscription_properties.exactly_once_delivery_enabled = config.enable_exactly_once_delivery
+        response.subscription_properties.message_ordering_enabled = config.enable_message_ordering
+        return response
+
+
+def received(deliveries: Iterable[Delivery]) -> list[wire.Message]:
+    """The deliveries as pull answers carry them."""
+    return [
+        wire.ReceivedMessage(ack_id=one.ack_id, message=one.message, delivery_attempt=one.attempt)
+        for one in deliveries
+    ]
+
+
+def pullable(broker: Broker, name: str) -> Subscription:
+    """The subscription, if one may pull from it.
+
+    Raises:
+        NotFound: no such subscription.
+        FailedPrecondition: the subscription pushes, or is detached.
+    """
+    subscription = broker.subscription(name)
+    if subscription.pushes:
+        raise FailedPrecondition(
+            f"{name} is a push subscription; this method is for pull subscriptions only."
+        )
+    if subscription.config.detached:
+        raise FailedPrecondition(f"Subscription {name} is detached; create another one.")
+    return subscription
+
+
+def settle_quietly(
+    broker: Broker, subscription: Subscription, ack_ids: Iterable[str], deadlines: Iterable[tuple[str, float]]
+) -> None:
+    """Settle what can be settled; a stream has nowhere to say that an id came too late."""
+    with contextlib.suppress(InvalidAckIds, InvalidArgument):
+        broker.acknowledge(subscription, ack_ids)
+    with contextlib.suppress(InvalidAckIds, InvalidArgument):
+        broker.modify_deadline(subscription, deadlines)
+
+
+def _deadline(seconds: int) -> float:
+    if not MIN_ACK_DEADLINE_S <= seconds <= MAX_ACK_DEADLINE_S:
+        raise InvalidArgument(
+            f"Invalid stream_ack_deadline_seconds {seconds}: it must be from "
+            f"{MIN_ACK_DEADLINE_S} to {MAX_ACK_DEADLINE_S}."
+        )
+    return float(seconds)
+
+
+async def serve_stream(broker: Broker, requests: AsyncIterator[wire.Message]) -> AsyncIterator[wire.Message]:
+    """All of one StreamingPull call.
+
+    Raises:
+        InvalidArgument: the client closed before its first request; otherwise what `Stream` raises.
+    """
+    first = await anext(requests, None)
+    if first is None:
+        raise InvalidArgument("The stream was closed before it named a subscription.")
+    stream = Stream(broker, first)
+    listening = asyncio.create_task(stream.listen(requests))
+    try:
+        async for response in stream.responses():
+            yield response
+    finally:
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)

@@ -1,0 +1,85 @@
+"""What a deployment grants, from the table that it is granted from: trainmaster/deploy/permissions.yaml."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trainmaster.local.iam import Grant, Grants
+from trainmaster.local.logging.sinks import writer_identity
+from trainmaster.local.project import project_number
+from trainmaster.local.stack.topology import Topology
+
+ACCOUNT_PREFIX = "tm-"
+"""As trainmaster/deploy/terraform/plan/grants.tf has it; a test of the parity of both compares."""
+
+
+def grants_of(topology: Topology, table_path: Path) -> Grants:
+    """The grants of a project whose deployment has just been made; those on topics that it lacks are left out.
+
+    Raises:
+        OSError, yaml.YAMLError: the table cannot be read.
+        ValueError: it grants on a kind of thing that is not known.
+    """
+    table: Mapping[str, Any] = yaml.safe_load(table_path.read_text())
+    roles = {
+        _role(name, role, topology): frozenset(role.get("permissions", ()))
+        for name, role in table["roles"].items()
+    }
+    return Grants(
+        project=topology.project,
+        project_number=project_number(topology.project),
+        grants=_grants(topology, table),
+        roles=roles,
+    )
+
+
+def _grants(topology: Topology, table: Mapping[str, Any]) -> Iterator[Grant]:
+    functions = [function.name for function in topology.functions]
+    for row in table["grants"]:
+        role = _role(row["role"], table["roles"][row["role"]], topology)
+        named = [each for name in row["accounts"] for each in (functions if name == "functions" else [name])]
+        ((kind, thing),) = row["thing"].items()
+        if kind == "topic" and thing not in topology.topics:
+            continue
+        things = functions if thing == "functions" else [thing]
+        for name, on in itertools.product(named, things):
+            member = _member(name, table, topology)
+            yield Grant(member=member, role=role, resource=_resource(kind, on, topology))
+    for sink in topology.sinks:  # trainmaster/deploy/terraform/sink.tf
+        writer = writer_identity(f"projects/{topology.project}", unique=True)
+        yield Grant(member=writer, role="roles/pubsub.publisher", resource=sink.topic_name)
+
+
+def _role(name: str, role: Mapping[str, Any], topology: Topology) -> str:
+    return f"projects/{topology.project}/roles/{name}" if role.get("custom") else name
+
+
+def _member(name: str, table: Mapping[str, Any], topology: Topology) -> str:
+    agent = table["agents"].get(name)
+    if agent is not None:
+        number = project_number(topology.project)
+        return f"serviceAccount:service-{number}@{agent['domain']}.iam.gserviceaccount.com"
+    return f"serviceAccount:{ACCOUNT_PREFIX}{name}@{topology.project}.iam.gserviceaccount.com"
+
+
+def _resource(kind: str, thing: str, topology: Topology) -> str:
+    project = topology.project
+    match kind:
+        case "bucket":
+            return f"projects/_/buckets/{topology.buckets.get(thing, f'{project}-{thing}')}"
+        case "topic":
+            return topology.topic_name(thing)
+        case "account":
+            email = f"{ACCOUNT_PREFIX}{thing}@{project}.iam.gserviceaccount.com"
+            return f"projects/{project}/serviceAccounts/{email}"
+        case "function":
+            return f"projects/{project}/locations/{topology.region}/services/*"
+        case "subscription":
+            return f"projects/{project}/subscriptions/*"
+        case "project":
+            return f"projects/{project}"
+        case _:
+            raise ValueError(f"a grant on a {kind} {thing!r}: no such kind of thing is known")

@@ -1,0 +1,178 @@
+"""The command line: `python -m trainmaster.local up | down | status | preempt`."""
+
+import argparse
+import contextlib
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from trainmaster.local.events.backoff import Backoff
+from trainmaster.local.injections import Plan
+from trainmaster.local.stack.errors import StackRefusedError, StateError
+from trainmaster.local.stack.options import (
+    DEFAULT_PROJECT,
+    DEFAULT_REGION,
+    DEFAULT_STATE,
+    DEFAULT_TOPOLOGY,
+    Options,
+    faults_of,
+    image_of,
+    quota_of,
+)
+from trainmaster.local.stack.preempt import CHIEF, preempt
+from trainmaster.local.stack.state import owner_of
+
+DOWN_DEADLINE_S = 20.0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its exit status: 0 for done, 1 for refused or failed with the reason on standard error."""
+    arguments = _parser().parse_args(argv)
+    try:
+        match arguments.command:
+            case "up":
+                return _up(arguments)
+            case "down":
+                return _down(arguments.state)
+            case "preempt":
+                preempt(arguments.state, arguments.job, arguments.replica)
+                sys.stdout.write(f"The replica {arguments.replica} of job {arguments.job} is preempted.\n")
+                return 0
+            case _:
+                return _status(arguments.state)
+    except StackRefusedError as refusal:
+        sys.stderr.write(f"{refusal}\n")
+        return 1
+
+
+def _up(arguments: argparse.Namespace) -> int:
+    # Else grpc's core tells the terminal of every connection that a stop closes; it reads this when it is imported.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    from trainmaster.local.stack.up import (
+        run_until_stopped,  # here, so that `down` and `status` start at once
+    )
+
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    options = _options(arguments)
+    options.check()
+    run_until_stopped(options)
+    return 0
+
+
+def _down(state: Path) -> int:
+    owner = owner_of(state)
+    if owner is None:
+        sys.stdout.write(f"No stack runs on {str(state)!r}.\n")
+        return 0
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(owner, signal.SIGTERM)
+    deadline = time.monotonic() + DOWN_DEADLINE_S
+    while owner_of(state) is not None:
+        if time.monotonic() > deadline:
+            raise StateError(f"The stack (process {owner}) did not stop within {DOWN_DEADLINE_S:.0f} s.")
+        time.sleep(0.05)
+    sys.stdout.write(f"The stack on {str(state)!r} has stopped.\n")
+    return 0
+
+
+def _status(state: Path) -> int:
+    owner = owner_of(state)
+    if owner is None:
+        sys.stdout.write(f"No stack runs on {str(state)!r}.\n")
+        return 1
+    env_path = state / "stack.env"
+    if env_path.exists():
+        sys.stdout.write(f"# ready, process {owner}\n{env_path.read_text()}")
+    else:
+        sys.stdout.write(f"# starting or stopping, process {owner}\n")
+    return 0
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    return Options(
+        state=arguments.state,
+        topology=arguments.topology,
+        functions=arguments.functions,
+        images=dict(arguments.image),
+        project=arguments.project,
+        region=arguments.region,
+        port_base=arguments.port_base,
+        mounts=arguments.mounts,
+        runtime=arguments.runtime,
+        registry=arguments.registry,
+        capacity=arguments.capacity,
+        grace_s=arguments.grace_s,
+        tick_s=arguments.tick_s,
+        backoff=Backoff(min_s=arguments.retry_min_s, max_s=arguments.retry_max_s),
+        faults=faults_of(arguments.faults) if arguments.faults else Plan(),
+        quota=quota_of(arguments.quota) if arguments.quota else None,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m trainmaster.local",
+        description="The local stack: Google Cloud's services on this machine.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="up|down|status|preempt")
+    up = commands.add_parser("up", help="run a stack in the foreground until Ctrl-C")
+    down = commands.add_parser("down", help="stop the stack that runs on a state folder")
+    status = commands.add_parser("status", help="show the stack that runs on a state folder")
+    taking = commands.add_parser("preempt", help="take the machine of a running job's replica away")
+    taking.add_argument("job", metavar="JOB", help="a custom job's id, or its full name")
+    taking.add_argument("replica", metavar="REPLICA", nargs="?", default=CHIEF,
+        help=f"the replica, as the job's log names it; default {CHIEF}")  # fmt: skip
+    for command in (up, down, status, taking):
+        command.add_argument(
+            "--state", type=Path, default=DEFAULT_STATE, metavar="DIR",
+            help=f"folder of the stack's whole state; default {DEFAULT_STATE}",
+        )  # fmt: skip
+    _add_up_arguments(up)
+    return parser
+
+
+def _add_up_arguments(up: argparse.ArgumentParser) -> None:
+    add = up.add_argument
+    add("--image", type=_image, action="append", default=[], metavar="URI=DIR",
+        help="an image, provided by a source tree with a Dockerfile; repeatable")  # fmt: skip
+    add("--functions", type=Path, metavar="DIR",
+        help="the staged functions; default: the repository's own, staged at each start")  # fmt: skip
+    add("--topology", type=Path, default=DEFAULT_TOPOLOGY, metavar="FILE",
+        help="what exists in the project; default trainmaster/deploy/topology.yaml")  # fmt: skip
+    add("--project", default=DEFAULT_PROJECT, metavar="ID", help=f"project id; default {DEFAULT_PROJECT}")
+    add("--region", default=DEFAULT_REGION, help=f"region; default {DEFAULT_REGION}")
+    add("--port-base", type=int, metavar="PORT",
+        help="the first of four ports; default: the last stack's where they are free")  # fmt: skip
+    add("--mounts", choices=["auto", "private", "environment"], default="auto",
+        help="how a replica sees the buckets: under /gcs, or under $TRAINMASTER_GCS_ROOT")  # fmt: skip
+    add("--runtime", choices=["process", "container", "auto"], default="process",
+        help="whether a replica is a process, or a container of its built image, by podman; "
+        "auto: a container where podman has the image; default process")  # fmt: skip
+    add(
+        "--registry",
+        action="store_true",
+        help="run a registry of images too, which tells the topic gcr of every push",
+    )
+    add("--capacity", type=int, metavar="N", help="replicas that may run at once; default four per processor")
+    add("--grace-s", type=float, default=5.0, metavar="S",
+        help="seconds from SIGTERM to SIGKILL for a replica; default 5 (the cloud: 30)")  # fmt: skip
+    add("--retry-min-s", type=float, default=Backoff.min_s, metavar="S",
+        help="shortest pause before an event is delivered again; default 1 (the cloud: 10)")  # fmt: skip
+    add("--retry-max-s", type=float, default=Backoff.max_s, metavar="S",
+        help="longest such pause; default 60 (the cloud: 600)")  # fmt: skip
+    add("--faults", type=Path, metavar="FILE",
+        help="faults to strike the services with, JSON or YAML; docs/local-stack.md says how")  # fmt: skip
+    add("--quota", type=Path, metavar="FILE",
+        help="what each region has for jobs, JSON or YAML; default: no limits")  # fmt: skip
+    add("--tick-s", type=float, metavar="S", help="tick every S seconds instead of as the schedules say")
+
+
+def _image(text: str) -> tuple[str, Path]:
+    try:
+        return image_of(text)
+    except ValueError as fault:
+        raise argparse.ArgumentTypeError(str(fault)) from fault

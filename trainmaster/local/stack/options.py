@@ -1,0 +1,149 @@
+"""What the command line asks of a stack, checked whole before anything starts."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainmaster.local.events.backoff import Backoff
+from trainmaster.local.injections import BadFaultsError, Plan, plan_from
+from trainmaster.local.stack.errors import BadOptionsError
+from trainmaster.resources import DEPLOY
+
+if TYPE_CHECKING:
+    from trainmaster.local.jobs.quota import Quota
+    from trainmaster.local.vertex import MountChoice, RuntimeChoice
+
+DEFAULT_STATE = Path(".trainmaster")
+DEFAULT_TOPOLOGY = DEPLOY / "topology.yaml"
+DEFAULT_PROJECT = "trainmaster-local"
+DEFAULT_REGION = "us-central1"
+
+# https://cloud.google.com/resource-manager/docs/creating-managing-projects
+_PROJECT = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
+_PORTS = range(1, 65533)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """A stack as it is asked for.
+
+    `functions` is the staged source directory; None stages the repository's own.
+    `images` are the source trees of images by URI, beside the repository's own trainer.
+    `port_base` is the first of four ports that must be free; None keeps the last stack's where they are.
+    `registry`: whether a registry of images runs beside the services.
+    `tick_s` replaces the schedules' cron by an interval in seconds.
+    `faults` strike from the moment on when everything has started.
+    `quota` is what each region has for jobs; None has no limits.
+    """
+
+    state: Path = DEFAULT_STATE
+    topology: Path = DEFAULT_TOPOLOGY
+    functions: Path | None = None
+    images: Mapping[str, Path] = field(default_factory=dict)
+    project: str = DEFAULT_PROJECT
+    region: str = DEFAULT_REGION
+    port_base: int | None = None
+    mounts: "MountChoice" = "auto"
+    runtime: "RuntimeChoice" = "process"
+    registry: bool = False
+    capacity: int | None = None
+    grace_s: float = 5.0
+    tick_s: float | None = None
+    backoff: Backoff = field(default_factory=Backoff)
+    faults: Plan = field(default_factory=Plan)
+    quota: "Quota | None" = None
+
+    def check(self) -> None:
+        """Raises `BadOptionsError` with every fault."""
+        faults = [
+            *_image_faults(self.images),
+            *_functions_faults(self.functions),
+            *_number_faults(self),
+        ]
+        if not _PROJECT.fullmatch(self.project):
+            faults.append(
+                f"--project {self.project!r}: a project id has 6 to 30 lower-case letters, digits and hyphens, "
+                "begins with a letter and does not end with a hyphen."
+            )
+        if faults:
+            raise BadOptionsError("\n".join(faults))
+
+
+def image_of(text: str) -> tuple[str, Path]:
+    """`URI=DIR` taken apart. Raises `ValueError`."""
+    uri, equals, directory = text.partition("=")
+    if not (uri and equals and directory):
+        raise ValueError(f"expected URI=DIR, found {text!r}; like --image example/trainer=./trainer")
+    return uri, Path(directory)
+
+
+def faults_of(path: Path) -> Plan:
+    """The plan of faults in a file, JSON or YAML. Raises `BadOptionsError`."""
+    import yaml  # so that `down` and `status` start at once
+
+    try:
+        return plan_from(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as fault:
+        raise BadOptionsError(f"--faults {str(path)!r}: it cannot be read: {fault}.") from fault
+    except BadFaultsError as fault:
+        raise BadOptionsError(f"--faults {str(path)!r}:\n{fault}") from fault
+
+
+def quota_of(path: Path) -> "Quota":
+    """What a file says that the regions have, JSON or YAML. Raises `BadOptionsError`."""
+    import yaml  # so that `down` and `status` start at once
+
+    from trainmaster.local.jobs.quota import BadQuotaError, quota_from
+
+    try:
+        return quota_from(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as fault:
+        raise BadOptionsError(f"--quota {str(path)!r}: it cannot be read: {fault}.") from fault
+    except BadQuotaError as fault:
+        raise BadOptionsError(f"--quota {str(path)!r}:\n{fault}") from fault
+
+
+def _image_faults(images: Mapping[str, Path]) -> list[str]:
+    from trainmaster.local.jobs.images import (  # so that `down` and `status` start at once
+        ImageError,
+        read_image,
+    )
+
+    faults: list[str] = []
+    for uri, tree in images.items():
+        if not tree.is_dir():
+            faults.append(f"--image {uri}: there is no directory {str(tree)!r}.")
+            continue
+        try:
+            read_image(tree)
+        except ImageError as fault:
+            faults.append(f"--image {uri}: {fault}.")
+    return faults
+
+
+def _functions_faults(directory: Path | None) -> list[str]:
+    if directory is None or (directory / "main.py").is_file():
+        return []
+    return [
+        f"--functions {str(directory)!r}: there is no main.py in it; `make stage` writes such a directory to build/functions."
+    ]
+
+
+def _number_faults(options: Options) -> list[str]:
+    faults: list[str] = []
+    if options.port_base is not None and options.port_base not in _PORTS:
+        faults.append(
+            f"--port-base {options.port_base}: expected a port from {_PORTS[0]} to {_PORTS[-1]}; four are used."
+        )
+    if options.tick_s is not None and options.tick_s <= 0:
+        faults.append(f"--tick-s {options.tick_s}: expected a number of seconds above 0.")
+    if options.capacity is not None and options.capacity < 1:
+        faults.append(f"--capacity {options.capacity}: expected at least one replica.")
+    if not 0 <= options.backoff.min_s <= options.backoff.max_s <= 600:  # noqa: PLR2004  # Pub/Sub's longest pause
+        faults.append(
+            f"--retry-min-s {options.backoff.min_s}, --retry-max-s {options.backoff.max_s}: "
+            "expected seconds from 0 to 600, the first no longer than the second."
+        )
+    return faults

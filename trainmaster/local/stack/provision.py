@@ -1,0 +1,88 @@
+"""Making a project's resources exist, as the deployment does; what exists stays as it is."""
+
+from urllib.parse import quote
+
+from google.protobuf.duration_pb2 import Duration
+from google.pubsub_v1 import ExpirationPolicy, Subscription
+
+from trainmaster.local.events.backoff import Backoff
+from trainmaster.local.events.clients import Clients
+from trainmaster.local.events.eventarc import (
+    Transport,
+    ensure_notification,
+    ensure_subscription,
+    ensure_topic,
+    subscription_of,
+    transport_of,
+)
+from trainmaster.local.events.rest import CallRefusedError, call
+from trainmaster.local.functions.function import BucketTrigger
+from trainmaster.local.stack.topology import KeptTopic, Sink, Topology
+
+_CONFLICT = 409
+
+
+def provision(
+    topology: Topology, *, storage_url: str, logging_url: str, clients: Clients, backoff: Backoff
+) -> dict[str, Transport]:
+    """The transport of each function's events, by function name, once everything in the topology exists. Blocks.
+
+    Raises:
+        CallRefusedError: a service refused for another reason than that the resource exists.
+    """
+    for role in topology.topics:
+        ensure_topic(clients.publisher, topology.topic_name(role))
+    for kept in topology.subscriptions:  # before any function: what is given up must find it
+        ensure_subscription(clients.subscriber, kept_subscription(kept))
+    for bucket in topology.buckets.values():
+        _ensure_bucket(storage_url, bucket, topology.project, topology.region)
+    transports = {
+        function.name: transport_of(function, project=topology.project, region=topology.region)
+        for function in topology.functions
+    }
+    for function in topology.functions:
+        transport = transports[function.name]
+        ensure_topic(clients.publisher, transport.topic_name)
+        ensure_subscription(clients.subscriber, subscription_of(function, transport, backoff))
+        if isinstance(function.trigger, BucketTrigger):
+            # Last: a notification published before there is a subscription would reach nobody.
+            ensure_notification(storage_url, function.trigger.bucket, transport.topic_name)
+    for sink in topology.sinks:
+        _ensure_sink(logging_url, sink, topology.project)
+    return transports
+
+
+def kept_subscription(kept: KeptTopic) -> Subscription:
+    """As it is created; nothing expires it, and a message that was not acknowledged is there again at once."""
+    return Subscription(
+        name=kept.subscription_name,
+        topic=kept.topic_name,
+        ack_deadline_seconds=kept.ack_deadline_s,
+        message_retention_duration=Duration(seconds=kept.retention_h * 3600),
+        expiration_policy=ExpirationPolicy(),
+    )
+
+
+def _ensure_bucket(storage_url: str, bucket: str, project: str, region: str) -> None:
+    wanted = {"name": bucket, "location": region.upper()}
+    try:
+        call("POST", storage_url, f"/storage/v1/b?project={quote(project)}", wanted)
+    except CallRefusedError as refused:
+        if refused.status != _CONFLICT:
+            raise
+
+
+def _ensure_sink(logging_url: str, sink: Sink, project: str) -> None:
+    """Create the sink, or give the one that exists this filter and destination."""
+    sinks = f"/v2/projects/{quote(project)}/sinks"
+    wanted = {
+        "name": sink.name,
+        "destination": f"pubsub.googleapis.com/{sink.topic_name}",
+        "filter": sink.filter,
+    }
+    try:
+        call("POST", logging_url, f"{sinks}?uniqueWriterIdentity=true", wanted)
+    except CallRefusedError as refused:
+        if refused.status != _CONFLICT:
+            raise
+        call("PUT", logging_url, f"{sinks}/{quote(sink.name)}?uniqueWriterIdentity=true", wanted)

@@ -1,0 +1,179 @@
+"""The whole stack: claimed state, running services, provisioned resources, functions, events, ticks."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from google.api_core.exceptions import GoogleAPICallError
+
+from trainmaster.local.events.clients import clients_of
+from trainmaster.local.events.cloudevent import CloudEvent
+from trainmaster.local.events.delivery import Delivery, Invoke
+from trainmaster.local.events.injections import faulty
+from trainmaster.local.events.rest import CallRefusedError
+from trainmaster.local.events.schedule import Scheduler
+from trainmaster.local.functions import FunctionsHost, Instance, StartFailedError
+from trainmaster.local.injections import Faults
+from trainmaster.local.process import ProcessGuard
+from trainmaster.local.stack.access import grants_of
+from trainmaster.local.stack.errors import FunctionsError, ServiceError
+from trainmaster.local.stack.options import Options
+from trainmaster.local.stack.provision import provision
+from trainmaster.local.stack.services import Services, running_services
+from trainmaster.local.stack.source import source_directory
+from trainmaster.local.stack.state import StateFolder
+from trainmaster.local.stack.topology import Topology
+from trainmaster.resources import DEPLOY, ROOT
+
+_GUARD_GRACE_S = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """A stack in which everything answers."""
+
+    topology: Topology
+    services: Services
+    host: FunctionsHost
+
+    def variables(self) -> dict[str, str]:
+        """What `stack.env` exports: where the services are, and what the functions were told."""
+        return {
+            "GOOGLE_CLOUD_PROJECT": self.topology.project,
+            **{
+                name: value
+                for name, value in self.topology.environment.items()
+                if name != "TRAINMASTER_NOTICES_TOPIC"
+            },
+            **addresses(self.services),
+            **({"TRAINMASTER_REGISTRY": self.services.registry} if self.services.registry else {}),
+            "IAM_EMULATOR_HOST": self.services.iam_url,
+        }
+
+
+def addresses(services: Services) -> dict[str, str]:
+    """The variables that point clients at the services."""
+    return {
+        "STORAGE_EMULATOR_HOST": services.storage_url,
+        "PUBSUB_EMULATOR_HOST": services.pubsub_host,
+        "VERTEX_EMULATOR_HOST": services.vertex_url,
+        "LOGGING_EMULATOR_HOST": services.logging_url,
+    }
+
+
+@asynccontextmanager
+async def running_stack(options: Options, topology: Topology, state: StateFolder) -> AsyncIterator[Stack]:
+    """A stack on a claimed state folder while the block runs; afterwards none of its processes is left.
+
+    Raises:
+        ServiceError: a service cannot run, or refuses a resource.
+        FunctionsError: the functions cannot be staged, or one does not start.
+    """
+    async with AsyncExitStack() as running:
+        guard = ProcessGuard(grace_s=_GUARD_GRACE_S)
+        running.push_async_callback(guard.stop, grace_s=_GUARD_GRACE_S)
+        state.own(watcher_pid=guard.watcher_pid)
+        staging = asyncio.create_task(
+            source_directory(options.functions, destination=state.path / "functions", guard=guard)
+        )
+        running.callback(staging.cancel)
+        grants = grants_of(topology, DEPLOY / "permissions.yaml")
+        services = await running.enter_async_context(
+            running_services(
+                options,
+                state=state,
+                images=_images(options, topology),
+                guard=guard,
+                grants=grants,
+                images_topic=_images_topic(options, topology),
+            )
+        )
+        host = FunctionsHost(
+            topology.functions,
+            source=await staging,
+            # The topology has the last word: it may point a function at another server, a proxy for example.
+            shared={"GOOGLE_CLOUD_PROJECT": topology.project, **addresses(services), **topology.environment},
+            state=state.path,
+            project=topology.project,
+            region=topology.region,
+            guard=guard,
+            write_log=services.logging.write,
+        )
+        running.push_async_callback(host.stop)
+        try:
+            await host.start()
+        except StartFailedError as fault:
+            raise FunctionsError(str(fault)) from fault
+        services.faults.killer_of = host.killer_of
+        await _deliver_events(options, topology, services, host, running)
+        # From here on: what a stack needs in order to start is not what a fault is for.
+        services.faults.put(options.faults)
+        yield Stack(topology=topology, services=services, host=host)
+
+
+async def _deliver_events(
+    options: Options,
+    topology: Topology,
+    services: Services,
+    host: FunctionsHost,
+    running: AsyncExitStack,
+) -> None:
+    clients = running.enter_context(clients_of(services.pubsub_host))
+    try:
+        transports = await asyncio.to_thread(
+            provision,
+            topology,
+            storage_url=services.storage_url,
+            logging_url=services.logging_url,
+            clients=clients,
+            backoff=options.backoff,
+        )
+    except (CallRefusedError, GoogleAPICallError) as fault:
+        raise ServiceError(f"Something in the topology cannot be made: {fault}") from fault
+    deliveries = [
+        Delivery(
+            function,
+            transport=transports[function.name],
+            subscriber=clients.subscriber,
+            invoke=_posting_to(host.instances[function.name], services.faults),
+        )
+        for function in topology.functions
+    ]
+    running.push_async_callback(_stop_all, deliveries)
+    for delivery in deliveries:
+        delivery.start()
+    scheduler = Scheduler(
+        topology.schedules,
+        publish=lambda topic_name, data: services.publisher(topic_name, [(data, {})]),
+        every=timedelta(seconds=options.tick_s) if options.tick_s else None,
+    )
+    running.push_async_callback(scheduler.stop)
+    scheduler.start()
+
+
+async def _stop_all(deliveries: Sequence[Delivery]) -> None:
+    await asyncio.gather(*(delivery.stop() for delivery in deliveries))
+
+
+def _posting_to(instance: Instance, faults: Faults) -> Invoke:
+    def invoke(event: CloudEvent) -> int:
+        return instance.post(event.headers, event.body)
+
+    return faulty(instance.function.name, invoke, kill=instance.kill, faults=faults)
+
+
+def _images_topic(options: Options, topology: Topology) -> str:
+    if "images" in topology.topics:
+        return topology.topic_name("images")
+    if options.registry:
+        raise ServiceError("--registry: the topology has no topic `images`, which hears of every push.")
+    return ""
+
+
+def _images(options: Options, topology: Topology) -> dict[str, Path]:
+    """The images by URI: the repository provides its own trainer, unless the command line says otherwise."""
+    own = {topology.images["trainer"]: ROOT} if (ROOT / "Dockerfile").is_file() else {}
+    return {**own, **options.images}

@@ -1,0 +1,142 @@
+"""The folder that a stack's state lives in: claimed by one stack at a time, and found again by the next."""
+
+import contextlib
+import fcntl
+import json
+import os
+import shlex
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from trainmaster.local.stack.errors import StateError
+
+LEFTOVERS_DEADLINE_S = 20.0
+_WATCHER_MODULE = b"trainmaster.local.process.guard"
+_POLL_S = 0.05
+
+
+class StateFolder:
+    """One stack's state, claimed from construction to `close`."""
+
+    def __init__(self, path: Path) -> None:
+        """Make the folder if need be and claim it. What a killed stack left running has ended on return.
+
+        Raises:
+            StateError: it cannot be written, or a running stack has claimed it.
+        """
+        self.path = path.absolute()
+        self._lock_path = self.path / "lock"
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as fault:
+            raise StateError(
+                f"The state folder {str(path)!r} cannot be written: {fault.strerror}. "
+                "Choose another with --state DIR."
+            ) from fault
+        try:
+            self._claim()
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self.env_path.unlink(missing_ok=True)
+
+    @property
+    def env_path(self) -> Path:
+        """`stack.env`, which exists exactly while a stack is ready."""
+        return self.path / "stack.env"
+
+    def folder(self, name: str) -> Path:
+        """A folder inside, made if need be."""
+        path = self.path / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def own(self, *, watcher_pid: int) -> None:
+        """Say who has claimed the folder: this process, and the watcher that outlives it for a moment."""
+        text = json.dumps({"pid": os.getpid(), "watcher_pid": watcher_pid}).encode()
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, text, 0)
+
+    def ports(self) -> dict[str, int]:
+        """The ports of the last stack, by service; empty when there was none."""
+        with contextlib.suppress(OSError, ValueError):
+            found = json.loads((self.path / "ports.json").read_text())
+            return {name: port for name, port in found.items() if isinstance(port, int)}
+        return {}
+
+    def keep_ports(self, ports: Mapping[str, int]) -> None:
+        """Have the next stack take the same ports."""
+        write_whole(self.path / "ports.json", json.dumps(dict(ports)))
+
+    def announce(self, variables: Mapping[str, str]) -> None:
+        """Write `stack.env`: it appears whole, so whoever sees it can use the stack."""
+        lines = (f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
+        write_whole(self.env_path, "".join(lines))
+
+    def withdraw(self) -> None:
+        """Remove `stack.env`. Safe to call twice."""
+        self.env_path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Give the folder free. Safe to call twice."""
+        self.withdraw()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _claim(self) -> None:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as fault:
+            owner = owner_of(self.path)
+            raise StateError(
+                f"A stack is already running on {str(self.path)!r}"
+                f"{f' (process {owner})' if owner else ''}. "
+                f"Stop it with: python -m trainmaster.local down --state {shlex.quote(str(self.path))}, "
+                "or choose another folder with --state DIR."
+            ) from fault
+        deadline = time.monotonic() + LEFTOVERS_DEADLINE_S
+        while _is_watcher(_noted(self.path).get("watcher_pid", 0)):
+            if time.monotonic() > deadline:
+                raise StateError(
+                    f"Processes of the stack that was killed on {str(self.path)!r} are still ending; try again."
+                )
+            time.sleep(_POLL_S)
+
+
+def owner_of(path: Path) -> int | None:
+    """The process id of the stack that runs on a state folder; None when none does."""
+    try:
+        lock = os.open(path / "lock", os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _noted(path).get("pid")
+    else:
+        return None
+    finally:
+        os.close(lock)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file so that readers see the old text or the new one."""
+    staged = path.with_name(f".{path.name}.{os.getpid()}")
+    staged.write_text(text)
+    staged.replace(path)
+
+
+def _noted(path: Path) -> dict[str, int]:
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads((path / "lock").read_text())
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _is_watcher(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return _WATCHER_MODULE in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False

@@ -1,0 +1,65 @@
+"""What a person reads when the stack is ready: one boxed table."""
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.box import ROUNDED
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+
+from trainmaster.local.functions.function import BucketTrigger, Function
+from trainmaster.local.stack.services import Services
+from trainmaster.local.stack.topology import Topology
+
+_WIDEST = 1000
+
+
+def endpoints(
+    services: Services, topology: Topology, functions: Iterable[tuple[Function, str]], *, env_path: Path
+) -> Table:
+    """The table of everything that answers, and of where to find the rest.
+
+    `functions` are the deployed ones with their addresses.
+    """
+    table = Table(
+        title=f"Trainmaster's local stack: project {topology.project}, region {topology.region}",
+        box=ROUNDED,
+        show_header=False,
+        title_justify="left",
+    )
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(no_wrap=True)
+    for label, service, address in (
+        ("Cloud Storage", "storage", services.storage_url),
+        ("Pub/Sub", "pubsub", services.pubsub_host),
+        ("Vertex AI", "vertex", services.vertex_url),
+        ("Cloud Logging", "logging", services.logging_url),
+        ("Permissions", "iam", services.iam_url),
+    ):
+        table.add_row(label, address + (" (running elsewhere)" if service in services.external else ""))
+    if services.registry:
+        table.add_row("Artifact Registry", services.registry)
+    table.add_section()
+    for function, url in functions:
+        table.add_row(function.name, f"{url}  ← {_source(function)}")
+    table.add_section()
+    table.add_row("Drop requests into", str(services.buckets_dir / topology.buckets["inbox"] / "requests"))
+    table.add_row("In another shell", f"source {shlex.quote(str(env_path))}")
+    return table
+
+
+def show(table: Table) -> None:
+    """Print the table whole, also where the terminal is narrower or there is none: addresses are copied from it."""
+    console = Console()
+    unlimited = console.options.update(width=_WIDEST)
+    Console(width=Measurement.get(console, unlimited, table).maximum).print(table)
+
+
+def _source(function: Function) -> str:
+    match function.trigger:
+        case BucketTrigger(bucket=bucket):
+            return f"gs://{bucket}"
+        case trigger:
+            return f"topic {trigger.topic}"

@@ -1,0 +1,221 @@
+"""`trainmaster/deploy/topology.yaml` read whole: what exists in a project."""
+
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trainmaster.local.events.schedule import BadScheduleError, Schedule
+from trainmaster.local.functions.function import BucketTrigger, DeadLetter, Function, TopicTrigger, Trigger
+from trainmaster.local.stack.errors import BadTopologyError
+
+MAX_ATTEMPTS = range(5, 101)
+"""How often Pub/Sub may try before it gives a message up: the DeadLetterPolicy reference page."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sink:
+    """A log sink to the topic of this full name; `filter` is the text of the file that the topology names."""
+
+    name: str
+    topic_name: str
+    filter: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptTopic:
+    """A subscription that no function has: it keeps the topic's messages for whoever pulls them."""
+
+    subscription_name: str
+    topic_name: str
+    retention_h: int
+    ack_deadline_s: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topology:
+    """What a project holds. `buckets` and `topics` map the roles used in the file to names and ids."""
+
+    project: str
+    region: str
+    buckets: Mapping[str, str]
+    topics: Mapping[str, str]
+    subscriptions: tuple[KeptTopic, ...]
+    sinks: tuple[Sink, ...]
+    functions: tuple[Function, ...]
+    environment: Mapping[str, str]
+    schedules: tuple[Schedule, ...]
+    images: Mapping[str, str]
+
+    def topic_name(self, role: str) -> str:
+        """The full resource name of a topic."""
+        return f"projects/{self.project}/topics/{self.topics[role]}"
+
+
+def read_topology(path: Path, *, project: str, region: str) -> Topology:
+    """The topology of a project, its substitutions made.
+
+    Raises:
+        BadTopologyError: with every fault found.
+    """
+    try:
+        loaded = yaml.safe_load(string.Template(path.read_text()).substitute(project=project, region=region))
+    except KeyError as fault:
+        raise BadTopologyError(
+            f"{path}: ${{{fault.args[0]}}} is no substitution; ${{project}} and ${{region}} are."
+        ) from fault
+    except (OSError, UnicodeDecodeError, ValueError, yaml.YAMLError) as fault:
+        raise BadTopologyError(f"{path} cannot be read: {fault}") from fault
+    reader = _Reader(loaded, project=project, region=region, folder=path.parent)
+    topology = reader.topology()
+    if reader.faults:
+        raise BadTopologyError("\n".join(f"{path}: {fault}" for fault in reader.faults))
+    return topology
+
+
+class _Reader:
+    """Reads each part, and puts what is wrong with it in `faults`."""
+
+    def __init__(self, loaded: object, *, project: str, region: str, folder: Path) -> None:
+        self.faults: list[str] = []
+        self._root = loaded if isinstance(loaded, dict) else {}
+        if not isinstance(loaded, dict):
+            self.faults.append(f"$: expected a mapping, found {type(loaded).__name__}")
+        self._project, self._region, self._folder = project, region, folder
+        self._buckets = self._names("buckets")
+        self._topics = self._names("topics")
+
+    def topology(self) -> Topology:
+        return Topology(
+            project=self._project,
+            region=self._region,
+            buckets=self._buckets,
+            topics=self._topics,
+            subscriptions=tuple(self._kept(name, each) for name, each in self._section("subscriptions")),
+            sinks=tuple(self._sink(name, each) for name, each in self._section("sinks")),
+            functions=tuple(self._function(name, each) for name, each in self._section("functions")),
+            environment=self._names("environment"),
+            schedules=tuple(
+                found for name, each in self._section("schedules") if (found := self._schedule(name, each))
+            ),
+            images=self._names("images"),
+        )
+
+    def _section(self, name: str) -> list[tuple[str, dict[str, Any]]]:
+        section = self._root.get(name) or {}
+        if not isinstance(section, dict) or not all(isinstance(each, dict) for each in section.values()):
+            self.faults.append(f"$.{name}: expected a mapping of mappings, found {section!r}")
+            return []
+        return [(str(key), value) for key, value in section.items()]
+
+    def _names(self, name: str) -> dict[str, str]:
+        section = self._root.get(name) or {}
+        if not isinstance(section, dict) or not all(isinstance(each, str) for each in section.values()):
+            self.faults.append(f"$.{name}: expected a mapping of texts, found {section!r}")
+            return {}
+        return {str(key): value for key, value in section.items()}
+
+    def _sink(self, name: str, said: dict[str, Any]) -> Sink:
+        path = self._folder / str(said.get("filter_file", ""))
+        try:
+            text = path.read_text()
+        except OSError as fault:
+            self.faults.append(f"$.sinks.{name}.filter_file: {fault}")
+            text = ""
+        return Sink(name=name, topic_name=self._topic_name(f"$.sinks.{name}", said), filter=text)
+
+    def _kept(self, name: str, said: dict[str, Any]) -> KeptTopic:
+        where = f"$.subscriptions.{name}"
+        return KeptTopic(
+            subscription_name=f"projects/{self._project}/subscriptions/{name}",
+            topic_name=self._topic_name(where, said),
+            retention_h=self._count(where, said, "retention_h", 168),
+            ack_deadline_s=self._count(where, said, "ack_deadline_s", 10),
+        )
+
+    def _function(self, name: str, said: dict[str, Any]) -> Function:
+        where = f"$.functions.{name}"
+        return Function(
+            name=name,
+            entry_point=self._text(where, said, "entry_point"),
+            trigger=self._trigger(f"{where}.trigger", said.get("trigger")),
+            timeout_s=self._count(where, said, "timeout_s", 60),
+            memory_mib=self._count(where, said, "memory_mib", 256),
+            concurrency=self._count(where, said, "concurrency", 1),
+            retry=self._flag(where, said, "retry"),
+            dead_letter=self._dead_letter(where, said),
+        )
+
+    def _dead_letter(self, where: str, said: dict[str, Any]) -> DeadLetter | None:
+        """None where none is said. Without `retry` nothing fails twice, so nothing could ever be given up."""
+        match said.get("dead_letter"):
+            case None:
+                return None
+            case {"topic": str(role), "max_attempts": int(attempts), **rest} if (
+                role in self._topics and attempts in MAX_ATTEMPTS and not rest and said.get("retry") is True
+            ):
+                return DeadLetter(topic=self._topics[role], max_attempts=attempts)
+            case found:
+                self.faults.append(
+                    f"{where}.dead_letter: expected {{topic: one of {sorted(self._topics)}, "
+                    f"max_attempts: {MAX_ATTEMPTS[0]} to {MAX_ATTEMPTS[-1]}}} beside retry: true, found {found!r}"
+                )
+                return None
+
+    def _trigger(self, where: str, said: object) -> Trigger:
+        match said:
+            case {"bucket": str(role), **rest} if role in self._buckets and not rest:
+                return BucketTrigger(bucket=self._buckets[role])
+            case {"topic": str(role), **rest} if role in self._topics and not rest:
+                return TopicTrigger(topic=self._topics[role])
+            case _:
+                self.faults.append(
+                    f"{where}: expected {{bucket: one of {sorted(self._buckets)}}} or "
+                    f"{{topic: one of {sorted(self._topics)}}}, found {said!r}"
+                )
+                return TopicTrigger(topic="")
+
+    def _schedule(self, name: str, said: dict[str, Any]) -> Schedule | None:
+        where = f"$.schedules.{name}"
+        try:
+            return Schedule(
+                name=name,
+                cron=self._text(where, said, "cron"),
+                time_zone=self._text(where, said, "time_zone", "Etc/UTC"),
+                topic_name=self._topic_name(where, said),
+                data=self._text(where, said, "data").encode(),
+            )
+        except BadScheduleError as fault:
+            self.faults.append(f"{where}: {fault}")
+            return None
+
+    def _topic_name(self, where: str, said: dict[str, Any]) -> str:
+        role = said.get("topic")
+        if role not in self._topics:
+            self.faults.append(f"{where}.topic: expected one of {sorted(self._topics)}, found {role!r}")
+        return f"projects/{self._project}/topics/{self._topics.get(str(role), '')}"
+
+    def _text(self, where: str, said: dict[str, Any], key: str, default: str = "") -> str:
+        found = said.get(key, default)
+        if not isinstance(found, str) or not found:
+            self.faults.append(f"{where}.{key}: expected a text, found {found!r}")
+            return default
+        return found
+
+    def _count(self, where: str, said: dict[str, Any], key: str, default: int) -> int:
+        found = said.get(key, default)
+        # bool is a subclass of int, and `timeout_s: true` is no number.
+        if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+            self.faults.append(f"{where}.{key}: expected a whole number from 1, found {found!r}")
+            return default
+        return found
+
+    def _flag(self, where: str, said: dict[str, Any], key: str) -> bool:
+        found = said.get(key, False)
+        if not isinstance(found, bool):
+            self.faults.append(f"{where}.{key}: expected true or false, found {found!r}")
+            return False
+        return found

@@ -1,0 +1,219 @@
+"""Buckets: insert, get, list, patch, update, delete; and the little of IAM that clients ask for."""
+
+import asyncio
+import dataclasses
+import shutil
+
+from starlette.responses import Response
+
+from trainmaster.local.iam.grants import member_of
+from trainmaster.local.storage.api.call import Call, Json, json_answer, no_content, text_field
+from trainmaster.local.storage.errors import RefusedError, condition_not_met, invalid
+from trainmaster.local.storage.listing import page_token, resume_of
+from trainmaster.local.storage.names import bucket_fault
+from trainmaster.local.storage.preconditions import whole_number
+from trainmaster.local.storage.records import Bucket
+from trainmaster.local.storage.resource import bucket_json
+
+_SERVICE_ACCOUNT = "storage-emulator@gs-project-accounts.iam.gserviceaccount.com"
+_WRITABLE = (
+    *(
+        "acl",
+        "autoclass",
+        "billing",
+        "cors",
+        "defaultEventBasedHold",
+        "defaultObjectAcl",
+        "encryption",
+        "iamConfiguration",
+    ),
+    *(
+        "labels",
+        "lifecycle",
+        "location",
+        "logging",
+        "retentionPolicy",
+        "rpo",
+        "softDeletePolicy",
+        "storageClass",
+    ),
+    *("versioning", "website"),
+)
+
+
+async def insert(call: Call) -> Response:
+    body = await call.json()
+    name = text_field(body, "name")
+    project = call.query.get("project", "")
+    if not project:
+        raise RefusedError(400, "required", "Required parameter: project")
+    if fault := bucket_fault(name):
+        raise invalid(fault)
+    store = call.store
+    with store.changing() as now_us:
+        if store.catalog.find_bucket(name):
+            raise RefusedError(
+                409,
+                "conflict",
+                "Your previous request to create the named bucket succeeded and you already own it.",
+            )
+        bucket = Bucket(
+            name=name,
+            project=project,
+            metageneration=1,
+            created_us=now_us,
+            updated_us=now_us,
+            fields=_fields(body),
+        )
+        (store.buckets_path / name).mkdir(exist_ok=True)
+        store.catalog.put_bucket(bucket)
+    await asyncio.to_thread(call.service.arrivals.refresh, name)
+    return json_answer(bucket_json(bucket, call.base_url))
+
+
+async def get(call: Call) -> Response:
+    bucket = call.store.bucket(call.path["bucket"])
+    _check_metageneration(call, bucket, reading=True)
+    return json_answer(bucket_json(bucket, call.base_url))
+
+
+async def list_all(call: Call) -> Response:
+    project = call.query.get("project", "")
+    if not project:
+        raise RefusedError(400, "required", "Required parameter: project")
+    with call.store.lock:
+        found = call.store.catalog.buckets(project=project, prefix=call.query.get("prefix", ""))
+    resume = resume_of(call.query.get("pageToken", ""))
+    found = [bucket for bucket in found if bucket.name >= resume]
+    limit = whole_number(call.query, "maxResults") or 1000
+    answer: Json = {"kind": "storage#buckets"}
+    if found:
+        answer["items"] = [bucket_json(bucket, call.base_url) for bucket in found[:limit]]
+    if len(found) > limit:
+        answer["nextPageToken"] = page_token(found[limit].name)
+    return json_answer(answer)
+
+
+async def patch(call: Call) -> Response:
+    """Merge: null removes a property, and a label."""
+    body = await call.json()
+    with call.store.changing() as now_us:
+        bucket = call.store.bucket(call.path["bucket"])
+        _check_metageneration(call, bucket)
+        fields = dict(bucket.fields)
+        labels = body.get("labels")
+        merged = dict(body)
+        if isinstance(labels, dict):
+            before = fields.get("labels")
+            both = {**(before if isinstance(before, dict) else {}), **labels}
+            merged["labels"] = {key: value for key, value in both.items() if value is not None} or None
+        fields = {key: value for key, value in fields.items() if key not in merged} | _fields(merged)
+        changed = _changed(call, bucket, fields, now_us)
+    return json_answer(bucket_json(changed, call.base_url))
+
+
+async def update(call: Call) -> Response:
+    """Replace every writable property."""
+    body = await call.json()
+    with call.store.changing() as now_us:
+        bucket = call.store.bucket(call.path["bucket"])
+        _check_metageneration(call, bucket)
+        changed = _changed(call, bucket, _fields(body), now_us)
+    return json_answer(bucket_json(changed, call.base_url))
+
+
+async def delete(call: Call) -> Response:
+    """Only an empty bucket goes: one without objects and without any other file in its folder."""
+    name = call.path["bucket"]
+    await asyncio.to_thread(call.service.arrivals.refresh, name)
+    store = call.store
+    folder = store.buckets_path / name
+    with store.changing():
+        bucket = store.bucket(name)
+        _check_metageneration(call, bucket)
+        if not store.catalog.is_empty(name) or any(
+            not each.is_dir() or each.is_symlink() for each in folder.rglob("*")
+        ):
+            raise RefusedError(409, "conflict", "The bucket you tried to delete is not empty.")
+        store.catalog.remove_bucket(name)
+        store.outbox.forget(name)
+        store.forget_folder(name)
+        shutil.rmtree(folder, ignore_errors=True)
+    return no_content()
+
+
+async def storage_layout(call: Call) -> Response:
+    bucket = call.store.bucket(call.path["bucket"])
+    return json_answer(
+        {
+            "kind": "storage#storageLayout",
+            "bucket": bucket.name,
+            "location": "US",
+            "locationType": "multi-region",
+            "hierarchicalNamespace": {"enabled": False},
+        }
+    )
+
+
+async def managed_folders(call: Call) -> Response:
+    """None: `gcloud storage rm --recursive` asks before it removes a bucket."""
+    call.store.bucket(call.path["bucket"])
+    return json_answer({"kind": "storage#managedFolders"})
+
+
+async def get_iam_policy(call: Call) -> Response:
+    resource = _iam_name(call)
+    granted = call.service.grants.policy(resource) if call.service.grants else {"version": 1, "bindings": []}
+    return json_answer(
+        {"bindings": [], **granted, "kind": "storage#policy", "resourceId": resource, "etag": "CAE="}
+    )
+
+
+async def test_iam_permissions(call: Call) -> Response:
+    """Everyone may do everything here, except by the grants of a stack, which are told and never enforced."""
+    resource = _iam_name(call)
+    asked = call.request.query_params.getlist("permissions")
+    if call.service.grants:
+        member = member_of(call.request.headers.get("authorization", ""))
+        asked = call.service.grants.permitted(member, asked, resource)
+    return json_answer({"kind": "storage#testIamPermissionsResponse", "permissions": asked})
+
+
+def _iam_name(call: Call) -> str:
+    return f"projects/_/buckets/{call.store.bucket(call.path['bucket']).name}"
+
+
+async def service_account(call: Call) -> Response:  # noqa: ARG001  # every method takes its call
+    return json_answer({"kind": "storage#serviceAccount", "email_address": _SERVICE_ACCOUNT})
+
+
+def _changed(call: Call, bucket: Bucket, fields: Json, now_us: int) -> Bucket:
+    changed = dataclasses.replace(
+        bucket, fields=fields, metageneration=bucket.metageneration + 1, updated_us=now_us
+    )
+    call.store.catalog.put_bucket(changed)
+    return changed
+
+
+def _check_metageneration(call: Call, bucket: Bucket, *, reading: bool = False) -> None:
+    wanted = whole_number(call.query, "ifMetagenerationMatch")
+    if wanted is not None and wanted != bucket.metageneration:
+        raise condition_not_met(
+            f"ifMetagenerationMatch is {wanted}, the metageneration {bucket.metageneration}"
+        )
+    if whole_number(call.query, "ifMetagenerationNotMatch") == bucket.metageneration:
+        raise RefusedError(
+            304 if reading else 412, "conditionNotMet", "ifMetagenerationNotMatch is the metageneration."
+        )
+
+
+def _fields(body: Json) -> Json:
+    fields = {key: body[key] for key in _WRITABLE if body.get(key) is not None}
+    versioning = fields.get("versioning")
+    if isinstance(versioning, dict) and versioning.get("enabled") is True:
+        raise RefusedError(
+            501,
+            "notImplemented",
+            "This emulator keeps no noncurrent generations; leave versioning.enabled false.",
+        )
+    return fields

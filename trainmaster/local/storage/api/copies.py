@@ -1,0 +1,157 @@
+"""Objects made of objects: copyTo, rewriteTo, compose."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from trainmaster.local.storage.api.call import Call, Json, json_answer, object_fields, text_field
+from trainmaster.local.storage.api.insertion import put
+from trainmaster.local.storage.arrivals import DEFAULT_CONTENT_TYPE
+from trainmaster.local.storage.errors import being_written, invalid
+from trainmaster.local.storage.preconditions import Preconditions, preconditions_from, whole_number
+from trainmaster.local.storage.records import StoredObject
+from trainmaster.local.storage.resource import object_json
+from trainmaster.local.storage.staging import Staged
+from trainmaster.local.storage.uploads import Insertion
+
+_CHUNK_BYTES = 1 << 20
+_MAX_SOURCES = 32
+_DESCRIPTIVE = (
+    "contentType",
+    "metadata",
+    "cacheControl",
+    "contentDisposition",
+    "contentEncoding",
+    "contentLanguage",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """One object to read, and what must hold of it."""
+
+    bucket: str
+    name: str
+    generation: int | None
+    conditions: Preconditions
+
+
+async def copy(call: Call) -> Response:
+    """The copy's resource."""
+    return json_answer(object_json(await _copied(call), call.base_url))
+
+
+async def rewrite(call: Call) -> Response:
+    """As `copy`, always done in one call."""
+    stored = await _copied(call)
+    return json_answer(
+        {
+            "kind": "storage#rewriteResponse",
+            "totalBytesRewritten": str(stored.size),
+            "objectSize": str(stored.size),
+            "done": True,
+            "resource": object_json(stored, call.base_url),
+        }
+    )
+
+
+async def compose(call: Call) -> Response:
+    """The concatenation of up to 32 objects of the bucket. It has a CRC32C, and no MD5."""
+    body = await call.json()
+    sources = _sources(body, call.path["bucket"])
+    destination = body.get("destination") or {}
+    if not isinstance(destination, dict):
+        raise invalid(f"Invalid value for destination: {destination!r}; an object resource is allowed.")
+    found = [await _find(call, source) for source in sources]
+    components = sum(int(str(each.fields.get("componentCount", 1))) for each in found)
+    with Staged(call.store.uploads_path) as staged:
+        for each in found:
+            await asyncio.to_thread(_append, call, each, staged)
+        insertion = Insertion(
+            bucket=call.path["bucket"],
+            name=call.path["object"],
+            content_type=text_field(destination, "contentType") or DEFAULT_CONTENT_TYPE,
+            fields={**object_fields(destination), "componentCount": components},
+            conditions=call.conditions(),
+        )
+        stored = await put(call, staged, insertion, composite=True)
+    return json_answer(object_json(stored, call.base_url))
+
+
+async def _copied(call: Call) -> StoredObject:
+    """The copy. Metadata in the body replaces the source's; otherwise the source's is kept."""
+    body = await call.json()
+    source = await _find(
+        call,
+        Source(
+            bucket=call.path["bucket"],
+            name=call.path["object"],
+            generation=whole_number(call.query, "sourceGeneration"),
+            conditions=preconditions_from(call.query, infix="Source"),
+        ),
+    )
+    kept = {key: value for key, value in source.fields.items() if key != "componentCount"}
+    own = any(body.get(key) is not None for key in _DESCRIPTIVE)
+    with Staged(call.store.uploads_path) as staged:
+        await asyncio.to_thread(_append, call, source, staged)
+        insertion = Insertion(
+            bucket=call.path["to_bucket"],
+            name=call.path["to_object"],
+            content_type=(text_field(body, "contentType") or DEFAULT_CONTENT_TYPE)
+            if own
+            else source.content_type,
+            fields=object_fields(body) if own else {**kept, **object_fields(body)},
+            conditions=call.conditions(),
+            crc32c=source.crc32c,
+        )
+        return await put(call, staged, insertion, composite=not source.md5)
+
+
+async def _find(call: Call, source: Source) -> StoredObject:
+    found = await call.service.settled(
+        lambda *, strict: call.store.get(
+            source.bucket, source.name, generation=source.generation, strict=strict
+        )
+    )
+    source.conditions.check_write(found)
+    return found
+
+
+def _append(call: Call, source: StoredObject, staged: Staged) -> None:
+    before = staged.size
+    descriptor = call.store.open(source)
+    try:
+        while chunk := os.read(descriptor, _CHUNK_BYTES):
+            staged.write(chunk)
+    finally:
+        os.close(descriptor)
+    if staged.size - before != source.size:
+        raise being_written(source.bucket, source.name)
+
+
+def _sources(body: Json, bucket: str) -> list[Source]:
+    listed = body.get("sourceObjects")
+    if not isinstance(listed, list) or not 0 < len(listed) <= _MAX_SOURCES:
+        raise invalid(f"Invalid sourceObjects: a list of 1 to {_MAX_SOURCES} source objects is allowed.")
+    return [_source(each, bucket) for each in listed]
+
+
+def _source(listed: object, bucket: str) -> Source:
+    if not isinstance(listed, dict) or not text_field(listed, "name"):
+        raise invalid(f"Invalid source object: {listed!r}; an object with a name is expected.")
+    conditions = listed.get("objectPreconditions")
+    numbers: Mapping[str, str] = {
+        key: str(value) for key, value in (conditions if isinstance(conditions, dict) else {}).items()
+    }
+    generation = listed.get("generation")
+    return Source(
+        bucket=bucket,
+        name=text_field(listed, "name"),
+        generation=None
+        if generation is None
+        else whole_number({"generation": str(generation)}, "generation"),
+        conditions=preconditions_from(numbers),
+    )

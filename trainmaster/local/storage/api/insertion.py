@@ -1,0 +1,59 @@
+"""From an upload's request and bytes to the object: the step that all ways of uploading end in."""
+
+from trainmaster.local.storage.api.call import Call, Json, object_fields, text_field
+from trainmaster.local.storage.arrivals import DEFAULT_CONTENT_TYPE
+from trainmaster.local.storage.errors import invalid
+from trainmaster.local.storage.records import StoredObject
+from trainmaster.local.storage.staging import Staged
+from trainmaster.local.storage.uploads import Insertion
+
+
+def insertion_of(call: Call, metadata: Json, media_type: str) -> Insertion:
+    """What the query, the metadata and the media's own type ask for. Raises `RefusedError` (400)."""
+    name = text_field(metadata, "name") or call.query.get("name", "")
+    if not name:
+        raise invalid("Required parameter: name; give it in the metadata or the query.")
+    return Insertion(
+        bucket=call.path["bucket"],
+        name=name,
+        content_type=text_field(metadata, "contentType") or media_type or DEFAULT_CONTENT_TYPE,
+        fields=object_fields(metadata),
+        conditions=call.conditions(),
+        md5=text_field(metadata, "md5Hash"),
+        crc32c=text_field(metadata, "crc32c"),
+    )
+
+
+async def put(call: Call, staged: Staged, insertion: Insertion, *, composite: bool = False) -> StoredObject:
+    """Make the staged bytes an object, if they are what the client says it sent. A composite keeps no MD5.
+
+    Raises:
+        RefusedError: 400 for a hash that differs, or as `Store.put` does.
+    """
+    sent = {"md5Hash": insertion.md5, "crc32c": insertion.crc32c, **_header_hashes(call)}
+    for key, found in (("md5Hash", staged.digest.md5), ("crc32c", staged.digest.crc32c)):
+        if sent[key] and sent[key] != found:
+            raise invalid(f"Provided {key} {sent[key]!r} doesn't match calculated {key} {found!r}.")
+    return await call.service.settled(
+        lambda *, strict: call.store.put(
+            staged,
+            bucket=insertion.bucket,
+            name=insertion.name,
+            content_type=insertion.content_type,
+            fields=insertion.fields,
+            conditions=insertion.conditions,
+            md5="" if composite else None,
+            strict=strict,
+        )
+    )
+
+
+def _header_hashes(call: Call) -> dict[str, str]:
+    """`X-Goog-Hash: crc32c=…,md5=…` under the API's own keys."""
+    found = {}
+    for each in call.request.headers.get("x-goog-hash", "").split(","):
+        name, _, value = each.strip().partition("=")
+        key = {"crc32c": "crc32c", "md5": "md5Hash"}.get(name)
+        if key:
+            found[key] = value
+    return found

@@ -1,0 +1,158 @@
+"""Object metadata: get, list, patch, update, delete."""
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+
+from starlette.responses import Response
+
+from trainmaster.local.storage.api.call import (
+    Call,
+    Json,
+    custom_metadata,
+    json_answer,
+    no_content,
+    object_fields,
+    text_field,
+)
+from trainmaster.local.storage.api.media import media
+from trainmaster.local.storage.arrivals import DEFAULT_CONTENT_TYPE
+from trainmaster.local.storage.errors import invalid
+from trainmaster.local.storage.listing import MAX_RESULTS, ListQuery, Page, list_page, page_token, resume_of
+from trainmaster.local.storage.names import is_plain
+from trainmaster.local.storage.preconditions import whole_number
+from trainmaster.local.storage.records import StoredObject
+from trainmaster.local.storage.resource import object_json
+
+_ROUNDS = 3
+
+
+async def get(call: Call) -> Response:
+    """The resource, or with `alt=media` the bytes."""
+    stored = await _read(call)
+    if call.query.get("alt") == "media":
+        return media(call, stored)
+    return json_answer(object_json(stored, call.base_url))
+
+
+async def download(call: Call) -> Response:
+    """The bytes; what a `mediaLink` leads to."""
+    return media(call, await _read(call))
+
+
+async def list_all(call: Call) -> Response:
+    bucket, query = call.path["bucket"], _list_query(call)
+    page = await _fresh_page(call, bucket, query)
+    answer: Json = {"kind": "storage#objects"}
+    if page.prefixes:
+        answer["prefixes"] = page.prefixes
+    if page.items:
+        answer["items"] = [object_json(stored, call.base_url) for stored in page.items]
+    if page.resume:
+        answer["nextPageToken"] = page_token(page.resume)
+    return json_answer(answer)
+
+
+async def patch(call: Call) -> Response:
+    """Merge: null removes a property, and an entry of the custom metadata."""
+    body = await call.json()
+
+    def merge(live: StoredObject) -> StoredObject:
+        fields = {key: value for key, value in live.fields.items() if key not in body} | object_fields(body)
+        metadata = body.get("metadata")
+        if metadata is not None:
+            custom_metadata(metadata)  # refuses other types
+            before = live.fields.get("metadata")
+            both = {
+                **(before if isinstance(before, dict) else {}),
+                **(metadata if isinstance(metadata, dict) else {}),
+            }
+            fields["metadata"] = {key: value for key, value in both.items() if value is not None}
+        if not fields.get("metadata"):
+            fields.pop("metadata", None)
+        content_type = text_field(body, "contentType") if "contentType" in body else live.content_type
+        return dataclasses.replace(live, fields=fields, content_type=content_type or DEFAULT_CONTENT_TYPE)
+
+    return await _change(call, merge)
+
+
+async def update(call: Call) -> Response:
+    """Replace every writable property."""
+    body = await call.json()
+    fields = object_fields(body)
+    content_type = text_field(body, "contentType") or DEFAULT_CONTENT_TYPE
+    return await _change(
+        call, lambda live: dataclasses.replace(live, fields=fields, content_type=content_type)
+    )
+
+
+async def delete(call: Call) -> Response:
+    bucket, name = call.path["bucket"], call.path["object"]
+    generation, conditions = whole_number(call.query, "generation"), call.conditions()
+    await call.service.settled(
+        lambda *, strict: call.store.delete(
+            bucket, name, generation=generation, conditions=conditions, strict=strict
+        )
+    )
+    return no_content()
+
+
+async def _read(call: Call) -> StoredObject:
+    bucket, name = call.path["bucket"], call.path["object"]
+    generation = whole_number(call.query, "generation")
+    stored = await call.service.settled(
+        lambda *, strict: call.store.get(bucket, name, generation=generation, strict=strict)
+    )
+    call.conditions().check_read(stored)
+    return stored
+
+
+async def _change(call: Call, change: Callable[[StoredObject], StoredObject]) -> Response:
+    bucket, name = call.path["bucket"], call.path["object"]
+    generation, conditions = whole_number(call.query, "generation"), call.conditions()
+    changed = await call.service.settled(
+        lambda *, strict: call.store.patch(
+            bucket, name, change, generation=generation, conditions=conditions, strict=strict
+        )
+    )
+    return json_answer(object_json(changed, call.base_url))
+
+
+async def _fresh_page(call: Call, bucket: str, query: ListQuery) -> Page:
+    """The page, after taking in the files that came, went or changed without us."""
+    store, arrivals = call.store, call.service.arrivals
+    await asyncio.to_thread(arrivals.refresh, bucket, query.prefix)
+
+    def scan(start: str, end: str, limit: int) -> list[StoredObject]:
+        with store.lock:
+            return store.catalog.scan(bucket, start=start, end=end, limit=limit)
+
+    folder = store.folder(bucket)
+    for _ in range(_ROUNDS):
+        page = list_page(scan, query)
+        rewritten = [
+            each.name
+            for each in page.items
+            if not each.aside and is_plain(each.name) and folder.fingerprint(each.name) != each.fingerprint
+        ]
+        # Files that are being written just now stay as they are on record.
+        if not any([await asyncio.to_thread(arrivals.look, bucket, name) for name in rewritten]):
+            return page
+    return page
+
+
+def _list_query(call: Call) -> ListQuery:
+    query = call.query
+    limit = whole_number(query, "maxResults")
+    if limit == 0:
+        raise invalid("Invalid value for maxResults: '0'; a number from 1 is allowed.")
+    return ListQuery(
+        prefix=query.get("prefix", ""),
+        delimiter=query.get("delimiter", ""),
+        resume=resume_of(query.get("pageToken", "")),
+        start_offset=query.get("startOffset", ""),
+        end_offset=query.get("endOffset", ""),
+        max_results=min(limit or MAX_RESULTS, MAX_RESULTS),
+        trailing_delimiter=call.flag("includeTrailingDelimiter"),
+        glob=query.get("matchGlob", ""),
+    )

@@ -1,0 +1,116 @@
+"""Resumable uploads: begin, send in pieces, ask how far it got, cancel.
+
+Source: https://cloud.google.com/storage/docs/performing-resumable-uploads
+"""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from trainmaster.local.storage.api.call import Call, Json, json_answer
+from trainmaster.local.storage.api.insertion import insertion_of, put
+from trainmaster.local.storage.errors import invalid, no_such_object
+from trainmaster.local.storage.resource import object_json
+from trainmaster.local.storage.staging import Staged
+
+_RESUME_INCOMPLETE = 308
+_CANCELLED = 499
+_CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(?:(\d+)|\*)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContentRange:
+    """Where a piece begins (None: it carries no bytes), and the size of the whole (None: not known yet).
+
+    `rest` says that the piece is all that is missing, whatever its size.
+    """
+
+    first: int | None
+    total: int | None
+    rest: bool = False
+
+
+async def begin(call: Call, metadata: Json) -> Response:
+    """A new session; its address is in `Location`. Conditions are checked now, and again at the end."""
+    insertion = insertion_of(call, metadata, call.request.headers.get("x-upload-content-type", ""))
+    live = await call.service.settled(
+        lambda *, strict: call.store.find(insertion.bucket, insertion.name, strict=strict)
+    )
+    insertion.conditions.check_write(live)
+    upload_id = call.service.uploads.begin(insertion)
+    location = (
+        f"{call.base_url}/upload/storage/v1/b/{insertion.bucket}/o"
+        f"?uploadType=resumable&name={quote(insertion.name, safe='')}&upload_id={upload_id}"
+    )
+    return Response(headers={"location": location, "x-guploader-uploadid": upload_id})
+
+
+async def send(call: Call) -> Response:
+    """Take a piece, or say how far the upload got; with the last byte comes the object.
+
+    Bytes that are there already are skipped; a piece that leaves a gap is not taken.
+    """
+    upload_id = call.query.get("upload_id", "")
+    async with call.service.turn(upload_id):
+        uploads = call.service.uploads
+        if finished := uploads.result(upload_id):
+            async for _ in call.chunks():
+                pass
+            if finished.bucket != call.path["bucket"]:
+                raise no_such_object(call.path["bucket"], finished.name)
+            return json_answer(object_json(finished, call.base_url))
+        staged = uploads.staged(upload_id)
+        asked = _content_range(call.request.headers.get("content-range", ""))
+        await _append(call, staged, asked)
+        total = staged.size if asked.rest else asked.total
+        if total is None or staged.size < total:
+            return _incomplete(staged)
+        return await _finish(call, upload_id, staged, total)
+
+
+async def cancel(call: Call) -> Response:
+    """Forget the session."""
+    upload_id = call.query.get("upload_id", "")
+    async with call.service.turn(upload_id):
+        call.service.uploads.cancel(upload_id)
+    return Response(status_code=_CANCELLED)
+
+
+async def _finish(call: Call, upload_id: str, staged: Staged, total: int) -> Response:
+    if staged.size > total:
+        call.service.uploads.cancel(upload_id)
+        raise invalid(f"Invalid upload: {staged.size} bytes were sent, Content-Range says {total}.")
+    stored = await put(call, staged, call.service.uploads.insertion(upload_id))
+    call.service.uploads.finish(upload_id)
+    return json_answer(object_json(stored, call.base_url))
+
+
+async def _append(call: Call, staged: Staged, asked: ContentRange) -> None:
+    skip = 0 if asked.first is None else staged.size - asked.first
+    async for chunk in call.chunks():
+        if skip < 0 or asked.first is None:
+            continue  # a gap, or a question that carries bytes it should not
+        staged.write(chunk[skip:])
+        skip = max(0, skip - len(chunk))
+
+
+def _incomplete(staged: Staged) -> Response:
+    headers = {"range": f"bytes=0-{staged.size - 1}"} if staged.size else {}
+    return Response(status_code=_RESUME_INCOMPLETE, headers=headers)
+
+
+def _content_range(header: str) -> ContentRange:
+    """Without the header the body is the whole object."""
+    if not header:
+        return ContentRange(first=0, total=None, rest=True)
+    found = _CONTENT_RANGE.fullmatch(header.strip())
+    if not found:
+        raise invalid(
+            f"Invalid Content-Range: {header!r}; 'bytes FIRST-LAST/TOTAL' is expected, with '*' for what is unknown."
+        )
+    first, _, total = found.groups()
+    return ContentRange(
+        first=None if first is None else int(first), total=None if total is None else int(total)
+    )

@@ -1,0 +1,106 @@
+"""Which method a request means. Paths are matched before they are decoded: an object's name may contain any slash."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from starlette.responses import Response
+
+from trainmaster.local.storage.api import batch, buckets, copies, inserts, notifications, objects, resumable
+from trainmaster.local.storage.api.call import Call, json_answer
+from trainmaster.local.storage.errors import RefusedError
+
+Method = Callable[[Call], Awaitable[Response]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """`name` is the method's name in Google's discovery document, by which calls are counted."""
+
+    verb: str
+    pattern: re.Pattern[str]
+    name: str
+    method: Method
+
+
+async def _stats(call: Call) -> Response:
+    """How often each method was called since the start; this one is not counted."""
+    counts = {name: count for name, count in sorted(call.service.counts.items()) if name != "_stats"}
+    return json_answer({"counts": counts})
+
+
+_ROOT = "/storage/v1"
+_BUCKET = f"{_ROOT}/b/(?P<bucket>[^/]+)"
+_OBJECT = f"{_BUCKET}/o/(?P<object>.+)"
+_TO = "b/(?P<to_bucket>[^/]+)/o/(?P<to_object>.+)"
+_UPLOAD = f"(?:/resumable)?/upload{_BUCKET}/o"
+_NOTIFICATION = f"{_BUCKET}/notificationConfigs/(?P<notification>[^/]+)"
+
+ROUTES = tuple(
+    Route(verb=verb, pattern=re.compile(pattern), name=name, method=method)
+    for verb, pattern, name, method in (
+        ("GET", _OBJECT, "objects.get", objects.get),
+        ("GET", f"/download{_OBJECT}", "objects.get", objects.download),
+        ("HEAD", f"/download{_OBJECT}", "objects.get", objects.download),
+        ("POST", _UPLOAD, "objects.insert", inserts.insert),
+        ("PUT", _UPLOAD, "objects.insert", resumable.send),
+        ("DELETE", _UPLOAD, "objects.cancelUpload", resumable.cancel),
+        ("GET", f"{_BUCKET}/o", "objects.list", objects.list_all),
+        ("DELETE", _OBJECT, "objects.delete", objects.delete),
+        ("PATCH", _OBJECT, "objects.patch", objects.patch),
+        ("PUT", _OBJECT, "objects.update", objects.update),
+        ("POST", f"{_OBJECT}/copyTo/{_TO}", "objects.copy", copies.copy),
+        ("POST", f"{_OBJECT}/rewriteTo/{_TO}", "objects.rewrite", copies.rewrite),
+        ("POST", f"{_OBJECT}/compose", "objects.compose", copies.compose),
+        ("GET", f"{_ROOT}/b", "buckets.list", buckets.list_all),
+        ("POST", f"{_ROOT}/b", "buckets.insert", buckets.insert),
+        ("GET", _BUCKET, "buckets.get", buckets.get),
+        ("PATCH", _BUCKET, "buckets.patch", buckets.patch),
+        ("PUT", _BUCKET, "buckets.update", buckets.update),
+        ("DELETE", _BUCKET, "buckets.delete", buckets.delete),
+        ("GET", f"{_BUCKET}/storageLayout", "buckets.getStorageLayout", buckets.storage_layout),
+        ("GET", f"{_BUCKET}/managedFolders", "managedFolders.list", buckets.managed_folders),
+        ("GET", f"{_BUCKET}/iam", "buckets.getIamPolicy", buckets.get_iam_policy),
+        ("GET", f"{_BUCKET}/iam/testPermissions", "buckets.testIamPermissions", buckets.test_iam_permissions),
+        ("GET", f"{_BUCKET}/notificationConfigs", "notifications.list", notifications.list_all),
+        ("POST", f"{_BUCKET}/notificationConfigs", "notifications.insert", notifications.insert),
+        ("GET", _NOTIFICATION, "notifications.get", notifications.get),
+        ("DELETE", _NOTIFICATION, "notifications.delete", notifications.delete),
+        (
+            "GET",
+            f"{_ROOT}/projects/[^/]+/serviceAccount",
+            "projects.serviceAccount.get",
+            buckets.service_account,
+        ),
+        ("POST", "/batch/storage/v1", "batch", batch.batch),
+        ("GET", "/_stats", "_stats", _stats),
+    )
+)
+
+
+def route_for(verb: str, raw_path: str) -> tuple[Route, Mapping[str, str]]:
+    """The route and the decoded variables of its path.
+
+    Raises:
+        RefusedError: 404 for a path that is not imitated, 405 for a verb that the path does not take,
+            400 for a path that is not UTF-8 when decoded.
+    """
+    known = False
+    for route in ROUTES:
+        found = route.pattern.fullmatch(raw_path)
+        if not found:
+            continue
+        if route.verb == verb:
+            try:
+                return route, {
+                    key: unquote(value, errors="strict") for key, value in found.groupdict().items()
+                }
+            except UnicodeDecodeError:
+                raise RefusedError(
+                    400, "invalid", f"Invalid path: {raw_path!r} is not UTF-8 when decoded."
+                ) from None
+        known = True
+    if known:
+        raise RefusedError(405, "methodNotAllowed", f"{verb} is not imitated here: {raw_path}")
+    raise RefusedError(404, "notFound", f"No such method in this emulator: {verb} {raw_path}")

@@ -1,0 +1,150 @@
+"""The emulator as one ASGI application with its background work."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from pathlib import Path
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from trainmaster.local.http import LoopbackOnly, google_error
+from trainmaster.local.iam.grants import Grants
+from trainmaster.local.injections import Faults
+from trainmaster.local.injections.surface import Faulty
+from trainmaster.local.storage.api.call import Call, Service
+from trainmaster.local.storage.api.routes import route_for
+from trainmaster.local.storage.arrivals import Arrivals
+from trainmaster.local.storage.delivery import Delivery, Publish
+from trainmaster.local.storage.errors import RefusedError
+from trainmaster.local.storage.injections import named, notifying, subjects
+from trainmaster.local.storage.inotify import AVAILABLE
+from trainmaster.local.storage.store import Store
+from trainmaster.local.storage.uploads import Uploads
+from trainmaster.local.storage.watching import Watch
+
+_LOOK_AGAIN_S = 0.1
+_REFRESH_S = 5.0
+_REFRESH_SHARE = 50  # the rescan takes at most a fiftieth of the time
+
+_log = logging.getLogger(__name__)
+
+
+class Storage:
+    """Cloud Storage over the buckets in one directory: an ASGI application, live between `start` and `stop`.
+
+    `url` is the address for links in notifications; set it before objects are written, at the latest on `start`.
+    """
+
+    def __init__(
+        self,
+        *,
+        dir: Path | str,  # noqa: A002  # reads best at the call
+        publish: Publish | None = None,
+        url: str = "http://127.0.0.1",
+        faults: Faults | None = None,
+        grants: Grants | None = None,
+    ) -> None:
+        """Open the directory, and make it if need be.
+
+        Without `publish`, notifications are kept until a later start has one.
+        `faults` are shared with other emulators; its own when None. `grants` are what questions about permissions
+        are answered from; without, everyone may do everything.
+
+        Raises:
+            RuntimeError: another process has this directory open.
+        """
+        self.url = url
+        self.store = Store(Path(dir))
+        self.arrivals = Arrivals(self.store)
+        self._service = Service(
+            store=self.store, arrivals=self.arrivals, uploads=Uploads(self.store), grants=grants
+        )
+        faults = faults or Faults()
+        self._publish = notifying(publish, faults) if publish else None
+        self._guarded: ASGIApp = LoopbackOnly(
+            Faulty(app=self._answer, faults=faults, service="storage", named=named, subjects=subjects)
+        )
+        self._watch: Watch | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._guarded(scope, receive, send)
+
+    async def start(self) -> None:
+        """Watch the folders, take in what changed while nobody did, and deliver notifications."""
+        if AVAILABLE:
+            self._watch = Watch(self.store.buckets_path)
+            self.arrivals.before_listing = self._watch.add
+            self._watch.start(self.arrivals)
+        await asyncio.to_thread(self.arrivals.refresh_all)
+        work = [self._look_again(), self._refresh()]
+        if self._publish:
+            work.append(Delivery(self.store, self._publish, lambda: self.url).run())
+        self._tasks = [asyncio.create_task(each) for each in work]
+
+    async def stop(self) -> None:
+        """End the background work and close the files; stop the server that uses this application first.
+
+        What is still owed is delivered after the next start, of a new `Storage`.
+        """
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        watch, self._watch = self._watch, None
+        if watch:
+            await asyncio.to_thread(watch.stop)
+        self._service.uploads.close()
+        self.store.close()
+
+    async def _look_again(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_AGAIN_S)
+            if self.arrivals.is_waiting:
+                await asyncio.to_thread(self.arrivals.look_again)
+
+    async def _refresh(self) -> None:
+        """What the watch missed is found by looking at every folder now and then."""
+        pause_s = _REFRESH_S
+        while True:
+            await asyncio.sleep(pause_s)
+            began = time.monotonic()
+            await asyncio.to_thread(self.arrivals.refresh_all)
+            pause_s = max(_REFRESH_S, _REFRESH_SHARE * (time.monotonic() - began))
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with contextlib.suppress(ClientDisconnect):  # nobody is left to answer to
+            response = await self._respond(Request({**scope, "app": self._answer}, receive))
+            await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        try:
+            raw_path = request.scope.get("raw_path") or request.scope["path"].encode()
+            route, path = route_for(request.method, raw_path.decode("ascii", errors="replace"))
+            self._service.counts[route.name] += 1
+            return await route.method(Call(request=request, path=path, service=self._service))
+        except RefusedError as refused:
+            await _drain(request)
+            return _refusal(refused)
+        except ClientDisconnect:
+            raise
+        except Exception:  # the client gets an answer it may retry, the log gets the reason
+            _log.exception("%s %s failed", request.method, request.url.path)
+            return google_error(500, "The emulator failed; its log says why.", reason="backendError")
+
+
+def _refusal(refused: RefusedError) -> Response:
+    if refused.code == 304:  # noqa: PLR2004  # Not Modified, which has no body
+        return Response(status_code=304)
+    return google_error(refused.code, refused.message, reason=refused.reason)
+
+
+async def _drain(request: Request) -> None:
+    """Read what is left of the body: clients that are still sending would take an early answer for a broken connection."""
+    with contextlib.suppress(RuntimeError):  # it was read to its end already
+        async for _ in request.stream():
+            pass

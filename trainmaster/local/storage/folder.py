@@ -1,0 +1,167 @@
+"""The plain files of one bucket: reached component by component, never through a symbolic link."""
+
+import contextlib
+import fcntl
+import os
+import signal
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmaster.local.storage.records import Fingerprint
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+_QUIET_S = 1.0  # without leases, a file untouched for so long is taken for closed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """One directory: what it is and when an entry was last added or removed, its files and subdirectories by bare name."""
+
+    identity: tuple[int, int]
+    files: dict[str, Fingerprint]
+    subfolders: tuple[str, ...]
+
+
+class Folder:
+    """One bucket's directory. Object names given here are plain (see `names.is_plain`); folders end in a slash or are empty."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._prefix = f"{root}/"
+
+    def fingerprint(self, name: str) -> Fingerprint | None:
+        """What the file looks like now; None where there is no regular file.
+
+        One system call. It may look through a linked folder, therefore it is only good for comparing.
+        """
+        try:
+            found = os.lstat(self._prefix + name)
+        except (OSError, ValueError):
+            return None
+        return fingerprint_of(found) if stat.S_ISREG(found.st_mode) else None
+
+    def open(self, name: str) -> int | None:
+        """A descriptor for reading; None where there is no regular file inside this folder."""
+        try:
+            with self._parent(name, create=False) as (parent, leaf):
+                if not stat.S_ISREG(os.lstat(leaf, dir_fd=parent).st_mode):
+                    return None
+                return os.open(leaf, _FILE, dir_fd=parent)
+        except OSError:
+            return None
+
+    def has_room_for(self, name: str) -> bool:
+        """Whether a file can stand at this name; makes the folders above it, and removes empty ones in its place."""
+        try:
+            with self._parent(name, create=True) as (parent, leaf):
+                try:
+                    mode = os.lstat(leaf, dir_fd=parent).st_mode
+                except FileNotFoundError:
+                    return True
+                return not stat.S_ISDIR(mode) or _remove_empty(parent, leaf)
+        except OSError:
+            return False
+
+    def place(self, staged: Path, name: str) -> None:
+        """Move a staged file to its name, replacing what is there, in one step. Raises `OSError`."""
+        with self._parent(name, create=True) as (parent, leaf):
+            os.rename(staged, leaf, dst_dir_fd=parent)
+
+    def remove(self, name: str) -> None:
+        """Remove the file; a missing one is as good as removed."""
+        with (
+            contextlib.suppress(FileNotFoundError, NotADirectoryError),
+            self._parent(name, create=False) as (parent, leaf),
+        ):
+            os.unlink(leaf, dir_fd=parent)
+
+    def identity(self, folder: str) -> tuple[int, int]:
+        """The directory's modification time (ns) and inode; zeros where there is none. One system call."""
+        try:
+            found = os.lstat(self._prefix + folder.rstrip("/"))
+        except (OSError, ValueError):
+            return (0, 0)
+        return (found.st_mtime_ns, found.st_ino)
+
+    def list(self, folder: str) -> Listing | None:
+        """The directory's content; None where there is no directory inside this folder."""
+        try:
+            with self._parent(folder + ".", create=False) as (descriptor, _):
+                found = os.fstat(descriptor)
+                files: dict[str, Fingerprint] = {}
+                subfolders: list[str] = []
+                with os.scandir(descriptor) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            subfolders.append(entry.name)
+                        elif entry.is_file(follow_symlinks=False):
+                            with contextlib.suppress(FileNotFoundError):
+                                files[entry.name] = fingerprint_of(entry.stat(follow_symlinks=False))
+        except OSError:
+            return None
+        return Listing(identity=(found.st_mtime_ns, found.st_ino), files=files, subfolders=tuple(subfolders))
+
+    @contextlib.contextmanager
+    def _parent(self, name: str, *, create: bool) -> Iterator[tuple[int, str]]:
+        *folders, leaf = name.split("/")
+        if create:
+            self.root.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.root, _DIRECTORY)
+        try:
+            for part in folders:
+                if create:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=descriptor)
+                inner = os.open(part, _DIRECTORY, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = inner
+            yield descriptor, leaf
+        finally:
+            os.close(descriptor)
+
+
+def fingerprint_of(found: os.stat_result) -> Fingerprint:
+    return Fingerprint(size=found.st_size, mtime_ns=found.st_mtime_ns, inode=found.st_ino)
+
+
+def is_closed(descriptor: int) -> bool:
+    """Whether no process has this file, open here for reading, open for writing.
+
+    Linux grants a read lease on just such files, which answers for every process of the machine, through any mount
+    (fcntl(2), F_SETLEASE). Where leases are refused (foreign owner, network file systems, other kernels)
+    a file that was not modified for a second counts as closed.
+    """
+    try:
+        # A writer that comes in between is told by a signal; SIGURG is ignored by default, SIGIO would kill.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except BlockingIOError:
+        return False
+    except (OSError, AttributeError):
+        return time.time() - os.fstat(descriptor).st_mtime > _QUIET_S
+    fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return True
+
+
+def _remove_empty(parent: int, name: str) -> bool:
+    """Remove a tree of nothing but directories; False, and nothing lost, when there is anything else in it."""
+    try:
+        descriptor = os.open(name, _DIRECTORY, dir_fd=parent)
+    except OSError:
+        return False
+    try:
+        with os.scandir(descriptor) as entries:
+            inner = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        for each in inner:
+            if not _remove_empty(descriptor, each):
+                return False
+        os.rmdir(name, dir_fd=parent)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True

@@ -1,0 +1,69 @@
+"""How faults see Cloud Storage: methods by their names in the discovery document, objects as `BUCKET/NAME`."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from urllib.parse import parse_qs
+
+from starlette.types import Scope
+
+from trainmaster.local.injections import Call, Faults
+from trainmaster.local.injections.doing import done
+from trainmaster.local.injections.fault import SENDING_KINDS
+from trainmaster.local.storage.api.routes import route_for
+from trainmaster.local.storage.delivery import Publish
+from trainmaster.local.storage.errors import RefusedError
+
+_HEAD_BYTES = 64 * 1024
+# The metadata of a multipart upload comes before its bytes.
+_NAME = re.compile(rb'"name"\s*:\s*("(?:[^"\\]|\\.)*")')
+
+
+def named(scope: Scope) -> str | None:
+    """The method's name; None for a path of the emulator's own and for what is no call."""
+    route = _route(scope)
+    return route[0] if route and not route[0].startswith("_") else None
+
+
+def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
+    """`BUCKET/NAME` of the object, and of the one that is written to where there are two; else the bucket's name."""
+    _, path = _route(scope) or ("", {})
+    bucket = path.get("bucket", "")
+    name = path.get("object", "") or _inserted(scope, body)
+    found = [f"{bucket}/{name}" if bucket and name else bucket or name]
+    if "to_object" in path:
+        found.append(f"{path['to_bucket']}/{path['to_object']}")
+    return tuple(filter(None, found))
+
+
+def notifying(publish: Publish, faults: Faults) -> Publish:
+    """`publish` with the faults at `storage.notify`; subjects are the topic and each message's `BUCKET/NAME`."""
+
+    def publishing(topic: str, messages: Sequence[tuple[bytes, Mapping[str, str]]]) -> None:
+        objects = [f"{each.get('bucketId', '')}/{each.get('objectId', '')}" for _, each in messages]
+        call = Call(at="storage.notify", subjects=(topic, *objects), kinds=SENDING_KINDS)
+        done(faults, call, lambda: publish(topic, messages), lost=None)
+
+    return publishing
+
+
+def _route(scope: Scope) -> tuple[str, Mapping[str, str]] | None:
+    raw_path = scope.get("raw_path") or scope["path"].encode()
+    try:
+        route, path = route_for(scope["method"], raw_path.decode("ascii", errors="replace"))
+    except RefusedError:
+        return None
+    return route.name, path
+
+
+def _inserted(scope: Scope, body: bytes) -> str:
+    query = parse_qs(scope["query_string"].decode("latin-1"))
+    if names := query.get("name"):
+        return str(names[0])
+    if "uploadType" not in query and not scope["path"].endswith("/b"):
+        return ""
+    found = _NAME.search(body, 0, _HEAD_BYTES)
+    try:
+        return str(json.loads(found[1])) if found else ""
+    except ValueError:
+        return ""

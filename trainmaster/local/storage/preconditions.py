@@ -1,0 +1,91 @@
+"""Generation, metageneration and ETag preconditions, decided against the live object."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainmaster.local.storage.errors import condition_not_met, invalid, not_modified
+from trainmaster.local.storage.records import StoredObject
+
+_MAX_INT64 = 2**63 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preconditions:
+    """What a request demands of the live object.
+
+    Generation 0 stands for "no live object". Source: https://cloud.google.com/storage/docs/request-preconditions
+    """
+
+    generation: int | None = None
+    not_generation: int | None = None
+    metageneration: int | None = None
+    not_metageneration: int | None = None
+    etag: str = ""
+    not_etag: str = ""
+
+    def check_write(self, live: StoredObject | None) -> None:
+        """Pass, or raise `RefusedError` with 412."""
+        fault = self._unmatched(live) or self._unwanted(live)
+        if fault:
+            raise condition_not_met(fault)
+
+    def check_read(self, live: StoredObject) -> None:
+        """Pass, or raise `RefusedError`: 412 when a wanted value differs, 304 when an unwanted one is there."""
+        if fault := self._unmatched(live):
+            raise condition_not_met(fault)
+        if fault := self._unwanted(live):
+            raise not_modified(fault)
+
+    def _unmatched(self, live: StoredObject | None) -> str:
+        found = live.generation if live else 0
+        if self.generation is not None and self.generation != found:
+            return f"ifGenerationMatch is {self.generation}, the live generation {found}"
+        found = live.metageneration if live else 0
+        if self.metageneration is not None and (live is None or self.metageneration != found):
+            return f"ifMetagenerationMatch is {self.metageneration}, the live metageneration {found}"
+        if self.etag and (live is None or self.etag not in {etag_of(live), "*"}):
+            return "the ETag differs"
+        return ""
+
+    def _unwanted(self, live: StoredObject | None) -> str:
+        if self.not_generation is not None and self.not_generation == (live.generation if live else 0):
+            return f"ifGenerationNotMatch is the live generation, {self.not_generation}"
+        if self.not_metageneration is not None and live and self.not_metageneration == live.metageneration:
+            return f"ifMetagenerationNotMatch is the live metageneration, {self.not_metageneration}"
+        if self.not_etag and live and self.not_etag in {etag_of(live), "*"}:
+            return "the ETag is the same"
+        return ""
+
+
+def preconditions_from(
+    query: Mapping[str, str], *, infix: str = "", headers: Mapping[str, str] | None = None
+) -> Preconditions:
+    """The preconditions of a query; `infix` is `Source` for those that a copy puts on its source.
+
+    Raises:
+        RefusedError: 400, a value is no whole number.
+    """
+    headers = headers or {}
+    return Preconditions(
+        generation=whole_number(query, f"if{infix}GenerationMatch"),
+        not_generation=whole_number(query, f"if{infix}GenerationNotMatch"),
+        metageneration=whole_number(query, f"if{infix}MetagenerationMatch"),
+        not_metageneration=whole_number(query, f"if{infix}MetagenerationNotMatch"),
+        etag=headers.get("if-match", "").strip('"'),
+        not_etag=headers.get("if-none-match", "").strip('"'),
+    )
+
+
+def whole_number(query: Mapping[str, str], key: str) -> int | None:
+    """A query parameter as a number; None when it is not there. Raises `RefusedError` (400) when it is something else."""
+    text = query.get(key)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()) or int(text[:20]) > _MAX_INT64:
+        raise invalid(f"Invalid value for {key}: {text!r}; a whole number of at most 63 bits is allowed.")
+    return int(text)
+
+
+def etag_of(stored: StoredObject) -> str:
+    """The ETag: changes with every generation and metageneration."""
+    return f"{stored.generation:x}-{stored.metageneration:x}"

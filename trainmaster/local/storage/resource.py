@@ -1,0 +1,91 @@
+"""Records as the JSON API spells them.
+
+Source: https://cloud.google.com/storage/docs/json_api/v1/objects and …/buckets, …/notifications
+"""
+
+import base64
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+from trainmaster.local.storage.preconditions import etag_of
+from trainmaster.local.storage.records import Bucket, NotificationConfig, StoredObject
+
+WRITABLE_OBJECT_FIELDS = (
+    *("cacheControl", "contentDisposition", "contentEncoding", "contentLanguage", "customTime"),
+    *("eventBasedHold", "temporaryHold", "storageClass", "metadata"),
+)
+_DEFAULT_CLASS = "STANDARD"
+
+
+def object_json(stored: StoredObject, base_url: str) -> dict[str, object]:
+    """The object resource, with links below `base_url`."""
+    path = f"b/{stored.bucket}/o/{quote(stored.name, safe='')}"
+    created = rfc3339(stored.created_us)
+    resource: dict[str, object] = {
+        "kind": "storage#object",
+        "id": f"{stored.bucket}/{stored.name}/{stored.generation}",
+        "selfLink": f"{base_url}/storage/v1/{path}",
+        "mediaLink": f"{base_url}/download/storage/v1/{path}?generation={stored.generation}&alt=media",
+        "name": stored.name,
+        "bucket": stored.bucket,
+        "generation": str(stored.generation),
+        "metageneration": str(stored.metageneration),
+        "contentType": stored.content_type,
+        "storageClass": _DEFAULT_CLASS,
+        "size": str(stored.size),
+        "md5Hash": stored.md5,
+        "crc32c": stored.crc32c,
+        "etag": etag_of(stored),
+        "timeCreated": created,
+        "updated": rfc3339(stored.updated_us),
+        "timeStorageClassUpdated": created,
+        "timeFinalized": created,
+        **stored.fields,
+    }
+    if not stored.md5:
+        del resource["md5Hash"]
+    return resource
+
+
+def bucket_json(bucket: Bucket, base_url: str) -> dict[str, object]:
+    """The bucket resource. The project number is always 1: the emulator knows projects by their id alone."""
+    return {
+        "kind": "storage#bucket",
+        "id": bucket.name,
+        "selfLink": f"{base_url}/storage/v1/b/{bucket.name}",
+        "name": bucket.name,
+        "projectNumber": "1",
+        "metageneration": str(bucket.metageneration),
+        "location": "US",
+        "locationType": "multi-region",
+        "storageClass": _DEFAULT_CLASS,
+        "etag": base64.b64encode(str(bucket.metageneration).encode()).decode(),
+        "timeCreated": rfc3339(bucket.created_us),
+        "updated": rfc3339(bucket.updated_us),
+        **bucket.fields,
+    }
+
+
+def notification_json(config: NotificationConfig, base_url: str) -> dict[str, object]:
+    """The notificationConfigs resource, which alone of all spells its keys with underscores."""
+    resource: dict[str, object] = {
+        "kind": "storage#notification",
+        "id": config.id,
+        "selfLink": f"{base_url}/storage/v1/b/{config.bucket}/notificationConfigs/{config.id}",
+        "etag": config.id,
+        "topic": f"//pubsub.googleapis.com/{config.topic}",
+        "payload_format": "JSON_API_V1" if config.payload else "NONE",
+    }
+    if config.event_types:
+        resource["event_types"] = [str(each) for each in config.event_types]
+    if config.prefix:
+        resource["object_name_prefix"] = config.prefix
+    if config.attributes:
+        resource["custom_attributes"] = dict(config.attributes)
+    return resource
+
+
+def rfc3339(us: int, *, digits: int = 3) -> str:
+    """Microseconds since the epoch as UTC text with that many decimals."""
+    text = datetime.fromtimestamp(us // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}.{us % 1_000_000:06d}"[: len(text) + 1 + digits] + "Z"

@@ -1,0 +1,68 @@
+"""Bytes on their way in: a file outside of every bucket, hashed as it is written, moved into place in one step."""
+
+import contextlib
+import os
+import secrets
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from trainmaster.local.storage.digest import Digest, digest_of
+from trainmaster.local.storage.folder import fingerprint_of
+from trainmaster.local.storage.records import Fingerprint
+
+
+class Staged:
+    """One staged file. As a context manager it removes the file, unless that has been moved into place by then."""
+
+    def __init__(self, directory: Path, *, token: str = "") -> None:
+        """Open a new file, or, with the token of an earlier one, that file, to append to it.
+
+        Raises:
+            OSError: the disk is full, or the earlier file is gone.
+        """
+        self.token = token or secrets.token_hex(16)
+        self.path = directory / self.token
+        flags = os.O_RDWR | os.O_APPEND | (0 if token else os.O_CREAT | os.O_EXCL)
+        self._descriptor = os.open(self.path, flags, 0o666)
+        self.digest = digest_of(self._descriptor) if token else Digest()
+
+    @property
+    def size(self) -> int:
+        return self.digest.size
+
+    def write(self, chunk: bytes) -> None:
+        view = memoryview(chunk)
+        while view:
+            view = view[os.write(self._descriptor, view) :]
+        self.digest.update(chunk)
+
+    def fingerprint(self) -> Fingerprint:
+        """What the file will look like in its place: moving it changes none of this.
+
+        Its modification time is set to the nanosecond. The kernel's own times stand still for up to 10 ms,
+        so a file rewritten in place soon after could not be told from this one.
+        """
+        now_ns = time.time_ns()
+        os.utime(self._descriptor, ns=(now_ns, now_ns))
+        return fingerprint_of(os.fstat(self._descriptor))
+
+    def close(self) -> None:
+        """Keep the file and let go of it. Safe to call twice."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def discard(self) -> None:
+        self.close()
+        with contextlib.suppress(FileNotFoundError):
+            self.path.unlink()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.discard()

@@ -1,0 +1,281 @@
+"""Objects and their files, changed together: every change is atomic, survives a kill, and honours its preconditions."""
+
+import contextlib
+import dataclasses
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from trainmaster.local.storage.catalog import Catalog
+from trainmaster.local.storage.errors import (
+    RefusedError,
+    UnsettledError,
+    being_written,
+    invalid,
+    no_such_bucket,
+    no_such_object,
+)
+from trainmaster.local.storage.folder import Folder, fingerprint_of
+from trainmaster.local.storage.names import is_plain, object_fault
+from trainmaster.local.storage.outbox import Outbox
+from trainmaster.local.storage.preconditions import Preconditions
+from trainmaster.local.storage.records import Bucket, EventType, Fingerprint, StoredObject
+from trainmaster.local.storage.staging import Staged
+
+NO_CONDITIONS = Preconditions()
+
+
+class Store:
+    """One directory of buckets. Safe to call from several threads; one process at a time may have it open.
+
+    A write commits the record first, naming the staged file, and then moves that file into place;
+    a start after a kill finishes the moves that were left. So a record never lacks its bytes.
+
+    Methods that look at one object raise `UnsettledError` when its file is not the one on record:
+    something else wrote, replaced or removed it, and `Arrivals.look` must take that in first.
+    With `strict=False` they go by the record instead, for files that are still being written.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        """Open or create.
+
+        Raises:
+            RuntimeError: another process has this directory open.
+        """
+        self.buckets_path = directory / "buckets"
+        self._aside = directory / "aside"
+        self.uploads_path = directory / "uploads"
+        for path in (self.buckets_path, self._aside, self.uploads_path):
+            path.mkdir(parents=True, exist_ok=True)
+        self._claim = _claim(directory / "lock")
+        self.lock = threading.RLock()
+        self.catalog = Catalog(directory / "objects.db")
+        self.outbox = Outbox(self.catalog)
+        self.on_owed: Callable[[], None] = lambda: None
+        self._folders: dict[str, Folder] = {}
+        self._recover()
+
+    def close(self) -> None:
+        with self.lock:
+            self.catalog.close()
+            os.close(self._claim)
+
+    @staticmethod
+    def now_us() -> int:
+        return time.time_ns() // 1000
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[int]:
+        """A transaction under the lock; gives the time of the change in microseconds."""
+        with self.lock, self.catalog.changing():
+            yield self.now_us()
+        self.on_owed()
+
+    def folder(self, bucket: str) -> Folder:
+        """The plain files of a bucket. Raises `RefusedError` (404) when there is no such bucket."""
+        found = self._folders.get(bucket)
+        if found is None:
+            self.bucket(bucket)
+            found = self._folders[bucket] = Folder(self.buckets_path / bucket)
+        return found
+
+    def forget_folder(self, bucket: str) -> None:
+        self._folders.pop(bucket, None)
+
+    def bucket(self, name: str) -> Bucket:
+        """Raises `RefusedError` (404) when there is no such bucket."""
+        with self.lock:
+            found = self.catalog.find_bucket(name)
+        if found is None:
+            raise no_such_bucket(name)
+        return found
+
+    def find(self, bucket: str, name: str, *, strict: bool = True) -> StoredObject | None:
+        """The live object; None when there is none. Raises `RefusedError` (404) for a missing bucket, `UnsettledError`."""
+        with self.lock:
+            folder = self.folder(bucket)
+            live = self.catalog.find(bucket, name)
+            if strict and not _agrees(live, folder.fingerprint(name) if is_plain(name) else None):
+                raise UnsettledError(bucket, name)
+            return live
+
+    def get(
+        self, bucket: str, name: str, *, generation: int | None = None, strict: bool = True
+    ) -> StoredObject:
+        """The live object. Raises `RefusedError` (404) when it, or this generation of it, is not live, `UnsettledError`."""
+        live = self.find(bucket, name, strict=strict)
+        if live is None or (generation is not None and generation != live.generation):
+            raise no_such_object(bucket, name)
+        return live
+
+    def open(self, stored: StoredObject) -> int:
+        """A descriptor of the object's bytes, for the caller to close.
+
+        Raises:
+            RefusedError: 503, the file is just being rewritten.
+        """
+        if stored.aside:
+            return os.open(self._aside / stored.aside, os.O_RDONLY)
+        descriptor = self.folder(stored.bucket).open(stored.name)
+        if descriptor is None:
+            raise being_written(stored.bucket, stored.name)
+        if fingerprint_of(os.fstat(descriptor)) != stored.fingerprint:
+            os.close(descriptor)
+            raise being_written(stored.bucket, stored.name)
+        return descriptor
+
+    def put(
+        self,
+        staged: Staged,
+        *,
+        bucket: str,
+        name: str,
+        content_type: str,
+        fields: Mapping[str, object],
+        conditions: Preconditions = NO_CONDITIONS,
+        md5: str | None = None,
+        strict: bool = True,
+    ) -> StoredObject:
+        """The new live generation, made of the staged bytes. `md5` overrules the digest's (composites have none).
+
+        Raises:
+            RefusedError: 400 for a name no object can have, 404 for a missing bucket, 412 for a condition that does not hold.
+        """
+        if fault := object_fault(name):
+            raise invalid(fault)
+        with self.lock:
+            with self.catalog.changing():
+                now_us = self.now_us()
+                replaced = self.find(bucket, name, strict=strict)
+                conditions.check_write(replaced)
+                plain = is_plain(name) and self.folder(bucket).has_room_for(name)
+                stored = StoredObject(
+                    bucket=bucket,
+                    name=name,
+                    generation=self.catalog.next_generation(now_us),
+                    metageneration=1,
+                    fingerprint=staged.fingerprint(),
+                    md5=staged.digest.md5 if md5 is None else md5,
+                    crc32c=staged.digest.crc32c,
+                    content_type=content_type,
+                    created_us=now_us,
+                    updated_us=now_us,
+                    fields=fields,
+                    token=staged.token,
+                    aside="" if plain else staged.token,
+                )
+                self.record(stored, replaced, now_us=now_us)
+            # Still under the lock, so nobody sees the record without its file.
+            stored = self._place(stored, staged.path)
+            self.forget_bytes(replaced, stored)
+        staged.close()
+        self.on_owed()
+        return stored
+
+    def record(self, stored: StoredObject, replaced: StoredObject | None, *, now_us: int) -> None:
+        """Put a new generation on record and owe its notifications. Call inside `changing`."""
+        self.catalog.put(stored)
+        overwrote = replaced.generation if replaced else 0
+        self.outbox.owe(EventType.FINALIZE, stored, now_us=now_us, other_generation=overwrote)
+        if replaced:
+            self.outbox.owe(EventType.DELETE, replaced, now_us=now_us, other_generation=stored.generation)
+
+    def patch(
+        self,
+        bucket: str,
+        name: str,
+        change: Callable[[StoredObject], StoredObject],
+        *,
+        generation: int | None = None,
+        conditions: Preconditions = NO_CONDITIONS,
+        strict: bool = True,
+    ) -> StoredObject:
+        """The object after a change of its metadata alone. Raises `RefusedError` (404, 412), `UnsettledError`."""
+        with self.changing() as now_us:
+            live = self.get(bucket, name, generation=generation, strict=strict)
+            conditions.check_write(live)
+            changed = dataclasses.replace(
+                change(live), metageneration=live.metageneration + 1, updated_us=now_us
+            )
+            self.catalog.put(changed)
+            self.outbox.owe(EventType.METADATA_UPDATE, changed, now_us=now_us)
+            return changed
+
+    def delete(
+        self,
+        bucket: str,
+        name: str,
+        *,
+        generation: int | None = None,
+        conditions: Preconditions = NO_CONDITIONS,
+        strict: bool = True,
+    ) -> None:
+        """Remove the object. Raises `RefusedError` (404, 412), `UnsettledError`."""
+        with self.changing() as now_us:
+            live = self.get(bucket, name, generation=generation, strict=strict)
+            conditions.check_write(live)
+            if not live.aside:
+                # Before the commit: a kill in between leaves a missing file, which the next start takes for a deletion.
+                self.folder(bucket).remove(name)
+            self.drop(live, now_us=now_us)
+        self.forget_bytes(live, None)
+
+    def drop(self, live: StoredObject, *, now_us: int) -> None:
+        """Take an object off the record and owe its notification. Call inside `changing`."""
+        self.catalog.remove(live.bucket, live.name)
+        self.outbox.owe(EventType.DELETE, live, now_us=now_us)
+
+    def _place(self, stored: StoredObject, staged: Path) -> StoredObject:
+        if stored.aside:
+            staged.rename(self._aside / stored.aside)
+            return stored
+        try:
+            self.folder(stored.bucket).place(staged, stored.name)
+        except OSError:  # a directory took the place a moment ago; the object is kept aside
+            stored = dataclasses.replace(stored, aside=stored.token)
+            self.catalog.put(stored)
+            staged.rename(self._aside / stored.aside)
+        return stored
+
+    def forget_bytes(self, replaced: StoredObject | None, by: StoredObject | None) -> None:
+        """Remove the bytes that a replaced object kept aside."""
+        if replaced and replaced.aside and (by is None or by.aside != replaced.aside):
+            with contextlib.suppress(FileNotFoundError):
+                (self._aside / replaced.aside).unlink()
+
+    def _recover(self) -> None:
+        unfinished = {row[0] for row in self.catalog.db.execute("SELECT id FROM uploads WHERE result = ''")}
+        for staged in list(self.uploads_path.iterdir()):
+            stored = self.catalog.with_token(staged.name)
+            if stored is None:
+                if staged.name not in unfinished:
+                    staged.unlink()
+                continue
+            self._place(stored, staged)
+        kept = self.catalog.asides()
+        for orphan in list(self._aside.iterdir()):
+            if orphan.name not in kept:
+                orphan.unlink()
+
+
+def _agrees(live: StoredObject | None, seen: Fingerprint | None) -> bool:
+    """Whether the file seen is the one on record: for an object kept aside, or none at all, there must be no file."""
+    return seen == (live.fingerprint if live and not live.aside else None)
+
+
+def _claim(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise RuntimeError(
+            f"the storage directory {str(path.parent)!r} is in use by another process; stop that one, or take another directory"
+        ) from None
+    return descriptor
+
+
+__all__ = ["NO_CONDITIONS", "RefusedError", "Store"]

@@ -1,0 +1,182 @@
+"""A tuning job with its trials as the API shows them: every change is a new value, nothing is done here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import ClassVar, Self
+
+from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
+
+from trainmaster.local.jobs.cluster import Replica, replicas_of
+from trainmaster.local.jobs.lifecycle import JobState
+from trainmaster.local.jobs.resource import Job, Message, TrialPlace, read_message
+from trainmaster.local.tuning.space import Value, flag
+from trainmaster.local.tuning.study import Progress
+from trainmaster.local.tuning.trial import Trial, TrialState, new_trial
+from trainmaster.local.tuning.validation import faults_of
+
+MIN_FAILED, MAX_FAILED_SHARE = 5, 0.5
+"""With maxFailedTrialCount 0: so many failures, and more than this share of ended trials, end the job. Our choice."""
+
+_MINIMIZE = 2
+_OUTPUT_ONLY = (
+    "name", "trials", "state", "create_time", "start_time", "end_time", "update_time", "error",
+    "satisfies_pzs", "satisfies_pzi",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningJob(Job):
+    """One tuning job at one moment.
+
+    Attributes:
+        message: the HyperparameterTuningJob without its trials.
+        trials: by id, in the order in which they were suggested.
+    """
+
+    kind: ClassVar[str] = "HyperparameterTuningJob"
+    collection: ClassVar[str] = "hyperparameterTuningJobs"
+
+    trials: Mapping[str, Trial] = field(default_factory=dict)
+
+    @property
+    def replicas(self) -> tuple[Replica, ...]:
+        """What one trial needs."""
+        return replicas_of([pool.replica_count for pool in self.message.trial_job_spec.worker_pool_specs])
+
+    @property
+    def objectives(self) -> list[Message]:
+        """The metrics to optimise: all but those of safe search."""
+        return [metric for metric in self.message.study_spec.metrics if not metric.HasField("safety_config")]
+
+    @property
+    def maximize(self) -> tuple[bool, ...]:
+        """For each objective whether more is better; an unset goal maximises."""
+        return tuple(metric.goal != _MINIMIZE for metric in self.objectives)
+
+    @property
+    def running(self) -> list[Trial]:
+        """The trials that have not ended."""
+        return [trial for trial in self.trials.values() if not trial.has_ended]
+
+    def with_trial(self, trial: Trial) -> Self:
+        """The job with a new trial, or with this trial as it is now."""
+        return replace(self, trials={**self.trials, trial.id: trial})
+
+    def ended_trial(self, trial: Trial, *, at: datetime, failure: str) -> Trial:
+        """`trial` at its end; `failure` as in `Trial.ended`."""
+        study = self.message.study_spec
+        return trial.ended(
+            list(study.metrics), selection=study.measurement_selection_type, at=at, failure=failure
+        )
+
+    def results_of(self, trial: Trial) -> list[float] | None:
+        """The final value of each objective of an ended trial; None when it is infeasible."""
+        if trial.state is not TrialState.SUCCEEDED:
+            return None
+        found = {metric.metric_id: metric.value for metric in trial.message.final_measurement.metrics}
+        return [found[metric.metric_id] for metric in self.objectives]
+
+    def to_json(self, *, enums_as_integers: bool, only: Sequence[str] = ()) -> dict[str, object]:
+        """As `Job.to_json`, the trials included."""
+        found = super().to_json(enums_as_integers=enums_as_integers, only=only)
+        if self.trials and (not only or "trials" in only):
+            found["trials"] = [
+                trial.as_integers if enums_as_integers else trial.as_names for trial in self.trials.values()
+            ]
+        return found
+
+
+def parse_tuning_job(body: object, *, project: str, location: str, job_id: str, at: datetime) -> TuningJob:
+    """The tuning job that `body` asks for.
+
+    Raises:
+        InvalidJobError: with every fault found.
+    """
+    empty = HyperparameterTuningJob.pb(HyperparameterTuningJob())
+    message = read_message(body, empty, output_only=_OUTPUT_ONLY, faults_of=faults_of)
+    message.state = JobState.PENDING.value
+    message.create_time.FromDatetime(at)
+    message.update_time.FromDatetime(at)
+    message.name = f"projects/{project}/locations/{location}/{TuningJob.collection}/{job_id}"
+    return TuningJob(project=project, location=location, job_id=job_id, message=message)
+
+
+def next_trial(job: TuningJob, values: Mapping[str, Value], *, custom_job_id: str) -> Trial:
+    """The trial after all that the job has."""
+    trial_id = str(len(job.trials) + 1)
+    return new_trial(
+        f"{job.parent}/studies/{job.job_id}/trials/{trial_id}",
+        trial_id,
+        values,
+        custom_job=f"{job.parent}/customJobs/{custom_job_id}",
+    )
+
+
+def values_of(job: TuningJob, trial: Trial) -> dict[str, Value]:
+    """The parameters of a trial, whole where they were whole."""
+    kinds = dict(_kinds(job.message.study_spec.parameters))
+    found: dict[str, Value] = {}
+    for parameter in trial.message.parameters:
+        value = getattr(parameter.value, parameter.value.WhichOneof("kind"))
+        whole = kinds[parameter.parameter_id] == "integer_value_spec"
+        found[parameter.parameter_id] = int(value) if whole else value
+    return found
+
+
+def _kinds(specs: Sequence[Message]) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for spec in specs:
+        found.append((spec.parameter_id, spec.WhichOneof("parameter_value_spec")))
+        found += _kinds([child.parameter_spec for child in spec.conditional_parameter_specs])
+    return found
+
+
+def custom_job_of(job: TuningJob, trial: Trial, *, metrics_dir: str, at: datetime) -> Job:
+    """The job that runs a trial: every pool gets the parameters as flags after its own arguments."""
+    message = CustomJob.pb(CustomJob())
+    message.name, message.display_name = trial.message.custom_job, job.message.display_name
+    message.job_spec.CopyFrom(job.message.trial_job_spec)
+    flags = [flag(name, value) for name, value in values_of(job, trial).items()]
+    for pool in message.job_spec.worker_pool_specs:
+        match pool.WhichOneof("task"):
+            case "container_spec":
+                pool.container_spec.args.extend(flags)
+            case "python_package_spec":
+                pool.python_package_spec.args.extend(flags)
+    message.state = JobState.PENDING.value
+    message.create_time.FromDatetime(at)
+    message.update_time.FromDatetime(at)
+    place = TrialPlace(
+        tuning_job_id=job.job_id,
+        trial_id=trial.id,
+        metrics_dir=metrics_dir,
+        metric_tag=job.objectives[0].metric_id,
+    )
+    return Job(project=job.project, location=job.location, job_id=trial.job_id, message=message, trial=place)
+
+
+def too_many_failed(job: TuningJob) -> bool:
+    """Whether the job is to fail because of its infeasible trials."""
+    over = [trial for trial in job.trials.values() if trial.has_ended]
+    failed = [trial for trial in over if trial.state is TrialState.INFEASIBLE]
+    if limit := job.message.max_failed_trial_count:
+        return len(failed) >= int(limit)
+    first_failed = len(failed) == len(over) > 0 and any(trial.id == "1" for trial in failed)
+    return first_failed or (len(failed) >= MIN_FAILED and len(failed) > MAX_FAILED_SHARE * len(over))
+
+
+def progress_of(job: TuningJob) -> Progress:
+    """Where the study stands."""
+    results: list[tuple[datetime, float]] = []
+    for trial in job.trials.values():
+        values = job.results_of(trial)
+        if values is not None and len(values) == 1:
+            at = trial.message.end_time.ToDatetime(tzinfo=UTC)
+            results.append((at, values[0] if job.maximize[0] else -values[0]))
+    return Progress(
+        created=job.create_time,
+        suggested=len(job.trials),
+        completed=sum(trial.has_ended for trial in job.trials.values()),
+        results=sorted(results),
+    )

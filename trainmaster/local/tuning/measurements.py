@@ -1,0 +1,83 @@
+"""The measurements of one trial, from what its chief reports, a trial that begins again included."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from trainmaster.local.tuning.metrics import Report
+
+# protobuf's generated messages have no types of their own.
+Message = Any
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Measured:
+    """One value of one metric; in the order that the service keeps measurements in."""
+
+    step: int
+    elapsed: timedelta
+    metric_id: str
+    value: float
+
+
+def measured(reports: Iterable[Report], *, started: datetime) -> list[Measured]:
+    """The reports as measurements of a trial that began at `started`."""
+    return [
+        Measured(
+            step=report.step,
+            elapsed=max(timedelta(), datetime.fromtimestamp(report.at, UTC) - started),
+            metric_id=report.metric_id,
+            value=report.value,
+        )
+        for report in reports
+    ]
+
+
+def merged(known: Sequence[Measured], reported: Sequence[Measured]) -> list[Measured]:
+    """`known` with what is new in `reported`, strictly rising by step and elapsed time for each metric.
+
+    The file forgets its oldest reports, a trial's measurements do not.
+    A program that was started again reports steps a second time:
+    the later report of a step replaces the earlier one and all of that metric behind it.
+    Step 0 is what a program reports that counts no steps; such reports stand beside each other.
+    """
+    found: dict[str, list[Measured]] = {}
+    for one in known:
+        found.setdefault(one.metric_id, []).append(one)
+    for report in reported:
+        ours = found.setdefault(report.metric_id, [])
+        if ours and (report.elapsed, report.step) <= (ours[-1].elapsed, ours[-1].step):
+            continue  # said before, or replaced since
+        while ours and (report.step < ours[-1].step or report.step == ours[-1].step > 0):
+            ours.pop()
+        ours.append(report)
+    return sorted(one for ours in found.values() for one in ours)
+
+
+def read(messages: Iterable[Message]) -> list[Measured]:
+    """What the API's measurements say."""
+    return [
+        Measured(
+            step=message.step_count,
+            elapsed=message.elapsed_duration.ToTimedelta(),
+            metric_id=metric.metric_id,
+            value=metric.value,
+        )
+        for message in messages
+        for metric in message.metrics
+    ]
+
+
+def write(trial: Message, found: Iterable[Measured]) -> None:
+    """Make `found`, which is in order, the measurements of `trial`: one for each step and time."""
+    trial.ClearField("measurements")
+    last: Measured | None = None
+    for one in found:
+        if last is None or (one.step, one.elapsed) != (last.step, last.elapsed):
+            message = trial.measurements.add()
+            message.step_count = one.step
+            message.elapsed_duration.FromTimedelta(one.elapsed)
+        metric = message.metrics.add()
+        metric.metric_id, metric.value = one.metric_id, one.value
+        last = one

@@ -1,0 +1,300 @@
+"""One tuning job's life: trials begin as there is room, are read while they run, and are judged at their end."""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from trainmaster.local.jobs import service_log as lines
+from trainmaster.local.jobs.lifecycle import JobState
+from trainmaster.local.jobs.resource import CANCELLED_CODE, INTERNAL_CODE, USER_CODE, Job
+from trainmaster.local.jobs.service_log import JobLog
+from trainmaster.local.tuning.ledger import (
+    TuningJob,
+    custom_job_of,
+    next_trial,
+    progress_of,
+    too_many_failed,
+    values_of,
+)
+from trainmaster.local.tuning.metrics import read_reports
+from trainmaster.local.tuning.space import space_of
+from trainmaster.local.tuning.stopping import Point, should_stop
+from trainmaster.local.tuning.study import has_enough, stopping_of, unheeded
+from trainmaster.local.tuning.suggest import Algorithm, Past, Suggestions
+from trainmaster.local.tuning.trial import Trial, TrialState
+
+PERIOD_S = 0.1
+"""How often trials and their metric files are looked at."""
+
+_LAST_LINE = {
+    JobState.SUCCEEDED: lines.SUCCEEDED,
+    JobState.FAILED: lines.FAILED,
+    JobState.CANCELLED: lines.CANCELLED,
+}
+_log = logging.getLogger(__name__)
+
+
+class TrialJobs(Protocol):
+    """Who runs the trials' jobs: the JobService, as far as a tuning job needs it."""
+
+    def begin_trial(self, job: Job) -> None:
+        """Start the job of a trial; one that is known already is left alone."""
+
+    def find(self, job_id: str) -> Job | None:
+        """The job with that id, as it stands."""
+
+    def stop_trial(self, job_id: str) -> None:
+        """Begin to end the job of a trial; nothing happens to one that has ended."""
+
+
+class TuningRun:
+    """Takes one tuning job from where it stands to its end. Start it once; `job` is where it stands now."""
+
+    def __init__(
+        self,
+        job: TuningJob,
+        *,
+        jobs: TrialJobs,
+        save: Callable[[TuningJob, Trial | None], None],
+        log: JobLog,
+        metrics: Path,
+        seed: int | None,
+    ) -> None:
+        """`save` keeps the job, or the one trial of it that has changed."""
+        self.job = job
+        self._jobs, self._save, self._log, self._metrics, self._seed = jobs, save, log, metrics, seed
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = stopping_of(job.message.study_spec)
+        self._failed = False
+        self._exhausted = False
+        self._enough = False
+        self._interrupted = False
+        self._texts: dict[str, str] = {}
+        self._curves: dict[str, list[Point]] = {}
+        self._judged: dict[str, tuple[int, int]] = {}
+
+    def start(self, *, on_end: Callable[[], object]) -> None:
+        """Begin, in the running event loop."""
+        self._task = asyncio.create_task(self._live(), name=f"tuning job {self.job.job_id}")
+        self._task.add_done_callback(lambda _task: on_end())
+
+    def cancel(self) -> None:
+        """Ask the job to end; it is CANCELLING at once, and so is every trial's job."""
+        if self.job.state is not JobState.CANCELLING and not self.job.state.is_terminal:
+            self._move(JobState.CANCELLING)
+            self._end_trials()
+
+    async def wait(self) -> None:
+        """Return when the job has ended and its last line is written."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    async def abandon(self) -> None:
+        """Leave the job as it stands, for the next stack. Its trials' jobs are left to the JobService."""
+        if self._task is not None:
+            if not self.job.state.is_terminal:
+                self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _live(self) -> None:
+        try:
+            if not self.job.state.is_terminal:
+                await self._to_its_end()
+        except Exception:  # whatever broke here, the job must not stay RUNNING for ever
+            _log.exception("tuning job %s: the local JobService failed", self.job.job_id)
+            self._end_trials()
+            self._move(JobState.FAILED, code=INTERNAL_CODE, reason="Internal error occurred.")
+        finally:
+            if self.job.state.is_terminal:
+                await self._log.service(_LAST_LINE[self.job.state])
+                self._keep(replace(self.job, announced=True))
+            await self._log.close()
+
+    async def _to_its_end(self) -> None:
+        if not self.job.trials:
+            for text in unheeded(self.job.message.study_spec):
+                await self._log.service(text, "WARNING")
+        suggestions = await asyncio.to_thread(self._search)
+        self._take_up()
+        while True:
+            for trial in self.job.running:
+                await self._look_at(trial, suggestions)
+            ending = self.job.state is JobState.CANCELLING or self._fails()
+            if ending:
+                self._end_trials()
+            else:
+                self._end_when_there_is_enough()
+                await self._begin_trials(suggestions)
+            if not self.job.running and (ending or self._exhausted):
+                return self._finish()
+            await asyncio.sleep(PERIOD_S)
+
+    def _search(self) -> Suggestions:
+        """The search as it stands after all trials of earlier stacks."""
+        study = self.job.message.study_spec
+        past = [
+            Past(
+                trial_id=trial.id,
+                values=values_of(self.job, trial),
+                has_ended=trial.has_ended,
+                results=self.job.results_of(trial),
+            )
+            for trial in self.job.trials.values()
+        ]
+        return Suggestions(
+            space_of(study),
+            algorithm=Algorithm(study.algorithm),
+            maximize=self.job.maximize,
+            seed=self._seed,
+            past=past,
+        )
+
+    def _take_up(self) -> None:
+        """Start the jobs of trials that a kill came before."""
+        if self.job.state is not JobState.CANCELLING:
+            for trial in self.job.running:
+                self._begin(trial)
+
+    def _fails(self) -> bool:
+        if not self._failed and not self._interrupted and too_many_failed(self.job):
+            self._failed = True
+        return self._failed
+
+    def _end_when_there_is_enough(self) -> None:
+        study = self.job.message.study_spec
+        if self._enough or not study.HasField("study_stopping_config"):
+            return
+        self._enough = has_enough(study.study_stopping_config, progress_of(self.job), now=datetime.now(UTC))
+        self._exhausted = self._exhausted or self._enough
+        if self._enough and study.study_stopping_config.should_stop_asap.value:
+            self._interrupted = True  # a trial that ends without its metric now is no failure
+            for trial in self.job.running:
+                self._stop_early(trial)
+
+    async def _begin_trials(self, suggestions: Suggestions) -> None:
+        """Begin as many trials as may run together, but no more than one that waits for room.
+
+        So a study that is larger than the machine has one place in the line, and others get their turn.
+        """
+        while len(self.job.running) < self.job.message.parallel_trial_count and not self._is_in_line():
+            if self._exhausted or len(self.job.trials) >= self.job.message.max_trial_count:
+                self._exhausted = True
+                return
+            values = await asyncio.to_thread(suggestions.next, str(len(self.job.trials) + 1))
+            if values is None:
+                self._exhausted = True
+                return
+            if self.job.state is JobState.CANCELLING:  # meanwhile
+                return
+            custom_job_id = str(10**18 + secrets.randbelow(8 * 10**18))
+            trial = next_trial(self.job, values, custom_job_id=custom_job_id)
+            self._keep_trial(trial)  # before its job: a trial is never run twice
+            self._begin(trial)
+
+    def _is_in_line(self) -> bool:
+        found = (self._jobs.find(trial.job_id) for trial in self.job.running)
+        return any(job is not None and job.state is JobState.QUEUED for job in found)
+
+    def _begin(self, trial: Trial) -> None:
+        where = str(self._folder(trial))
+        self._jobs.begin_trial(custom_job_of(self.job, trial, metrics_dir=where, at=datetime.now(UTC)))
+
+    async def _look_at(self, trial: Trial, suggestions: Suggestions) -> None:
+        job = self._jobs.find(trial.job_id)
+        if job is None:  # cancelled by a stack that ended before the trial had a job
+            self._end(trial, "The job was cancelled before the trial began.", suggestions)
+            return
+        now = trial
+        if trial.state is TrialState.REQUESTED and job.message.HasField("start_time"):
+            now = trial.begun(job.message.start_time.ToDatetime(tzinfo=UTC))
+            if self.job.state is JobState.PENDING:
+                self._move(JobState.RUNNING)
+        text = await asyncio.to_thread(_read, self._folder(trial) / "workerpool0-0.metrics")
+        if now.state is not TrialState.REQUESTED and text != self._texts.get(trial.id, ""):
+            self._texts[trial.id] = text
+            now = now.measured(read_reports(text))
+        if now is not trial:
+            self._keep_trial(now)
+        if job.state.is_terminal:
+            self._end(now, _failure(job, now), suggestions)
+        elif now.state is TrialState.ACTIVE and self._is_hopeless(now):
+            self._stop_early(now)
+
+    def _is_hopeless(self, trial: Trial) -> bool:
+        if self._stopping is None:
+            return False
+        done = [one for one in self.job.trials.values() if one.state is TrialState.SUCCEEDED]
+        seen = len(trial.message.measurements), len(done)
+        if self._judged.get(trial.id) == seen:
+            return False
+        self._judged[trial.id] = seen
+        for one in done:
+            if one.id not in self._curves:
+                self._curves[one.id] = self._curve(one)
+        return should_stop(self._stopping, self._curve(trial), [self._curves[one.id] for one in done])
+
+    def _curve(self, trial: Trial) -> list[Point]:
+        by_time = self._stopping is not None and self._stopping.by_time
+        return trial.curve(self.job.objectives[0], by_time=by_time)
+
+    def _stop_early(self, trial: Trial) -> None:
+        if trial.state is TrialState.ACTIVE:
+            self._keep_trial(trial.stopping())
+        self._jobs.stop_trial(trial.job_id)
+
+    def _end(self, trial: Trial, failure: str, suggestions: Suggestions) -> None:
+        over = self.job.ended_trial(trial, at=datetime.now(UTC), failure=failure)
+        self._keep_trial(over)
+        self._texts.pop(trial.id, None)
+        suggestions.tell(trial.id, self.job.results_of(over))
+
+    def _end_trials(self) -> None:
+        for trial in self.job.running:
+            self._jobs.stop_trial(trial.job_id)
+
+    def _finish(self) -> None:
+        if self.job.state is JobState.CANCELLING:
+            return self._move(JobState.CANCELLED, code=CANCELLED_CODE, reason="CANCELED")
+        if self.job.state is JobState.PENDING:  # no trial ever ran
+            self._move(JobState.RUNNING)
+        if not self._failed:
+            return self._move(JobState.SUCCEEDED)
+        reasons = [trial.message.infeasible_reason for trial in self.job.trials.values()]
+        failures = [reason for reason in reasons if reason]
+        first = f"Too many trials failed ({len(failures)}). The first: {failures[0]}"
+        return self._move(JobState.FAILED, code=USER_CODE, reason=first)
+
+    def _folder(self, trial: Trial) -> Path:
+        return self._metrics / self.job.job_id / trial.id
+
+    def _move(self, state: JobState, *, code: int = 0, reason: str = "") -> None:
+        self._keep(self.job.moved(state, at=datetime.now(UTC), code=code, reason=reason))
+
+    def _keep(self, job: TuningJob) -> None:
+        self._save(job, None)
+        self.job = job
+
+    def _keep_trial(self, trial: Trial) -> None:
+        job = self.job.with_trial(trial)
+        self._save(job, trial)
+        self.job = job
+
+
+def _failure(job: Job, trial: Trial) -> str:
+    stopped_early = trial.state is TrialState.STOPPING
+    if job.state is JobState.SUCCEEDED or (stopped_early and job.state is JobState.CANCELLED):
+        return ""
+    return str(job.message.error.message) or "The trial's job was cancelled."
+
+
+def _read(path: Path) -> str:
+    with contextlib.suppress(FileNotFoundError):
+        return path.read_text(encoding="utf-8", errors="replace")
+    return ""

@@ -1,0 +1,203 @@
+"""What to try next: Bayesian by default, at random, or the whole grid in order.
+
+One `Suggestions` belongs to one study and is made again from its trials after a restart.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
+
+from trainmaster.local.tuning.space import Choice, Double, Integer, Parameter, Scale, Value, grid
+
+CANDIDATES, STARTUP_TRIALS = 24, 10
+"""Optuna's own: points drawn for each suggestion, and random trials before the first model."""
+
+_SEEDS = 2**32
+
+# Optuna calls `group` experimental, once for each study; its version is locked here.
+warnings.filterwarnings("ignore", message="Argument ``group`` is an experimental feature")
+
+
+class Algorithm(Enum):
+    """How suggestions are made, with the API's numbers."""
+
+    BAYESIAN = 0
+    GRID = 2
+    RANDOM = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Past:
+    """A trial that was suggested earlier. Of an ended one `results` is None when it was infeasible."""
+
+    trial_id: str
+    values: Mapping[str, Value]
+    has_ended: bool
+    results: Sequence[float] | None = None
+
+
+class Suggestions:
+    """Asks for values and tells results. A trial is known by the id that the study gives it.
+
+    Not for two threads at once.
+    """
+
+    def __init__(
+        self,
+        space: Sequence[Parameter],
+        *,
+        algorithm: Algorithm,
+        maximize: Sequence[bool],
+        seed: int | None = None,
+        past: Sequence[Past] = (),
+    ) -> None:
+        """Start from `past`, in the order in which it was suggested.
+
+        `maximize` says for each objective whether more is better.
+        `seed` repeats a search; after a restart it goes on with other draws than those that were made before.
+        """
+        self._space = tuple(space)
+        self._points: Iterator[dict[str, Value]] | None = None
+        if algorithm is Algorithm.GRID:
+            self._points = grid(self._space)
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self._study = optuna.create_study(
+            directions=["maximize" if more else "minimize" for more in maximize],
+            sampler=_sampler(algorithm, None if seed is None else (seed + len(past)) % _SEEDS),
+        )
+        self._numbers: dict[str, int] = {}
+        for number, trial in enumerate(past):
+            if self._points is not None:
+                next(self._points, None)
+                continue
+            self._study.add_trial(_known(self._space, trial))
+            if not trial.has_ended:
+                self._numbers[trial.trial_id] = number
+
+    def next(self, trial_id: str) -> dict[str, Value] | None:
+        """Values of a new trial, for its active parameters alone; None when the grid is exhausted."""
+        if self._points is not None:
+            return next(self._points, None)
+        trial = self._study.ask()
+        self._numbers[trial_id] = trial.number
+        values: dict[str, Value] = {}
+        _draw(trial, self._space, values)
+        return values
+
+    def tell(self, trial_id: str, results: Sequence[float] | None) -> None:
+        """How a trial ended: one result for each objective, or None when it was infeasible."""
+        if self._points is not None:
+            return
+        number = self._numbers.pop(trial_id)
+        if results is None:
+            self._study.tell(number, state=TrialState.FAIL)
+        else:
+            self._study.tell(number, list(results))
+
+
+def _sampler(algorithm: Algorithm, seed: int | None) -> BaseSampler:
+    if algorithm is Algorithm.BAYESIAN:
+        # Running trials count as bad ones, so that parallel suggestions differ;
+        # parameters that are active together are drawn together.
+        return TPESampler(
+            seed=seed,
+            n_startup_trials=STARTUP_TRIALS,
+            n_ei_candidates=CANDIDATES,
+            constant_liar=True,
+            multivariate=True,
+            group=True,
+        )
+    return RandomSampler(seed=seed)
+
+
+def _known(space: Sequence[Parameter], past: Past) -> FrozenTrial:
+    inner: dict[str, float | int] = {}
+    distributions: dict[str, BaseDistribution] = {}
+    _place(space, past.values, inner, distributions)
+    if not past.has_ended:
+        return create_trial(state=TrialState.RUNNING, params=inner, distributions=distributions)
+    if past.results is None:
+        return create_trial(state=TrialState.FAIL, params=inner, distributions=distributions)
+    return create_trial(values=list(past.results), params=inner, distributions=distributions)
+
+
+def _draw(trial: Trial, parameters: Sequence[Parameter], values: dict[str, Value]) -> None:
+    for parameter in parameters:
+        value = _outer(parameter, _drawn(trial, parameter))
+        values[parameter.parameter_id] = value
+        _draw(trial, parameter.below(value), values)
+
+
+def _place(
+    parameters: Sequence[Parameter],
+    values: Mapping[str, Value],
+    inner: dict[str, float | int],
+    distributions: dict[str, BaseDistribution],
+) -> None:
+    for parameter in parameters:
+        value = values[parameter.parameter_id]
+        inner[parameter.path] = _inner(parameter, value)
+        distributions[parameter.path] = _distribution(parameter)
+        _place(parameter.below(value), values, inner, distributions)
+
+
+def _distribution(parameter: Parameter) -> BaseDistribution:
+    log = parameter.scale is not Scale.LINEAR
+    match parameter.domain:
+        case Double(low=low, high=high):
+            return FloatDistribution(low, high, log=log)
+        case Integer(low=first, high=last):
+            return IntDistribution(first, last, log=log)
+        case Choice(values=values, ordered=True):
+            # Listed values are already spaced as the user wants them: their order is what is searched.
+            return IntDistribution(0, len(values) - 1)
+        case Choice(values=values):
+            return CategoricalDistribution(range(len(values)))
+
+
+def _drawn(trial: Trial, parameter: Parameter) -> float | int:
+    match _distribution(parameter):
+        case FloatDistribution(low=low, high=high, log=log):
+            return trial.suggest_float(parameter.path, low, high, log=log)
+        case IntDistribution(low=first, high=last, log=log):
+            return trial.suggest_int(parameter.path, first, last, log=log)
+        case CategoricalDistribution(choices=choices):
+            return choices.index(trial.suggest_categorical(parameter.path, choices))
+        case other:
+            raise TypeError(f"no parameter is searched as {other!r}")
+
+
+def _outer(parameter: Parameter, inner: float) -> Value:
+    match parameter.domain:
+        case Double(low=low, high=high):
+            return min(max(low + high - inner, low), high) if _mirrored(parameter) else inner
+        case Integer(low=first, high=last):
+            return first + last - int(inner) if _mirrored(parameter) else int(inner)
+        case Choice(values=values):
+            return values[int(inner)]
+
+
+def _inner(parameter: Parameter, value: Value) -> float | int:
+    match parameter.domain:
+        case Choice(values=listed):
+            return listed.index(value)
+        case Double(low=low, high=high):
+            mirrored = low + high - float(value)
+            return min(max(mirrored, low), high) if _mirrored(parameter) else float(value)
+        case Integer(low=first, high=last):
+            return first + last - int(value) if _mirrored(parameter) else int(value)
+
+
+def _mirrored(parameter: Parameter) -> bool:
+    return parameter.scale is Scale.REVERSE_LOG

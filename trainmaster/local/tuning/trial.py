@@ -1,0 +1,159 @@
+"""One trial of a tuning job as the API shows it; every change is a new value.
+
+REQUESTED ──► ACTIVE ──► SUCCEEDED | INFEASIBLE
+                └──► STOPPING ──► SUCCEEDED | INFEASIBLE
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from functools import cached_property
+from typing import Self
+
+from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
+from google.protobuf.json_format import MessageToDict
+
+from trainmaster.local.jobs.resource import Message, copied
+from trainmaster.local.tuning import measurements
+from trainmaster.local.tuning.measurements import Measured
+from trainmaster.local.tuning.metrics import Report
+from trainmaster.local.tuning.space import Value
+from trainmaster.local.tuning.stopping import Point
+
+_BEST, _MINIMIZE = 2, 2
+
+
+class TrialState(Enum):
+    """The API's numbers."""
+
+    REQUESTED = 1
+    ACTIVE = 2
+    STOPPING = 3
+    SUCCEEDED = 4
+    INFEASIBLE = 5
+
+
+_ENDED = frozenset({TrialState.SUCCEEDED, TrialState.INFEASIBLE})
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial at one moment. `message` is never changed in place."""
+
+    message: Message
+
+    @property
+    def id(self) -> str:
+        """`"1"` and up."""
+        return str(self.message.id)
+
+    @cached_property
+    def state(self) -> TrialState:
+        """Where the trial stands."""
+        return TrialState(self.message.state)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its state is final."""
+        return self.state in _ENDED
+
+    @property
+    def job_id(self) -> str:
+        """The id of the custom job that runs it."""
+        return str(self.message.custom_job.rpartition("/")[2])
+
+    @cached_property
+    def as_names(self) -> dict[str, object]:
+        """The trial as JSON with the names of enums; made once, since an ended trial is shown again and again."""
+        return MessageToDict(self.message)  # type: ignore[no-any-return]
+
+    @cached_property
+    def as_integers(self) -> dict[str, object]:
+        """The trial as JSON with the numbers of enums."""
+        return MessageToDict(self.message, use_integers_for_enums=True)  # type: ignore[no-any-return]
+
+    def of_metric(self, metric_id: str) -> list[Measured]:
+        """The measurements of one metric, in order."""
+        return [one for one in measurements.read(self.message.measurements) if one.metric_id == metric_id]
+
+    def curve(self, metric: Message, *, by_time: bool) -> list[Point]:
+        """The measurements of a metric over steps, or over seconds; more is better."""
+        sign = -1 if metric.goal == _MINIMIZE else 1
+        return [
+            Point(x=one.elapsed.total_seconds() if by_time else one.step, value=sign * one.value)
+            for one in self.of_metric(metric.metric_id)
+        ]
+
+    def begun(self, at: datetime) -> Self:
+        """The trial once its replicas run."""
+        return self._changed(TrialState.ACTIVE, start_time=at)
+
+    def stopping(self) -> Self:
+        """The trial once it is to end early."""
+        return self._changed(TrialState.STOPPING)
+
+    def measured(self, reports: Sequence[Report]) -> Self:
+        """The trial with what is new in `reports`; the same value when nothing is."""
+        known = measurements.read(self.message.measurements)
+        started = self.message.start_time.ToDatetime(tzinfo=UTC)
+        found = measurements.merged(known, measurements.measured(reports, started=started))
+        if found == known:
+            return self
+        changed = copied(self.message)
+        measurements.write(changed, found)
+        return type(self)(changed)
+
+    def ended(self, metrics: Sequence[Message], *, selection: int, at: datetime, failure: str) -> Self:
+        """The trial at its end: SUCCEEDED with its final measurement, or INFEASIBLE with the reason.
+
+        `metrics` and `selection` are the study's; `failure` is why the trial's job did not succeed,
+        empty when it did, or when it was stopped early.
+        """
+        found = {metric.metric_id: self.of_metric(metric.metric_id) for metric in metrics}
+        missing = [metric_id for metric_id, values in found.items() if not values]
+        if failure or missing:
+            changed = copied(self._changed(TrialState.INFEASIBLE, end_time=at).message)
+            changed.infeasible_reason = failure or self._never_reported(missing)
+            return type(self)(changed)
+        changed = copied(self._changed(TrialState.SUCCEEDED, end_time=at).message)
+        final = [_final(found[metric.metric_id], metric, selection) for metric in metrics]
+        changed.final_measurement.step_count = final[0].step
+        changed.final_measurement.elapsed_duration.FromTimedelta(final[0].elapsed)
+        for one in final:
+            metric = changed.final_measurement.metrics.add()
+            metric.metric_id, metric.value = one.metric_id, one.value
+        return type(self)(changed)
+
+    def _never_reported(self, missing: Sequence[str]) -> str:
+        seen = sorted({one.metric_id for one in measurements.read(self.message.measurements)})
+        return f"The trial ended without reporting the metric {', '.join(missing)!r}; it reported {seen}."
+
+    def _changed(self, state: TrialState, **times: datetime) -> Self:
+        changed = copied(self.message)
+        changed.state = state.value
+        for name, at in times.items():
+            getattr(changed, name).FromDatetime(at)
+        return type(self)(changed)
+
+
+def new_trial(name: str, trial_id: str, values: Mapping[str, Value], *, custom_job: str) -> Trial:
+    """A REQUESTED trial. Whole numbers become floats: a protobuf Value knows no others."""
+    trial = HyperparameterTuningJob.pb(HyperparameterTuningJob()).trials.add()
+    trial.name, trial.id, trial.custom_job = name, trial_id, custom_job
+    trial.state = TrialState.REQUESTED.value
+    for parameter_id, value in values.items():
+        parameter = trial.parameters.add()
+        parameter.parameter_id = parameter_id
+        if isinstance(value, str):
+            parameter.value.string_value = value
+        else:
+            parameter.value.number_value = value
+    return Trial(trial)
+
+
+def _final(values: Sequence[Measured], metric: Message, selection: int) -> Measured:
+    if selection != _BEST:
+        return values[-1]
+    best = min if metric.goal == _MINIMIZE else max
+    return best(values, key=lambda one: one.value)

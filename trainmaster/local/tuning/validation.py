@@ -1,0 +1,218 @@
+"""What the service refuses in a HyperparameterTuningJob before it accepts it.
+
+Source: comments of google.cloud.aiplatform.v1.HyperparameterTuningJob and StudySpec,
+https://cloud.google.com/vertex-ai/docs/training/using-hyperparameter-tuning, read 2026-11.
+The sentences are ours: the service's are not published.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from google.cloud.aiplatform_v1.types import CustomJob
+
+from trainmaster.local.jobs.validation import faults_of as job_faults
+from trainmaster.local.tuning.space import is_among
+
+MAX_TRIALS, MAX_DISCRETE, MIN_GAP = 1000, 1000, 1e-10
+_LOG_SCALES, _KNOWN_SCALES = (2, 3), (0, 1, 2, 3)
+_GRID, _ALGORITHMS = 2, (0, 2, 3)
+
+# protobuf's generated messages have no types of their own.
+Message = Any
+
+
+def faults_of(job: Message) -> list[str]:
+    """One sentence for each thing that is wrong, each with its path; none for an acceptable job."""
+    return [*_inherited(job), *_count_faults(job), *_study_faults(job.study_spec)]
+
+
+def _inherited(job: Message) -> Iterator[str]:
+    """The name, the labels and the trials' job are held to what a CustomJob is held to."""
+    trial = CustomJob.pb(CustomJob())
+    trial.display_name = job.display_name
+    trial.job_spec.CopyFrom(job.trial_job_spec)
+    for key, value in job.labels.items():
+        trial.labels[key] = value
+    for fault in job_faults(trial):
+        yield f"trial_{fault}" if fault.startswith("job_spec") else fault
+
+
+def _count_faults(job: Message) -> Iterator[str]:
+    most, together, failed = job.max_trial_count, job.parallel_trial_count, job.max_failed_trial_count
+    if not 1 <= most <= MAX_TRIALS:
+        yield f"max_trial_count: 1 to {MAX_TRIALS}, found {most}."
+    if together < 1:
+        yield f"parallel_trial_count: at least 1, found {together}."
+    elif together > most:
+        yield f"parallel_trial_count: at most max_trial_count ({most}), found {together}."
+    if not 0 <= failed <= max(most, 0):
+        yield f"max_failed_trial_count: 0 to max_trial_count ({most}), found {failed}; 0 leaves it to the service."
+
+
+def _study_faults(study: Message) -> Iterator[str]:
+    at = "study_spec"
+    yield from _metric_faults(study, at)
+    for field, known in (("observation_noise", (0, 1, 2)), ("measurement_selection_type", (0, 1, 2))):
+        if getattr(study, field) not in known:
+            yield f"{at}.{field}: unknown number {getattr(study, field)}."
+    yield from _ending_faults(study, at)
+    if study.algorithm not in _ALGORITHMS:
+        yield f"{at}.algorithm: unknown number {study.algorithm}; unspecified, GRID_SEARCH or RANDOM_SEARCH."
+    if not study.parameters:
+        yield f"{at}.parameters: at least one parameter is required."
+    yield from _siblings_faults(list(study.parameters), f"{at}.parameters", algorithm=study.algorithm)
+    homes = Counter(parameter_id for _home, parameter_id in set(_homes(list(study.parameters), "")))
+    for parameter_id in (name for name, count in homes.items() if count > 1 and name):
+        yield f"{at}.parameters: {parameter_id!r} is there under different parents; give each its own name."
+
+
+def _metric_faults(study: Message, at: str) -> Iterator[str]:
+    if not study.metrics:
+        yield f"{at}.metrics: at least one metric is required."
+    for number, metric in enumerate(study.metrics):
+        if not metric.metric_id:
+            yield f"{at}.metrics[{number}].metric_id: required; the tag under which the trainer reports."
+        if any(character.isspace() for character in metric.metric_id):
+            yield f"{at}.metrics[{number}].metric_id: no white space, found {metric.metric_id!r}."
+        fraction = metric.safety_config.desired_min_safe_trials_fraction
+        if not 0 <= fraction <= 1:
+            yield f"{at}.metrics[{number}].safety_config.desired_min_safe_trials_fraction: 0 to 1, found {fraction!r}."
+        if metric.goal not in {0, 1, 2}:
+            yield f"{at}.metrics[{number}].goal: unknown number {metric.goal}; MAXIMIZE or MINIMIZE."
+    for metric_id in _repeated([metric.metric_id for metric in study.metrics]):
+        yield f"{at}.metrics: {metric_id!r} is there more than once."
+    if study.metrics and all(metric.HasField("safety_config") for metric in study.metrics):
+        yield f"{at}.metrics: one without safety_config is required, the one to optimise."
+
+
+def _ending_faults(study: Message, at: str) -> Iterator[str]:
+    convex = study.convex_automated_stopping_spec
+    for field in ("max_step_count", "min_step_count", "min_measurement_count"):
+        if getattr(convex, field) < 0:
+            yield f"{at}.convex_automated_stopping_spec.{field}: not negative, found {getattr(convex, field)}."
+    if 0 < convex.max_step_count < convex.min_step_count:
+        yield (
+            f"{at}.convex_automated_stopping_spec.min_step_count: at most max_step_count "
+            f"({convex.max_step_count}), found {convex.min_step_count}."
+        )
+    name = convex.learning_rate_parameter_name
+    if name and name not in {parameter_id for _home, parameter_id in _homes(list(study.parameters), "")}:
+        yield f"{at}.convex_automated_stopping_spec.learning_rate_parameter_name: {name!r} is no parameter of the study."
+    ending = study.study_stopping_config
+    for field in ("min_num_trials", "max_num_trials", "max_num_trials_no_progress"):
+        if ending.HasField(field) and getattr(ending, field).value < 1:
+            yield f"{at}.study_stopping_config.{field}: at least 1, found {getattr(ending, field).value}."
+    for field in ("max_num_trials_no_progress", "max_duration_no_progress"):
+        if ending.HasField(field) and len(study.metrics) > 1:
+            yield f"{at}.study_stopping_config.{field}: only for a study with one metric, found {len(study.metrics)}."
+
+
+def _homes(specs: Sequence[Message], home: str) -> Iterator[tuple[str, str]]:
+    for at, spec in enumerate(specs):
+        yield home, spec.parameter_id
+        children = [child.parameter_spec for child in spec.conditional_parameter_specs]
+        yield from _homes(children, f"{home}.{at}")
+
+
+def _siblings_faults(specs: Sequence[Message], path: str, *, algorithm: int) -> Iterator[str]:
+    for parameter_id in _repeated([spec.parameter_id for spec in specs]):
+        yield f"{path}: {parameter_id!r} is there more than once; a parameter has one specification."
+    for at, spec in enumerate(specs):
+        yield from _parameter_faults(spec, f"{path}[{at}]", algorithm=algorithm)
+
+
+def _parameter_faults(spec: Message, path: str, *, algorithm: int) -> Iterator[str]:
+    if not spec.parameter_id:
+        yield f"{path}.parameter_id: required; it becomes the trainer's flag."
+    kind = spec.WhichOneof("parameter_value_spec")
+    match kind:
+        case "double_value_spec" | "integer_value_spec":
+            yield from _range_faults(getattr(spec, kind), f"{path}.{kind}", scale=spec.scale_type)
+        case "categorical_value_spec" | "discrete_value_spec":
+            yield from _values_faults(list(getattr(spec, kind).values), f"{path}.{kind}.values")
+        case _:
+            yield f"{path}: one of double, integer, categorical and discrete value_spec is required."
+    if kind == "discrete_value_spec":
+        yield from _discrete_faults(list(spec.discrete_value_spec.values), path, scale=spec.scale_type)
+    if kind == "categorical_value_spec" and spec.scale_type:
+        yield f"{path}.scale_type: a categorical parameter has no scale; leave it out."
+    if kind == "double_value_spec" and algorithm == _GRID:
+        yield f"{path}: GRID_SEARCH takes no double parameter; list its values as a discrete one."
+    if spec.scale_type not in _KNOWN_SCALES:
+        yield f"{path}.scale_type: unknown number {spec.scale_type}."
+    yield from _children_faults(spec, kind, path, algorithm=algorithm)
+
+
+def _range_faults(bounds: Message, path: str, *, scale: int) -> Iterator[str]:
+    low, high = bounds.min_value, bounds.max_value
+    if not (math.isfinite(low) and math.isfinite(high)):
+        yield f"{path}: finite bounds are required, found {low!r} and {high!r}."
+    if low > high:
+        yield f"{path}: min_value {low!r} is above max_value {high!r}; exchange them."
+    if scale in _LOG_SCALES and low <= 0:
+        yield f"{path}.min_value: a logarithmic scale needs values above zero, found {low!r}."
+
+
+def _values_faults(values: Sequence[object], path: str) -> Iterator[str]:
+    if not values:
+        yield f"{path}: at least one value is required."
+    for value in _repeated(values):
+        yield f"{path}: {value!r} is there more than once."
+
+
+def _discrete_faults(values: Sequence[float], path: str, *, scale: int) -> Iterator[str]:
+    at = f"{path}.discrete_value_spec.values"
+    if len(values) > MAX_DISCRETE:
+        yield f"{at}: at most {MAX_DISCRETE}, found {len(values)}."
+    if not all(math.isfinite(value) for value in values):
+        yield f"{at}: finite numbers are required, found {values!r:.80}."
+    if any(later - earlier < MIN_GAP for earlier, later in pairwise(values) if later != earlier):
+        yield f"{at}: rising values at least {MIN_GAP} apart are required, found {values!r:.80}."
+    if scale in _LOG_SCALES and any(value <= 0 for value in values):
+        yield f"{at}: a logarithmic scale needs values above zero, found {min(values)!r}."
+
+
+_CONDITION_OF = {
+    "discrete_value_spec": "parent_discrete_values",
+    "integer_value_spec": "parent_int_values",
+    "categorical_value_spec": "parent_categorical_values",
+}
+
+
+def _children_faults(spec: Message, kind: str | None, path: str, *, algorithm: int) -> Iterator[str]:
+    taken: Counter[tuple[str, object]] = Counter()
+    for number, child in enumerate(spec.conditional_parameter_specs):
+        at = f"{path}.conditional_parameter_specs[{number}]"
+        condition = child.WhichOneof("parent_value_condition")
+        if condition is None or condition != _CONDITION_OF.get(kind or ""):
+            yield f"{at}: expected {_CONDITION_OF.get(kind or '', 'a parent that is not double')} for its parent, found {condition!r}."
+        else:
+            values = list(getattr(child, condition).values)
+            if not values:
+                yield f"{at}.{condition}.values: at least one value is required."
+            yield from _unknown_values(spec, str(kind), values, f"{at}.{condition}.values")
+            taken.update((child.parameter_spec.parameter_id, value) for value in set(values))
+        yield from _parameter_faults(child.parameter_spec, f"{at}.parameter_spec", algorithm=algorithm)
+    for (parameter_id, value), count in taken.items():
+        if count > 1:
+            yield f"{path}.conditional_parameter_specs: {parameter_id!r} is there {count} times for the parent's {value!r}."
+
+
+def _unknown_values(spec: Message, kind: str, values: Sequence[Any], path: str) -> Iterator[str]:
+    parent = getattr(spec, kind)
+    for value in values:
+        if kind == "integer_value_spec":
+            known = parent.min_value <= value <= parent.max_value
+        else:
+            known = value in parent.values or (
+                kind == "discrete_value_spec" and is_among(value, parent.values)
+            )
+        if not known:
+            yield f"{path}: {value!r} is no value of the parent {spec.parameter_id!r}."
+
+
+def _repeated(values: Sequence[Any]) -> list[Any]:
+    return [value for value, count in Counter(values).items() if count > 1 and value != ""]

@@ -1,0 +1,228 @@
+"""The JobService as a part of the local stack: made, started, served, stopped."""
+
+import asyncio
+import contextlib
+import hashlib
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from starlette.types import Receive, Scope, Send
+
+from trainmaster.local.http import LoopbackOnly, in_thread, serving
+from trainmaster.local.injections import Faults
+from trainmaster.local.jobs import rootfs
+from trainmaster.local.jobs.capacity import Capacity
+from trainmaster.local.jobs.containers import Containers, ContainersUnavailableError, containers_here
+from trainmaster.local.jobs.images import repository_of
+from trainmaster.local.jobs.lifecycle import JobState
+from trainmaster.local.jobs.quota import Quota
+from trainmaster.local.jobs.replica import Machine, default_capacity
+from trainmaster.local.jobs.rootfs import Mounts
+from trainmaster.local.jobs.service import JobService
+from trainmaster.local.jobs.service_log import WriteLog
+from trainmaster.local.jobs.store import Store
+from trainmaster.local.jobs.supply import Supply
+from trainmaster.local.process import ProcessGuard
+from trainmaster.local.tuning.service import TuningService
+from trainmaster.local.vertex.server import application
+
+MountChoice = Literal["auto", "private", "environment"]
+RuntimeChoice = Literal["process", "container", "auto"]
+
+
+class Jobs:
+    """An ASGI application that answers as JobService does. `start` before the first request, `stop` after the last."""
+
+    def __init__(
+        self,
+        *,
+        dir: Path,  # noqa: A002  the name is fixed: every part of the stack calls its state directory so
+        buckets_dir: Path,
+        images: Mapping[str, Path],
+        write_log: WriteLog,
+        project: str = "local-project",
+        region: str = "us-central1",
+        mounts: MountChoice = "auto",
+        runtime: RuntimeChoice = "process",
+        registry: str = "",
+        capacity: int | None = None,
+        grace_s: float = 30.0,
+        guard: ProcessGuard | None = None,
+        seed: int | None = None,
+        faults: Faults | None = None,
+        quota: Quota | None = None,
+    ) -> None:
+        """Nothing is opened or started yet.
+
+        Args:
+            dir: where jobs are kept; a new `Jobs` on the same directory takes up unfinished ones.
+            buckets_dir: the directory whose folders are the buckets; `/gcs` to a replica.
+            images: source tree by image URI. Tag and digest are not compared.
+            project: the project's id; its number is made from it.
+            region: what the list of locations shows; jobs of any region are accepted.
+            write_log: takes batches of log entries, in order.
+            mounts: whether replicas get a root of their own; `auto` where this machine allows it.
+            runtime: whether a replica is a process on this machine or a container of its built image; `auto`: a
+                container where podman has the image, else a process.
+            registry: `host:port` on loopback that has the images of every registry; empty for podman's store alone.
+            capacity: how many replicas may run at once; four for each processor when None.
+            grace_s: from SIGTERM to SIGKILL for a replica.
+            seed: makes the suggestions of tuning jobs repeatable; by chance when None.
+            guard: who watches over the replicas' processes; a guard of its own when None.
+            faults: shared with other emulators; its own when None.
+            quota: what the regions have; no limits when None.
+        """
+        self._dir = dir.resolve()
+        self._buckets = buckets_dir.resolve()
+        self._images = {repository_of(uri): tree.resolve() for uri, tree in images.items()}
+        self._write_log = write_log
+        self._project, self._region = project, region
+        self._choice = mounts
+        self._runtime, self._registry = runtime, registry
+        self._capacity = capacity or default_capacity()
+        self._grace_s = grace_s
+        self._given_guard = guard
+        self._seed = seed
+        self._faults = faults or Faults()
+        self._supply = Supply(quota)
+        self._running: _Running | None = None
+
+    @property
+    def mounts(self) -> Mounts:
+        """How replicas see their files. After `start`."""
+        return self._started().machine.mounts
+
+    def state_of(self, job_id: str) -> JobState:
+        """Where a job stands, without a request: for parts of the stack in the same process.
+
+        Raises:
+            KeyError: there is no job with that id.
+        """
+        return self._started().service.state_of(job_id)
+
+    async def start(self) -> None:
+        """Open the store, find out what the machine allows, and take up unfinished jobs.
+
+        Raises:
+            RuntimeError: private mounts or containers are asked for and this machine does not allow them.
+        """
+        containers = await asyncio.to_thread(
+            _containers, self._runtime, stack=str(self._dir), registry=self._registry
+        )
+        guard = self._given_guard or ProcessGuard()
+        scratch = _empty_scratch(self._dir)
+        self._buckets.mkdir(parents=True, exist_ok=True)
+        machine = Machine(
+            guard=guard,
+            images=self._images,
+            buckets=self._buckets,
+            scratch=scratch,
+            mounts=_chosen(self._choice),
+            grace_s=self._grace_s,
+            containers=containers,
+            only_containers=self._runtime == "container",
+        )
+        store = Store(self._dir / "jobs.sqlite")
+        service = JobService(
+            project=self._project,
+            store=store,
+            machine=machine,
+            capacity=Capacity(self._capacity),
+            write_log=self._write_log,
+            supply=self._supply,
+        )
+        tuning = TuningService(
+            jobs=service, store=store, directory=self._dir, write_log=self._write_log, seed=self._seed
+        )
+        self._running = _Running(
+            service=service,
+            tuning=tuning,
+            store=store,
+            machine=machine,
+            app=application(service, tuning, region=self._region, faults=self._faults),
+        )
+        service.resume()
+        tuning.resume()
+
+    async def stop(self) -> None:
+        """End every replica and keep unfinished jobs for the next start. Safe to call twice."""
+        running, self._running = self._running, None
+        if running is None:
+            return
+        await running.tuning.stop()
+        await running.service.stop()
+        if self._given_guard is None:
+            await running.machine.guard.stop(grace_s=self._grace_s)
+        running.store.close()
+        shutil.rmtree(running.machine.scratch, ignore_errors=True)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await self._started().app(scope, receive, send)
+
+    def _started(self) -> "_Running":
+        if self._running is None:
+            raise RuntimeError("the JobService is not running; call start() first")
+        return self._running
+
+
+class _Running:
+    def __init__(
+        self, *, service: JobService, tuning: TuningService, store: Store, machine: Machine, app: LoopbackOnly
+    ) -> None:
+        self.service, self.tuning, self.store, self.machine = service, tuning, store, machine
+        self.app = app
+
+
+@contextlib.contextmanager
+def serve(jobs: Jobs, *, port: int = 0) -> Iterator[str]:
+    """The URL of a JobService that runs in a thread of its own until the block ends."""
+
+    @contextlib.asynccontextmanager
+    async def running() -> AsyncIterator[str]:
+        await jobs.start()
+        try:
+            async with serving(jobs, port=port) as url:
+                yield url
+        finally:
+            await jobs.stop()
+
+    with in_thread(running) as url:
+        yield url
+
+
+def _chosen(choice: MountChoice) -> Mounts:
+    if choice == "environment":
+        return Mounts.ENVIRONMENT
+    found = rootfs.probe()
+    if choice == "private" and found is not Mounts.PRIVATE:
+        raise RuntimeError(
+            "mounts=private, but this machine refuses a mount namespace to this user; "
+            "use mounts=environment (buckets then lie under $TRAINMASTER_GCS_ROOT) or run as root"
+        )
+    return found
+
+
+def _containers(choice: RuntimeChoice, *, stack: str, registry: str) -> Containers | None:
+    if choice == "process":
+        return None
+    try:
+        found = containers_here(stack=stack, registry=registry)
+    except ContainersUnavailableError as fault:
+        if choice == "container":
+            raise RuntimeError(f"runtime=container, but {fault}") from fault
+        return None
+    found.remove_leftovers()
+    return found
+
+
+def _empty_scratch(state: Path) -> Path:
+    """A short path, because sockets under TMPDIR have at most 107 characters; the same for the same state."""
+    digest = hashlib.sha256(str(state).encode()).hexdigest()[:10]
+    scratch = Path(tempfile.gettempdir()) / f"tm-{digest}"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(mode=0o700)
+    return scratch

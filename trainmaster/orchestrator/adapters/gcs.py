@@ -1,0 +1,136 @@
+"""Objects in Cloud Storage, through google-cloud-storage. STORAGE_EMULATOR_HOST is the client's own variable."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from trainmaster.orchestrator.adapters.importing import IMPORTING
+from trainmaster.orchestrator.adapters.objects import Listed, Stored
+from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ServiceFailed
+from trainmaster.orchestrator.core.names import object_uri
+
+if TYPE_CHECKING:
+    from google.cloud.storage import Blob, Client
+
+SERVICE = "Cloud Storage"
+TIMEOUT_S = (5.0, 15.0)  # to connect, between two bytes of the answer
+RETRY_S = 20.0
+"""One call, with the client's own repetitions, ends within RETRY_S and one TIMEOUT_S: well inside a lease."""
+
+
+class GcsObjects:
+    """Objects of any bucket the project may use. The library is imported by the first call."""
+
+    def __init__(self, project: str) -> None:
+        self._project = project
+
+    @cached_property
+    def _client(self) -> "Client":
+        with IMPORTING:
+            from google.cloud import storage
+
+        return storage.Client(project=self._project)
+
+    @cached_property
+    def _options(self) -> dict[str, Any]:  # Any: keyword arguments of several of the client's methods
+        with IMPORTING:
+            from google.cloud.storage.retry import DEFAULT_RETRY
+
+        return {"timeout": TIMEOUT_S, "retry": DEFAULT_RETRY.with_timeout(RETRY_S)}
+
+    def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
+        blob = self._blob(bucket, name, generation)
+        try:
+            # As it is stored: a small object with a gzip encoding would else unfold to any size in memory.
+            content: bytes = blob.download_as_bytes(raw_download=True, **self._options)
+        except Exception as error:  # translated or raised again, never swallowed
+            _translate(error, "read", object_uri(bucket, name), generation=generation)
+        return Stored(content=content, generation=int(blob.generation))
+
+    def write(
+        self,
+        bucket: str,
+        name: str,
+        content: bytes,
+        *,
+        if_generation: int | None,
+        metadata: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> int:
+        blob = self._blob(bucket, name)
+        blob.metadata = dict(metadata) if metadata else None
+        try:
+            blob.upload_from_string(
+                content, content_type=content_type, if_generation_match=if_generation, **self._options
+            )
+        except Exception as error:  # translated or raised again, never swallowed
+            _translate(error, "write", object_uri(bucket, name), if_generation=if_generation)
+        return int(blob.generation)
+
+    def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
+        try:
+            self._blob(bucket, name).delete(if_generation_match=if_generation, **self._options)
+        except Exception as error:  # translated or raised again, never swallowed
+            try:
+                _translate(error, "delete", object_uri(bucket, name), if_generation=if_generation)
+            except ObjectGone:
+                return
+
+    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
+        try:
+            for blob in self._client.list_blobs(
+                bucket,
+                prefix=prefix,
+                fields="items(name,generation,size,timeCreated,metadata),nextPageToken",
+                **self._options,
+            ):
+                yield Listed(
+                    name=blob.name,
+                    generation=int(blob.generation),
+                    size_bytes=int(blob.size),
+                    created_at=blob.time_created,
+                    metadata=blob.metadata or {},
+                )
+        except Exception as error:  # translated or raised again, never swallowed
+            _translate(error, "list", object_uri(bucket, prefix))
+
+    def _blob(self, bucket: str, name: str, generation: int | None = None) -> "Blob":
+        return self._client.bucket(bucket).blob(name, generation=generation)
+
+
+def _translate(
+    error: Exception,
+    operation: str,
+    uri: str,
+    *,
+    generation: int | None = None,
+    if_generation: int | None = None,
+) -> NoReturn:
+    """Raise the library's error as ours, or as it is where it is a mistake in this program.
+
+    Raises:
+        ObjectGone, GenerationMoved, ServiceFailed: what the error means.
+    """
+    with IMPORTING:
+        import requests
+        from google.api_core import exceptions as api
+        from google.auth.exceptions import GoogleAuthError
+        from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
+
+    match error:
+        case api.NotFound() if operation != "write":  # a write that finds nothing finds no bucket
+            raise ObjectGone(uri, generation) from error
+        case api.PreconditionFailed() if if_generation is not None:
+            raise GenerationMoved(uri, if_generation) from error
+        case (
+            api.GoogleAPIError()
+            | GoogleAuthError()
+            | requests.RequestException()
+            | InvalidResponse()
+            | DataCorruption()
+            | ConnectionError()
+            | TimeoutError()
+        ):
+            raise ServiceFailed(SERVICE, f"{operation} {uri}", f"{type(error).__name__}: {error}") from error
+        case _:
+            raise error

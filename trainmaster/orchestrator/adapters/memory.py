@@ -1,0 +1,255 @@
+"""The ports without any service: for tests and simulations, safe to use from many threads at once."""
+
+import threading
+from bisect import bisect_left, insort
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from trainmaster.orchestrator.adapters.objects import Listed, Stored
+from trainmaster.orchestrator.core.completion.outcome import END_OF
+from trainmaster.orchestrator.core.errors import GenerationMoved, JobNotFound, ObjectGone
+from trainmaster.orchestrator.core.names import (
+    RUN_LABEL,
+    JobKind,
+    job_kind,
+    job_name,
+    job_region,
+    location_region,
+    object_uri,
+)
+from trainmaster.orchestrator.core.requests.submission import Submission
+from trainmaster.orchestrator.core.runs.record import Job, JobState, Problem
+from trainmaster.orchestrator.core.runs.trial import Trial
+from trainmaster.orchestrator.ports.runs import Clock, Notice
+
+
+class ManualClock:
+    """A clock that stands still until it is told to move."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+
+    def now(self) -> datetime:
+        return self._now
+
+    def advance(self, by: timedelta) -> None:
+        self._now += by
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Object:
+    content: bytes
+    generation: int
+    created_at: datetime
+    metadata: Mapping[str, str]
+    content_type: str
+
+
+class MemoryObjects:
+    """Buckets in memory, with Cloud Storage's generations and preconditions; overwritten ones are gone."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._objects: dict[tuple[str, str], _Object] = {}
+        # Sorted names of each bucket: a listing costs what it shows, however much else there is.
+        self._names: defaultdict[str, list[str]] = defaultdict(list)
+        self._generation = 0
+
+    def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
+        with self._lock:
+            found = self._objects.get((bucket, name))
+        if found is None or generation not in (None, found.generation):
+            raise ObjectGone(object_uri(bucket, name), generation)
+        return Stored(content=found.content, generation=found.generation)
+
+    def write(
+        self,
+        bucket: str,
+        name: str,
+        content: bytes,
+        *,
+        if_generation: int | None,
+        metadata: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> int:
+        with self._lock:
+            found = self._objects.get((bucket, name))
+            if if_generation is not None and if_generation != (found.generation if found else 0):
+                raise GenerationMoved(object_uri(bucket, name), if_generation)
+            if found is None:
+                insort(self._names[bucket], name)
+            self._generation += 1
+            self._objects[bucket, name] = _Object(
+                content=content,
+                generation=self._generation,
+                created_at=self._clock.now(),
+                metadata=dict(metadata or {}),
+                content_type=content_type,
+            )
+            return self._generation
+
+    def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
+        with self._lock:
+            found = self._objects.get((bucket, name))
+            if found is None:
+                return
+            if if_generation not in (None, found.generation):
+                raise GenerationMoved(object_uri(bucket, name), if_generation or 0)
+            del self._objects[bucket, name]
+            names = self._names[bucket]
+            del names[bisect_left(names, name)]
+
+    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
+        with self._lock:
+            found = [(name, self._objects[bucket, name]) for name in self._beginning(bucket, prefix)]
+        for name, stored in found:
+            yield Listed(
+                name=name,
+                generation=stored.generation,
+                size_bytes=len(stored.content),
+                created_at=stored.created_at,
+                metadata=stored.metadata,
+            )
+
+    def _beginning(self, bucket: str, prefix: str) -> Iterator[str]:
+        names = self._names.get(bucket, [])
+        position = bisect_left(names, prefix)
+        while position < len(names) and names[position].startswith(prefix):
+            yield names[position]
+            position += 1
+
+    def metadata(self, bucket: str, name: str) -> Mapping[str, str]:
+        """The object's custom metadata and its content type.
+
+        Raises:
+            KeyError: there is no such object.
+        """
+        with self._lock:
+            found = self._objects[bucket, name]
+            return {**found.metadata, "content_type": found.content_type}
+
+
+class MemoryJobs:
+    """Jobs that stand still until `become` moves them."""
+
+    def __init__(self, clock: Clock, *, project: str) -> None:
+        self._clock = clock
+        self._project = project
+        self._lock = threading.Lock()
+        self._jobs: dict[str, Job] = {}
+        self._by_id: dict[str, str] = {}
+        # Names alone, in the order of submission: of a million jobs few go on at once.
+        self._unended: dict[str, None] = {}
+        self._created = 0
+        self._of_run: defaultdict[str, list[str]] = defaultdict(list)
+
+    def submit(self, submission: Submission) -> Job:
+        body: Mapping[str, Any] = submission.body
+        with self._lock:
+            spec = body["jobSpec" if submission.kind is JobKind.CUSTOM else "trialJobSpec"]
+            self._created += 1
+            job_id = str(999 + self._created)
+            job = Job(
+                name=job_name(self._project, location_region(submission.parent), submission.kind, job_id),
+                state=JobState.PENDING,
+                display_name=body["displayName"],
+                labels=body["labels"],
+                output_uri=spec["baseOutputDirectory"]["outputUriPrefix"],
+                create_time=self._clock.now(),
+            )
+            self._jobs[job.name] = job
+            self._by_id[job_id] = job.name
+            self._unended[job.name] = None
+            self._of_run[job.labels.get(RUN_LABEL, "")].append(job.name)
+        return job
+
+    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
+        with self._lock:
+            # As the service lists them: without their trials.
+            return [
+                replace(self._jobs[name], trials=())
+                for name in self._of_run.get(run_id, ())
+                if name in self._jobs and job_kind(name) is kind and job_region(name) in regions
+            ]
+
+    def read(self, name: str) -> Job:
+        with self._lock:
+            if name not in self._jobs:
+                raise JobNotFound(name)
+            return self._jobs[name]
+
+    def with_id(self, job_id: str) -> Job:
+        with self._lock:
+            name = self._by_id.get(job_id)
+        if name is None:
+            raise JobNotFound(job_id)
+        return self.read(name)
+
+    def cancel(self, name: str) -> None:
+        with self._lock:
+            known = name in self._jobs and self._jobs[name].state not in END_OF
+        if known:
+            self.become(name, JobState.CANCELLED)
+
+    def become(
+        self,
+        name: str,
+        state: JobState,
+        *,
+        error: Problem | None = None,
+        trials: Sequence[Trial] | None = None,
+        ran: bool = True,
+    ) -> Job:
+        """Move the job, and set the times that the service would set. `trials` None leaves them.
+
+        `ran` False: no replica of it ever started.
+
+        Raises:
+            JobNotFound: there is none of that name.
+        """
+        job, now = self.read(name), self._clock.now()
+        went_on = ran and state not in (JobState.QUEUED, JobState.PENDING)
+        ended = state in END_OF
+        moved = replace(
+            job,
+            state=state,
+            error=error,
+            start_time=job.start_time or (now if went_on else None),
+            end_time=now if ended else None,
+            trials=job.trials if trials is None else tuple(trials),
+        )
+        with self._lock:
+            self._jobs[name] = moved
+            if ended:
+                self._unended.pop(name, None)
+            else:
+                self._unended[name] = None
+        return moved
+
+    def remove(self, name: str) -> None:
+        with self._lock:
+            del self._jobs[name]
+            self._unended.pop(name, None)
+
+    def going(self) -> Sequence[Job]:
+        """Every job that has not ended, in the order of submission."""
+        with self._lock:
+            return [self._jobs[name] for name in self._unended]
+
+    def all(self) -> Sequence[Job]:
+        with self._lock:
+            return list(self._jobs.values())
+
+
+@dataclass
+class MemoryNotices:
+    """Keeps what was published, in order."""
+
+    published: list[Notice] = field(default_factory=list)
+
+    def publish(self, notice: Notice) -> None:
+        self.published.append(notice)

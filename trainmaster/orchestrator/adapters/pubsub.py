@@ -1,0 +1,77 @@
+"""Notices over Pub/Sub, through google-cloud-pubsub. PUBSUB_EMULATOR_HOST is the client's own variable."""
+
+import json
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from trainmaster.orchestrator.adapters.importing import IMPORTING
+from trainmaster.orchestrator.core.documents.codec import encoded_time
+from trainmaster.orchestrator.core.errors import ServiceFailed
+from trainmaster.orchestrator.ports.runs import Notice
+
+if TYPE_CHECKING:
+    from google.cloud.pubsub_v1 import PublisherClient
+
+SERVICE = "Pub/Sub"
+TIMEOUT_S = 20.0
+FILTERED = ("run_id", "state", "model_name", "rule_id")
+"""What of a notice its message repeats as attributes: subscriptions filter by these."""
+
+
+class PubsubNotices:
+    """One topic for every notice, each a CloudEvent in structured JSON form.
+
+    Source: https://github.com/cloudevents/spec/blob/main/cloudevents/bindings/google-cloud-pubsub-protocol-binding.md
+    """
+
+    def __init__(self, *, project: str, topic: str, source: str) -> None:
+        self._topic_name = f"projects/{project}/topics/{topic}"
+        self._source = source
+
+    @cached_property
+    def _client(self) -> "PublisherClient":
+        with IMPORTING:
+            from google.cloud.pubsub_v1 import PublisherClient
+
+        return PublisherClient()
+
+    def publish(self, notice: Notice) -> None:
+        """Publish, and wait for the service's answer.
+
+        Raises:
+            ServiceFailed: there was none, or it was an error.
+        """
+        # Imported late: most events end no run, and this client takes the longest of all to load.
+        with IMPORTING:
+            from google.api_core.exceptions import GoogleAPIError
+            from google.auth.exceptions import GoogleAuthError
+
+        try:
+            self._client.publish(
+                self._topic_name,
+                json.dumps(cloud_event(notice, self._source)).encode(),
+                **_attributes(notice),
+            ).result(timeout=TIMEOUT_S)
+        except (GoogleAPIError, GoogleAuthError, TimeoutError) as error:
+            raise ServiceFailed(
+                SERVICE, f"publish to {self._topic_name}", f"{type(error).__name__}: {error}"
+            ) from error
+
+
+def _attributes(notice: Notice) -> dict[str, str]:
+    repeated = {name: str(notice.data[name]) for name in FILTERED if name in notice.data}
+    return {"content-type": "application/cloudevents+json; charset=utf-8", "type": notice.type, **repeated}
+
+
+def cloud_event(notice: Notice, source: str) -> dict[str, object]:
+    """The notice as CloudEvents 1.0 has it."""
+    return {
+        "specversion": "1.0",
+        "id": notice.id,
+        "source": source,
+        "type": notice.type,
+        "subject": notice.subject,
+        "time": encoded_time(notice.time),
+        "datacontenttype": "application/json",
+        "data": dict(notice.data),
+    }

@@ -1,0 +1,346 @@
+"""Training jobs on Vertex AI, through the generated JobServiceClient over REST.
+
+`google.cloud.aiplatform`, the high-level package, is never imported: it takes twice the time and memory.
+"""
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, assert_never
+
+from trainmaster.orchestrator.adapters.importing import IMPORTING
+from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, limited, within
+from trainmaster.orchestrator.core.completion.outcome import OVER
+from trainmaster.orchestrator.core.documents.codec import decoded_time
+from trainmaster.orchestrator.core.errors import (
+    JobNotFound,
+    ServiceFailed,
+    SubmissionDeferred,
+    SubmissionRefused,
+    SubmissionUnknown,
+    TrainmasterError,
+)
+from trainmaster.orchestrator.core.names import (
+    RUN_LABEL,
+    JobKind,
+    job_kind,
+    job_name,
+    job_region,
+    location_name,
+    location_region,
+)
+from trainmaster.orchestrator.core.requests.submission import Submission
+from trainmaster.orchestrator.core.runs.record import Job, JobState, Problem
+from trainmaster.orchestrator.core.runs.trial import Measured, Trial, TrialState
+
+if TYPE_CHECKING:
+    from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
+    from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
+
+SERVICE = "Vertex AI"
+_State = TypeVar("_State", JobState, TrialState)
+TIMEOUT_S = 30.0
+"""Of one connection or one read of any call; of a submission's whole way, from its start to its answer."""
+NO_QUOTA = 429  # nothing was created
+UNAVAILABLE = 503
+_NO_CAPACITY = re.compile(r"insufficient|exhausted|capacity|quota", re.IGNORECASE)
+"""A 503 that says so is about machines. Any other may have created the job: the status promises nothing.
+
+Source: UNAVAILABLE in https://github.com/googleapis/googleapis/blob/master/google/rpc/code.proto
+"""
+UNAUTHENTICATED = 401  # our own credentials failed: no fault of the request, and they may recover
+REQUEST_TIMEOUT = 408
+UNKNOWN_FROM = 500  # whatever else the server could not do, it may have done half
+_REST_PREFIX = re.compile(r"^(GET|POST) \S+: ")  # the client puts verb and URL before the service's message
+
+
+class VertexJobs:
+    """The jobs of one project. `endpoint` is None for Google Cloud, else an emulator's URL, for every region.
+
+    `region` is the deployment's own; `others` gives the other regions where its jobs may be, and is asked only
+    for a job that is not in the own one. The library is imported by the first call; each region has a client.
+    """
+
+    def __init__(
+        self,
+        *,
+        project: str,
+        region: str,
+        endpoint: str | None,
+        others: Callable[[], Sequence[str]] = tuple,
+        submit_within_s: float = TIMEOUT_S,
+    ) -> None:
+        self._project = project
+        self._region = region
+        self._others = others
+        self._endpoint = endpoint
+        self._submit_within_s = submit_within_s
+        self._clients: dict[str, JobServiceClient] = {}
+        self._making = threading.Lock()
+
+    def _client(self, region: str) -> "JobServiceClient":
+        with self._making:
+            if region not in self._clients:
+                self._clients[region] = self._made(region)
+            return self._clients[region]
+
+    def _made(self, region: str) -> "JobServiceClient":
+        with IMPORTING:
+            from google.auth.credentials import AnonymousCredentials
+            from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
+
+        client = JobServiceClient(
+            transport="rest",
+            credentials=AnonymousCredentials() if self._endpoint else None,
+            client_options={"api_endpoint": self._endpoint or f"https://{region}-aiplatform.googleapis.com"},
+        )
+        limited(_session_of(client))
+        return client
+
+    def close(self) -> None:
+        """Close every client's connections."""
+        for client in self._clients.values():
+            client.transport.close()
+
+    def prepare(self, region: str) -> None:
+        """Import, connect nothing, and get credentials: what a submission needs and no lease has to wait for.
+
+        Raises:
+            ServiceFailed: there are no credentials now.
+        """
+        try:
+            session = _session_of(self._client(region))
+            if not session.credentials.valid:
+                with IMPORTING:
+                    from google.auth.transport.requests import Request
+
+                session.credentials.refresh(Request())
+        except Exception as error:  # translated or raised again, never swallowed
+            _translate(error, "get credentials")
+
+    def submit(self, submission: Submission) -> Job:
+        # No retry: the service has no request id, so a repeated call could create a second job.
+        once: dict[str, Any] = {"parent": submission.parent, "timeout": self._submit_within_s, "retry": None}
+        try:
+            message = message_of(submission)
+        except Exception as error:  # protobuf has errors of its own beside ValueError; nothing was sent
+            raise SubmissionRefused(0, f"it cannot be written as the service's message: {error}") from error
+        try:
+            client = self._client(location_region(submission.parent))
+            match submission.kind:
+                case JobKind.CUSTOM:
+                    create = partial(client.create_custom_job, custom_job=message, **once)
+                case JobKind.TUNING:
+                    create = partial(
+                        client.create_hyperparameter_tuning_job, hyperparameter_tuning_job=message, **once
+                    )
+                case _:
+                    assert_never(submission.kind)
+            created = within(Deadline.after(self._submit_within_s), create)
+        except Exception as error:  # translated or raised again, never swallowed
+            raise _submission_error(error) from error
+        return _job(created)
+
+    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
+        label = f"labels.{RUN_LABEL}={run_id}"
+        try:
+            found = [_job(job) for region in regions for job in self._listed(kind, region, label)]
+        except Exception as error:  # translated or raised again, never swallowed
+            _translate(error, f"list the jobs of {run_id}")
+        return sorted(found, key=lambda job: (job.create_time is None, job.create_time, job.name))
+
+    def read(self, name: str) -> Job:
+        with IMPORTING:
+            from google.api_core.exceptions import NotFound
+
+        try:
+            client = self._client(job_region(name))
+            match job_kind(name):
+                case JobKind.CUSTOM:
+                    return _job(client.get_custom_job(name=name, timeout=TIMEOUT_S))
+                case JobKind.TUNING:
+                    return _job(client.get_hyperparameter_tuning_job(name=name, timeout=TIMEOUT_S))
+        except NotFound as error:
+            raise JobNotFound(name) from error
+        except Exception as error:  # translated or raised again, never swallowed
+            _translate(error, f"read {name}")
+
+    def cancel(self, name: str) -> None:
+        with IMPORTING:
+            from google.api_core.exceptions import BadRequest, NotFound
+
+        try:
+            client = self._client(job_region(name))
+            match job_kind(name):
+                case JobKind.CUSTOM:
+                    client.cancel_custom_job(name=name, timeout=TIMEOUT_S)
+                case JobKind.TUNING:
+                    client.cancel_hyperparameter_tuning_job(name=name, timeout=TIMEOUT_S)
+        except NotFound:
+            return
+        except BadRequest as error:
+            # How the service answers for a job that is over is not documented: its state says whether it is.
+            if self.read(name).state not in OVER:
+                _translate(error, f"cancel {name}")
+        except Exception as error:  # translated or raised again, never swallowed
+            _translate(error, f"cancel {name}")
+
+    def with_id(self, job_id: str) -> Job:
+        own = self._in_region(self._region, job_id)
+        if own is not None:
+            return own
+        for region in self._others():
+            elsewhere = self._in_region(region, job_id) if region != self._region else None
+            if elsewhere is not None:
+                return elsewhere
+        raise JobNotFound(job_id)
+
+    def _in_region(self, region: str, job_id: str) -> Job | None:
+        for kind in JobKind:
+            try:
+                return self.read(job_name(self._project, region, kind, job_id))
+            except JobNotFound:
+                continue
+        return None
+
+    # Any: proto-plus messages and pagers are untyped.
+    def _listed(self, kind: JobKind, region: str, label: str) -> Iterable[Any]:
+        client = self._client(region)
+        request = {"parent": location_name(self._project, region), "filter": label}
+        match kind:
+            case JobKind.CUSTOM:
+                return client.list_custom_jobs(request=request, timeout=TIMEOUT_S)
+            case JobKind.TUNING:
+                return client.list_hyperparameter_tuning_jobs(request=request, timeout=TIMEOUT_S)
+            case _:
+                assert_never(kind)
+
+
+def _session_of(client: "JobServiceClient") -> Any:  # Any: google.auth ships no types
+    """The client's AuthorizedSession; a REST transport has no public name for it."""
+    return vars(client.transport)["_session"]
+
+
+def message_of(submission: Submission) -> "CustomJob | HyperparameterTuningJob":
+    """The client's message with the content of the submission.
+
+    Raises:
+        ValueError: the service knows no such field; the submission is wrong.
+    """
+    with IMPORTING:
+        from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
+
+    text = json.dumps(submission.body)
+    match submission.kind:
+        case JobKind.CUSTOM:
+            job: CustomJob = CustomJob.from_json(text)
+            return job
+        case JobKind.TUNING:
+            tuning: HyperparameterTuningJob = HyperparameterTuningJob.from_json(text)
+            return tuning
+        case _:
+            assert_never(submission.kind)
+
+
+def _job(job: "CustomJob | HyperparameterTuningJob") -> Job:
+    kind = job_kind(job.name)
+    spec: Any = job.job_spec if kind is JobKind.CUSTOM else job.trial_job_spec
+    return Job(
+        name=job.name,
+        state=_known(JobState, job.state, JobState.UNSPECIFIED),
+        display_name=job.display_name,
+        labels=dict(job.labels),
+        output_uri=spec.base_output_directory.output_uri_prefix,
+        create_time=_time(job.create_time),
+        start_time=_time(job.start_time),
+        end_time=_time(job.end_time),
+        error=Problem(code=job.error.code, message=job.error.message) if job.error.message else None,
+        trials=tuple(map(_trial, job.trials)) if kind is JobKind.TUNING else (),
+    )
+
+
+def _known(kind: type[_State], state: Any, unknown: _State) -> _State:  # Any: an enum, or a number it lacks
+    """The state; `unknown` for one that the service has and this client's library has not."""
+    try:
+        return kind(getattr(state, "name", ""))
+    except ValueError:
+        return unknown
+
+
+def _trial(trial: Any) -> Trial:  # Any: proto-plus messages are untyped
+    return Trial(
+        id=trial.id,
+        state=_known(TrialState, trial.state, TrialState.UNSPECIFIED),
+        parameters={each.parameter_id: each.value for each in trial.parameters},
+        final=_measured(trial.final_measurement) if "final_measurement" in trial else None,
+        measurements=tuple(map(_measured, trial.measurements)),
+        start_time=_time(trial.start_time),
+        end_time=_time(trial.end_time),
+        infeasible_reason=trial.infeasible_reason,
+    )
+
+
+def _measured(measurement: Any) -> Measured:  # Any: see above
+    elapsed = measurement.elapsed_duration
+    return Measured(
+        metrics={each.metric_id: each.value for each in measurement.metrics},
+        step=int(measurement.step_count),
+        elapsed_s=elapsed.total_seconds() if elapsed else None,
+    )
+
+
+def _time(moment: Any) -> datetime | None:  # Any: proto-plus's timestamps are untyped
+    return decoded_time(moment.rfc3339()) if moment else None
+
+
+def _message(error: Exception) -> str:
+    return _REST_PREFIX.sub("", str(getattr(error, "message", "") or error))
+
+
+def _submission_error(error: Exception) -> Exception:
+    """What the client's error means for a submission; the error itself where it is this program's mistake."""
+    with IMPORTING:
+        from google.api_core.exceptions import GoogleAPICallError
+        from google.auth.exceptions import GoogleAuthError
+
+    if isinstance(error, GoogleAPICallError):
+        return _refusal(int(error.code or 0), _message(error))
+    if isinstance(error, GoogleAuthError):
+        return _refusal(UNAUTHENTICATED, f"{type(error).__name__}: {error}")
+    if isinstance(error, LimitPassed) or _is_transport(error):
+        return SubmissionUnknown(f"{type(error).__name__}: {error}")
+    return error
+
+
+def _refusal(code: int, reason: str) -> TrainmasterError:
+    if code == NO_QUOTA or (code == UNAVAILABLE and _NO_CAPACITY.search(reason)):
+        return SubmissionDeferred(code, reason)
+    if code == UNAUTHENTICATED:
+        return ServiceFailed(SERVICE, "submit the job", reason)
+    if code in range(400, UNKNOWN_FROM) and code != REQUEST_TIMEOUT:
+        return SubmissionRefused(code, reason)
+    return SubmissionUnknown(reason)
+
+
+def _is_transport(error: Exception) -> bool:
+    with IMPORTING:
+        import requests
+        from google.api_core.exceptions import GoogleAPIError
+        from google.auth.exceptions import GoogleAuthError
+
+    kinds = (GoogleAPIError, GoogleAuthError, requests.RequestException, ConnectionError, TimeoutError)
+    return isinstance(error, kinds)
+
+
+def _translate(error: Exception, operation: str) -> NoReturn:
+    """Raise the library's error as ours, or as it is where it is a mistake in this program.
+
+    Raises:
+        ServiceFailed: the service did not do it.
+    """
+    if isinstance(error, TrainmasterError) or not _is_transport(error):
+        raise error
+    raise ServiceFailed(SERVICE, operation, f"{type(error).__name__}: {_message(error)}") from error

@@ -1,0 +1,113 @@
+"""Whether one more run may be started: the policy's caps against what was started already."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.policy.admission import Caps
+from trainmaster.orchestrator.core.policy.currency import money
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """A run that was started. `created_at` is when its mark came to be, by the clock of the store of marks.
+
+    `hour` is the one that the mark is of, which its name says: whoever marks names it by a clock of its own, so the
+    two may differ at an hour's edge. `version`: of marks of the same moment, the smaller came to be first.
+    `cost` is the most that it may cost; None: unknown, and then it counts as nothing.
+    """
+
+    run_id: str
+    created_at: datetime
+    cost: Decimal | None
+    hour: datetime | None = None
+    version: int = 0
+
+    @property
+    def counts_at(self) -> datetime:
+        """A moment of the hour in which it counts, UTC."""
+        return (self.hour or self.created_at).astimezone(UTC)
+
+    @property
+    def order(self) -> tuple[datetime, int, str]:
+        """Who has the smaller one came first."""
+        return self.created_at, self.version, self.run_id
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapReached:
+    """A cap that leaves no room.
+
+    `window` names cap and time, `runs_per_hour/2026-11-21T13`: the same for all runs that it refuses.
+    """
+
+    text: str
+    window: str
+    fault: Fault
+
+
+def over_cap(caps: Caps, counted: Sequence[Counted], own: Counted) -> CapReached | None:
+    """The cap that leaves no room for `own` after those that were before it; None: it may go.
+
+    Hours and days are UTC's, and are those of `own`. `own` may be among `counted` and counts once. Runs go in the
+    order in which their marks came to be; one that finds no room is passed over and takes none, whether its mark is
+    still there or gone. So every observer of the same marks has the same answer for each of them, and with marks
+    that are listed once they exist no more are started than the caps allow.
+    """
+    day = own.counts_at.date()
+    runs = {each.run_id: each for each in counted} | {own.run_id: own}
+    runs_by_hour: dict[int, int] = {}
+    cost = Decimal(0)
+    reached: CapReached | None = None
+    for run in sorted(runs.values(), key=lambda each: each.order):
+        moment = run.counts_at
+        if moment.date() != day:
+            continue
+        reached = _reached(caps, run, moment, runs_by_hour.get(moment.hour, 0), cost)
+        if run.run_id == own.run_id:
+            break
+        if reached is None:
+            runs_by_hour[moment.hour] = runs_by_hour.get(moment.hour, 0) + 1
+            cost += run.cost or 0
+    return reached
+
+
+def _reached(caps: Caps, run: Counted, moment: datetime, runs: int, cost: Decimal) -> CapReached | None:
+    """The cap that the run reaches after so many in its hour, and so much in its day."""
+    if caps.runs_per_hour is not None and runs >= caps.runs_per_hour:
+        return _of_runs(caps.runs_per_hour, moment)
+    if caps.cost_per_day is not None and run.cost is not None and cost + run.cost > caps.cost_per_day:
+        return _of_cost(caps, caps.cost_per_day, run.cost, cost, moment)
+    return None
+
+
+def _of_runs(cap: int, moment: datetime) -> CapReached:
+    free = (moment + timedelta(hours=1)).replace(minute=0)
+    text = f"{cap} runs were started in the hour from {moment:%H}:00 UTC, as many as the policy's runs_per_hour allows"
+    fault = Fault(
+        path="$",
+        problem=text,
+        found=f"one more, after {cap}",
+        allowed=f"{cap} runs an hour",
+        repair=f"send it again after {free:%H:%M} UTC; if so many are meant, have runs_per_hour raised in the policy",
+    )
+    return CapReached(text=text, window=f"runs_per_hour/{moment:%Y-%m-%dT%H}", fault=fault)
+
+
+def _of_cost(caps: Caps, cap: Decimal, own: Decimal, before: Decimal, moment: datetime) -> CapReached:
+    currency = caps.currency
+    text = (
+        f"the runs started on {moment:%Y-%m-%d} (UTC) may cost {money(before, currency)} already, "
+        f"and the policy's cost_per_day is {money(cap, currency)}"
+    )
+    fault = Fault(
+        path="$",
+        problem=text,
+        found=f"at most {money(own, currency)} for this run",
+        allowed=f"{money(max(cap - before, Decimal(0)), currency)} more today",
+        repair="send it again tomorrow, give a shorter scheduling.timeout_s or ask for fewer replicas; "
+        "if so much is meant, have cost_per_day raised in the policy",
+    )
+    return CapReached(text=text, window=f"cost_per_day/{moment:%Y-%m-%d}", fault=fault)

@@ -1,0 +1,45 @@
+"""What a refusal for want of quota or capacity is about: a region, the scarcest kind asked for, and its terms."""
+
+import hashlib
+
+from trainmaster.orchestrator.core.admission.rung import Rung, pools_of
+from trainmaster.orchestrator.core.requests.spec import WorkerPool
+
+CLASS_MAX_CHARS = 63
+_HASH_CHARS = 10
+_TPU_MACHINES = ("cloud-tpu", "ct", "tpu")
+"""How the names of machines with TPUs begin: https://cloud.google.com/vertex-ai/docs/training/configure-compute#tpus"""
+
+
+def quota_class(rung: Rung) -> str:
+    """For example `us-central1_nvidia_tesla_t4_spot`; runs of different classes do not wait for each other.
+
+    The quotas of custom training are counted by region and by accelerator, or by machine family where there is
+    none, Spot VMs apart. Of a cluster with several kinds of accelerators all are in the class. A legal label
+    value: lower case, at most CLASS_MAX_CHARS.
+    Source: https://cloud.google.com/vertex-ai/docs/quotas#custom-trained_model_quotas
+    """
+    pools = [pool for _, pool in pools_of(rung.spec.cluster)]
+    kinds = sorted({pool.accelerator.type.lower() for pool in pools if pool.accelerator})
+    kinds = kinds or sorted({f"{_family(pool)}_tpu" for pool in pools if _has_tpus(pool)})
+    kinds = kinds or sorted({f"{_family(pool)}_cpu" for pool in pools})
+    terms = [
+        term
+        for term, is_so in (("spot", rung.spec.scheduling.spot), ("flex", rung.spec.scheduling.flex_start))
+        if is_so
+    ]
+    return _short("_".join([rung.region, *kinds, *terms]))
+
+
+def _family(pool: WorkerPool) -> str:
+    return pool.machine.partition("-")[0]
+
+
+def _has_tpus(pool: WorkerPool) -> bool:
+    return pool.tpu_topology is not None or pool.machine.startswith(_TPU_MACHINES)
+
+
+def _short(text: str) -> str:
+    if len(text) <= CLASS_MAX_CHARS:
+        return text
+    return f"{text[: CLASS_MAX_CHARS - 1 - _HASH_CHARS]}_{hashlib.sha256(text.encode()).hexdigest()[:_HASH_CHARS]}"

@@ -1,0 +1,135 @@
+"""The record of a run that has no job now: what it tried, why it waits, and when the next attempt is due."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from trainmaster.orchestrator.core.admission.ladder import Rung
+from trainmaster.orchestrator.core.runs.attempts import TRIES_KEPT, GivenUp, Try, Waiting, shortened
+from trainmaster.orchestrator.core.runs.record import Job, RunRecord, RunState, moved, with_job
+
+WAIT_FIRST = timedelta(seconds=30)
+WAIT_MOST = timedelta(minutes=10)
+WAIT_IN_ALL = timedelta(days=7)
+"""A run that the service has no room for so long fails: whoever asked for it has long stopped waiting.
+
+Waiting behind others, or for a limit of the policy, does not count: that is nobody's refusal.
+"""
+UNANSWERED_MAX = 100
+"""So many submissions in a row may have no answer, one a lease: most of a day. Then it is the job and no outage."""
+ROUNDS_MAX = 1000
+"""So many jobs of one run may end for want of capacity; each stays on record, which must stay small."""
+PAUSE_LEAST_S, PAUSE_MOST_S = 10, 30
+"""Between two attempts where the service asked for fewer requests: its quotas are counted by the minute."""
+
+
+def back_off(attempts: int) -> timedelta:
+    """How long a run waits after so many walks of its whole ladder, counted from 1."""
+    doublings = min(max(attempts, 1) - 1, 10)
+    return min(WAIT_FIRST * (1 << doublings), WAIT_MOST)
+
+
+def short_pause(run_id: str, now: datetime) -> timedelta:
+    """A pause that differs from run to run and from time to time, so that not all come back at once."""
+    drawn = hashlib.sha256(f"{run_id} {now.isoformat()}".encode()).digest()[0] / 255
+    return timedelta(seconds=PAUSE_LEAST_S + drawn * (PAUSE_MOST_S - PAUSE_LEAST_S))
+
+
+def why_given_up(record: RunRecord, now: datetime) -> str | None:
+    """Why the run is to look for room no longer; None: it may."""
+    since = record.refused_since
+    if since is not None and now - since > WAIT_IN_ALL:
+        return f"there was no room in the {WAIT_IN_ALL.days} days since {since:%Y-%m-%d %H:%M} UTC"
+    since = record.too_fast_since
+    if since is not None and now - since > WAIT_IN_ALL:
+        return f"the service only asked for fewer requests in the {WAIT_IN_ALL.days} days since {since:%Y-%m-%d %H:%M} UTC"
+    if record.round >= ROUNDS_MAX:
+        return f"{record.round} jobs of the run ended for want of capacity"
+    return None
+
+
+def may_wait(record: RunRecord, now: datetime) -> bool:
+    """Whether the run may go on looking for room: it was not cancelled, and has not looked for too long."""
+    return record.cancel_asked_at is None and why_given_up(record, now) is None
+
+
+def refused(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:
+    """The record with a rung that the service refused: from the first one on, `WAIT_IN_ALL` counts."""
+    since = record.refused_since or now
+    return replace(tried(record, rung, outcome, now), refused_since=since, unanswered=0)
+
+
+def asked_too_fast(record: RunRecord, now: datetime) -> RunRecord:
+    """The record of a run that was told to ask less often; `WAIT_IN_ALL` counts while it is told nothing else."""
+    return replace(record, too_fast_since=record.too_fast_since or now, unanswered=0)
+
+
+def unanswered(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:
+    """The record with one more submission of which nobody knows whether it made a job."""
+    return replace(tried(record, rung, outcome, now), unanswered=record.unanswered + 1)
+
+
+def tried(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:
+    """The record with a rung that had no place for the run; the last TRIES_KEPT are kept."""
+    one = Try(rung=rung.number, text=rung.text, at=now, outcome=shortened(outcome))
+    return replace(record, tries=(*record.tries, one)[-TRIES_KEPT:])
+
+
+def waits(record: RunRecord, waiting: Waiting, *, rung: int, now: datetime, attempt: str) -> RunRecord:
+    """The record of a run that goes to wait, or waits on; it holds nothing meanwhile, neither lease nor slots."""
+    if record.state is not RunState.WAITING:
+        record = moved(record, RunState.WAITING, entered_at=now, now=now, attempt=attempt)
+    return replace(
+        record,
+        lease=None,
+        slots=(),
+        waiting=waiting,
+        too_fast_since=record.too_fast_since if waiting.too_fast else None,
+        rung=rung,
+        updated_at=now,
+        attempt=attempt,
+    )
+
+
+def attempts_of(record: RunRecord, ladder: Sequence[Rung]) -> int:
+    """How often the whole ladder was tried: counted while the run waits, before by stockouts of the last rung."""
+    if record.waiting is not None:
+        return record.waiting.attempts
+    return sum(each.rung == len(ladder) - 1 for each in record.given_up)
+
+
+def stocked_out(
+    record: RunRecord, job: Job, reason: str, *, ladder: Sequence[Rung], now: datetime, attempt: str
+) -> RunRecord:
+    """The record of a run whose job ended for want of capacity: the job is given up, the next rung is due at once.
+
+    After the last rung it is the first one's turn again, with a pause. A lease stays: whoever holds it may be
+    about to write down the same job.
+
+    Raises:
+        ValueError: the run has ended, or its job is known to have run.
+    """
+    known = with_job(record, job, now=now, attempt=attempt)
+    rung = ladder[min(record.rung, len(ladder) - 1)]
+    known = refused(known, rung, f"the job ended for want of capacity: {reason}", now)
+    name = known.job.name if known.job is not None else job.name
+    gone = GivenUp(job=name, rung=rung.number, reason=shortened(reason), at=now)
+    given_up = (*record.given_up, gone)
+    last = rung.number + 1 >= len(ladder)
+    attempts = sum(each.rung == len(ladder) - 1 for each in given_up)
+    waiting = Waiting(
+        reason=f"there was no capacity for the job: {shortened(reason)}",
+        attempts=attempts,
+        not_before=now + back_off(attempts) if last else now,
+    )
+    back = moved(known, RunState.WAITING, entered_at=now, now=now, attempt=attempt)
+    return replace(
+        back,
+        job=None,
+        lease=record.lease,
+        slots=(),
+        rung=0 if last else rung.number + 1,
+        given_up=given_up,
+        waiting=waiting,
+    )

@@ -1,0 +1,1 @@
+"""The best model under one name: comparison, promotion, rollback."""

@@ -1,0 +1,120 @@
+"""7. What the trials of a tuning job come to: the record of each, the best of them, and why there is none."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from trainmaster.orchestrator.core.documents.faults import listed, nearest
+from trainmaster.orchestrator.core.requests.tuning import Goal, Measurement, Tuning
+from trainmaster.orchestrator.core.runs.trial import BestTrial, Measured, RecordedTrial, Trial, TrialState
+
+REASON_MAX_CHARS = 300
+
+
+def recorded_trials(trials: Sequence[Trial], tuning: Tuning) -> tuple[RecordedTrial, ...]:
+    """Every trial as the record keeps it, by id; the service lists them in any order."""
+    return tuple(
+        RecordedTrial(
+            id=trial.id,
+            state=trial.state,
+            parameters=dict(sorted(trial.parameters.items())),
+            measurement=_finite(measurement_of(trial, tuning)),
+            measurements=len(trial.measurements),
+            start_time=trial.start_time,
+            end_time=trial.end_time,
+            infeasible_reason=trial.infeasible_reason[:REASON_MAX_CHARS] or None,
+        )
+        for trial in sorted(trials, key=_order)
+    )
+
+
+def measurement_of(trial: Trial, tuning: Tuning) -> Measured | None:
+    """The measurement that counts: the service's final one; without it, the selected one of those it has."""
+    if trial.final is not None and trial.final.metrics:
+        return trial.final
+    metric = tuning.metrics[0]
+    measured = [each for each in trial.measurements if math.isfinite(each.metrics.get(metric.id, math.nan))]
+    if not measured:
+        return trial.final
+    match tuning.measurement:
+        case Measurement.LAST:
+            return measured[-1]
+        case Measurement.BEST:
+            return max(measured, key=lambda each: _gain(each.metrics[metric.id], metric.goal))
+
+
+def best_trial(trials: Sequence[Trial], tuning: Tuning) -> BestTrial | None:
+    """The succeeded trial whose first metric is best; of equal ones the first. None where none has a value."""
+    metric = tuning.metrics[0]
+    best: BestTrial | None = None
+    for trial in sorted(trials, key=_order):
+        measured = measurement_of(trial, tuning)
+        value = math.nan if measured is None else measured.metrics.get(metric.id, math.nan)
+        if trial.state is not TrialState.SUCCEEDED or not math.isfinite(value):
+            continue
+        if best is None or _gain(value, metric.goal) > _gain(best.value, metric.goal):
+            best = BestTrial(
+                id=trial.id,
+                metric=metric.id,
+                goal=metric.goal.value,
+                value=value,
+                parameters=dict(sorted(trial.parameters.items())),
+            )
+    return best
+
+
+def why_no_best(trials: Sequence[Trial], tuning: Tuning) -> str:
+    """Why no trial is best, in plain words with the most likely reason."""
+    metric = tuning.metrics[0].id
+    if not trials:
+        return "the study has no trials, so there is no best one"
+    reported = sorted({name for trial in trials for each in _all(trial) for name in each.metrics})
+    diverged = metric in reported and not any(
+        math.isfinite(each.metrics.get(metric, math.nan)) for trial in trials for each in _all(trial)
+    )
+    if diverged:
+        return f"no trial is best: the metric {metric!r} was never a number; every training diverged"
+    if metric in reported:
+        return f"no trial is best: none that reported {metric!r} succeeded ({_states(trials)})"
+    if reported:
+        hint = nearest(metric, reported)
+        return (
+            f"no trial reported the metric {metric!r}; they reported {listed(map(repr, reported))}. "
+            "The tag that the trainer reports must be the metric id of the request"
+            + (f": {hint}" if hint else "")
+        )
+    return (
+        f"no trial reported the metric {metric!r} ({_states(trials)}). Most likely the trainer never reports it, "
+        f"or under another tag: its chief must call report_hyperparameter_tuning_metric with "
+        f"hyperparameter_metric_tag={metric!r}"
+    )
+
+
+def _all(trial: Trial) -> tuple[Measured, ...]:
+    return (*trial.measurements, *((trial.final,) if trial.final is not None else ()))
+
+
+def _states(trials: Sequence[Trial]) -> str:
+    counts = {state: sum(trial.state is state for trial in trials) for state in TrialState}
+    return listed(f"{count} {state}" for state, count in counts.items() if count)
+
+
+def _gain(value: float, goal: Goal) -> float:
+    match goal:
+        case Goal.MAXIMIZE:
+            return value
+        case Goal.MINIMIZE:
+            return -value
+
+
+def _finite(measured: Measured | None) -> Measured | None:
+    if measured is None:
+        return None
+    metrics: Mapping[str, float] = {
+        name: value for name, value in sorted(measured.metrics.items()) if math.isfinite(value)
+    }
+    return Measured(metrics=metrics, step=measured.step, elapsed_s=measured.elapsed_s)
+
+
+def _order(trial: Trial) -> tuple[int, str]:
+    """Trial ids count from 1; what is no number comes last."""
+    return (int(trial.id) if trial.id.isdecimal() else 2**63, trial.id)

@@ -1,0 +1,157 @@
+"""Frozen dataclasses as JSON documents and back.
+
+Absent (`None`) fields are left out, times are RFC 3339 in UTC, enums are their values.
+A whole number may be written with a point. Unknown keys are passed over, so that an older reader understands a newer record.
+"""
+
+import dataclasses
+import functools
+import types
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from trainmaster.orchestrator.core.documents.values import whole
+
+_Value = TypeVar("_Value")
+
+
+def encoded(value: object) -> object:
+    """The value as `json.dumps` takes it."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+        return {name: encoded(part) for name, part in fields if part is not None}
+    match value:
+        case Enum():
+            return value.value
+        case datetime():
+            return encoded_time(value)
+        case Mapping():
+            return {str(key): encoded(part) for key, part in value.items()}
+        case tuple() | list():
+            return [encoded(part) for part in value]
+        case _:
+            return value
+
+
+def encoded_time(moment: datetime) -> str:
+    """RFC 3339 with microseconds and `Z`.
+
+    Raises:
+        ValueError: the time is naive; nobody could say which moment it means.
+    """
+    if moment.tzinfo is None:
+        raise ValueError(f"{moment!r} has no time zone")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def decoded_time(text: str) -> datetime:
+    """An aware time from RFC 3339; digits beyond microseconds are cut.
+
+    Raises:
+        ValueError: the text is no RFC 3339 time with a zone.
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{text!r} is outside the years 1 to 9999 in UTC") from error
+
+
+def decoded(kind: type[_Value], document: object) -> _Value:
+    """The value of type `kind` that `encoded` turned into `document`.
+
+    Raises:
+        ValueError: the document does not hold such a value; the message names the place.
+    """
+    read: _Reader = _reader(kind)  # type: ignore[arg-type]  # every type can be hashed
+    result: _Value = read(document, "$")
+    return result
+
+
+# Any: what a reader gives is of the kind that it was made for.
+_Reader = Callable[[object, str], Any]
+
+
+@functools.cache
+def _reader(kind: object) -> _Reader:
+    """What reads a value of this type. Made once: to ask what a type consists of costs more than to read it."""
+    arguments = get_args(kind)
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        (present,) = (argument for argument in arguments if argument is not type(None))
+        return _optional(_reader(present))
+    if origin is tuple:
+        return _each(_reader(arguments[0]))
+    if origin is not None:  # Mapping[str, X]
+        return _values(_reader(arguments[1]))
+    if dataclasses.is_dataclass(kind):
+        return _dataclass(kind)  # type: ignore[arg-type]  # never an instance here
+    if kind is object:
+        return _as_it_is
+    return functools.partial(_scalar, kind)
+
+
+def _as_it_is(document: object, _: str) -> object:
+    return document
+
+
+def _optional(read: _Reader) -> _Reader:
+    return lambda document, path: None if document is None else read(document, path)
+
+
+def _each(read: _Reader) -> _Reader:
+    def reader(document: object, path: str) -> object:
+        parts = _expected(document, list, path)
+        return tuple(read(part, f"{path}[{i}]") for i, part in enumerate(parts))
+
+    return reader
+
+
+def _values(read: _Reader) -> _Reader:
+    def reader(document: object, path: str) -> object:
+        items = _expected(document, dict, path).items()
+        return {key: read(part, f"{path}.{key}") for key, part in items}
+
+    return reader
+
+
+def _dataclass(kind: type) -> _Reader:
+    hints = get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
+
+    def reader(document: object, path: str) -> object:
+        given = _expected(document, dict, path)
+        values = {
+            name: _reader(hints[name])(given[name], f"{path}.{name}") for name in names if name in given
+        }
+        try:
+            return kind(**values)
+        except TypeError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    return reader
+
+
+def _scalar(kind: object, document: object, path: str) -> object:
+    try:
+        if kind is datetime:
+            return decoded_time(_expected(document, str, path))
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            return kind(document)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    if kind is float and isinstance(document, int) and not isinstance(document, bool):
+        return float(document)
+    if kind is int:
+        document = whole(document)  # to JSON, 5.0 is as good a 5: a record that says so can be read
+    return _expected(document, kind, path)  # type: ignore[arg-type]  # only str, int, float and bool are left
+
+
+def _expected(document: object, kind: type[_Value], path: str) -> _Value:
+    if not isinstance(document, kind) or (isinstance(document, bool) and kind is not bool):
+        raise ValueError(f"{path}: {kind.__name__} expected, found {type(document).__name__}")
+    return document

@@ -1,0 +1,73 @@
+"""Text that a user wrote, YAML or JSON, as plain values: strings, numbers, booleans, lists, dicts.
+
+Nothing is executed and nothing expanded: aliases are refused, so no small document can grow large.
+Of what YAML 1.1 takes for something else than it looks like, each case is a fault that says so.
+Values keep what the text says: dates stay strings.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, shown
+from trainmaster.orchestrator.core.documents.json_text import json_document
+from trainmaster.orchestrator.core.documents.values import MAX_DEPTH, Document, is_too_deep, unreadable
+from trainmaster.orchestrator.core.documents.yaml_text import yaml_document
+
+__all__ = ["MAX_DEPTH", "Document", "document_in", "is_json", "is_too_deep"]
+
+_NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
+"""Control characters but tab and line ends, and halves of surrogate pairs: no service takes them in its strings."""
+
+
+def document_in(content: bytes, *, as_json: bool) -> Document:
+    """The document in the bytes, or the faults that keep it from being one.
+
+    `as_json` False takes YAML 1.1, of which JSON as people write it is a part.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return unreadable(
+            f"the file is no UTF-8 text (byte {error.start})",
+            found=shown(content[error.start : error.start + 8]),
+            repair="save it as UTF-8; a binary file is no request",
+        )
+    if not text.strip():
+        return unreadable("the document is empty", repair="see examples/ for a request")
+    read = json_document(text) if as_json else yaml_document(text)
+    reported = {fault.path for fault in read.faults}
+    strange = tuple(fault for fault in _no_text(read.value) if fault.path not in reported)
+    return replace(read, faults=(*read.faults, *strange)) if strange else read
+
+
+def is_json(content: bytes) -> bool:
+    """Whether the bytes are to be read as JSON: an object that is. `{a: b}` is YAML's."""
+    if content.lstrip()[:1] != b"{":
+        return False
+    try:
+        json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _no_text(value: object, path: tuple[PathPart, ...] = ()) -> Iterator[Fault]:
+    if len(path) > MAX_DEPTH:
+        return
+    match value:
+        case dict():
+            for key, part in value.items():
+                yield from _no_text(key, (*path, key))
+                yield from _no_text(part, (*path, key))
+        case list():
+            for index, part in enumerate(value):
+                yield from _no_text(part, (*path, index))
+        case str() if found := _NO_TEXT.search(value):
+            yield Fault(
+                path=json_path(path),
+                problem=f"a character that is no text, U+{ord(found[0]):04X}",
+                found=shown(value),
+                repair="remove it",
+            )

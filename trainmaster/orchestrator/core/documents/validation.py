@@ -1,0 +1,180 @@
+"""A document held against a JSON Schema: every difference as a fault with its path and likely repair."""
+
+import functools
+import operator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, listed, nearest, shown
+from trainmaster.orchestrator.core.documents.values import whole
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+_KINDS = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "a string",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "nothing",
+}
+
+
+def schema_faults(
+    schema: Mapping[str, Any], document: object, spelled: Mapping[str, str] | None = None
+) -> list[Fault]:
+    """Every fault, sorted by path; `spelled` gives the source text of booleans by path.
+
+    The schema's own `description` of a value is what the fault says is allowed.
+
+    Where the schema wants an integer, 50.0 becomes 50, in the document itself: to JSON Schema it is a whole number,
+    and nobody who goes on with the document may meet a float there. What wants a number keeps it.
+    """
+    validator = _validator()(schema)
+    errors = list(validator.iter_errors(document))
+    while _made_whole(document, errors):
+        errors = list(validator.iter_errors(document))
+    return sorted(fault for error in errors for fault in _faults(error, spelled or {}))
+
+
+# Any: the document at a place that jsonschema found in it, so it can be written to.
+def _made_whole(document: Any, errors: Sequence["ValidationError"]) -> bool:
+    """Whether 50.0 stood somewhere where an integer is wanted; now 50 stands there."""
+    made = False
+    for error in errors:
+        number = whole(error.instance)
+        if error.validator == "type" and number is not error.instance and error.absolute_path:
+            wanted: Any = error.validator_value
+            if "integer" in ([wanted] if isinstance(wanted, str) else wanted):
+                *above, last = error.absolute_path
+                functools.reduce(operator.getitem, above, document)[last] = number
+                made = True
+        made = _made_whole(document, error.context or ()) or made
+    return made
+
+
+@functools.cache
+def _validator() -> Any:
+    """Draft 2020-12, but `$` is the end of the text, which Python lets a line end follow, and no float an integer."""
+    # Imported late: a duplicate event never gets here, and its start must be short.
+    from jsonschema import Draft202012Validator, ValidationError
+    from jsonschema.validators import extend
+
+    def pattern(_: object, wanted: str, text: object, __: object) -> Iterator[ValidationError]:
+        if isinstance(text, str) and not re.search(_whole(wanted), text):
+            yield ValidationError(f"{text!r} does not match {wanted!r}")
+
+    integers = Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    )
+    return extend(Draft202012Validator, {"pattern": pattern}, type_checker=integers)  # type: ignore[no-untyped-call]  # its stubs lack it
+
+
+def _whole(pattern: str) -> str:
+    return pattern[:-1] + r"\Z" if pattern.endswith("$") and not pattern.endswith(r"\$") else pattern
+
+
+# Any: jsonschema's errors carry whatever the schema and the document hold at that place.
+def _faults(error: "ValidationError", spelled: Mapping[str, str]) -> Iterator[Fault]:
+    path: tuple[PathPart, ...] = tuple(error.absolute_path)
+    value: Any = error.instance
+    rule: Any = error.validator_value
+    schema: Any = error.schema
+    match error.validator:
+        case "additionalProperties" if rule is False:
+            yield from _unknown_keys(path, value, sorted(schema.get("properties", {})))
+        case "required":
+            yield from _missing_keys(path, value, rule, error)
+        case "dependentRequired":
+            for key, needed in rule.items():
+                for absent in sorted(set(needed) - set(value)) if key in value else ():
+                    yield Fault(path=json_path((*path, absent)), problem=f"missing: {key} needs it")
+        case "type":
+            yield _wrong_kind(path, value, str(rule), spelled)
+        case _ if "propertyNames" in error.schema_path:
+            # The value is the key itself, and jsonschema's path stops at the mapping around it.
+            yield Fault(
+                path=json_path((*path, str(value))),
+                problem="no possible name",
+                found=shown(value),
+                allowed=str(schema.get("description", rule)),
+            )
+        case "enum":
+            near = nearest(value, rule) if isinstance(value, str) else ""
+            yield Fault(
+                path=json_path(path),
+                problem="not one of the values",
+                found=shown(value),
+                allowed=listed(rule),
+                repair=near,
+            )
+        case _:
+            yield Fault(
+                path=json_path(path),
+                problem=_PROBLEMS.get(str(error.validator), "not allowed"),
+                found=shown(value),
+                allowed=str(schema.get("description") or f"{error.validator} {rule}"),
+            )
+
+
+_PROBLEMS = {
+    "pattern": "not written as it must be",
+    "const": "not the value",
+    "minimum": "too small",
+    "maximum": "too large",
+    "minLength": "too short",
+    "maxLength": "too long",
+    "minItems": "too few entries",
+    "maxItems": "too many entries",
+    "minProperties": "too few entries",
+    "maxProperties": "too many entries",
+}
+
+
+def _unknown_keys(
+    path: tuple[PathPart, ...], value: Mapping[str, Any], known: Sequence[str]
+) -> Iterator[Fault]:
+    for key in sorted(set(value) - set(known)):
+        yield Fault(
+            path=json_path((*path, key)),
+            problem="unknown key",
+            found=shown(key),
+            allowed=listed(known, most=20),
+            repair=nearest(key, [name for name in known if name not in value]) or nearest(key, known),
+        )
+
+
+def _missing_keys(
+    path: tuple[PathPart, ...], value: Mapping[str, Any], required: Sequence[str], error: "ValidationError"
+) -> Iterator[Fault]:
+    schema: Any = error.schema
+    # jsonschema gives one error per missing key, each of them with the whole list.
+    for key in required:
+        if key not in value and error.message.startswith(repr(key)):
+            meaning = schema.get("properties", {}).get(key, {}).get("description", "")
+            yield Fault(path=json_path((*path, key)), problem="missing", allowed=meaning)
+
+
+def _wrong_kind(path: tuple[PathPart, ...], value: object, wanted: str, spelled: Mapping[str, str]) -> Fault:
+    where = json_path(path)
+    repair = ""
+    if wanted == "string" and isinstance(value, bool) and where in spelled:
+        word = spelled[where]
+        repair = f'YAML 1.1 reads an unquoted {word} as {str(value).lower()}; quote it: "{word}"'
+    elif wanted == "string" and isinstance(value, int | float) and not isinstance(value, bool):
+        repair = f'quote it: "{value}"'
+    elif wanted == "boolean" and isinstance(value, str):
+        repair = "write true or false, without quotes"
+    elif wanted in ("integer", "number") and isinstance(value, str) and value.strip().isdecimal():
+        repair = f"write {value.strip()} without quotes"
+    elif wanted == "array" and isinstance(value, str):
+        repair = "write a list: one entry a line, each after '- '"
+    return Fault(
+        path=where,
+        problem=f"{_KINDS.get(wanted, wanted)} is wanted here",
+        found=spelled.get(where) or shown(value),
+        repair=repair,
+    )

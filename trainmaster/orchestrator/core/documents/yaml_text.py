@@ -1,0 +1,203 @@
+"""YAML 1.1 as plain values, read by libyaml: aliases, tags, merges and deep nesting are refused while it is read."""
+
+import math
+import re
+from typing import Any
+
+import yaml
+from yaml.composer import Composer
+from yaml.cyaml import CParser  # type: ignore[attr-defined]  # its stubs import it there as PyYAML does
+from yaml.resolver import Resolver
+
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, plain, shown
+from trainmaster.orchestrator.core.documents.values import (
+    KEEP_ONE,
+    MAX_DEPTH,
+    MAX_DIGITS,
+    Document,
+    unreadable,
+)
+
+_TAG = "tag:yaml.org,2002:"
+_BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_TABBED = re.compile(" *\t")
+
+
+def yaml_document(text: str) -> Document:
+    try:
+        node = _Composer(text).get_single_node()
+    except yaml.YAMLError as error:
+        return unreadable(f"broken YAML: {_where(error)}", repair=_repair(error, text))
+    reader = _NodeReader()
+    value = reader.value(node, ()) if node is not None else None
+    return Document(value=value, faults=tuple(reader.faults), spelled=reader.spelled)
+
+
+def _where(error: yaml.YAMLError) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem:
+        mark = error.problem_mark or error.context_mark
+        return error.problem + (f", line {mark.line + 1}, column {mark.column + 1}" if mark else "")
+    if isinstance(error, yaml.reader.ReaderError):
+        # The stubs call it a text; of a text, PyYAML's reader gives the code point.
+        return f"a character that YAML does not allow, U+{int(error.character):04X}"
+    return str(error)
+
+
+def _repair(error: yaml.YAMLError, text: str) -> str:
+    if isinstance(error, _Refused):
+        return error.repair
+    mark = getattr(error, "problem_mark", None)
+    lines = text.splitlines()
+    if mark is not None and mark.line < len(lines) and _TABBED.match(lines[mark.line]):
+        return "indent with spaces, not tabs"
+    return "check the indentation, quotes and brackets near that place"
+
+
+class _Refused(yaml.MarkedYAMLError):
+    """Legal YAML that a request does not need and that is used to do harm."""
+
+    # Any: the place, as a class of PyYAML's reader or of libyaml's.
+    def __init__(self, problem: str, mark: Any, repair: str) -> None:
+        super().__init__(problem=problem, problem_mark=mark)
+        self.repair = repair
+
+
+class _Composer(Composer, CParser, Resolver):
+    """Nodes made of libyaml's events; aliases and deep nesting are refused before anything is built.
+
+    PyYAML's own CSafeLoader composes in C, where nothing can be refused on the way.
+    """
+
+    def __init__(self, stream: str) -> None:
+        CParser.__init__(self, stream)
+        Composer.__init__(self)
+        Resolver.__init__(self)
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
+        event: Any = self.peek_event()  # the stubs allow none, but the end is an event too
+        if isinstance(event, yaml.AliasEvent):
+            raise _Refused(
+                "an alias (*name) is not taken", event.start_mark, "write the value out at its place"
+            )
+        if self._depth >= MAX_DEPTH:
+            raise _Refused(f"nested deeper than {MAX_DEPTH} levels", event.start_mark, "flatten the document")
+        self._depth += 1
+        try:
+            node: yaml.Node | None = super().compose_node(parent, index)  # type: ignore[arg-type]  # the stubs say int, PyYAML passes nodes too
+            return node
+        finally:
+            self._depth -= 1
+
+
+class _NodeReader:
+    """Turns nodes into values and gathers every fault on the way."""
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+        self.spelled: dict[str, str] = {}
+
+    def value(self, node: yaml.Node, path: tuple[PathPart, ...]) -> object:
+        tag = node.tag.removeprefix(_TAG)
+        match node, tag:
+            case yaml.MappingNode(), "map":
+                return self._mapping(node, path)
+            case yaml.SequenceNode(), "seq":
+                return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
+            case yaml.ScalarNode(), _:
+                return self._scalar(node.value, tag, path)
+            case _:
+                self._fault(path, f"the tag !!{plain(tag)} is not taken", repair="remove the tag")
+                return None
+
+    def _mapping(self, node: yaml.MappingNode, path: tuple[PathPart, ...]) -> dict[str, object]:
+        values: dict[str, object] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._fault(path, "a key that is a list or a mapping", repair="keys are plain words")
+                continue
+            key, tag = key_node.value, key_node.tag.removeprefix(_TAG)
+            here = (*path, key)
+            if tag == "merge":
+                self._fault(path, "merging (<<) is not taken", repair="write the keys out")
+                continue
+            if tag in ("bool", "null", "int", "float", "timestamp"):
+                self._fault(
+                    here,
+                    f"YAML 1.1 reads this key as {_KIND[tag]}",
+                    found=plain(key) or "an empty key",
+                    repair=f'quote it: "{plain(key)}"',
+                )
+            elif key in values:
+                self._fault(here, "the key stands here twice", repair=KEEP_ONE)
+            values[key] = self.value(value_node, here)
+        return values
+
+    def _scalar(self, text: str, tag: str, path: tuple[PathPart, ...]) -> object:
+        match tag:
+            case "str" | "timestamp" | "value":
+                return text
+            case "bool":
+                return self._bool(text, path)
+            case "int":
+                return self._int(text, path)
+            case "float":
+                return self._float(text, path)
+            case "null":
+                return None
+        self._fault(path, f"the tag !!{plain(tag)} is not taken", repair="remove the tag")
+        return None
+
+    def _bool(self, text: str, path: tuple[PathPart, ...]) -> bool | None:
+        if text.lower() not in _BOOLEANS:  # a tag says bool of whatever stands there
+            self._fault(path, "neither true nor false", found=shown(text), allowed="true, false")
+            return None
+        self.spelled[json_path(path)] = text
+        return _BOOLEANS[text.lower()]
+
+    def _int(self, text: str, path: tuple[PathPart, ...]) -> int | None:
+        short = len(text) <= MAX_DIGITS
+        if short and _DECIMAL.fullmatch(text):
+            return int(text)
+        meaning = "octal, hexadecimal, base 60 or grouped digits" if short else "huge"
+        self._fault(
+            path,
+            f"a number that YAML 1.1 reads as {meaning}",
+            found=shown(text),
+            allowed=f"decimal numbers of at most {MAX_DIGITS} digits",
+            repair=f'if a string is meant, quote it: "{plain(text)[:MAX_DIGITS]}"',
+        )
+        return None
+
+    def _float(self, text: str, path: tuple[PathPart, ...]) -> float | None:
+        try:
+            number = float(text.replace("_", ""))
+        except ValueError:
+            number = math.nan
+        if math.isfinite(number):
+            return number
+        self._fault(path, "no finite decimal number", found=shown(text), allowed="finite decimal numbers")
+        return None
+
+    def _fault(
+        self,
+        path: tuple[PathPart, ...],
+        problem: str,
+        *,
+        found: str = "",
+        allowed: str = "",
+        repair: str = "",
+    ) -> None:
+        self.faults.append(
+            Fault(path=json_path(path), problem=problem, found=found, allowed=allowed, repair=repair)
+        )
+
+
+_KIND = {
+    "bool": "true or false",
+    "null": "nothing",
+    "int": "a number",
+    "float": "a number",
+    "timestamp": "a date",
+}

@@ -1,0 +1,1 @@
+"""CloudEvents as plain values: the envelope, and the identity of an event."""

@@ -1,0 +1,96 @@
+"""What arrives: a CloudEvent with plain values, and the Pub/Sub message that one may carry."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from trainmaster.orchestrator.core.documents.codec import decoded_time
+from trainmaster.orchestrator.core.errors import EventMalformed
+
+REPLAYED_ID = "trainmaster_replayed_id"
+REPLAYED_PUBLISH_TIME = "trainmaster_replayed_publish_time"
+"""Attributes by which a message that was put back from the dead letters says what it was before.
+
+Whoever may publish may write them as well: `idempotency_key` names a run anyway, and an earlier time only puts a run
+before others of its priority, by REPLAYED_WITHIN at most.
+"""
+DELIVERED_WITHIN = timedelta(days=1)
+"""How long an event may be delivered again, as trainmaster/deploy/terraform/plan/main.tf keeps it; Eventarc's own default.
+
+Source: https://cloud.google.com/eventarc/docs/retry-events
+"""
+REPLAYED_WITHIN = timedelta(days=62)
+"""How long before it was put back a message may have been published: dead letters are kept for 31 days at most, and
+what waited for its deliveries before that, for as long again.
+Source: https://cloud.google.com/pubsub/docs/subscription-properties#message_retention_duration
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Envelope:
+    """A CloudEvent. `time` is when the event happened, `received_at` when this delivery came."""
+
+    id: str
+    type: str
+    source: str
+    subject: str
+    time: datetime
+    received_at: datetime
+    data: object
+
+
+@dataclass(frozen=True, kw_only=True)
+class PubsubMessage:
+    """A Pub/Sub message; `data` is decoded."""
+
+    message_id: str
+    publish_time: datetime
+    attributes: Mapping[str, str]
+    data: bytes
+
+
+def pubsub_message(envelope: Envelope) -> PubsubMessage:
+    """The message inside the event; its id and time fall back on the event's own.
+
+    One that was put back from the dead letters is the message that it was: same id, same time, same attributes.
+    Source: https://cloud.google.com/eventarc/docs/cloudevents; both spellings of the keys occur.
+
+    Raises:
+        EventMalformed: the event holds no message, or its data is no base64.
+    """
+    message = envelope.data.get("message") if isinstance(envelope.data, Mapping) else None
+    if not isinstance(message, Mapping):
+        raise EventMalformed(f"event {envelope.id!r} of type {envelope.type!r} holds no Pub/Sub message")
+    attributes = message.get("attributes") or {}
+    if not isinstance(attributes, Mapping):
+        raise EventMalformed(f"the attributes of message {envelope.id!r} are no mapping")
+    try:
+        data = base64.b64decode(str(message.get("data") or ""), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise EventMalformed(f"the data of message {envelope.id!r} is no base64: {error}") from error
+    named = {str(key): str(value) for key, value in attributes.items()}
+    published = message.get("publishTime") or message.get("publish_time")
+    published_at = time_or(published, envelope.time)
+    replayed_id = named.pop(REPLAYED_ID, "")
+    replayed_time = named.pop(REPLAYED_PUBLISH_TIME, "")
+    return PubsubMessage(
+        message_id=replayed_id or str(message.get("messageId") or message.get("message_id") or envelope.id),
+        publish_time=_believed(time_or(replayed_time, published_at), published_at),
+        attributes=named,
+        data=data,
+    )
+
+
+def _believed(replayed_at: datetime, published_at: datetime) -> datetime:
+    """When a message was published first; a time that cannot be it is passed over."""
+    return replayed_at if timedelta() <= published_at - replayed_at <= REPLAYED_WITHIN else published_at
+
+
+def time_or(text: object, otherwise: datetime) -> datetime:
+    """The RFC 3339 time in `text`, or `otherwise` when there is none."""
+    try:
+        return decoded_time(text) if isinstance(text, str) else otherwise
+    except ValueError:
+        return otherwise

@@ -1,0 +1,41 @@
+"""What an event is known by on both sides of the dead-letter topic.
+
+Pub/Sub forwards a message that kept failing as a new message with a new id, and adds only where it came from and
+when it was published; the reason is the function's to tell. It tells it in its log, under this key, which a reader
+of the dead letter computes from the letter itself (`trainmaster/client/dead_letters/letter.py`, the same words).
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+from trainmaster.orchestrator.core.errors import EventMalformed
+from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
+
+KEY_CHARS = 32
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def event_key(envelope: Envelope) -> str:
+    """The same for every delivery of an event, also after a replay; empty for what is neither message nor object.
+
+    An object's event is known by bucket, name and generation, a message by its bytes, its attributes and the
+    millisecond of its publication: Eventarc tells a function no more of it than milliseconds.
+    """
+    data = envelope.data
+    if not isinstance(data, Mapping):
+        return ""
+    if "message" not in data:
+        found = [data.get(name) for name in ("bucket", "name", "generation")]
+        return _digest(["object", *map(str, found)]) if all(found) else ""
+    try:
+        message = pubsub_message(envelope)
+    except EventMalformed:
+        return ""
+    published_ms = (message.publish_time - _EPOCH) // timedelta(milliseconds=1)
+    return _digest(["message", published_ms, message.data.hex(), sorted(message.attributes.items())])
+
+
+def _digest(parts: list[object]) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:KEY_CHARS]

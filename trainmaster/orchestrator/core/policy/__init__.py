@@ -1,0 +1,1 @@
+"""What requests may ask for, as the policy file says."""

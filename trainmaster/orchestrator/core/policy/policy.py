@@ -1,0 +1,211 @@
+"""What requests may ask for: the policy file, and how its patterns are read."""
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_address, ip_network
+
+from trainmaster.orchestrator.core.documents.codec import decoded
+from trainmaster.orchestrator.core.documents.faults import listed
+from trainmaster.orchestrator.core.policy.admission import Admission, terms_spelled_out
+
+_DIGEST = re.compile(r"@sha256:[0-9a-f]{64}\Z")
+TPU = "TPU_"
+"""How Vertex AI's names of accelerators that are TPUs begin."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machines:
+    """Machine types that take the same accelerators, in the same counts, or the same arrangements of TPUs.
+
+    `unverified` says which of it no documentation of the service confirms; empty where all of it does.
+    """
+
+    types: tuple[str, ...]
+    accelerators: Mapping[str, tuple[int, ...]] | None = None
+    accelerator_required: bool = False
+    tpu_topologies: tuple[str, ...] = ()
+    unverified: str = ""
+
+    @property
+    def has_tpus(self) -> bool:
+        return bool(self.tpu_topologies) or any(name.startswith(TPU) for name in self.accelerators or {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvPolicy:
+    """Names that requests may not set, and names whose values are taken for secrets, in capitals."""
+
+    refused: tuple[str, ...]
+    secrets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageFlags:
+    """The flags that images of these names take; whatever else a tuning varies would fail every trial.
+
+    `runs_trainer`: they run trainer/task.py, so what its `--strategy` can do with a cluster is known.
+    """
+
+    images: tuple[str, ...]
+    flags: tuple[str, ...]
+    runs_trainer: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """The policy file, its `${…}` filled in: schemas/policy.v1.schema.json.
+
+    What an older file does not mention is refused, but for `executor_images`, which are `images` then.
+    """
+
+    schema: str
+    images: tuple[str, ...]
+    regions: tuple[str, ...]
+    machines: tuple[Machines, ...]
+    max_replicas: int
+    max_timeout_s: int
+    service_accounts: tuple[str, ...]
+    networks: tuple[str, ...]
+    output_prefixes: tuple[str, ...]
+    env: EnvPolicy
+    image_flags: tuple[ImageFlags, ...] = ()
+    executor_images: tuple[str, ...] | None = None
+    package_prefixes: tuple[str, ...] = ()
+    encryption_keys: tuple[str, ...] = ()
+    persistent_resources: tuple[str, ...] = ()
+    reserved_ip_ranges: tuple[str, ...] = ()
+    nfs_servers: tuple[str, ...] = ()
+    web_access: bool = False
+    dashboard_access: bool = False
+    require_digest: tuple[str, ...] = ()
+    admission: Admission = field(default_factory=Admission)
+
+    @property
+    def region_names(self) -> tuple[str, ...]:
+        """The regions that are named; a pattern names none."""
+        return tuple(region for region in self.regions if "*" not in region)
+
+    def machines_of(self, machine_type: str) -> Machines | None:
+        return next((row for row in self.machines if machine_type in row.types), None)
+
+    def flags_of(self, image: str) -> ImageFlags | None:
+        """What is known of the image; None: nothing."""
+        return next((row for row in self.image_flags if among(repository(image), row.images)), None)
+
+    def serves_nfs(self, server: str) -> bool:
+        """Whether the server is an IP address in one of the networks that shares may be mounted from."""
+        try:
+            address = ip_address(server)
+        except ValueError:
+            return False
+        return any(address in ip_network(network) for network in self.nfs_servers)
+
+
+def policy_from(document: object, names: Mapping[str, str]) -> Policy:
+    """The policy in a document that its schema accepts; `names` are the deployment's own, for `${…}`.
+
+    Raises:
+        ValueError: the document is no policy, names something else in `${…}`, or an NFS network that is none.
+    """
+    policy = decoded(Policy, _spelled_out(document))
+
+    def filled(patterns: Sequence[str]) -> tuple[str, ...]:
+        return tuple(_filled(pattern, names) for pattern in patterns)
+
+    for network in policy.nfs_servers:
+        ip_network(network)
+    executors = policy.executor_images
+    return replace(
+        policy,
+        images=filled(policy.images),
+        require_digest=filled(policy.require_digest),
+        regions=filled(policy.regions),
+        service_accounts=filled(policy.service_accounts),
+        networks=filled(policy.networks),
+        output_prefixes=filled(policy.output_prefixes),
+        image_flags=tuple(replace(row, images=filled(row.images)) for row in policy.image_flags),
+        executor_images=None if executors is None else filled(executors),
+        package_prefixes=filled(policy.package_prefixes),
+        encryption_keys=filled(policy.encryption_keys),
+        persistent_resources=filled(policy.persistent_resources),
+        reserved_ip_ranges=filled(policy.reserved_ip_ranges),
+    )
+
+
+def _spelled_out(document: object) -> object:
+    """The document with `require_digest: true` as the pattern of all images, and `admission` in decimals."""
+    if not isinstance(document, Mapping):
+        return document
+    spelled = dict(document)
+    required = document.get("require_digest")
+    if isinstance(required, bool):
+        spelled["require_digest"] = ["**"] if required else []
+    if "admission" in document:
+        spelled["admission"] = terms_spelled_out(document["admission"])
+    return spelled
+
+
+def _filled(pattern: str, names: Mapping[str, str]) -> str:
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in names:
+            raise ValueError(f"{pattern!r} names ${{{match[1]}}}; allowed: {listed(sorted(names))}")
+        return names[match[1]]
+
+    return re.sub(r"\$\{(\w+)\}", value, pattern)
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether the text is of the pattern: `*` any characters but '/', `**` any characters.
+
+    Users write patterns too, in rules: whatever one says, the time is at most that of the text's length squared.
+    """
+    return _expression(pattern).fullmatch(text) is not None
+
+
+@functools.lru_cache(maxsize=1024)
+def _expression(pattern: str) -> re.Pattern[str]:
+    """Each wildcard but the last takes the first place where what follows it fits, and never tries another.
+
+    Nothing is lost by that: a `**` later takes whatever lies between, and so does a `*` up to the next '/', which
+    both of two places are before. Backtracking over all of them would take time without end.
+    """
+    *before, last = pattern.split("**")
+    if not before:
+        return re.compile(_to_the_end(last), re.DOTALL)
+    first, *inner = before
+    passed = "".join(f"(?>.*?{_first_fit(segment)})" for segment in inner if segment)
+    return re.compile(f"{_first_fit(first)}{passed}.*{_to_the_end(last)}", re.DOTALL)
+
+
+def _first_fit(segment: str) -> str:
+    first, *rest = map(re.escape, segment.split("*"))
+    return first + "".join(f"(?>[^/]*?{text})" for text in rest)
+
+
+def _to_the_end(segment: str) -> str:
+    first, star, last = segment.rpartition("*")
+    return f"{_first_fit(first)}[^/]*{re.escape(last)}" if star else re.escape(segment)
+
+
+def among(text: str, patterns: Sequence[str]) -> bool:
+    return any(matches(pattern, text) for pattern in patterns)
+
+
+def under(uri: str, prefixes: Sequence[str]) -> bool:
+    """Whether the URI lies under one of the prefixes, by whole path components, and leads out of none by `..`."""
+    inside = any(f"{uri.rstrip('/')}/".startswith(f"{prefix.rstrip('/')}/") for prefix in prefixes)
+    return inside and not {".", ".."} & set(uri.split("/"))
+
+
+def has_digest(image: str) -> bool:
+    """Whether the image is named by what it holds, so that nobody can put another in its place."""
+    return _DIGEST.search(image) is not None
+
+
+def repository(image: str) -> str:
+    """The image without `@digest` and `:tag`; a port in the host stays."""
+    name = image.partition("@")[0]
+    head, slash, tail = name.rpartition("/")
+    return head + slash + tail.partition(":")[0]

@@ -1,0 +1,115 @@
+"""1. What an event asks for, and the identity by which every redelivery of it is known."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainmaster.orchestrator.core.documents.faults import plain
+from trainmaster.orchestrator.core.errors import EventMalformed
+from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message, time_or
+from trainmaster.orchestrator.core.names import (
+    is_object_name,
+    is_request_object,
+    object_uri,
+    run_id_at,
+    run_id_of_key,
+    stem,
+)
+from trainmaster.orchestrator.core.runs.record import Source
+
+IDEMPOTENCY_KEY = "idempotency_key"
+MESSAGE_BASE = "message"
+_GENERATION_SUFFIX = re.compile(r"#\d+$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredObject:
+    """Where an uploaded request lies. `size_bytes` is known before anything is read."""
+
+    bucket: str
+    name: str
+    generation: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrival:
+    """A request that came in, not yet read: either an object to fetch or a message's own bytes."""
+
+    run_id: str
+    source: Source
+    content: StoredObject | bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ignored:
+    """An event that asks for nothing, and why."""
+
+    reason: str
+
+
+def upload_in(envelope: Envelope, inbox_bucket: str) -> Arrival | Ignored:
+    """The request that the finalized object may be.
+
+    The run's id takes its time from the object's creation, which every redelivery repeats.
+
+    Raises:
+        EventMalformed: the event does not say which object it is about.
+    """
+    fields = envelope.data if isinstance(envelope.data, Mapping) else {}
+    name = str(fields.get("name") or _GENERATION_SUFFIX.sub("", envelope.subject).removeprefix("objects/"))
+    bucket = str(fields.get("bucket") or "")
+    if bucket != inbox_bucket:
+        return Ignored(reason=f"bucket {bucket!r} is not the inbox")
+    if not is_request_object(name):
+        return Ignored(reason=f"{name!r} is no request: requests/….yaml, .yml or .json")
+    if not is_object_name(name):
+        raise EventMalformed(f"event {envelope.id!r} names {plain(name)}, which no object can be called")
+    try:
+        generation, size_bytes = int(str(fields["generation"])), int(str(fields.get("size", 0)))
+    except (KeyError, ValueError) as error:
+        raise EventMalformed(f"event {envelope.id!r} gives no generation of {name!r}: {error}") from error
+    uri = object_uri(bucket, name)
+    created_at = time_or(fields.get("timeCreated"), envelope.time)
+    return Arrival(
+        run_id=run_id_at(stem(name), created_at, f"{uri}#{generation}"),
+        source=Source(
+            kind="upload",
+            event_id=envelope.id,
+            event_time=created_at,
+            received_at=envelope.received_at,
+            uri=uri,
+            object_name=name,
+            generation=generation,
+        ),
+        content=StoredObject(bucket=bucket, name=name, generation=generation, size_bytes=size_bytes),
+    )
+
+
+def message_in(envelope: Envelope) -> Arrival:
+    """The request that the message carries.
+
+    With the attribute `idempotency_key`, every message of that key is the same request, whenever it was
+    published; so the run's id then has no time in it. Without, the message's id is its identity.
+
+    Raises:
+        EventMalformed: the event holds no readable message.
+    """
+    message = pubsub_message(envelope)
+    key = message.attributes.get(IDEMPOTENCY_KEY)
+    if key:
+        run_id = run_id_of_key(MESSAGE_BASE, f"idempotency_key:{key}")
+    else:
+        run_id = run_id_at(MESSAGE_BASE, message.publish_time, f"message:{message.message_id}")
+    return Arrival(
+        run_id=run_id,
+        source=Source(
+            kind="message",
+            event_id=envelope.id,
+            event_time=message.publish_time,
+            received_at=envelope.received_at,
+            message_id=message.message_id,
+            idempotency_key=key,
+        ),
+        content=message.data,
+    )

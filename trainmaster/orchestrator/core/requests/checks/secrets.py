@@ -1,0 +1,101 @@
+"""Where a request holds a secret instead of naming one.
+
+What a request says is kept on record, shown in consoles and written into the job. Vertex AI gives training jobs
+no variables from Secret Manager (its `SecretEnvVar` is for reasoning engines alone), so a request names the secret
+and the program reads it: docs/security.md. A fault here never quotes what it found.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from trainmaster.orchestrator.core.documents.faults import Fault, json_path
+from trainmaster.orchestrator.core.documents.unvalidated import Path, list_at, mapping_at
+from trainmaster.orchestrator.core.policy.policy import Policy, among
+from trainmaster.orchestrator.core.requests.programs import places_in
+
+_FORMATS = {
+    "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\"private_key\"\s*:"),
+    "a Google API key": re.compile(r"AIza[0-9A-Za-z_-]{35}"),
+    "a Google access token": re.compile(r"ya29\.[0-9A-Za-z_-]{20,}"),
+    "a Google OAuth client secret": re.compile(r"GOCSPX-[0-9A-Za-z_-]{20,}"),
+    "a GitHub token": re.compile(r"gh[pousr]_[0-9A-Za-z]{36,}|github_pat_[0-9A-Za-z_]{50,}"),
+    "an AWS access key": re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+    "a Slack token": re.compile(r"xox[abprs]-[0-9A-Za-z-]{10,}"),
+    "a Hugging Face token": re.compile(r"\bhf_[0-9A-Za-z]{30,}"),
+    "a JSON web token": re.compile(r"\beyJ[0-9A-Za-z_-]{10,}\.eyJ[0-9A-Za-z_-]{10,}\.[0-9A-Za-z_-]*"),
+    "a password in a URI": re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^/\s:@$]{1,200}:[^/\s@$]{1,200}@"),
+}
+"""How the services that give them out write them. Sources: their own pages, and the patterns of GitHub's
+secret scanning, https://docs.github.com/code-security/secret-scanning."""
+_NAMED = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,100})=(?P<value>\S+)")
+_REFERENCE = re.compile(r"projects/[^/\s]+/secrets/[^/\s]+(/versions/[^/\s]+)?")
+_FLAG = re.compile(r"--?(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)")
+
+
+def secret_faults(policy: Policy | None, document: object) -> list[Fault]:
+    """One fault for each place that seems to hold a secret, sorted by path; without a policy nothing is refused."""
+    if policy is None:
+        return []
+    found = dict(_by_name(policy.env.secrets, document))
+    found |= dict(_by_format(document, ()))
+    return sorted(_fault(path, what) for path, what in found.items())
+
+
+def _fault(path: Path, what: str) -> Fault:
+    return Fault(
+        path=json_path(path),
+        problem="a request must hold no secret, for it is kept on record and shown",
+        found=f"{what}, not shown here",
+        allowed="projects/PROJECT/secrets/NAME/versions/VERSION, which the program reads by itself",
+        repair="keep it in Secret Manager, name it here, and make a new one: this one lies in the dropped file",
+    )
+
+
+def _by_name(names: Sequence[str], document: object) -> Iterator[tuple[Path, str]]:
+    """Variables and flags whose names say that their values are secrets."""
+    for here, place in places_in(document):
+        for name, value in mapping_at(place, "env").items():
+            if isinstance(value, str) and _says_secret(str(name), names) and _holds(value):
+                yield (*here, "env", str(name)), f"a value of {name}"
+        for key in ("command", "args"):
+            words = list_at(place, key)
+            for index, word in enumerate(words):
+                if isinstance(word, str):
+                    before = words[index - 1] if index else None
+                    name = _named_in(word, before, names)
+                    if name:
+                        yield (*here, key, index), f"a value of {name}"
+
+
+def _named_in(word: str, before: object, names: Sequence[str]) -> str:
+    """The name, one of the names of secrets, whose value the word holds: `--name=value`, or after `--name`."""
+    for pair in _NAMED.finditer(word):
+        if _says_secret(pair["name"], names) and _holds(pair["value"]):
+            return pair["name"]
+    flag = _FLAG.fullmatch(before) if isinstance(before, str) else None
+    if flag is not None and not word.startswith("-") and _says_secret(flag["name"], names) and _holds(word):
+        return flag["name"]
+    return ""
+
+
+def _says_secret(name: str, names: Sequence[str]) -> bool:
+    return among(re.sub(r"[.-]", "_", name.lstrip("-")).upper(), names)
+
+
+def _holds(value: str) -> bool:
+    """Whether the value is more than the name of a secret, of a variable, or nothing."""
+    return bool(value.strip()) and not value.startswith("$") and _REFERENCE.fullmatch(value) is None
+
+
+def _by_format(value: object, path: Path) -> Iterator[tuple[Path, str]]:
+    match value:
+        case str():
+            kind = next((kind for kind, pattern in _FORMATS.items() if pattern.search(value)), None)
+            if kind is not None:
+                yield path, kind
+        case dict():
+            for key, part in value.items():
+                yield from _by_format(part, (*path, str(key)))
+        case list():
+            for index, part in enumerate(value):
+                yield from _by_format(part, (*path, index))

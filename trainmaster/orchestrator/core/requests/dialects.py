@@ -1,0 +1,54 @@
+"""The ways to write a request, and how each is known."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainmaster.orchestrator.core.requests.legacy.marks import is_legacy
+from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
+from trainmaster.orchestrator.core.requests.vertex.dialect import (
+    custom_job,
+    is_custom_job,
+    is_tuning_job,
+    own,
+    tuning_job,
+)
+from trainmaster.orchestrator.core.requests.vertex.fields import Translated
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """One way to write a request: how to know it, and what it says in our own way.
+
+    Every dialect is held against the same schema and checks; its faults have the paths of the text.
+    `in_own` is given the name that the model has where the document has none, if there is one.
+    """
+
+    name: str
+    recognises: Callable[[Mapping[str, object]], bool]
+    in_own: Callable[[Mapping[str, Any], str | None], Translated]
+    schema_id: str = "training_request.v1"
+
+    def spec_from(self, document: Mapping[str, Any], name: str | None) -> JobSpec:
+        """The job of a document that `request_in` found sound under this name."""
+        return spec_from(self.in_own(document, name).document)
+
+
+def _legacy_in_own(document: Mapping[str, Any], name: str | None) -> Translated:
+    # Imported late: few requests are of this kind, and a function's start must be short.
+    from trainmaster.orchestrator.core.requests.legacy.dialect import translated as legacy_translated
+
+    return legacy_translated(document, name)
+
+
+LEGACY = Dialect(name="ai-platform", recognises=is_legacy, in_own=_legacy_in_own)
+VERTEX_TUNING = Dialect(name="hp-tuning-jobs", recognises=is_tuning_job, in_own=tuning_job)
+VERTEX_CUSTOM = Dialect(name="custom-jobs", recognises=is_custom_job, in_own=custom_job)
+OWN = Dialect(name="trainmaster", recognises=lambda _: True, in_own=own)
+DIALECTS = (LEGACY, VERTEX_TUNING, VERTEX_CUSTOM, OWN)
+"""Asked in this order; our own comes last and takes whatever no other knows as its own."""
+
+
+def dialect_of(document: Mapping[str, Any]) -> Dialect:
+    """The first dialect that knows the document."""
+    return next(dialect for dialect in DIALECTS if dialect.recognises(document))

@@ -1,0 +1,1 @@
+"""A retraining rule: how it is read, checked and kept."""

@@ -1,0 +1,106 @@
+"""Rules that start each other without end.
+
+One rule starts another when its runs do what the other waits for: a run of its model succeeds, its model is
+promoted, or its runs write where the other looks for new data. What alerts and pushed images have to do with
+runs cannot be known here, and age and schedules wait for time alone.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trainmaster.orchestrator.core.retraining.rules.condition import (
+    Condition,
+    NewData,
+    Upstream,
+    UpstreamEvent,
+)
+from trainmaster.orchestrator.core.retraining.rules.rule import Rule
+
+_PIECES = re.compile(r"\*\*|\*|.", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """Runs of `first` start `then`, through its condition number `condition`, from 0."""
+
+    first: str
+    then: str
+    condition: int
+    how: str
+
+    def __str__(self) -> str:
+        return f"{self.first} -> {self.then}: {self.how}"
+
+
+def loops_of(rules: Iterable[Rule], rule: Rule) -> list[tuple[Step, ...]]:
+    """For each condition of the rule that its own runs would meet, at once or through other rules: how.
+
+    Each is the shortest such way. `rule` takes the place of the one with its id. Disabled rules start nothing.
+    """
+    others = [each for each in rules if each.rule_id != rule.rule_id and each.enabled]
+    if not rule.enabled:
+        return []
+    reached: dict[str, tuple[Step, ...]] = {rule.rule_id: ()}
+    closing: dict[int, tuple[Step, ...]] = {}
+    frontier = [rule]
+    while frontier:
+        nearer, frontier = frontier, []
+        for first in nearer:
+            way = reached[first.rule_id]
+            for step in _steps(first, rule):
+                closing.setdefault(step.condition, (*way, step))
+            for other in others:
+                if other.rule_id not in reached and (steps := _steps(first, other)):
+                    reached[other.rule_id] = (*way, steps[0])
+                    frontier.append(other)
+    return [closing[condition] for condition in sorted(closing)]
+
+
+def _steps(first: Rule, then: Rule) -> Sequence[Step]:
+    return [
+        Step(first=first.rule_id, then=then.rule_id, condition=index, how=how)
+        for index, condition in enumerate(then.conditions)
+        if (how := _met(first, then, condition))
+    ]
+
+
+def _met(first: Rule, then: Rule, condition: Condition) -> str:
+    """How runs of `first` meet the condition; empty where they do not."""
+    match condition:
+        case Upstream() if condition.model_name == first.model_name:
+            if condition.event is UpstreamEvent.SUCCEEDED:
+                return f"{then.rule_id} waits for a run of {first.model_name} to succeed, which {first.rule_id} trains"
+            if first.makes.promotes:
+                return f"{then.rule_id} waits for {first.model_name} to be promoted, which {first.rule_id} trains"
+        case NewData() if may_hold(condition.pattern, first.writes_uri):
+            return f"{then.rule_id} watches {condition.objects}, and runs of {first.rule_id} write under {first.writes_uri}"
+    return ""
+
+
+def may_hold(pattern: str, directory_uri: str) -> bool:
+    """Whether some object under the directory, `gs://…/`, is of the pattern.
+
+    The pattern's pieces are walked with the directory's text; whatever is left of a pattern, some name has it.
+    """
+    pieces = _PIECES.findall(pattern)
+    places = _skipped(pieces, {0})
+    for char in directory_uri:
+        after = set()
+        for place in places:
+            piece = pieces[place] if place < len(pieces) else ""
+            if piece == "**" or (piece == "*" and char != "/"):
+                after.add(place)
+            elif piece == char:
+                after.add(place + 1)
+        places = _skipped(pieces, after)
+    return bool(places)
+
+
+def _skipped(pieces: Sequence[str], places: Iterable[int]) -> set[int]:
+    """The places, and those behind wildcards that stand for nothing."""
+    reached = set(places)
+    for place in range(len(pieces)):
+        if place in reached and pieces[place] in ("*", "**"):
+            reached.add(place + 1)
+    return reached

@@ -1,0 +1,226 @@
+"""A rule's request, checked when the rule is dropped: its places, and what comes of it once they are filled."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trainmaster.orchestrator.core.documents.document import Document, document_in
+from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, shown
+from trainmaster.orchestrator.core.names import output_uri
+from trainmaster.orchestrator.core.policy.policy import repository
+from trainmaster.orchestrator.core.requests.programs import images_in
+from trainmaster.orchestrator.core.requests.request import (
+    Refused,
+    Standards,
+    checked_request,
+    dialect_of,
+    too_large,
+)
+from trainmaster.orchestrator.core.retraining.names import is_model_name
+from trainmaster.orchestrator.core.retraining.rules.condition import Condition, Manual, NewData, NewImage
+from trainmaster.orchestrator.core.retraining.rules.filling import (
+    MEANINGS,
+    Place,
+    filled,
+    place_faults,
+    places_at,
+    places_in,
+    unfit,
+)
+from trainmaster.orchestrator.core.retraining.rules.rule import Makes
+from trainmaster.orchestrator.core.retraining.rules.samples import (
+    ALWAYS,
+    DATA,
+    PERHAPS,
+    possible,
+    sample_values,
+)
+from trainmaster.orchestrator.core.retraining.signals.signal import mapping
+
+SAMPLED = "checked with sample values for its places"
+_FIXED = ("$.model_name", "$.output.prefix_uri")
+"""What a rule's request always says the same: its champion and its output are known before it fires."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """What a request's check found. `makes` None: the request is too faulty to tell."""
+
+    faults: tuple[Fault, ...] = ()
+    makes: Makes | None = None
+    writes_uri: str = ""
+    places: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Circumstances:
+    """What a request is checked for: the rule's sound conditions, whether that is all of them, the deployment."""
+
+    conditions: tuple[Condition, ...]
+    all_sound: bool
+    rule_id: str
+    models_bucket: str
+    standards: Standards
+
+
+def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], around: Circumstances) -> Checked:
+    """The check of a request that stands in the rule; its faults have the paths of the rule's text."""
+    here = "$.request"
+    own_spelled = {
+        f"${path.removeprefix(here)}": text for path, text in spelled.items() if path.startswith(here)
+    }
+    checked = _checked(request, own_spelled, around)
+    faults = tuple(replace(fault, path=here + fault.path.removeprefix("$")) for fault in checked.faults)
+    return replace(checked, faults=faults)
+
+
+def template_request(uri: str, template: bytes | None, around: Circumstances) -> Checked:
+    """The check of a request that the rule names; every fault is at the name and tells the place within."""
+    if template is None:
+        problem = "there is no such object"
+        return Checked(faults=(_at_uri(Fault(path="$", problem=problem, found=shown(uri))),))
+    read = template_in(uri, template)
+    if isinstance(read, Refused):
+        return Checked(faults=tuple(_at_uri(fault, uri) for fault in read.faults))
+    checked = _checked(read.value, read.spelled, around) if isinstance(read.value, dict) else Checked()
+    return replace(checked, faults=tuple(_at_uri(fault, uri) for fault in (*read.faults, *checked.faults)))
+
+
+def template_in(uri: str, template: bytes) -> Document | Refused:
+    """The template's values, a mapping, or why there are none."""
+    refusal = too_large(len(template))
+    if refusal is not None:
+        return refusal
+    read = document_in(template, as_json=uri.lower().endswith(".json"))
+    if isinstance(read.value, dict):
+        return read
+    fault = Fault(path="$", problem="a request is a mapping of keys to values", found=shown(read.value))
+    return Refused(faults=read.faults or (fault,))
+
+
+def _at_uri(fault: Fault, uri: str = "") -> Fault:
+    problem = f"{uri} at {fault.path}: {fault.problem}" if uri else fault.problem
+    return replace(fault, path="$.request_uri", problem=problem)
+
+
+def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: Circumstances) -> Checked:
+    faults = [
+        *place_faults(request, (), _provided(around)),
+        *_missing(request, around.conditions),
+        *_depending(request),
+    ]
+    places = {json_path(each.path) for each in places_at(request)}
+    for condition, values in _samples(request, around):
+        document = filled(request, values)
+        found = checked_request(Document(value=document, spelled=spelled), around.standards)
+        refused = found.faults if isinstance(found, Refused) else ()
+        reported = {fault.path for fault in faults}
+        faults += [
+            _sampled(fault, places)
+            for fault in (*refused, *_by_tag(document, condition))
+            if fault.path not in reported
+        ]
+    makes = made_by(request)
+    if makes is None:
+        return Checked(faults=tuple(faults))
+    prefix = makes.output_prefix_uri or f"gs://{around.models_bucket}"
+    return Checked(
+        faults=tuple(faults),
+        makes=makes,
+        writes_uri=output_uri(prefix, makes.model_name, ""),
+        places=places_in(request),
+    )
+
+
+def made_by(request: Mapping[str, Any]) -> Makes | None:
+    """What the request's runs make; None where it does not name a model as requests must."""
+    meant = dialect_of(request).in_own(request, None).document
+    model_name, prefix_uri = meant.get("model_name"), mapping(meant.get("output")).get("prefix_uri")
+    if not isinstance(model_name, str) or not is_model_name(model_name):
+        return None
+    return Makes(
+        model_name=model_name,
+        output_prefix_uri=prefix_uri if isinstance(prefix_uri, str) else None,
+        promotes="champion" in meant,
+    )
+
+
+def _provided(around: Circumstances) -> Iterable[str]:
+    if not around.all_sound:
+        return MEANINGS  # a condition that cannot be read might give any of them
+    watches = any(isinstance(condition, NewData) for condition in around.conditions)
+    given = (ALWAYS, PERHAPS, DATA if watches else (), *map(possible, around.conditions))
+    return {name for names in given for name in names}
+
+
+def _missing(request: Mapping[str, Any], conditions: tuple[Condition, ...]) -> Iterator[Fault]:
+    """Places without a default that some condition's firing could never fill, so that it never fired."""
+    special = frozenset[str]().union(*map(possible, conditions))
+    for found in places_at(request):
+        place = found.place
+        if place.default is None and place.name in special:
+            without = [each.kind for each in conditions if place.name not in possible(each)]
+            if without:
+                yield Fault(
+                    path=json_path(found.path),
+                    problem=f"a firing by {listed(dict.fromkeys(without))} has no value for it, so it could never fire",
+                    found=shown(str(place)),
+                    repair=f"give it a default, ${{{place.name}:-…}}, or make two rules of this one",
+                )
+
+
+def _depending(request: Mapping[str, Any]) -> Iterator[Fault]:
+    """Places where the text must be the same in every firing."""
+    meant = dialect_of(request).in_own(request, None)
+    filled_in = {json_path(found.path): found for found in places_at(request)}
+    for path in map(meant.written_path, _FIXED):
+        if path in filled_in:
+            yield Fault(
+                path=path,
+                problem="it cannot depend on what fires the rule",
+                found=shown(str(filled_in[path].place)),
+                allowed="fixed text: a rule's champion and its output are known before it fires",
+            )
+
+
+def _samples(
+    request: Mapping[str, Any], around: Circumstances
+) -> Iterator[tuple[Condition, Mapping[str, str]]]:
+    """Two sets of values for each condition: with everything it may give, and with as little as it may."""
+    data = next((each.pattern for each in around.conditions if isinstance(each, NewData)), None)
+    places = places_in(request)
+    needed = {place.name for place in places if place.default is None or unfit(place.default)}
+    may_lack = PERHAPS | DATA
+    leave_out = (
+        (frozenset[str](), may_lack) if any(place.name in may_lack for place in places) else (frozenset(),)
+    )
+    for condition in around.conditions or (Manual(),):
+        values = sample_values(
+            condition, rule_id=around.rule_id, models_bucket=around.models_bucket, data=data
+        )
+        for lacking in leave_out:
+            given = {name: text for name, text in values.items() if name in needed or name not in lacking}
+            # What is wrong with a place is told already; here it must only not be in the way.
+            yield condition, {**dict.fromkeys(needed, "sample"), **given}
+
+
+def _sampled(fault: Fault, places: Iterable[str]) -> Fault:
+    if fault.path not in places:
+        return fault
+    return replace(fault, repair="; ".join(text for text in (fault.repair, SAMPLED) if text))
+
+
+def _by_tag(document: object, condition: Condition) -> Iterator[Fault]:
+    """A run that was started by a new image, and would take that image by a tag, in any of its roles."""
+    if not isinstance(condition, NewImage):
+        return
+    request = mapping(document)
+    meant = dialect_of(request).in_own(request, None)
+    for path, image in images_in(meant.document):
+        if "@" not in image and repository(image) == condition.repository:
+            yield Fault(
+                path=meant.written_path(json_path(path)),
+                problem="the run would take the image by its tag, which may mean another image by then",
+                found=shown(image),
+                repair="write ${image.uri}, which is the pushed image by its digest",
+            )

@@ -1,0 +1,124 @@
+"""Cron expressions of five fields by the clocks of a time zone, as Debian's cron reads them.
+
+A time that the clocks leave out in spring is due when they have moved on; a time that they show twice in
+autumn is due the first time. Expressions whose minute or hour begins with `*` follow elapsed time instead.
+
+The rules of time zones are data that changes several times a year; zoneinfo reads it from the system, or
+from the package tzdata where the system has none.
+"""
+
+import difflib
+import functools
+import zoneinfo
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from cronsim import CronSim, CronSimError
+
+from trainmaster.orchestrator.core.documents.faults import (
+    FOUND_MAX_CHARS,
+    Fault,
+    PathPart,
+    json_path,
+    listed,
+    shown,
+)
+from trainmaster.orchestrator.core.retraining.rules.condition import Schedule
+
+FIELDS = 5
+_FORM = "minute hour day-of-month month day-of-week, for example 0 3 * * 1"
+_NO_ZONES = frozenset({"localtime", "posixrules", "Factory"})
+_ABBREVIATION_CHARS = 4
+_SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)
+_CLOCK_CHANGES_WITHIN = timedelta(hours=3)
+"""No zone has moved its clocks by more, but for the few that crossed the date line."""
+
+
+@functools.cache
+def time_zones() -> tuple[str, ...]:
+    """Every time zone's name. What else lies beside the zones on this machine is none."""
+    return tuple(sorted(zoneinfo.available_timezones() - _NO_ZONES))
+
+
+def schedule_faults(cron: object, time_zone: object, path: tuple[PathPart, ...]) -> Iterator[Fault]:
+    """What is wrong with the expression and the zone; what is no text is passed over."""
+    if isinstance(time_zone, str) and time_zone not in time_zones():
+        yield Fault(
+            path=json_path((*path, "time_zone")),
+            problem="there is no such time zone",
+            found=shown(time_zone),
+            allowed="a name of the IANA time zone database, for example Europe/Amsterdam",
+            repair=_nearest_zone(time_zone),
+        )
+    if isinstance(cron, str):
+        yield from _cron_faults(cron, json_path((*path, "cron")))
+
+
+def _nearest_zone(word: str) -> str:
+    """The nearest zone by its whole name, else by the city alone; nothing for an abbreviation, which names many."""
+    if len(word) <= _ABBREVIATION_CHARS:
+        return ""
+    by_lower = {zone.lower().replace("_", " "): zone for zone in time_zones()}
+    by_city = {name.rpartition("/")[2]: zone for name, zone in by_lower.items()}
+    wanted = word[:FOUND_MAX_CHARS].strip().lower().replace("_", " ")
+    for known, cutoff in ((by_lower, 0.7), (by_city, 0.8)):
+        close = difflib.get_close_matches(wanted, known, n=1, cutoff=cutoff)
+        if close:
+            return f"did you mean {known[close[0]]!r}?"
+    return ""
+
+
+def _cron_faults(cron: str, path: str) -> Iterator[Fault]:
+    count = len(cron.split())
+    if count != FIELDS:
+        problem = "a cron expression has five fields"
+        yield Fault(path=path, problem=problem, found=f"{shown(cron)}, {count} fields", allowed=_FORM)
+        return
+    names = ("minute", "hour", "day-of-month", "month", "day-of-week")
+    parts = cron.split()
+    bad = []
+    for index, name in enumerate(names):
+        alone = ["*"] * FIELDS
+        alone[index] = parts[index]
+        try:
+            CronSim(" ".join(alone), _SOME_DAY)
+        except (CronSimError, AssertionError, ValueError):
+            bad.append(name)
+    if bad:
+        yield Fault(
+            path=path,
+            problem=f"no cron expression: the {listed(bad)} cannot be read",
+            found=shown(cron),
+            allowed=_FORM,
+        )
+        return
+    try:
+        next(CronSim(cron, _SOME_DAY))
+    except (CronSimError, StopIteration):
+        yield Fault(
+            path=path,
+            problem="this never comes: no month that it names has such a day",
+            found=shown(cron),
+            repair="name a day that occurs; L is the last day of the month",
+        )
+
+
+def last_due(schedule: Schedule, until: datetime) -> datetime | None:
+    """The latest time that the schedule names, at most `until`, in UTC; None when there was none in 50 years."""
+    zone = zoneinfo.ZoneInfo(schedule.time_zone)
+    # Where the clocks go back their reading does not tell the order of things: begin later and pass over.
+    ahead = _CLOCK_CHANGES_WITHIN if _clocks_change(zone, until) else timedelta()
+    # cronsim gives what lies before its start, and the start itself is wanted too.
+    start = until.astimezone(UTC).replace(microsecond=0) + ahead + timedelta(seconds=1)
+    times = CronSim(schedule.cron, _in_zone(start, zone), reverse=True)
+    return next((due for due in (each.astimezone(UTC) for each in times) if due <= until), None)
+
+
+def _in_zone(moment: datetime, zone: zoneinfo.ZoneInfo) -> datetime:
+    return moment if zone.key in ("UTC", "Etc/UTC") else moment.astimezone(zone)
+
+
+def _clocks_change(zone: zoneinfo.ZoneInfo, moment: datetime) -> bool:
+    around = (moment - _CLOCK_CHANGES_WITHIN, moment + _CLOCK_CHANGES_WITHIN)
+    before, after = (each.astimezone(zone).utcoffset() for each in around)
+    return before != after

@@ -1,0 +1,1 @@
+"""Events that may fire rules: one module for each kind of message."""

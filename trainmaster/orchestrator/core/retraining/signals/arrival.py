@@ -1,0 +1,102 @@
+"""Data objects that came, and the batches in which they are kept until a tick counts them."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from trainmaster.orchestrator.core.documents.codec import decoded_time, encoded_time
+from trainmaster.orchestrator.core.documents.faults import plain
+from trainmaster.orchestrator.core.errors import EventMalformed
+from trainmaster.orchestrator.core.events.envelope import Envelope, time_or
+from trainmaster.orchestrator.core.names import is_object_name, object_uri
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrivedObject:
+    """A finalized object. `created_at` is the service's own time of this generation."""
+
+    bucket: str
+    name: str
+    generation: int
+    size_bytes: int
+    created_at: datetime
+
+    @property
+    def uri(self) -> str:
+        return object_uri(self.bucket, self.name)
+
+    @property
+    def identity(self) -> str:
+        return f"{self.uri}#{self.generation}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """Arrivals that were written together. `name` is the batch's object, written once and never changed."""
+
+    name: str
+    arrivals: tuple[ArrivedObject, ...]
+
+
+def arrived_in(envelope: Envelope) -> ArrivedObject:
+    """The object that the event says was finalized.
+
+    Raises:
+        EventMalformed: the event does not say which object, or which generation of it.
+    """
+    fields = envelope.data if isinstance(envelope.data, Mapping) else {}
+    bucket, name = fields.get("bucket"), fields.get("name")
+    if not (isinstance(bucket, str) and bucket and isinstance(name, str) and name):
+        raise EventMalformed(f"event {envelope.id!r} does not name an object")
+    if not (is_object_name(name) and is_object_name(bucket)):
+        where = plain(object_uri(bucket, name))
+        raise EventMalformed(f"event {envelope.id!r} names {where}, which no object can be called")
+    try:
+        generation, size_bytes = int(str(fields["generation"])), int(str(fields.get("size", 0)))
+    except (KeyError, ValueError) as error:
+        raise EventMalformed(f"event {envelope.id!r} gives no generation of {name!r}: {error}") from error
+    return ArrivedObject(
+        bucket=bucket,
+        name=name,
+        generation=generation,
+        size_bytes=max(size_bytes, 0),
+        created_at=time_or(fields.get("timeCreated"), envelope.time),
+    )
+
+
+def encoded_batch(arrivals: Iterable[ArrivedObject]) -> bytes:
+    """The arrivals as JSON, one a line: `[bucket, name, generation, size, time]`."""
+    lines = (
+        json.dumps([each.bucket, each.name, each.generation, each.size_bytes, encoded_time(each.created_at)])
+        for each in arrivals
+    )
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def batch_in(name: str, content: bytes) -> Batch:
+    """The batch that `encoded_batch` wrote.
+
+    Raises:
+        ValueError: the content is no batch; the message names the line.
+    """
+    return Batch(
+        name=name,
+        arrivals=tuple(
+            _arrived(name, number, line) for number, line in enumerate(content.splitlines(), start=1) if line
+        ),
+    )
+
+
+def _arrived(name: str, number: int, line: bytes) -> ArrivedObject:
+    try:
+        bucket, object_name, generation, size_bytes, created_at = json.loads(line)
+        return ArrivedObject(
+            bucket=str(bucket),
+            name=str(object_name),
+            generation=int(generation),
+            size_bytes=int(size_bytes),
+            created_at=decoded_time(created_at),
+        )
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name}, line {number}: no arrival: {error}") from error

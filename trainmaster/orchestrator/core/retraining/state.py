@@ -1,0 +1,263 @@
+"""What one rule remembers between events: schemas/rule_state.v1.schema.json.
+
+Its size is bounded whatever comes: counters instead of objects, and the last so many identities as hashes.
+"""
+
+import hashlib
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.retraining.rules.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.rules.rule import Rule
+from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject, Batch
+
+DAY = timedelta(hours=24)
+MAX_STATE_BYTES = 256 * 1024
+"""No state is larger; a test holds the worst one against it."""
+KEPT_IDENTITIES = 10_000
+KEPT_BATCHES = 4_000
+KEPT_SIGNALS = 100
+HASH_CHARS = 8
+"""48 bits: of 10,000 kept, a new object is taken for an old one once in 28 thousand million."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """What matched since the last firing. `first_at` and `newest_at` are creation times of objects."""
+
+    objects: str = ""
+    count: int = 0
+    size_bytes: int = 0
+    first_at: datetime | None = None
+    newest_at: datetime | None = None
+    newest_uri: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Firing:
+    """One decision to start a run. The same firing always has the same `run_id`.
+
+    Attributes:
+        number: counts the rule's firings from 1.
+        generation: of the rule that fired.
+        event_id: what fired it: a signal's id, or `<condition>/<time>` for what a tick found due.
+        values: what fills the request's places, by name.
+        replaces: the run to cancel first.
+    """
+
+    number: int
+    run_id: str
+    condition: ConditionKind
+    at: datetime
+    generation: int
+    event_id: str
+    values: Mapping[str, str]
+    replaces: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queued:
+    """A firing that waits for its turn; a newer one takes its place. `image`: the digest, where one fired it."""
+
+    condition: ConditionKind
+    event_id: str
+    at: datetime
+    values: Mapping[str, str]
+    image: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldBack:
+    """Why the last firing that was due did not happen."""
+
+    condition: ConditionKind
+    reason: str
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fired:
+    """The last firing whose run was launched."""
+
+    number: int
+    run_id: str
+    condition: ConditionKind
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleState:
+    """Everything that a decision about the rule needs, beside the rule itself and the time.
+
+    Attributes:
+        generation: of the rule that this state was last used with.
+        since: when that generation was first seen; what was due before is nothing to it.
+        number: how many firings there were.
+        firing: decided and perhaps not yet launched; whoever finds it launches it, with the same run id.
+        current_run: the run that was launched last; whether it still goes, its record says.
+        fired_at: the firings of the last 24 hours, oldest first.
+        data: one counter for each different pattern of the rule's new_data conditions.
+        arrived: what matched any of them; fills the `data.*` places.
+        scheduled_until: every scheduled time up to here was taken care of.
+        fired_last_at: the last firing, however long ago.
+        image: the digest that the last firing by an image had; pushed again, it fires nothing.
+        signals, batches, identities: hashes of what was seen last, oldest first, HASH_CHARS each.
+        tripped_at: when the breaker tripped; the rule is silent until its file is dropped again.
+    """
+
+    schema: str = "rule_state.v1"
+    rule_id: str
+    generation: int
+    since: datetime
+    scheduled_until: datetime
+    number: int = 0
+    firing: Firing | None = None
+    queued: Queued | None = None
+    current_run: str | None = None
+    fired_at: tuple[datetime, ...] = ()
+    data: tuple[Counted, ...] = ()
+    arrived: Counted | None = None
+    fired_last_at: datetime | None = None
+    signals: str = ""
+    batches: str = ""
+    identities: str = ""
+    image: str | None = None
+    tripped_at: datetime | None = None
+    held: HeldBack | None = None
+    last: Fired | None = None
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The state as JSON holds it."""
+        return {**_mapping(encoded(self))}
+
+
+def _mapping(document: object) -> Mapping[str, object]:
+    return document if isinstance(document, Mapping) else {}
+
+
+def state_in(document: object) -> RuleState:
+    """The state that `RuleState.document` wrote.
+
+    Raises:
+        ValueError: the document holds no state; the message names the place.
+    """
+    return decoded(RuleState, document)
+
+
+def state_for(rule: Rule, state: RuleState | None, now: datetime) -> RuleState:
+    """The state to use with this generation of the rule: the one found, a fresh one, or one carried over.
+
+    A newer generation begins its schedule anew and closes the breaker. It keeps the firings of the last day,
+    the run that is going, and what was counted for patterns that it still has. The same state comes back
+    when there is nothing to change.
+    """
+    if state is None:
+        return RuleState(rule_id=rule.rule_id, generation=rule.generation, since=now, scheduled_until=now)
+    if state.generation >= rule.generation:
+        return state
+    patterns = {condition.pattern for condition in rule.new_data}
+    data = tuple(counted for counted in state.data if counted.objects in patterns)
+    return replace(
+        state,
+        generation=rule.generation,
+        since=now,
+        scheduled_until=now,
+        queued=None,
+        data=data,
+        arrived=state.arrived if data else None,
+        tripped_at=None,
+        held=None,
+    )
+
+
+def folded(state: RuleState, rule: Rule, batches: Sequence[Batch]) -> RuleState:
+    """The state with the batches' matching objects counted, each once, in whatever order they come.
+
+    An object is known by bucket, name and generation, a batch by its name; the last KEPT_IDENTITIES objects
+    and KEPT_BATCHES batches are remembered. A name that ends in `/` stands for a folder and is no data.
+    The same state comes back when nothing matched.
+    """
+    known_batches, known = _hashes(state.batches), _hashes(state.identities)
+    fresh = {digest: batch for batch in batches if (digest := _hash(batch.name)) not in known_batches}
+    matched: dict[str, ArrivedObject] = {}
+    for batch in fresh.values():
+        for arrived in batch.arrivals:
+            if not arrived.name.endswith("/") and any(each.takes(arrived.uri) for each in rule.new_data):
+                digest = _hash(arrived.identity)
+                if digest not in known:
+                    matched[digest] = arrived
+    if not matched:
+        return state
+    counters = {counted.objects: counted for counted in state.data}
+    for condition in rule.new_data:
+        counted = counters.get(condition.pattern, Counted(objects=condition.pattern))
+        counters[condition.pattern] = _with(
+            counted, [arrived for arrived in matched.values() if condition.takes(arrived.uri)]
+        )
+    return replace(
+        state,
+        data=tuple(counters[pattern] for pattern in sorted(counters)),
+        arrived=_with(state.arrived or Counted(), list(matched.values())),
+        batches=_kept(state.batches, fresh, KEPT_BATCHES),
+        identities=_kept(state.identities, matched, KEPT_IDENTITIES),
+    )
+
+
+def _with(counted: Counted, arrivals: Sequence[ArrivedObject]) -> Counted:
+    if not arrivals:
+        return counted
+    times = [arrived.created_at for arrived in arrivals]
+    newest = max((arrived.created_at, arrived.uri) for arrived in arrivals)
+    if counted.newest_at is not None and counted.newest_uri is not None:
+        newest = max(newest, (counted.newest_at, counted.newest_uri))
+    return replace(
+        counted,
+        count=counted.count + len(arrivals),
+        size_bytes=counted.size_bytes + sum(arrived.size_bytes for arrived in arrivals),
+        first_at=min(times if counted.first_at is None else [*times, counted.first_at]),
+        newest_at=newest[0],
+        newest_uri=newest[1],
+    )
+
+
+def has_seen(state: RuleState, signal_id: str) -> bool:
+    """Whether a signal of this id fired or was queued before, as far as KEPT_SIGNALS go back."""
+    return _hash(signal_id) in _hashes(state.signals)
+
+
+def with_seen(state: RuleState, signal_id: str) -> RuleState:
+    return replace(state, signals=_kept(state.signals, [_hash(signal_id)], KEPT_SIGNALS))
+
+
+def _hash(text: str) -> str:
+    return urlsafe_b64encode(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:6]).decode()
+
+
+def _hashes(packed: str) -> set[str]:
+    return {packed[start : start + HASH_CHARS] for start in range(0, len(packed), HASH_CHARS)}
+
+
+def _kept(packed: str, new: Iterable[str], most: int) -> str:
+    return (packed + "".join(new))[-most * HASH_CHARS :]
+
+
+def launched(state: RuleState) -> RuleState:
+    """The state after the run of its firing was launched. Safe to repeat."""
+    firing = state.firing
+    if firing is None:
+        return state
+    last = Fired(number=firing.number, run_id=firing.run_id, condition=firing.condition, at=firing.at)
+    return replace(state, firing=None, current_run=firing.run_id, last=last)
+
+
+def given_up(state: RuleState, reason: str, now: datetime) -> RuleState:
+    """The state after its firing could not be launched for good, for example because its template is gone."""
+    firing = state.firing
+    if firing is None:
+        return state
+    held = HeldBack(condition=firing.condition, reason=reason, at=now)
+    return replace(state, firing=None, held=held)

@@ -1,0 +1,106 @@
+"""Champions change: by a run that ended better, or by an order to go back. Only by compare-and-set."""
+
+from trainmaster.orchestrator.core.champions.champion import (
+    Cause,
+    Champion,
+    Reign,
+    after_challenge,
+    after_rollback,
+    challenger_of,
+    earlier_runs,
+    promotion_data,
+    reign_by_order,
+    reign_of,
+)
+from trainmaster.orchestrator.core.documents.faults import Fault, shown
+from trainmaster.orchestrator.core.errors import GenerationMoved
+from trainmaster.orchestrator.core.requests.orders import RollbackOrder
+from trainmaster.orchestrator.core.requests.request import Refused
+from trainmaster.orchestrator.core.requests.spec import JobSpec
+from trainmaster.orchestrator.core.retraining.firing import ChampionFacts
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.flows.services import Services
+from trainmaster.orchestrator.ports.runs import Notice
+
+RACES_MAX = 10
+
+
+def challenge(services: Services, record: RunRecord, spec: JobSpec) -> None:
+    """Compare the ended run with the champion, once; tell a promotion, at least once. Safe to repeat.
+
+    Raises:
+        GenerationMoved: the document kept changing.
+    """
+    challenger = challenger_of(record, spec)
+    if challenger is None:
+        return
+    for _ in range(RACES_MAX):
+        held = services.champions.find(spec.model_name)
+        after = after_challenge(held.champion, challenger, services.clock.now())
+        if after is not held.champion:
+            try:
+                services.champions.replace(held, after)
+            except GenerationMoved as moved:
+                lost = moved
+                continue
+        reign = reign_of(after, record.run_id)
+        if reign is not None:
+            _tell(services, after, reign)
+        return
+    raise lost
+
+
+def roll_back(services: Services, order: RollbackOrder, order_id: str) -> Reign | Refused:
+    """The reign that the order began, or why it could not. Safe to repeat: an order changes the champion once.
+
+    Raises:
+        GenerationMoved: the document kept changing.
+    """
+    for _ in range(RACES_MAX):
+        held = services.champions.find(order.model_name)
+        if held.champion is None:
+            return _refused("$.rollback.model_name", "no model of this name has a champion", order.model_name)
+        after = after_rollback(held.champion, order.to_run, order_id=order_id, now=services.clock.now())
+        if isinstance(after, str):
+            if order.to_run is None:
+                return _refused("$.rollback.model_name", after, order.model_name)
+            return _refused("$.rollback.to_run", after, order.to_run, earlier_runs(held.champion))
+        if after is not held.champion:
+            try:
+                services.champions.replace(held, after)
+            except GenerationMoved as moved:
+                lost = moved
+                continue
+        reign = reign_by_order(after, order_id)
+        _tell(services, after, reign)
+        return reign
+    raise lost
+
+
+def champion_facts(services: Services, model_name: str) -> ChampionFacts | None:
+    """What rules may know of the champion; None where there is none."""
+    champion = services.champions.find(model_name).champion
+    current = champion.current if champion else None
+    if current is None:
+        return None
+    return ChampionFacts(
+        run_id=current.run_id, model_uri=current.model_uri, value=current.value, since=current.since
+    )
+
+
+def _tell(services: Services, champion: Champion, reign: Reign) -> None:
+    verb = "promoted" if reign.cause is Cause.PROMOTION else "rolled_back"
+    name = champion.model_name
+    services.notices.publish(
+        Notice(
+            id=f"champions/{name}/{reign.number}",
+            type=f"trainmaster.champion.{verb}.v1",
+            subject=name,
+            time=reign.since,
+            data=promotion_data(champion, reign, services.champions.uri(name)),
+        )
+    )
+
+
+def _refused(path: str, problem: str, found: str, allowed: str = "") -> Refused:
+    return Refused(faults=(Fault(path=path, problem=problem, found=shown(found), allowed=allowed),))

@@ -1,0 +1,155 @@
+"""What a submission came to is written down: the job, the refusal, or why the run waits and where."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from trainmaster.orchestrator.core.admission.ladder import Rung
+from trainmaster.orchestrator.core.admission.waiting import waits
+from trainmaster.orchestrator.core.errors import RecordMoved
+from trainmaster.orchestrator.core.names import RUN_LABEL, same_job
+from trainmaster.orchestrator.core.runs.attempts import Waiting
+from trainmaster.orchestrator.core.runs.record import (
+    Job,
+    Problem,
+    RunRecord,
+    RunState,
+    job_of_run,
+    moved,
+    with_job,
+)
+from trainmaster.orchestrator.flows.ladder import regions_of
+from trainmaster.orchestrator.flows.queueing import leave_queue, leave_regions, place_of
+from trainmaster.orchestrator.flows.second_job import cancel_second_jobs, look_for_second_job
+from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.slots import give_back
+from trainmaster.orchestrator.flows.telling import tell_end, tell_status, tell_steps
+from trainmaster.orchestrator.ports.runs import Held
+
+
+def job_of(services: Services, record: RunRecord, ladder: Sequence[Rung]) -> Job | None:
+    """The run's job, wherever on its ladder it was submitted; None where the service shows none."""
+    jobs = services.jobs.of_run(record.run_id, ladder[0].spec.kind, regions_of(ladder))
+    return next((job for job in jobs if job_of_run(record, job, RUN_LABEL)), None)
+
+
+def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: bool = True) -> Happened:
+    """The job is the run's, on record, unless the record says otherwise by now.
+
+    `is_only`: whoever holds the lease asked for no other job, which may be to be seen only later.
+
+    Raises:
+        RecordMoved: it says nothing of any job.
+    """
+    known = with_job(held.record, job, now=services.clock.now(), attempt=services.attempt)
+    tell_steps(services, held.record, known)
+    try:
+        held = services.ledger.replace(held, known)
+    except RecordMoved:
+        # The job's end may be on record before its submission; then that record stands. Or we were stopped
+        # and taken over, and this job is the second one.
+        held = present(services, held.record.run_id)
+        record = held.record
+        if record.job is None and not record.ended and not record.gave_up(job.name):
+            raise
+        # The one that was found may be the run's, and ours, whose answer never came, the second one.
+        held = look_for_second_job(services, cancel_second_jobs(services, held, [job]))
+        if is_only and _is_given_up(held.record, job):
+            return _gave_up(services, held, job)
+    else:
+        leave_queue(services, held.record)
+        if held.record.second_look_at is not None:
+            held = look_for_second_job(services, held)
+    tell_status(services, held.record)
+    if held.record.job is None or not same_job(held.record.job.name, job.name):
+        problem = held.record.problems[-1] if held.record.problems else f"{job.name} is not the run's"
+        return Happened(message=problem, run_id=held.record.run_id, severity="WARNING")
+    return Happened(message=f"{what}: {job.name}", run_id=held.record.run_id)
+
+
+def _is_given_up(record: RunRecord, job: Job) -> bool:
+    return record.job is None and not record.ended and record.gave_up(job.name)
+
+
+def _gave_up(services: Services, held: Held, job: Job) -> Happened:
+    """The job found no capacity before it was on record: the lease, if it is still ours, keeps nobody off any more."""
+    record, now = held.record, services.clock.now()
+    if record.lease is not None and record.lease.attempt == services.attempt:
+        free = replace(record, lease=None, updated_at=now, attempt=services.attempt)
+        with suppress(RecordMoved):
+            held = services.ledger.replace(held, free)
+    tell_status(services, held.record)
+    message = f"{job.name} found no capacity before it was on record"
+    return Happened(message=message, run_id=record.run_id, severity="NOTICE", is_due=True)
+
+
+def failed(services: Services, held: Held, problem: Problem, *, faults: Sequence[str] = ()) -> Happened:
+    """The run ended without a job, because of `problem`."""
+    record = replace(held.record, error=problem, problems=(*held.record.problems, *faults))
+    return _ended(services, held, record, RunState.FAILED, problem.message, severity="ERROR")
+
+
+def cancelled(services: Services, held: Held) -> Happened:
+    """The run was to end, and has no job."""
+    message = "the run was cancelled before it had a job"
+    return _ended(services, held, held.record, RunState.CANCELLED, message, severity="INFO")
+
+
+def _ended(
+    services: Services, held: Held, record: RunRecord, state: RunState, message: str, *, severity: str
+) -> Happened:
+    """The end without a job; then one is looked for that somebody who lost his lease submitted meanwhile.
+
+    The sweep looks once more, and tells the end again then.
+    """
+    before, now = held.record, services.clock.now()
+    ended = moved(record, state, entered_at=now, now=now, attempt=services.attempt)
+    held = services.ledger.replace(held, ended)
+    tell_end(services, ended, before)
+    if ended.second_look_at is not None:
+        look_for_second_job(services, held)
+    leaves_place = bool(before.slots) or before.state is RunState.WAITING
+    return Happened(message=message, run_id=ended.run_id, severity=severity, is_due=leaves_place)
+
+
+def kept_waiting(
+    services: Services,
+    held: Held,
+    ladder: Sequence[Rung],
+    waiting: Waiting,
+    rung: int,
+    *,
+    slots: Sequence[str] = (),
+    is_due: bool = False,
+) -> Happened:
+    """The place in the queue, the notice, the record; then whatever the run held is free again.
+
+    `slots` were taken and are not on record.
+
+    A place without a record that says so is taken away by the next walk; a record without a place, which another
+    attempt may have taken away late, is given one by the sweep.
+    """
+    before, now = held.record, services.clock.now()
+    record = waits(before, waiting, rung=rung, now=now, attempt=services.attempt)
+    place = place_of(services, record, ladder)
+    services.queue.put(place)
+    tell_steps(services, before, record)
+    held = services.ledger.replace(held, record)
+    if before.state is RunState.WAITING:
+        leave_regions(services, record, ladder, but=place.region)
+    give_back(services, tuple(dict.fromkeys((*before.slots, *slots))))
+    tell_status(services, held.record)
+    waits_on = Happened(message=f"the run waits: {waiting.reason}", run_id=record.run_id, severity="NOTICE")
+    return replace(waits_on, is_due=is_due)
+
+
+def present(services: Services, run_id: str) -> Held:
+    """The record, which was there a moment ago.
+
+    Raises:
+        RecordMoved: it is not.
+    """
+    held = services.ledger.find(run_id)
+    if held is None:
+        raise RecordMoved(run_id)
+    return held

@@ -1,0 +1,50 @@
+"""A run's place in the queue, as its record and the policy have it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trainmaster.orchestrator.core.admission.ladder import Rung
+from trainmaster.orchestrator.core.admission.queue import Place, Walk
+from trainmaster.orchestrator.core.admission.quota import quota_class
+from trainmaster.orchestrator.core.runs.record import RunRecord, RunState
+from trainmaster.orchestrator.flows.ladder import ladder_for, regions_of
+from trainmaster.orchestrator.flows.services import Services
+from trainmaster.orchestrator.flows.slots import limits_for
+
+
+def place_of(services: Services, record: RunRecord, ladder: Sequence[Rung] | None = None) -> Place:
+    """The place that the record asks for; that of a run that does not wait is where it would."""
+    ladder = ladder_for(services, record) if ladder is None else ladder
+    rungs = ladder[min(record.rung, len(ladder) - 1) :]
+    waiting = record.waiting
+    return Place(
+        run_id=record.run_id,
+        region=rungs[0].region,
+        priority=record.priority,
+        arrived_at=record.source.event_time,
+        classes=tuple(dict.fromkeys(map(quota_class, rungs))),
+        not_before=waiting.not_before if waiting is not None else record.updated_at,
+        limits=tuple(limit.name for limit in limits_for(services, ladder[0].spec)),
+        too_fast=waiting is not None and waiting.too_fast,
+        aside=waiting.aside if waiting is not None else None,
+    )
+
+
+def walk_of(services: Services, *, woken: bool = False) -> Walk:
+    """A walk along the queue as it is now: one listing."""
+    now = services.clock.now()
+    return Walk(places=services.queue.places(), began_at=now, woken=woken)
+
+
+def leave_queue(services: Services, record: RunRecord) -> None:
+    """Take the place of a run away that may have waited, in any region of its ladder; others cost nothing."""
+    if record.request and any(step.state is RunState.WAITING for step in record.history):
+        leave_regions(services, record, ladder_for(services, record), but=None)
+
+
+def leave_regions(services: Services, record: RunRecord, ladder: Sequence[Rung], *, but: str | None) -> None:
+    """Take the run's places away in every region of its ladder but one: its rung may have changed meanwhile."""
+    place = place_of(services, record, ladder)
+    for region in regions_of(ladder):
+        if region != but:
+            services.queue.remove(replace(place, region=region))

@@ -1,0 +1,79 @@
+"""What no event told of rules: arrivals are counted, and what is due fires.
+
+The cost follows the batches that came since the last tick and the number of rules, never the length of history.
+"""
+
+from collections.abc import Generator, Iterator
+from functools import partial
+
+from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved, TrainmasterError
+from trainmaster.orchestrator.core.retraining.decision import Decision, decide_on_tick
+from trainmaster.orchestrator.core.retraining.rules.rule import Rule
+from trainmaster.orchestrator.core.retraining.state import KEPT_BATCHES, RuleState
+from trainmaster.orchestrator.flows.retraining.inbox import follow_inbox
+from trainmaster.orchestrator.flows.retraining.turn import Decide, Facts, decide_nothing, take_turn
+from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.ports.runs import HeldState
+
+MOST_BATCHES = KEPT_BATCHES
+"""Batches that are counted at once: a state remembers all of them until they are deleted."""
+ROUNDS_MAX = 20
+"""How often a tick counts so many; what is left then is the next tick's."""
+
+
+def tick(services: Services) -> Iterator[Happened]:
+    """Give every rule its turn. Safe to repeat and at once: whoever loses a race stops quietly.
+
+    One rule's failure is told and keeps no other waiting.
+
+    Raises:
+        ServiceFailed, DocumentDamaged: the rules cannot be read; the next tick tries again.
+    """
+    yield from follow_inbox(services)
+    for _ in range(ROUNDS_MAX):
+        more = yield from _round(services)
+        if not more:
+            return
+    yield Happened(message="more arrivals than one tick can count are left to the next", severity="WARNING")
+
+
+def _round(services: Services) -> Generator[Happened, None, bool]:
+    """Count some batches and give every rule its turn; whether there are more batches to count.
+
+    The order of reads matters. The names before the book: objects that came after a rule was accepted are then
+    counted by it. The states before the batches: one that another tick counts and deletes meanwhile is then
+    gone, or the state has moved.
+    """
+    names = services.arrivals.names(MOST_BATCHES)
+    more = len(names) == MOST_BATCHES
+    rules = services.rule_book.read().book.rules
+    states: dict[str, HeldState] = {}
+    for rule in rules:
+        try:
+            states[rule.rule_id] = services.rule_states.read(rule.rule_id)
+        except DocumentDamaged as error:  # which must not keep the batches for ever
+            yield Happened(message=f"{rule.rule_id} has no turn: {error}", severity="ERROR")
+    batches = services.arrivals.read(names) if names and any(rule.new_data for rule in rules) else ()
+    counted = True
+    for rule in (rule for rule in rules if rule.rule_id in states):
+        held, counts = states.pop(rule.rule_id), bool(rule.new_data) and rule.enabled
+        # What is still to be counted may be newer: the data has not settled, whatever its oldest part says.
+        decide: Decide = decide_nothing if more and counts else partial(decide_due, rule)
+        try:
+            turn = take_turn(services, rule, decide, batches=batches if counts else (), held=held)
+        except TrainmasterError as error:
+            severity = "DEBUG" if isinstance(error, GenerationMoved) else "WARNING"
+            yield Happened(message=f"{rule.rule_id} had no turn: {error}", severity=severity)
+            counted = counted and not counts
+        else:
+            yield from turn.happened
+    if counted and names:
+        services.arrivals.delete(names)
+    return counted and more
+
+
+def decide_due(rule: Rule, state: RuleState, facts: Facts) -> Decision:
+    """What is due by itself: data, schedules, age, and what is queued."""
+    return decide_on_tick(
+        rule, state, now=facts.now, champion=facts.champion, current_ended=facts.current_ended
+    )

@@ -1,0 +1,209 @@
+"""One rule's turn: what it remembers is read, arrivals are counted, a decision is made, and written, and done.
+
+The order of writes, and what a crash between two of them leaves:
+
+    state     with arrivals counted and the firing, in one write: a crash before it leaves everything as it was
+    run       launched by the firing's own run id: a crash leaves the firing, and the next turn repeats this
+    status    the user can see it; the next turn tells it again
+
+That the firing was launched is written with the next turn's state: one write a turn, for Cloud Storage
+takes one write a second of one name.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from trainmaster.orchestrator.core.errors import GenerationMoved, TrainmasterError
+from trainmaster.orchestrator.core.requests.request import Refused
+from trainmaster.orchestrator.core.retraining.decision import (
+    ChampionFacts,
+    Decision,
+    Fire,
+    Hold,
+    Nothing,
+    Trip,
+)
+from trainmaster.orchestrator.core.retraining.rules.condition import Age
+from trainmaster.orchestrator.core.retraining.rules.rule import Rule
+from trainmaster.orchestrator.core.retraining.signals.arrival import Batch
+from trainmaster.orchestrator.core.retraining.state import RuleState, folded, given_up, launched, state_for
+from trainmaster.orchestrator.core.retraining.status import status_of
+from trainmaster.orchestrator.flows.champion import champion_facts
+from trainmaster.orchestrator.flows.retraining.firing import launch_firing
+from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.ports.runs import HeldState, Notice
+
+RACES_MAX = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a decision must know beside the rule and its state."""
+
+    now: datetime
+    champion: ChampionFacts | None
+    current_ended: bool
+
+
+Decide = Callable[[RuleState, Facts], Decision]
+
+
+def decide_nothing(_: RuleState, __: Facts) -> Decision:
+    """Only what was decided before is done."""
+    return Nothing()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """What a rule did.
+
+    `undecided` is why nothing was decided, although what was counted is on record: an earlier firing is still
+    to be launched. A signal must come again then; a tick comes anyway.
+    """
+
+    happened: tuple[Happened, ...] = ()
+    undecided: TrainmasterError | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Tried:
+    """A state whose firing, if it had one, was launched or given up; `failure` is why it is still there."""
+
+    state: RuleState
+    happened: tuple[Happened, ...] = ()
+    failure: TrainmasterError | None = None
+
+
+def take_turn(
+    services: Services,
+    rule: Rule,
+    decide: Decide,
+    *,
+    batches: Sequence[Batch] = (),
+    held: HeldState | None = None,
+) -> Turn:
+    """Once this returns, the batches are counted and the decision is on record. Safe to repeat and at once.
+
+    With batches, `held` must be the state as it was before they were read: a state remembers the batches that
+    were counted last, so one that was read later may have counted these and forgotten it.
+
+    Raises:
+        GenerationMoved: somebody else has counted batches since, or the state kept changing.
+        ServiceFailed, DocumentDamaged: perhaps nothing was decided; what was, the next turn finds.
+    """
+    held = held or services.rule_states.read(rule.rule_id)
+    for _ in range(RACES_MAX):
+        try:
+            return _once(services, rule, held, decide, batches)
+        except GenerationMoved as moved:
+            lost, before = moved, held
+        held = services.rule_states.read(rule.rule_id)
+        if batches and _counted(held) != _counted(before):
+            break
+    raise lost
+
+
+def _counted(held: HeldState) -> str:
+    return held.state.batches if held.state is not None else ""
+
+
+def _once(services: Services, rule: Rule, held: HeldState, decide: Decide, batches: Sequence[Batch]) -> Turn:
+    state = folded(state_for(rule, held.state, services.clock.now()), rule, batches)
+    earlier = _tried(services, rule, state)
+    if earlier.failure is not None:
+        _write(services, held, earlier.state)
+        return Turn(happened=earlier.happened, undecided=earlier.failure)
+    decision = _decided(services, rule, earlier.state, decide)
+    match decision:
+        case Fire() | Hold() | Trip():
+            state = decision.state
+        case Nothing():
+            state = earlier.state
+    if isinstance(decision, Trip):
+        # Before it is on record: afterwards nobody would know that it is owed.
+        services.notices.publish(_notice_of_trip(services, rule, decision))
+    written = _write(services, held, state)
+    now = _tried(services, rule, state)
+    if now.state.firing is None and state.firing is not None and now.state.last == state.last:
+        _write(services, written, now.state)  # given up: a later turn must not find it, and perhaps launch it
+    _tell_status(services, rule, held.state, now.state)
+    return Turn(happened=(*earlier.happened, *_told(rule, decision), *now.happened))
+
+
+def _write(services: Services, held: HeldState, state: RuleState) -> HeldState:
+    return held if state == held.state else services.rule_states.replace(held, state)
+
+
+def _decided(services: Services, rule: Rule, state: RuleState, decide: Decide) -> Decision:
+    """The decision. Champion and last run are read only where they can change it."""
+    by_age = any(isinstance(condition, Age) for condition in rule.conditions)
+    by_champion = by_age or any(place.name.startswith("champion.") for place in rule.places)
+    champion = champion_facts(services, rule.model_name) if by_age else None
+    now = services.clock.now()
+    decision = decide(state, Facts(now=now, champion=champion, current_ended=True))
+    if isinstance(decision, Nothing):
+        return decision
+    if by_champion and not by_age:
+        champion = champion_facts(services, rule.model_name)
+    ended = _has_ended(services, state.current_run)
+    return decide(state, Facts(now=now, champion=champion, current_ended=ended))
+
+
+def _has_ended(services: Services, run_id: str | None) -> bool:
+    """Whether the run goes on no more; one that is not on record does not go on."""
+    held = services.ledger.find(run_id) if run_id is not None else None
+    return held is None or held.record.ended
+
+
+def _tried(services: Services, rule: Rule, state: RuleState) -> _Tried:
+    if state.firing is None:
+        return _Tried(state=state)
+    try:
+        outcome = launch_firing(services, rule, state.firing)
+    except TrainmasterError as error:
+        told = Happened(
+            message=f"firing {state.firing.number} of {rule.rule_id} is on record and waits for its launch: {error}",
+            run_id=state.firing.run_id,
+            severity="WARNING",
+        )
+        return _Tried(state=state, happened=(told,), failure=error)
+    if isinstance(outcome, Refused):
+        reason = "; ".join(str(fault) for fault in outcome.faults)
+        told = Happened(message=f"{rule.rule_id} cannot fire: {reason}", severity="ERROR")
+        return _Tried(state=given_up(state, reason, services.clock.now()), happened=(told,))
+    return _Tried(state=launched(state), happened=(outcome,))
+
+
+def _told(rule: Rule, decision: Decision) -> tuple[Happened, ...]:
+    match decision:
+        case Hold(reason=reason):
+            return (Happened(message=f"{rule.rule_id} is held back: {reason}", severity="NOTICE"),)
+        case Trip(reason=reason):
+            return (Happened(message=f"the breaker of {rule.rule_id} tripped: {reason}", severity="ERROR"),)
+        case Fire() | Nothing():
+            return ()
+
+
+def _notice_of_trip(services: Services, rule: Rule, trip: Trip) -> Notice:
+    return Notice(
+        id=f"rules/{rule.rule_id}/{rule.generation}/tripped",
+        type="trainmaster.rule.tripped.v1",
+        subject=rule.rule_id,
+        time=services.clock.now(),
+        data={
+            "rule_id": rule.rule_id,
+            "generation": rule.generation,
+            "model_name": rule.model_name,
+            "firings": trip.state.number,
+            "reason": trip.reason,
+        },
+    )
+
+
+def _tell_status(services: Services, rule: Rule, before: RuleState | None, after: RuleState) -> None:
+    """Tell the user, where there is something new to tell."""
+    now = services.clock.now()
+    status = status_of(rule, after, now)
+    if status != status_of(rule, before, now):
+        services.rule_statuses.tell(status)

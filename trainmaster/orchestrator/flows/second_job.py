@@ -1,0 +1,72 @@
+"""A second job of a run is found and cancelled.
+
+It comes of a function that was stopped between its last look at its lease and its submission, and woke up when
+another had taken the run over. The one that woke writes nothing: its record has moved. It submits and then reads
+the record; the other writes the record and then lists the jobs. So at least one of them sees both jobs, whatever
+the order. If the one that woke dies in between, the sweep's second look finds its job, or the job's own log.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trainmaster.orchestrator.core.completion.outcome import OVER
+from trainmaster.orchestrator.core.completion.second_job import problem_of, second_jobs
+from trainmaster.orchestrator.core.errors import RecordMoved
+from trainmaster.orchestrator.core.names import job_region
+from trainmaster.orchestrator.core.runs.record import Job
+from trainmaster.orchestrator.flows.ladder import ladder_for, regions_of
+from trainmaster.orchestrator.flows.services import Services
+from trainmaster.orchestrator.ports.runs import Held
+
+RACES_MAX = 5
+
+
+def cancel_second_jobs(services: Services, held: Held, jobs: Sequence[Job]) -> Held:
+    """The record, which tells of each second job among `jobs`; those that go on are asked to end. Safe to repeat.
+
+    Raises:
+        RecordMoved: the record kept changing.
+    """
+    for job in second_jobs(held.record, jobs):
+        held = _told(services, held, job, jobs)
+        if job.state not in OVER and held.record.found_second(job.name):
+            services.jobs.cancel(job.name)
+    return held
+
+
+def look_for_second_job(services: Services, held: Held) -> Held:
+    """The same for every job that is labelled with the run; it costs one listing of each region of its ladder."""
+    record = held.record
+    ladder = ladder_for(services, record)
+    own = () if record.job is None else (job_region(record.job.name),)
+    regions = tuple(dict.fromkeys((*own, *regions_of(ladder))))
+    jobs = services.jobs.of_run(record.run_id, ladder[0].spec.kind, regions)
+    return cancel_second_jobs(services, held, jobs)
+
+
+def second_look_done(services: Services, held: Held) -> Held:
+    """The record after the sweep's one look, which is due no more."""
+    held = look_for_second_job(services, held)
+    return services.ledger.replace(held, replace(held.record, second_look_at=None, attempt=services.attempt))
+
+
+def _told(services: Services, held: Held, job: Job, jobs: Sequence[Job]) -> Held:
+    """On record before the job is asked to end: one that is ending already is not told of again.
+
+    Nothing is told of a job that a record which has moved meanwhile has for its own.
+    """
+    for _ in range(RACES_MAX):
+        record = held.record
+        if record.found_second(job.name) or job not in second_jobs(record, jobs):
+            return held
+        told = replace(
+            record,
+            problems=(*record.problems, problem_of(record, job)),
+            updated_at=services.clock.now(),
+            attempt=services.attempt,
+        )
+        try:
+            return services.ledger.replace(held, told)
+        except RecordMoved:
+            held = services.ledger.find(record.run_id) or held
+    raise RecordMoved(held.record.run_id)

@@ -1,0 +1,73 @@
+"""What every flow is given: the ports, and the deployment's values."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from trainmaster.orchestrator.core.requests.request import Standards
+from trainmaster.orchestrator.core.requests.submission import Target
+from trainmaster.orchestrator.core.retraining.rules.reading import Buckets
+from trainmaster.orchestrator.ports.admission import Queue, Slots, Starts
+from trainmaster.orchestrator.ports.runs import (
+    Arrivals,
+    Champions,
+    Clock,
+    Inbox,
+    Ledger,
+    Models,
+    Notices,
+    RuleBook,
+    RuleStates,
+    RuleStatuses,
+    SelfTests,
+    TrainingJobs,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """The ports, the deployment, and this delivery's own `attempt`: random text made at the rim.
+
+    `prepare_jobs` does what a submission to a region needs before it can be sent. No run is looked at by a sweep that is
+    older than `sweep_within`.
+    `standards` and `export_schema` are read when first needed: a duplicate event needs neither.
+    """
+
+    ledger: Ledger
+    inbox: Inbox
+    models: Models
+    jobs: TrainingJobs
+    notices: Notices
+    clock: Clock
+    target: Target
+    lease: timedelta
+    standards: Callable[[], Standards]
+    export_schema: Callable[[], Mapping[str, Any]]
+    attempt: str
+    buckets: Buckets
+    self_tests: SelfTests
+    rule_book: RuleBook
+    rule_states: RuleStates
+    rule_statuses: RuleStatuses
+    arrivals: Arrivals
+    champions: Champions
+    queue: Queue
+    slots: Slots
+    starts: Starts
+    prepare_jobs: Callable[[str], None] = field(default=lambda _: None)
+    sweep_within: timedelta = timedelta(minutes=2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Happened:
+    """One line for the log: what a flow did.
+
+    `made_room`: a run ended, so whoever waits may go now. `is_due`: nothing but its turn keeps a run that waits.
+    """
+
+    message: str
+    run_id: str = ""
+    severity: str = "INFO"
+    made_room: bool = False
+    is_due: bool = False

@@ -1,0 +1,159 @@
+"""The end of a job becomes the end of its run. Whoever tells of it, only the job itself is believed."""
+
+from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
+from trainmaster.orchestrator.core.completion.entry import JobHint
+from trainmaster.orchestrator.core.completion.outcome import (
+    END_OF,
+    ModelDirectory,
+    error_still_due,
+    model_uri_due,
+    outcome_of,
+)
+from trainmaster.orchestrator.core.completion.record import seen_going_on, settled
+from trainmaster.orchestrator.core.completion.stockout import stockout_of
+from trainmaster.orchestrator.core.errors import JobNotFound, JobUnfinished, RecordMoved
+from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, is_run_id, job_kind
+from trainmaster.orchestrator.core.requests.request import dialect_of
+from trainmaster.orchestrator.core.requests.spec import Once
+from trainmaster.orchestrator.core.requests.tuning import Tuning
+from trainmaster.orchestrator.core.runs.record import Job, RunRecord, RunState, Told, job_of_run
+from trainmaster.orchestrator.flows.ladder import ladder_for
+from trainmaster.orchestrator.flows.queueing import place_of
+from trainmaster.orchestrator.flows.second_job import cancel_second_jobs, look_for_second_job
+from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.slots import give_back
+from trainmaster.orchestrator.flows.telling import tell_end, tell_status, tell_steps
+from trainmaster.orchestrator.ports.runs import Held
+
+RACES_MAX = 5
+"""How often a record may change under us before the event is given back: each change is another's progress."""
+
+
+def settle_hint(services: Services, hint: JobHint) -> Happened:
+    """Act on a log entry, after asking the job itself. Safe to repeat, and in any order with a launch.
+
+    Raises:
+        JobUnfinished: the entry tells of an end that the service does not confirm yet.
+        RecordMoved: the record kept changing.
+    """
+    try:
+        job = services.jobs.with_id(hint.job_id)
+    except JobNotFound:
+        return Happened(message=f"there is no job {hint.job_id}; a foreign log entry", severity="NOTICE")
+    run_id = job.labels.get(RUN_LABEL, "")
+    held = services.ledger.find(run_id) if is_run_id(run_id) else None
+    if held is None:
+        return Happened(message=f"{job.name} belongs to no run on record", severity="NOTICE")
+    if _is_of_a_trial(held.record, job):
+        return Happened(
+            message=f"{job.name} is a trial; the study tells the end", run_id=run_id, severity="DEBUG"
+        )
+    told = Told(by="log", insert_id=hint.insert_id, entry_time=hint.entry_time)
+    happened = settle_job(services, held, job, told)
+    if hint.tells_end and job.state not in END_OF:
+        raise JobUnfinished(job.name, job.state)
+    return happened
+
+
+def settle_job(services: Services, held: Held, job: Job, told: Told) -> Happened:
+    """Bring the record up to the job.
+
+    Raises:
+        JobUnfinished: the job failed so lately that its reason is still to come.
+        RecordMoved: the record kept changing.
+    """
+    run_id = held.record.run_id
+    directory: ModelDirectory | None = None
+    for _ in range(RACES_MAX):
+        if job.state in END_OF and held.record.second_look_at is not None and not held.record.ended:
+            held = look_for_second_job(services, held)
+        # Each time, and after the look: a record that has moved may have given this job up, and have another.
+        passed_over = _not_its_job(services, held, job)
+        if passed_over is not None:
+            return passed_over
+        if held.record.ended:
+            if held.record.job is None:  # it never had one: this is a second job, whose function was paused
+                held = cancel_second_jobs(services, held, [job])
+            return _already_ended(services, held.record)
+        if error_still_due(job, services.clock.now()):
+            raise JobUnfinished(job.name, "without a reason")
+        due = model_uri_due(job, tuning_of(held.record), held.record.output_uri or "")
+        if due is not None and directory is None and held.record.output_uri:
+            directory = services.models.look(due)
+        try:
+            return _write(services, held, job, directory, told)
+        except RecordMoved:
+            held = services.ledger.find(run_id) or held
+    raise RecordMoved(run_id)
+
+
+def _not_its_job(services: Services, held: Held, job: Job) -> Happened | None:
+    """What becomes of a job that is not, or no more, the run's; None: it is."""
+    run_id = held.record.run_id
+    if held.record.gave_up(job.name):
+        return Happened(message=f"{job.name} was given up before", run_id=run_id, severity="DEBUG")
+    if job_of_run(held.record, job, RUN_LABEL):
+        return None
+    cancel_second_jobs(services, held, [job])
+    return Happened(
+        message=f"{job.name} claims this run and is not its job", run_id=run_id, severity="WARNING"
+    )
+
+
+def _write(
+    services: Services, held: Held, job: Job, directory: ModelDirectory | None, told: Told
+) -> Happened:
+    record, now = held.record, services.clock.now()
+    no_capacity = stockout_of(job)
+    if no_capacity is not None and record.state is not RunState.RUNNING and may_wait(record, now):
+        return _try_elsewhere(services, held, job, no_capacity)
+    schema = services.export_schema() if directory is not None and directory.manifest is not None else {}
+    outcome = outcome_of(job, directory, schema, tuning_of(record))
+    if outcome is None:
+        progress = seen_going_on(record, job, now=now, attempt=services.attempt)
+        if progress is not None:
+            tell_steps(services, record, progress)
+            tell_status(services, services.ledger.replace(held, progress).record)
+        return Happened(message=f"the job goes on: {job.state}", run_id=record.run_id, severity="DEBUG")
+    ended = settled(record, job, outcome, told=told, now=now, attempt=services.attempt)
+    services.ledger.replace(held, ended)
+    tell_end(services, ended, record)
+    where = f"; its model is {ended.model.uri}" if ended.model else ""
+    return Happened(message=f"the run {ended.state}{where}", run_id=record.run_id, made_room=True)
+
+
+def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Happened:
+    """The job found no capacity: the run waits for its next rung."""
+    ladder, now = ladder_for(services, held.record), services.clock.now()
+    waiting = stocked_out(held.record, job, reason, ladder=ladder, now=now, attempt=services.attempt)
+    services.queue.put(place_of(services, waiting, ladder))
+    tell_steps(services, held.record, waiting)
+    services.ledger.replace(held, waiting)
+    give_back(services, held.record.slots)
+    tell_status(services, waiting)
+    message = f"{job.name} found no capacity; next: {ladder[waiting.rung].text}"
+    return Happened(message=message, run_id=waiting.run_id, severity="NOTICE", is_due=True)
+
+
+def tuning_of(record: RunRecord) -> Tuning | None:
+    """What the run's request wants tuned; None for a run without trials."""
+    document = record.request or {}
+    match dialect_of(document).spec_from(document, record.model_name).work if document else Once():
+        case Tuning() as tuning:
+            return tuning
+        case Once():
+            return None
+
+
+def _is_of_a_trial(record: RunRecord, job: Job) -> bool:
+    """Each trial runs as a custom job, labelled like its study: its end is not the run's."""
+    return job_kind(job.name) is JobKind.CUSTOM and tuning_of(record) is not None
+
+
+def _already_ended(services: Services, record: RunRecord) -> Happened:
+    """A repeated event: the status is brought up, for that costs one read.
+
+    If the first one fell between record and notice, the sweep still owes the notice.
+    """
+    tell_status(services, record)
+    return Happened(message=f"the run had ended before: {record.state}", run_id=record.run_id)

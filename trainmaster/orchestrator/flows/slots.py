@@ -1,0 +1,162 @@
+"""Limits are exact: a run that falls under one submits only while it holds one of its slots.
+
+The order of writes, and what a crash between two of them leaves:
+
+    slot      taken, and not on record: whoever takes the run over finds it by its holder and takes it again
+    record    names the slot as it was written; then the job may be submitted
+    …
+    record    the run has ended, or waits: it holds nothing any more
+    slot      given back; before that, whoever finds no slot free reads the holder's record and takes it over
+
+A slot is given back only as it was written for that job, and only by whoever wrote the record that gives it up.
+However late that comes: the run's next job has taken its slot again, and a slot written again is another one.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainmaster.orchestrator.core.admission.limits import SlotSet, limits_of
+from trainmaster.orchestrator.core.admission.queue import Walk
+from trainmaster.orchestrator.core.completion.outcome import END_OF
+from trainmaster.orchestrator.core.errors import GenerationMoved, RecordDamaged
+from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
+from trainmaster.orchestrator.core.names import JobKind, held_slot_parts
+from trainmaster.orchestrator.core.requests.spec import JobSpec
+from trainmaster.orchestrator.core.runs.record import RunState
+from trainmaster.orchestrator.flows.services import Services
+from trainmaster.orchestrator.ports.admission import Slot
+
+RACES_MAX = 20
+"""How often others may be faster: each time one of them has got a slot, and they all begin at different ones."""
+ORPHAN_AGE = DELIVERED_WITHIN
+"""A slot whose holder is on no record is kept so long: the event of that run may come again."""
+
+
+def limits_for(services: Services, spec: JobSpec) -> tuple[SlotSet, ...]:
+    """The limits that the run falls under, by the policy as it is now."""
+    return limits_of(services.standards().policy, spec.model_name, spec.labels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """The slots now held, as records name them: one of each limit, or with `full` of those before the full one.
+
+    They are to be given back once the record says that the run holds none, and not before: a run that another
+    attempt has taken over meanwhile may have its job by them.
+    """
+
+    slots: tuple[str, ...]
+    full: SlotSet | None = None
+
+
+def take_slots(
+    services: Services, run_id: str, limits: Sequence[SlotSet], walk: Walk, *, reclaim: bool
+) -> Taken:
+    """Take one slot of each limit, but those that are kept for whom `walk` found in somebody's hands.
+
+    With `reclaim`, those who hold the slots of a full limit are looked at: what the dead left is taken over.
+    """
+    taken: list[str] = []
+    for limit in limits:
+        held = _take(services, run_id, limit, walk, reclaim=reclaim)
+        if held is None:
+            return Taken(slots=tuple(taken), full=limit)
+        taken.append(held)
+    return Taken(slots=tuple(taken))
+
+
+def full_limit(
+    services: Services, run_id: str, limits: Sequence[SlotSet], walk: Walk, *, reclaim: bool
+) -> SlotSet | None:
+    """The first limit without a slot for the run; it costs a listing of each, and writes nothing."""
+    for limit in limits:
+        slots = services.slots.taken(limit.name)
+        if any(slot.holder == run_id for slot in slots):
+            continue
+        kept, free = _kept(limit, slots, walk), len(_free(limit, slots, run_id))
+        if free > kept:
+            continue
+        if free < kept or not reclaim or not any(_is_left(services, slot) for slot in slots):
+            return limit
+    return None
+
+
+def give_back(services: Services, slots: Sequence[str]) -> None:
+    """Free the slots that are still as they were taken. Safe to repeat; without any it costs nothing."""
+    for held in slots:
+        services.slots.free(held)
+
+
+def _take(services: Services, run_id: str, limit: SlotSet, walk: Walk, *, reclaim: bool) -> str | None:
+    for _ in range(RACES_MAX):
+        slots = services.slots.taken(limit.name)
+        own = next((slot for slot in slots if slot.holder == run_id), None)
+        try:
+            if own is not None:
+                # Written again: an earlier attempt of this run may be about to give it back as it was.
+                return services.slots.take(limit.name, own.number, run_id, instead_of=own)
+            kept, free = _kept(limit, slots, walk), _free(limit, slots, run_id)
+            if len(free) > kept:
+                return services.slots.take(limit.name, free[0], run_id)
+            if len(free) < kept or not reclaim:
+                return None
+            left = next((slot for slot in slots if _is_left(services, slot)), None)
+            if left is None:
+                return None
+            return services.slots.take(limit.name, left.number, run_id, instead_of=left)
+        except GenerationMoved:
+            continue  # somebody was faster, or the answer was lost: the next listing tells
+    return None
+
+
+def _kept(limit: SlotSet, slots: Sequence[Slot], walk: Walk) -> int:
+    """How many free slots are those of runs that another walk asks for at this moment."""
+    return len(walk.kept_at(limit.name) - {slot.holder for slot in slots})
+
+
+def _free(limit: SlotSet, slots: Sequence[Slot], run_id: str) -> list[int]:
+    """The numbers that may be taken: of a limit that was lowered, fewer while more than it allows are taken.
+
+    They begin at another one for each run, so that those who come at once do not all want the same.
+    """
+    numbers = {slot.number for slot in slots}
+    if len(numbers) >= limit.slots:
+        return []
+    beyond = sum(number >= limit.slots for number in numbers)
+    free = [number for number in range(limit.slots - beyond) if number not in numbers]
+    begin = int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:8]) % len(free) if free else 0
+    return free[begin:] + free[:begin]
+
+
+def _is_left(services: Services, slot: Slot) -> bool:
+    """Whether nobody holds the slot any more.
+
+    The slot is listed before its holder's record is read, and taken over only as it was listed: whoever takes it
+    again for that run meanwhile has written it.
+    """
+    now = services.clock.now()
+    try:
+        held = services.ledger.find(slot.holder)
+    except RecordDamaged:  # which is told by the sweep; the slot is kept while there may be a job
+        return now - slot.taken_at > ORPHAN_AGE and not _has_job(services, slot.holder)
+    if held is None:
+        return now - slot.taken_at > ORPHAN_AGE
+    record = held.record
+    return record.ended or (
+        record.state is RunState.WAITING
+        and record.live_lease(now) is None
+        and all(slot.name != _name_of(held_slot) for held_slot in record.slots)
+    )
+
+
+def _has_job(services: Services, run_id: str) -> bool:
+    """Whether a job of the run goes on, in any region and of any kind: for a run whose record cannot tell."""
+    policy = services.standards().policy
+    regions = dict.fromkeys((services.target.region, *(policy.region_names if policy is not None else ())))
+    found = (job for kind in JobKind for job in services.jobs.of_run(run_id, kind, tuple(regions)))
+    return any(job.state not in END_OF for job in found)
+
+
+def _name_of(held_slot: str) -> str:
+    return held_slot_parts(held_slot)[0]

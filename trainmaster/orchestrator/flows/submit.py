@@ -1,0 +1,313 @@
+"""A run on record gets its job, effectively once: rung by rung of its ladder, as far as it can go now.
+
+The order of writes, and what a crash between two of them leaves:
+
+    record    reserved or waiting, with a lease, and the rung that is submitted next: until the lease expires
+              nobody else submits
+    job       there is one, unrecorded: whoever takes the lease over finds it by its label
+    notices   of the states entered; told again by whoever finds the job
+    record    submitted: whoever comes now finds the job's name
+    status    the user can see it; the event is acknowledged after this
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from trainmaster.orchestrator.core.admission.deferral import Deferral, deferral_of
+from trainmaster.orchestrator.core.admission.ladder import Rung
+from trainmaster.orchestrator.core.admission.limits import SlotSet
+from trainmaster.orchestrator.core.admission.queue import Place, Walk
+from trainmaster.orchestrator.core.admission.quota import quota_class
+from trainmaster.orchestrator.core.admission.waiting import (
+    asked_too_fast,
+    attempts_of,
+    back_off,
+    refused,
+    short_pause,
+    tried,
+    unanswered,
+    why_given_up,
+)
+from trainmaster.orchestrator.core.errors import (
+    LeaseHeld,
+    LeaseTooShort,
+    SubmissionDeferred,
+    SubmissionRefused,
+    SubmissionUnknown,
+    TrainmasterError,
+)
+from trainmaster.orchestrator.core.requests.submission import submission_of
+from trainmaster.orchestrator.core.runs.attempts import Waiting
+from trainmaster.orchestrator.core.runs.record import Problem, RunRecord, RunState, taken_over
+from trainmaster.orchestrator.flows.ladder import ladder_for
+from trainmaster.orchestrator.flows.outcome import cancelled, failed, job_of, kept_waiting, submitted
+from trainmaster.orchestrator.flows.queueing import place_of, walk_of
+from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.slots import full_limit, limits_for, take_slots
+from trainmaster.orchestrator.flows.standing import why_ended
+from trainmaster.orchestrator.flows.telling import tell_again, tell_status, warned
+from trainmaster.orchestrator.ports.runs import Held
+
+SUBMIT_NEEDS = timedelta(seconds=45)
+"""What must be left of the lease before a submission starts; longer than the adapter's limit for all of it."""
+
+
+def resume(services: Services, held: Held) -> Happened:
+    """Bring a run on record as far as it can go now.
+
+    Raises:
+        LeaseHeld: somebody else is at it.
+    """
+    record = held.record
+    if record.state not in (RunState.RESERVED, RunState.WAITING):
+        tell_again(services, record)
+        return Happened(message=f"the run is on record already, {record.state}", run_id=record.run_id)
+    lease = record.live_lease(services.clock.now())
+    if lease is not None:
+        raise LeaseHeld(record.run_id, lease.expires_at)
+    if record.state is RunState.WAITING:
+        tell_status(services, record)
+        return Happened(message="the run waits for room", run_id=record.run_id)
+    return take_up(services, held, ladder_for(services, record), None)
+
+
+def take_up(
+    services: Services, held: Held, ladder: Sequence[Rung], walk: Walk | None, *, reclaim: bool = False
+) -> Happened:
+    """Take the run over, look for a job that it may have, and submit it where it has none. See `submit`.
+
+    Raises:
+        RecordMoved: somebody else is at it.
+    """
+    record = held.record
+    over = taken_over(record, attempt=services.attempt, now=services.clock.now(), lease=services.lease)
+    held = services.ledger.replace(held, over)
+    job = job_of(services, held.record, ladder)
+    if job is None:
+        end = why_ended(services, held.record)
+        if end is None:
+            return warned(submit(services, held, ladder, walk, reclaim=reclaim), record)
+        if walk is not None:
+            walk.went(record.run_id)
+        if end.problem is None:
+            return cancelled(services, held)
+        return failed(services, held, end.problem, faults=end.faults)
+    if walk is not None:
+        walk.went(record.run_id)
+    return warned(submitted(services, held, job, "a job of this run was found and adopted"), record)
+
+
+def submit(
+    services: Services, held: Held, ladder: Sequence[Rung], walk: Walk | None = None, *, reclaim: bool = False
+) -> Happened:
+    """Submit the run from the rung on record on, until one is taken; else the run waits.
+
+    Nobody who waits for the same is overtaken; `walk` is what is known of the queue, None: it is listed.
+
+    Raises:
+        LeaseTooShort, SubmissionUnknown, RecordMoved: a later delivery must look again.
+    """
+    walk = walk_of(services) if walk is None else walk
+    return _Attempt(services=services, held=held, ladder=ladder, walk=walk, reclaim=reclaim).made()
+
+
+@dataclass(kw_only=True)
+class _Attempt:
+    """One walk up the ladder, by whoever has the lease.
+
+    `reason`: the last one for which there was no room. `asked`: whether any rung was submitted at all, `classes`
+    the quota classes of those that were.
+    """
+
+    services: Services
+    held: Held
+    ladder: Sequence[Rung]
+    walk: Walk
+    reclaim: bool
+    reason: str = ""
+    asked: bool = False
+    refused: SubmissionRefused | None = None
+    slots: tuple[str, ...] | None = None
+    place: Place = field(init=False)
+    classes: set[str] = field(default_factory=set)
+
+    def made(self) -> Happened:
+        first = min(self.held.record.rung, len(self.ladder) - 1)
+        self.place = place_of(self.services, self.held.record, self.ladder)
+        for rung in self.ladder[first:]:
+            happened = self._tried(rung)
+            if happened is not None:
+                return happened
+        if not self.asked:
+            return self._waits(first, self.reason, is_due=True)
+        if self.refused is not None and not self.reason and first == 0:
+            why = f"Vertex AI refused the job: {self.refused.reason}"
+            return self._fails(Problem(message=why, code=self.refused.code))
+        return self._backs_off()
+
+    def _tried(self, rung: Rung) -> Happened | None:
+        """What became of the run on this rung; None: the next one's turn."""
+        if self.walk.is_held(rung.region):
+            until = self.walk.held_until[rung.region]
+            return self._waits(rung.number, f"too many requests to {rung.region}", not_before=until)
+        wanted = quota_class(rung)
+        first = None if self.asked else self.walk.before_at_limit(self.place)
+        if first is not None and first.aside is not None:
+            reason = f"{first.run_id} waits for a place under the same limit before it"
+            return self._waits(rung.number, reason, aside=first.aside)
+        # What refused one rung may take another one of the same class: a smaller machine, for example.
+        others = None if wanted in self.classes else self.walk.why_not(self.place, wanted)
+        if others is not None:
+            self._noted(rung, others)
+            return None
+        full = self._take_slots()
+        if full is not None:
+            return self._aside(rung, full)
+        if self.asked and _lease_left(self.services, self.held.record) < SUBMIT_NEEDS:
+            return self._waits(rung.number, "the function's time was up")
+        self.held = _on_record(self.services, self.held, rung, self.slots or ())
+        return self._asked(rung, wanted)
+
+    def _take_slots(self) -> SlotSet | None:
+        """The limit that is full, if one is; else the slots are the run's."""
+        if self.slots is None:
+            limits = limits_for(self.services, self.ladder[0].spec)
+            run_id = self.place.run_id
+            taken = take_slots(self.services, run_id, limits, self.walk, reclaim=self.reclaim)
+            self.slots = taken.slots
+            return taken.full
+        return None
+
+    def _asked(self, rung: Rung, wanted: str) -> Happened | None:
+        """What became of the submission; None: the next rung."""
+        self.asked = True
+        self.classes.add(wanted)
+        try:
+            happened = _submit_rung(self.services, self.held, rung, self.ladder)
+        except SubmissionRefused as refusal:
+            self.refused = refusal
+            self._refused(rung, str(refusal))
+            return None
+        except SubmissionUnknown as unknown:
+            self._unanswered(rung, unknown)
+            raise
+        except SubmissionDeferred as deferral:
+            if deferral_of(deferral.code, deferral.reason) is Deferral.TOO_FAST:
+                return self._paused(rung, deferral)
+            self.walk.close(wanted)
+            self.reason = deferral.reason
+            self._refused(rung, deferral.reason)
+            return None
+        self.walk.went(self.held.record.run_id, wanted)
+        return happened
+
+    def _noted(self, rung: Rung, outcome: str) -> None:
+        """The outcome goes on record with the next write."""
+        self.reason = outcome
+        record = tried(self.held.record, rung, outcome, self.services.clock.now())
+        self.held = replace(self.held, record=record)
+
+    def _refused(self, rung: Rung, outcome: str) -> None:
+        record = refused(self.held.record, rung, outcome, self.services.clock.now())
+        self.held = replace(self.held, record=record)
+
+    def _unanswered(self, rung: Rung, unknown: SubmissionUnknown) -> None:
+        """On record at once, the lease as it is; if that fails too, this attempt is only not counted."""
+        record = unanswered(self.held.record, rung, str(unknown), self.services.clock.now())
+        with suppress(TrainmasterError):
+            self.held = self.services.ledger.replace(self.held, record)
+
+    def _paused(self, rung: Rung, deferral: SubmissionDeferred) -> Happened:
+        """The service asks for fewer requests: the same rung again, after a moment, and nobody else before."""
+        now = self.services.clock.now()
+        until = now + short_pause(self.held.record.run_id, now)
+        self.walk.hold(rung.region, until)
+        self.held = replace(self.held, record=asked_too_fast(self.held.record, now))
+        why = why_given_up(self.held.record, now)
+        if why is not None:
+            return self._fails(Problem(message=f"{why}: {deferral.reason}", code=deferral.code))
+        return self._waits(rung.number, deferral.reason, not_before=until, too_fast=True)
+
+    def _aside(self, rung: Rung, limit: SlotSet) -> Happened:
+        self.walk.fill(limit.name)
+        reason = f"as many jobs run as the limit {limit.text} allows: {limit.slots}"
+        waits = self._waits(rung.number, reason, aside=limit.name)
+        # Until it was on record that it waits, another walk may have kept a slot for it that was given back.
+        nobody = Walk(places=(), began_at=self.services.clock.now())
+        full = full_limit(self.services, self.place.run_id, (limit,), nobody, reclaim=False)
+        return replace(waits, is_due=full is None)
+
+    def _backs_off(self) -> Happened:
+        now, record = self.services.clock.now(), self.held.record
+        reason = self.reason or str(self.refused)
+        why = why_given_up(record, now)
+        if why is not None:
+            return self._fails(Problem(message=f"{why}: {reason}"))
+        attempts = attempts_of(record, self.ladder) + 1
+        waiting = Waiting(reason=reason, attempts=attempts, not_before=now + back_off(attempts))
+        return kept_waiting(self.services, self.held, self.ladder, waiting, 0)
+
+    def _fails(self, problem: Problem) -> Happened:
+        self.walk.went(self.held.record.run_id)
+        return failed(self.services, self.held, problem)
+
+    def _waits(
+        self,
+        rung: int,
+        reason: str,
+        *,
+        not_before: datetime | None = None,
+        too_fast: bool = False,
+        aside: str | None = None,
+        is_due: bool = False,
+    ) -> Happened:
+        """The rung stays the run's next one; it is due at once unless told otherwise."""
+        waiting = Waiting(
+            reason=reason,
+            attempts=attempts_of(self.held.record, self.ladder),
+            not_before=not_before or self.services.clock.now(),
+            too_fast=too_fast,
+            aside=aside,
+        )
+        return kept_waiting(
+            self.services, self.held, self.ladder, waiting, rung, slots=self.slots or (), is_due=is_due
+        )
+
+
+def _on_record(services: Services, held: Held, rung: Rung, slots: tuple[str, ...]) -> Held:
+    """The record that names the rung and the slots, before anything is submitted.
+
+    The job may have to be looked for, and whoever has lost the run meanwhile must not submit it.
+    """
+    if (held.record.rung, held.record.slots) == (rung.number, slots):
+        return held
+    now = services.clock.now()
+    record = replace(held.record, rung=rung.number, slots=slots, updated_at=now, attempt=services.attempt)
+    return services.ledger.replace(held, record)
+
+
+def _submit_rung(services: Services, held: Held, rung: Rung, ladder: Sequence[Rung]) -> Happened:
+    # Importing the client and getting credentials have no limit of their own: they come before the look.
+    services.prepare_jobs(rung.region)
+    record = held.record
+    left = _lease_left(services, record)
+    if left < SUBMIT_NEEDS:
+        raise LeaseTooShort(record.run_id, left.total_seconds())
+    target = replace(services.target, region=rung.region)
+    try:
+        job = services.jobs.submit(submission_of(record.run_id, rung.spec, target))
+    except SubmissionUnknown:
+        found = job_of(services, record, ladder)
+        if found is None:
+            # The service may show it a moment later: the lease keeps everybody off until it has.
+            raise
+        what = "the job was created, though its answer was lost"
+        return submitted(services, held, found, what, is_only=False)
+    return submitted(services, held, job, "the job was submitted")
+
+
+def _lease_left(services: Services, record: RunRecord) -> timedelta:
+    now = services.clock.now()
+    return (record.lease.expires_at if record.lease else now) - now

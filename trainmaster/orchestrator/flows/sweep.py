@@ -1,0 +1,145 @@
+"""What no event told: every marked run is looked at. The cost follows the number of active runs.
+
+Oldest first. A sweep that has no time for all says how many are left, and the next one goes on behind them.
+"""
+
+import traceback
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from trainmaster.orchestrator.core.completion.outcome import OVER, Outcome
+from trainmaster.orchestrator.core.completion.record import job_vanished
+from trainmaster.orchestrator.core.errors import JobNotFound, LeaseHeld, RecordDamaged, TrainmasterError
+from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
+from trainmaster.orchestrator.core.runs.record import Problem, RunState, Told
+from trainmaster.orchestrator.flows.admission import admit
+from trainmaster.orchestrator.flows.caps import forget_old_starts
+from trainmaster.orchestrator.flows.second_job import second_look_done
+from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.settle import settle_job
+from trainmaster.orchestrator.flows.submit import resume
+from trainmaster.orchestrator.flows.telling import before_end, tell_end
+from trainmaster.orchestrator.ports.runs import Held, Marker
+
+ORPHAN_AGE = DELIVERED_WITHIN
+"""A marker without a record is kept this long: the event that made it may come again."""
+VANISHED_AGE = timedelta(minutes=10)
+"""A job not found this long after its submission was deleted, not merely not shown yet."""
+TOLD = Told(by="sweep")
+
+
+def sweep(services: Services) -> Iterator[Happened]:
+    """Look at every marked run once, then walk the queue. Whatever goes wrong with one run keeps no other waiting."""
+    waiting: list[Held] = []
+    made_room = False
+    for happened in _looked_at(services, waiting):
+        made_room = made_room or happened.made_room
+        yield happened
+    yield from admit(services, woken=made_room, waiting=waiting, reclaim=True)
+    try:
+        forget_old_starts(services)
+    except TrainmasterError as error:
+        yield Happened(message=f"old marks of caps are kept: {error}", severity="WARNING")
+
+
+def _looked_at(services: Services, waiting: list[Held]) -> Iterator[Happened]:
+    began = services.clock.now()
+    markers = sorted(services.ledger.active(), key=_age)
+    # A single run needs no place: it costs nothing to begin with it again.
+    stopped_at = services.ledger.swept_to() if len(markers) > 1 else None
+    markers = in_turn(markers, stopped_at)
+    for number, marker in enumerate(markers):
+        if number > 0 and services.clock.now() - began >= services.sweep_within:
+            services.ledger.keep_swept_to(markers[number - 1])
+            left = len(markers) - number
+            message = f"no time for {left} of {len(markers)} active runs: the next sweep goes on with them"
+            yield Happened(message=message, severity="WARNING")
+            return
+        try:
+            done = _look_at(services, marker, waiting)
+        except LeaseHeld:
+            continue
+        except TrainmasterError as error:
+            yield Happened(message=f"not swept: {error}", run_id=marker.run_id, severity="WARNING")
+        except Exception:  # a mistake in this program must not stop the sweep for all the others
+            told = f"not swept: {traceback.format_exc()}"
+            yield Happened(message=told, run_id=marker.run_id, severity="CRITICAL")
+        else:
+            if done is not None:
+                yield done
+    if stopped_at is not None:
+        services.ledger.keep_swept_to(None)
+
+
+def in_turn(markers: Sequence[Marker], stopped_at: Marker | None) -> list[Marker]:
+    """`markers`, oldest first, beginning behind the one at which the last sweep stopped."""
+    if stopped_at is None:
+        return list(markers)
+    behind = [marker for marker in markers if _age(marker) > _age(stopped_at)]
+    return [*behind, *markers[: len(markers) - len(behind)]]
+
+
+def _age(marker: Marker) -> tuple[datetime, str]:
+    return marker.created_at, marker.run_id
+
+
+def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> Happened | None:
+    try:
+        held = services.ledger.find(marker.run_id)
+    except RecordDamaged as damaged:
+        told = f"{damaged}. Restore an earlier generation, or delete the object: then the run is forgotten"
+        return Happened(message=told, run_id=marker.run_id, severity="ERROR")
+    if held is None:
+        return _look_at_orphan(services, marker)
+    record = held.record
+    if record.ended:
+        return _look_at_ended(services, held)
+    if record.state is RunState.WAITING:
+        waiting.append(held)  # its turn comes with the queue's
+        return None
+    if record.state is RunState.RESERVED:
+        return resume(services, held)
+    if record.second_look_at is not None and record.second_look_at <= services.clock.now():
+        held = second_look_done(services, held)
+    return _ask_job(services, held)
+
+
+def _look_at_ended(services: Services, held: Held) -> Happened | None:
+    """Whoever ended it died before all was told; or it has no job, and one may have been submitted late."""
+    record = held.record
+    if record.second_look_at is not None:
+        if record.second_look_at > services.clock.now():
+            return None
+        held = second_look_done(services, held)
+    tell_end(services, held.record, before_end(record))
+    had_room = record.job is not None
+    return Happened(message=f"the end was told: {record.state}", run_id=record.run_id, made_room=had_room)
+
+
+def _look_at_orphan(services: Services, marker: Marker) -> Happened | None:
+    if services.clock.now() - marker.created_at < ORPHAN_AGE:
+        return None
+    services.ledger.unmark(marker.run_id)
+    return Happened(message="a marker without a record was removed", run_id=marker.run_id)
+
+
+def _ask_job(services: Services, held: Held) -> Happened:
+    record = held.record
+    job_name = record.job.name if record.job else ""
+    try:
+        job = services.jobs.read(job_name)
+    except JobNotFound:
+        now = services.clock.now()
+        if now - record.updated_at < VANISHED_AGE:
+            return Happened(message=f"{job_name} is not to be seen yet", run_id=record.run_id)
+        outcome = Outcome(
+            state=RunState.FAILED, error=Problem(message=f"{job_name} no longer exists; it was deleted")
+        )
+        ended = job_vanished(record, outcome, told=TOLD, now=now, attempt=services.attempt)
+        services.ledger.replace(held, ended)
+        tell_end(services, ended, record)
+        return Happened(message=str(outcome.error), run_id=record.run_id, severity="ERROR", made_room=True)
+    happened = settle_job(services, held, job, TOLD)
+    if record.cancel_asked_at is not None and job.state not in OVER:
+        services.jobs.cancel(job_name)  # which promises nothing, and may never have been asked
+    return happened

@@ -1,0 +1,104 @@
+"""The only reader of the environment."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from trainmaster.orchestrator.core.errors import SettingsIncomplete
+
+_ROOT = Path(__file__).resolve().parents[2]
+SOURCE_DIR = _ROOT if (_ROOT / "main.py").is_file() else _ROOT / "functions"
+"""The folder of main.py: what was staged, or functions/ of a checkout."""
+LEASE_MARGIN = timedelta(seconds=60)
+"""How much longer a lease lives than the function that holds it may run."""
+
+_EMAIL = re.compile(r"[^@:\s]+@[^@:\s]+")
+
+REQUIRED = {
+    "GOOGLE_CLOUD_PROJECT": "project id",
+    "TRAINMASTER_REGION": "Vertex AI region, for example us-central1",
+    "TRAINMASTER_INBOX_BUCKET": "bucket name, without gs://",
+    "TRAINMASTER_LEDGER_BUCKET": "bucket name, without gs://",
+    "TRAINMASTER_MODELS_BUCKET": "bucket name, without gs://",
+    "TRAINMASTER_NOTICES_TOPIC": "topic id",
+    "TRAINMASTER_FUNCTION_TIMEOUT_S": "the function's deployed timeout in seconds",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The deployment, as the environment describes it. `vertex_endpoint` None means Google Cloud.
+
+    `trainer_account` None leaves it to Vertex AI as whom a job runs whose request does not say.
+    """
+
+    project: str
+    region: str
+    inbox_bucket: str
+    ledger_bucket: str
+    models_bucket: str
+    notices_topic: str
+    trainer_account: str | None
+    function_timeout: timedelta
+    policy_path: Path
+    prices_path: Path
+    schemas_dir: Path
+    vertex_endpoint: str | None
+
+    @property
+    def lease(self) -> timedelta:
+        return self.function_timeout + LEASE_MARGIN
+
+    @property
+    def sweep_within(self) -> timedelta:
+        """Half of the timeout: the last run's look may take long, and the rules' tick comes after the sweep."""
+        return self.function_timeout / 2
+
+
+def settings_from(environment: Mapping[str, str]) -> Settings:
+    """The settings.
+
+    Raises:
+        SettingsIncomplete: variables are missing or unusable; the error names all of them.
+    """
+    problems = [
+        f"{name} is not set: {meaning}" for name, meaning in REQUIRED.items() if not environment.get(name)
+    ]
+    problems += [
+        f"{name} is {environment[name]!r}: leave out gs://"
+        for name in REQUIRED
+        if name.endswith("_BUCKET") and environment.get(name, "").startswith("gs://")
+    ]
+    timeout = environment.get("TRAINMASTER_FUNCTION_TIMEOUT_S", "")
+    if timeout and not (timeout.isdecimal() and int(timeout) > 0):
+        problems.append(f"TRAINMASTER_FUNCTION_TIMEOUT_S is {timeout!r}: a whole number of seconds is wanted")
+    account = environment.get("TRAINMASTER_TRAINER_ACCOUNT", "")
+    if account and not _EMAIL.fullmatch(account):
+        problems.append(
+            f"TRAINMASTER_TRAINER_ACCOUNT is {account!r}: the email of a service account is wanted, "
+            "without serviceAccount:"
+        )
+    if problems:
+        raise SettingsIncomplete(tuple(problems))
+    return Settings(
+        project=environment["GOOGLE_CLOUD_PROJECT"],
+        region=environment["TRAINMASTER_REGION"],
+        inbox_bucket=environment["TRAINMASTER_INBOX_BUCKET"],
+        ledger_bucket=environment["TRAINMASTER_LEDGER_BUCKET"],
+        models_bucket=environment["TRAINMASTER_MODELS_BUCKET"],
+        notices_topic=environment["TRAINMASTER_NOTICES_TOPIC"],
+        trainer_account=account or None,
+        function_timeout=timedelta(seconds=int(timeout)),
+        policy_path=Path(environment.get("TRAINMASTER_POLICY") or SOURCE_DIR / "policy.yaml"),
+        prices_path=SOURCE_DIR / "prices.yaml",
+        schemas_dir=schemas_dir(SOURCE_DIR),
+        vertex_endpoint=environment.get("VERTEX_EMULATOR_HOST") or None,
+    )
+
+
+def schemas_dir(source_dir: Path) -> Path:
+    """The schemas beside main.py, as they are deployed, or beside functions/ in a checkout."""
+    staged = source_dir / "schemas"
+    return staged if staged.is_dir() else source_dir.parent / "schemas"

@@ -1,0 +1,164 @@
+"""Builds the adapters once, from one settings value. Nothing is imported or called before it is needed."""
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.orchestrator.adapters.arrival_log import ArrivalLog
+from trainmaster.orchestrator.adapters.clock import SystemClock
+from trainmaster.orchestrator.adapters.gcs import GcsObjects
+from trainmaster.orchestrator.adapters.importing import IMPORTING
+from trainmaster.orchestrator.adapters.pubsub import PubsubNotices
+from trainmaster.orchestrator.adapters.stored.admission import StoredQueue, StoredSlots, StoredStarts
+from trainmaster.orchestrator.adapters.stored.arrivals import StoredArrivals
+from trainmaster.orchestrator.adapters.stored.champions import StoredChampions
+from trainmaster.orchestrator.adapters.stored.rules import StoredBook, StoredRuleStates, StoredRuleStatuses
+from trainmaster.orchestrator.adapters.stored.runs import StoredInbox, StoredLedger, StoredModels
+from trainmaster.orchestrator.adapters.stored.self_tests import StoredSelfTests
+from trainmaster.orchestrator.adapters.vertex import VertexJobs
+from trainmaster.orchestrator.core.documents.document import document_in
+from trainmaster.orchestrator.core.documents.validation import schema_faults
+from trainmaster.orchestrator.core.errors import PolicyInvalid
+from trainmaster.orchestrator.core.names import location_name
+from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
+from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
+from trainmaster.orchestrator.core.requests.request import DIALECTS, Standards
+from trainmaster.orchestrator.core.requests.submission import Target
+from trainmaster.orchestrator.core.retraining.rules.reading import RULE_SCHEMA, Buckets
+from trainmaster.orchestrator.flows.services import Services
+from trainmaster.orchestrator.settings import Settings
+
+if TYPE_CHECKING:
+    from trainmaster.orchestrator.core.admission.prices import Prices
+
+
+class Wiring:
+    """One process's adapters."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._objects = GcsObjects(settings.project)
+        self._jobs = VertexJobs(
+            project=settings.project,
+            region=settings.region,
+            endpoint=settings.vertex_endpoint,
+            others=self._regions,
+        )
+        self.arrival_log = ArrivalLog(self._objects, settings.ledger_bucket, SystemClock())
+        self._notices = PubsubNotices(
+            project=settings.project,
+            topic=settings.notices_topic,
+            source=f"//trainmaster/{location_name(settings.project, settings.region)}",
+        )
+
+    def services(self) -> Services:
+        """The ports for one delivery, with an attempt of its own."""
+        settings = self.settings
+        return Services(
+            ledger=StoredLedger(self._objects, settings.ledger_bucket),
+            inbox=StoredInbox(self._objects, settings.inbox_bucket),
+            models=StoredModels(self._objects),
+            jobs=self._jobs,
+            notices=self._notices,
+            clock=SystemClock(),
+            target=Target(
+                project=settings.project,
+                region=settings.region,
+                models_bucket=settings.models_bucket,
+                service_account=settings.trainer_account,
+            ),
+            lease=settings.lease,
+            standards=lambda: self._standards,
+            export_schema=lambda: self._schema("model_export.v1"),
+            attempt=secrets.token_hex(8),
+            buckets=Buckets(
+                inbox=settings.inbox_bucket, ledger=settings.ledger_bucket, models=settings.models_bucket
+            ),
+            self_tests=StoredSelfTests(self._objects, settings.ledger_bucket),
+            rule_book=StoredBook(self._objects, settings.ledger_bucket),
+            rule_states=StoredRuleStates(self._objects, settings.ledger_bucket),
+            rule_statuses=StoredRuleStatuses(self._objects, settings.ledger_bucket),
+            arrivals=StoredArrivals(self._objects, settings.ledger_bucket),
+            champions=StoredChampions(self._objects, settings.ledger_bucket),
+            queue=StoredQueue(self._objects, settings.ledger_bucket),
+            slots=StoredSlots(self._objects, settings.ledger_bucket),
+            starts=StoredStarts(self._objects, settings.ledger_bucket),
+            prepare_jobs=self._jobs.prepare,
+            sweep_within=settings.sweep_within,
+        )
+
+    def _regions(self) -> Sequence[str]:
+        """Where jobs of this deployment may run, by the policy's exact names."""
+        policy = self._standards.policy
+        return policy.region_names if policy is not None else ()
+
+    @cached_property
+    def _standards(self) -> Standards:
+        """What requests are held against.
+
+        Raises:
+            PolicyInvalid: the policy file cannot be used; events come again once it is mended.
+        """
+        with IMPORTING:  # the first use of a schema imports its validator
+            return self._read_standards()
+
+    def _read_standards(self) -> Standards:
+        ids = {RULE_SCHEMA, ORDER_SCHEMA, *(dialect.schema_id for dialect in DIALECTS)}
+        schemas = {schema_id: self._schema(schema_id) for schema_id in ids}
+        return Standards(
+            schemas=schemas,
+            policy=self._policy(),
+            region=self.settings.region,
+            prices=lambda: self._prices,
+        )
+
+    @cached_property
+    def _prices(self) -> "Prices":
+        """What runs cost.
+
+        Raises:
+            PolicyInvalid: the price table cannot be used, or is in another currency than the policy's caps.
+        """
+        with IMPORTING:  # few deployments want to know
+            from trainmaster.orchestrator.core.admission.cost import currency_problem
+            from trainmaster.orchestrator.core.admission.prices import prices_from
+
+        source = str(self.settings.prices_path)
+        try:
+            prices = prices_from(self._checked(self.settings.prices_path, "prices.v1"))
+        except (OSError, ValueError) as error:
+            raise PolicyInvalid(source, (str(error),)) from error
+        policy = self._standards.policy
+        problem = None if policy is None else currency_problem(policy.admission.caps, prices)
+        if problem is not None:
+            raise PolicyInvalid(source, (problem,))
+        return prices
+
+    def _policy(self) -> Policy:
+        settings = self.settings
+        source = str(settings.policy_path)
+        names = {
+            "project": settings.project,
+            "region": settings.region,
+            "models_bucket": settings.models_bucket,
+        }
+        try:
+            return policy_from(self._checked(settings.policy_path, "policy.v1"), names)
+        except (OSError, ValueError) as error:
+            raise PolicyInvalid(source, (str(error),)) from error
+
+    def _checked(self, path: Path, schema_id: str) -> Any:
+        """The document of the file, which is as the schema says."""
+        read = document_in(path.read_bytes(), as_json=False)
+        faults = [*read.faults, *schema_faults(self._schema(schema_id), read.value, read.spelled)]
+        if faults:
+            raise PolicyInvalid(str(path), tuple(str(fault) for fault in faults))
+        return read.value
+
+    def _schema(self, schema_id: str) -> Mapping[str, Any]:
+        path = self.settings.schemas_dir / f"{schema_id}.schema.json"
+        schema: dict[str, Any] = json.loads(path.read_bytes())
+        return schema

@@ -1,4 +1,4 @@
-"""The training image: `python -m trainer.task`. Imports nothing of the orchestrator, emulators or console.
+"""The training image: `python -m trainer.task`. Imports nothing of the package trainmaster.
 
 Importing this package chooses Keras 2 (tf_keras) for everything below it: Keras 3 does not support
 MultiWorkerMirroredStrategy in `fit`. TensorFlow reads the choice when it is first imported, so

@@ -1,4 +1,4 @@
-"""A flood of uploads on the local stack, with duplicates and faults: what is lost, what is doubled, and how long each took.
+"""A flood of uploads on the local stack, with duplicates and injections: what is lost, what is doubled, and how long each took.
 
 python bench/upload_flood.py [--uploads 10000] [--deliverers 16] [--seed 7]
 
@@ -7,7 +7,7 @@ sink as the stack's emulators, the official clients between all of them, and eve
 Not real: what the replica does (a shell script that leaves a file that looks like a model), and the pauses of
 redelivery, which are shorter than the cloud's. Every fiftieth upload is no sound request.
 
-One in ten events is brought twice at the same time. One in twenty calls at every boundary is struck by a fault:
+One in ten events is brought twice at the same time. One in twenty calls at every boundary is struck by an injection:
 refused, done but not told, cut off, delayed, delivered twice, or its function killed.
 Exits with 1 when a run is lost, doubled or unfinished, or has two jobs.
 """
@@ -50,42 +50,42 @@ QUIET_S = 10
 SAMPLE_S = 5
 
 
-def fault(name: str, at: str, kind: str, probability: float, **more: object) -> dict[str, object]:
+def injection(name: str, at: str, kind: str, probability: float, **more: object) -> dict[str, object]:
     return {"name": name, "at": at, "kind": kind, "probability": probability, **more}
 
 
 def plan(seed: int) -> dict[str, object]:
     """Duplicates of one event in ten, and a twentieth of the calls at every boundary struck in one way or another."""
     ledger, inbox = "bench-flood-ledger/*", "bench-flood-inbox/requests/*"
-    faults = [
-        fault("twice", f"functions.{TAKER}", "duplicate", 0.10),
-        fault("killed", "functions.*", "kill", 0.001, seconds=0.1, times=20),
-        fault("untaken", "functions.*", "error_before", 0.02),
-        fault("untold", "functions.*", "error_after", 0.02, code=500),
-        fault("late", "functions.*", "delay", 0.01, seconds=0.5),
-        fault("unread", "storage.objects.get", "error_before", 0.05, match=inbox),
-        fault("ledger-refuses", "storage.*", "error_before", 0.02, match=ledger),
-        fault("ledger-done-untold", "storage.*", "error_after", 0.02, match=ledger),
-        fault("ledger-cut", "storage.*", "drop", 0.01, match=ledger),
+    injections = [
+        injection("twice", f"functions.{TAKER}", "duplicate", 0.10),
+        injection("killed", "functions.*", "kill", 0.001, seconds=0.1, times=20),
+        injection("untaken", "functions.*", "error_before", 0.02),
+        injection("untold", "functions.*", "error_after", 0.02, code=500),
+        injection("late", "functions.*", "delay", 0.01, seconds=0.5),
+        injection("unread", "storage.objects.get", "error_before", 0.05, match=inbox),
+        injection("ledger-refuses", "storage.*", "error_before", 0.02, match=ledger),
+        injection("ledger-done-untold", "storage.*", "error_after", 0.02, match=ledger),
+        injection("ledger-cut", "storage.*", "drop", 0.01, match=ledger),
         # Makes all runs of its kind wait until one ends, for none may overtake.
-        fault("no-room", "vertex.*.create", "error_before", 0.005, code=429),
-        fault("overloaded", "vertex.*.create", "error_before", 0.01),
-        fault("job-untold", "vertex.*.create", "error_after", 0.02, code=500),
-        fault("job-cut", "vertex.*.create", "drop", 0.01),
-        fault("jobs-unread", "vertex.customJobs.[gl]*", "error_before", 0.05),
-        fault("not-notified", "storage.notify", "error_before", 0.02, match=inbox),
-        fault("notified-untold", "storage.notify", "error_after", 0.02, match=inbox),
-        fault("notified-twice", "storage.notify", "duplicate", 0.01, match=inbox),
-        fault("not-exported", "logging.export", "error_before", 0.02),
-        fault("exported-untold", "logging.export", "error_after", 0.02),
-        fault("export-lost", "logging.export", "drop", 0.01),
-        fault("unpublished", "pubsub.publish", "error_before", 0.02),
-        fault("published-untold", "pubsub.publish", "error_after", 0.03),
-        fault("delivered-late", "pubsub.deliver", "delay", 0.02, seconds=2),
-        fault("delivered-twice", "pubsub.deliver", "duplicate", 0.02),
-        fault("delivered-behind", "pubsub.deliver", "reorder", 0.01, seconds=2),
+        injection("no-room", "vertex.*.create", "error_before", 0.005, code=429),
+        injection("overloaded", "vertex.*.create", "error_before", 0.01),
+        injection("job-untold", "vertex.*.create", "error_after", 0.02, code=500),
+        injection("job-cut", "vertex.*.create", "drop", 0.01),
+        injection("jobs-unread", "vertex.customJobs.[gl]*", "error_before", 0.05),
+        injection("not-notified", "storage.notify", "error_before", 0.02, match=inbox),
+        injection("notified-untold", "storage.notify", "error_after", 0.02, match=inbox),
+        injection("notified-twice", "storage.notify", "duplicate", 0.01, match=inbox),
+        injection("not-exported", "logging.export", "error_before", 0.02),
+        injection("exported-untold", "logging.export", "error_after", 0.02),
+        injection("export-lost", "logging.export", "drop", 0.01),
+        injection("unpublished", "pubsub.publish", "error_before", 0.02),
+        injection("published-untold", "pubsub.publish", "error_after", 0.03),
+        injection("delivered-late", "pubsub.deliver", "delay", 0.02, seconds=2),
+        injection("delivered-twice", "pubsub.deliver", "duplicate", 0.02),
+        injection("delivered-behind", "pubsub.deliver", "reorder", 0.01, seconds=2),
     ]
-    return {"seed": seed, "faults": faults}
+    return {"seed": seed, "injections": injections}
 
 
 def topology(folder: Path, deliverers: int) -> Path:
@@ -175,7 +175,7 @@ def until_quiet(project: Project) -> None:
     """Return when no event has reached the taker for a while: no redelivery is out that could start anything."""
     last, since = -1, time.monotonic()
     while time.monotonic() - since < QUIET_S:
-        now = accounts(project)["twice"]["asked"]  # the first of the faults there: asked of every event
+        now = accounts(project)["twice"]["asked"]  # the first of the injections there: asked of every event
         if now != last:
             last, since = now, time.monotonic()
         time.sleep(2)
@@ -191,23 +191,23 @@ def answers(project: Project) -> list[tuple[int, float]]:
 
 
 def accounts(project: Project) -> Mapping[str, Mapping[str, Any]]:
-    with urllib.request.urlopen(faults_url(project)) as answer:
-        return {each["name"]: each for each in json.load(answer)["faults"]}
+    with urllib.request.urlopen(injections_url(project)) as answer:
+        return {each["name"]: each for each in json.load(answer)["injections"]}
 
 
 def accounts_at_the_end(project: Project) -> Mapping[str, Mapping[str, Any]]:
-    """The same; and no fault strikes any more, for whoever counts what became of it all is not to be struck."""
+    """The same; and no injection strikes any more, for whoever counts what became of it all is not to be struck."""
     found = accounts(project)
-    urllib.request.urlopen(urllib.request.Request(faults_url(project), method="DELETE")).close()
+    urllib.request.urlopen(urllib.request.Request(injections_url(project), method="DELETE")).close()
     return found
 
 
-def faults_url(project: Project) -> str:
-    return f"{project.env['STORAGE_EMULATOR_HOST']}/emulator/v1/faults"
+def injections_url(project: Project) -> str:
+    return f"{project.env['STORAGE_EMULATOR_HOST']}/emulator/v1/injections"
 
 
 def shown_accounts(found: Mapping[str, Mapping[str, Any]]) -> None:
-    print(f"\n{'fault':<20}{'struck':>8} of {'asked':>8}")
+    print(f"\n{'injection':<20}{'struck':>8} of {'asked':>8}")
     for name, each in found.items():
         print(f"{name:<20}{each['struck']:>8}    {each['asked']:>8}")
 
@@ -230,14 +230,14 @@ def main() -> int:
     parser.add_argument(
         "--deliverers", type=int, default=16, help="events that are out to the function at once"
     )
-    parser.add_argument("--seed", type=int, default=7, help="of the faults")
+    parser.add_argument("--seed", type=int, default=7, help="of the injections")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # or the stack would outlive it
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "faults.yaml").write_text(yaml.safe_dump(plan(arguments.seed)))
+        (folder / "injections.yaml").write_text(yaml.safe_dump(plan(arguments.seed)))
         flags = (
-            "--topology", str(topology(folder, arguments.deliverers)), "--faults", str(folder / "faults.yaml"),
+            "--topology", str(topology(folder, arguments.deliverers)), "--injections", str(folder / "injections.yaml"),
             "--image", f"{stub_uri(PROJECT)}={STUB}", "--retry-min-s", "0.5", "--retry-max-s", "5", "--tick-s", "5",
         )  # fmt: skip
         with running_project(folder / "state", *flags, project=PROJECT) as project:

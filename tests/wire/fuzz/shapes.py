@@ -129,7 +129,7 @@ STORAGE = Drawing(
             ],
             headers=(("content-type", "multipart/mixed; boundary=edge"),),
         ),
-        Shape(verb="POST", path="/emulator/v1/faults", documents=[{"faults": [{"name": 3}]}]),
+        Shape(verb="POST", path="/emulator/v1/injections", documents=[{"injections": [{"name": 3}]}]),
     ],
     words=[
         BUCKET,

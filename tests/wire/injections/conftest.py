@@ -1,4 +1,4 @@
-"""How tests ask for faults: over HTTP, as anybody would."""
+"""How tests ask for injections: over HTTP, as anybody would."""
 
 import time
 from collections.abc import Callable
@@ -6,19 +6,19 @@ from typing import Any
 
 import httpx
 
-PATH = "/emulator/v1/faults"
+PATH = "/emulator/v1/injections"
 
 
-def ask(url: str, *faults: dict[str, object], seed: int = 0) -> None:
-    """Put these faults in force."""
-    answer = httpx.post(f"{url}{PATH}", json={"seed": seed, "faults": list(faults)}, timeout=60)
+def ask(url: str, *injections: dict[str, object], seed: int = 0) -> None:
+    """Put these injections in force."""
+    answer = httpx.post(f"{url}{PATH}", json={"seed": seed, "injections": list(injections)}, timeout=60)
     assert answer.status_code == 200, answer.text
 
 
 def account(url: str, name: str) -> dict[str, Any]:
-    """What became of one fault."""
+    """What became of one injection."""
     shown = httpx.get(f"{url}{PATH}", timeout=60).json()
-    found: dict[str, Any] = next(each for each in shown["faults"] if each["name"] == name)
+    found: dict[str, Any] = next(each for each in shown["injections"] if each["name"] == name)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Faults strike events on their way to a function, and kill its process: in a request it makes, or while it works."""
+"""Injections strike events on their way to a function, and kill its process: in a request it makes, or while it works."""
 
 import json
 import threading
@@ -13,10 +13,10 @@ import pytest
 
 from trainmaster.local.events.clients import clients_of
 from trainmaster.local.events.cloudevent import CloudEvent
-from trainmaster.local.events.injections import faulty
+from trainmaster.local.events.injections import with_injections
 from trainmaster.local.functions import Function, FunctionsHost, Instance, TopicTrigger
 from trainmaster.local.http import Server, in_thread
-from trainmaster.local.injections import Faults, plan_from
+from trainmaster.local.injections import Injections, plan_from
 from trainmaster.local.process import ProcessGuard
 from trainmaster.local.pubsub import PubSub
 from trainmaster.local.storage import Storage
@@ -47,7 +47,7 @@ class Told:
     def __init__(self) -> None:
         self.ids: list[str] = []
         self.kills = 0
-        self.faults = Faults()
+        self.injections = Injections()
         self.before_answer: Callable[[], object] = lambda: None
 
     def invoke(self, given: CloudEvent) -> int:
@@ -59,9 +59,9 @@ class Told:
         self.kills += 1
 
     def through(self, kind: str, **fields: object) -> Callable[[CloudEvent], int]:
-        fault = {"name": "f1", "at": "functions.on-*", "kind": kind, **fields}
-        self.faults.put(plan_from(fault))
-        return faulty("on-upload", self.invoke, kill=self.kill, faults=self.faults)
+        injection = {"name": "f1", "at": "functions.on-*", "kind": kind, **fields}
+        self.injections.put(plan_from(injection))
+        return with_injections("on-upload", self.invoke, kill=self.kill, injections=self.injections)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_reordered_event_arrives_behind_the_next() -> None:
     invoke = function.through("reorder", seconds=60, times=1)
     first = threading.Thread(target=invoke, args=(event(event_id="1"),))
     first.start()
-    until(lambda: function.faults.account("f1").struck == 1, "the first is held back")
+    until(lambda: function.injections.account("f1").struck == 1, "the first is held back")
     invoke(event(event_id="2"))
     first.join(30)
     assert function.ids == ["2", "1"]
@@ -115,7 +115,7 @@ def test_a_reordered_event_arrives_behind_the_next() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """A function in a real process, a storage and a Pub/Sub server, and the faults of all."""
+    """A function in a real process, a storage and a Pub/Sub server, and the injections of all."""
 
     instance: Instance
     url: str
@@ -146,13 +146,13 @@ def running(tmp_path: Path) -> Iterator[Running]:
         name="upload", entry_point="upload", trigger=TopicTrigger(topic="topic-1"), timeout_s=30, memory_mib=256,
         concurrency=4, retry=True,
     )  # fmt: skip
-    faults = Faults()
+    injections = Injections()
 
     @asynccontextmanager
     async def served() -> AsyncIterator[Running]:
-        storage = Storage(dir=tmp_path / "storage", faults=faults)
+        storage = Storage(dir=tmp_path / "storage", injections=injections)
         server = Server(storage)
-        pubsub = PubSub(dir=tmp_path / "pubsub", faults=faults)
+        pubsub = PubSub(dir=tmp_path / "pubsub", injections=injections)
         pubsub_host = f"127.0.0.1:{await pubsub.start()}"
         guard = ProcessGuard()
         host = FunctionsHost(
@@ -160,7 +160,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
             shared={"STORAGE_EMULATOR_HOST": server.url, "PUBSUB_EMULATOR_HOST": pubsub_host},
             write_log=lambda _entries: None,
         )  # fmt: skip
-        faults.killer_of = host.killer_of
+        injections.killer_of = host.killer_of
         try:
             await storage.start()
             await server.start()
@@ -170,7 +170,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
             def post(given: CloudEvent) -> int:
                 return instance.post(given.headers, given.body)
 
-            invoke = faulty("upload", post, kill=instance.kill, faults=faults)
+            invoke = with_injections("upload", post, kill=instance.kill, injections=injections)
             yield Running(instance=instance, url=server.url, pubsub=pubsub_host, invoke=invoke)
         finally:
             await host.stop()
@@ -195,7 +195,7 @@ def test_the_process_that_makes_a_request_is_killed_before_or_after_it_is_done(
 ) -> None:
     before = running.instance.pid
     ask(running.url, {"name": "dead", "at": "storage.objects.insert", "kind": kind, "times": 1})
-    # The same request from here, of a process that is no function, is none of the fault's.
+    # The same request from here, of a process that is no function, is none of the injection's.
     here = httpx.post(
         f"{running.url}/upload/storage/v1/b/inbox/o?uploadType=media&name=mine", content=b"x", timeout=60
     )

@@ -1,4 +1,4 @@
-"""Faults strike Pub/Sub calls and messages on their way out; the official clients see them."""
+"""Injections strike Pub/Sub calls and messages on their way out; the official clients see them."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from google.pubsub_v1 import PublisherClient, PubsubMessage, StreamingPullReques
 from tests.wire.logging.stack import connected, service_entry
 from trainmaster.local import logging, pubsub, storage
 from trainmaster.local.events.clients import Clients, clients_of
-from trainmaster.local.injections import Faults, plan_from
+from trainmaster.local.injections import Injections, plan_from
 
 from .conftest import account, ask, until
 
@@ -21,13 +21,13 @@ SUBSCRIPTION = "projects/p1/subscriptions/sub-1"
 
 
 @pytest.fixture
-def faults() -> Faults:
-    return Faults()
+def injections() -> Injections:
+    return Injections()
 
 
 @pytest.fixture
-def host(tmp_path: Path, faults: Faults) -> Iterator[str]:
-    with pubsub.serve(tmp_path / "pubsub", faults=faults) as address:
+def host(tmp_path: Path, injections: Injections) -> Iterator[str]:
+    with pubsub.serve(tmp_path / "pubsub", injections=injections) as address:
         yield address
 
 
@@ -39,8 +39,8 @@ def clients(host: str) -> Iterator[Clients]:
         yield connected_clients
 
 
-def strike(faults: Faults, at: str, kind: str, **fields: object) -> None:
-    faults.put(plan_from({"name": "f1", "at": at, "kind": kind, **fields}))
+def strike(injections: Injections, at: str, kind: str, **fields: object) -> None:
+    injections.put(plan_from({"name": "f1", "at": at, "kind": kind, **fields}))
 
 
 def publish(clients: Clients, *data: bytes) -> None:
@@ -61,38 +61,38 @@ def pulled(clients: Clients, count: int) -> list[bytes]:
     return found
 
 
-def test_a_refused_publish_has_published_nothing(clients: Clients, faults: Faults) -> None:
-    strike(faults, "pubsub.publish", "error_before", code=429, times=1, match=TOPIC)
-    with pytest.raises(ResourceExhausted, match="fault 'f1' struck"):
+def test_a_refused_publish_has_published_nothing(clients: Clients, injections: Injections) -> None:
+    strike(injections, "pubsub.publish", "error_before", code=429, times=1, match=TOPIC)
+    with pytest.raises(ResourceExhausted, match="injection 'f1' struck"):
         publish(clients, b"a")
     publish(clients, b"b")
     assert pulled(clients, 1) == [b"b"]
-    assert faults.account("f1").on == [f"pubsub.publish {TOPIC}"]
+    assert injections.account("f1").on == [f"pubsub.publish {TOPIC}"]
 
 
 def test_a_publish_that_is_not_told_of_comes_twice_when_it_is_tried_again(
-    clients: Clients, faults: Faults
+    clients: Clients, injections: Injections
 ) -> None:
-    strike(faults, "pubsub.publish", "error_after", times=1)
+    strike(injections, "pubsub.publish", "error_after", times=1)
     clients.publisher.publish(TOPIC, b"a").result(timeout=60)  # the client tries UNAVAILABLE again by itself
     assert pulled(clients, 2) == [b"a", b"a"]
 
 
 @pytest.mark.parametrize("kind", ["drop", "kill_after"])
 def test_a_dropped_call_breaks_off_and_a_kill_finds_nobody(
-    clients: Clients, faults: Faults, kind: str
+    clients: Clients, injections: Injections, kind: str
 ) -> None:
-    strike(faults, "pubsub.publish", kind, times=1)
+    strike(injections, "pubsub.publish", kind, times=1)
     if kind == "drop":
         with pytest.raises(ServiceUnavailable):
             publish(clients, b"a")
     publish(clients, b"b")
     assert pulled(clients, 1) == [b"b"]
-    assert faults.account("f1").struck == (1 if kind == "drop" else 0)
+    assert injections.account("f1").struck == (1 if kind == "drop" else 0)
 
 
-def test_a_delayed_publish_takes_its_time_and_is_done_once(clients: Clients, faults: Faults) -> None:
-    strike(faults, "pubsub.publish", "delay", seconds=0.3, times=1)
+def test_a_delayed_publish_takes_its_time_and_is_done_once(clients: Clients, injections: Injections) -> None:
+    strike(injections, "pubsub.publish", "delay", seconds=0.3, times=1)
     began = time.monotonic()
     publish(clients, b"a")
     assert time.monotonic() - began >= 0.3
@@ -100,42 +100,48 @@ def test_a_delayed_publish_takes_its_time_and_is_done_once(clients: Clients, fau
     assert pulled(clients, 2) == [b"a", b"b"]
 
 
-def test_a_duplicated_publish_is_two_messages(clients: Clients, faults: Faults) -> None:
-    strike(faults, "pubsub.publish", "duplicate", times=1)
+def test_a_duplicated_publish_is_two_messages(clients: Clients, injections: Injections) -> None:
+    strike(injections, "pubsub.publish", "duplicate", times=1)
     publish(clients, b"a")
     assert pulled(clients, 2) == [b"a", b"a"]
 
 
-def test_a_message_is_lost_on_its_way_and_the_others_come(clients: Clients, faults: Faults) -> None:
-    strike(faults, "pubsub.deliver", "drop", skip=1, times=2, match=SUBSCRIPTION)
+def test_a_message_is_lost_on_its_way_and_the_others_come(clients: Clients, injections: Injections) -> None:
+    strike(injections, "pubsub.deliver", "drop", skip=1, times=2, match=SUBSCRIPTION)
     publish(clients, b"a", b"b", b"c", b"d")
     assert pulled(clients, 2) == [b"a", b"d"]
-    assert [each.rpartition("#")[0] for each in faults.account("f1").on] == [
+    assert [each.rpartition("#")[0] for each in injections.account("f1").on] == [
         f"pubsub.deliver {SUBSCRIPTION}"
     ] * 2
 
 
-def test_a_subscriber_waits_through_a_batch_that_is_lost_whole(clients: Clients, faults: Faults) -> None:
-    strike(faults, "pubsub.deliver", "drop", times=3)
+def test_a_subscriber_waits_through_a_batch_that_is_lost_whole(
+    clients: Clients, injections: Injections
+) -> None:
+    strike(injections, "pubsub.deliver", "drop", times=3)
     publish(clients, b"a", b"b", b"c")
     publish(clients, b"d")
     assert pulled(clients, 1) == [b"d"]
 
 
-def test_a_message_held_back_comes_later(clients: Clients, faults: Faults) -> None:
-    strike(faults, "pubsub.deliver", "delay", seconds=0.2, times=1)
+def test_a_message_held_back_comes_later(clients: Clients, injections: Injections) -> None:
+    strike(injections, "pubsub.deliver", "delay", seconds=0.2, times=1)
     publish(clients, b"a", b"b")
     assert pulled(clients, 2) == [b"b", b"a"]
 
 
-def test_a_reordered_message_is_overtaken_by_those_behind_it(clients: Clients, faults: Faults) -> None:
-    strike(faults, "pubsub.deliver", "reorder", times=1)
+def test_a_reordered_message_is_overtaken_by_those_behind_it(
+    clients: Clients, injections: Injections
+) -> None:
+    strike(injections, "pubsub.deliver", "reorder", times=1)
     publish(clients, b"a", b"b", b"c")
     assert pulled(clients, 3) == [b"b", b"c", b"a"]
 
 
-def test_a_duplicated_delivery_reaches_a_streaming_subscriber_twice(clients: Clients, faults: Faults) -> None:
-    strike(faults, "pubsub.deliver", "duplicate", times=1)
+def test_a_duplicated_delivery_reaches_a_streaming_subscriber_twice(
+    clients: Clients, injections: Injections
+) -> None:
+    strike(injections, "pubsub.deliver", "duplicate", times=1)
     received: list[bytes] = []
 
     def take(message: object) -> None:
@@ -152,10 +158,10 @@ def test_a_duplicated_delivery_reaches_a_streaming_subscriber_twice(clients: Cli
     assert received == [b"a", b"a"]
 
 
-def test_a_stream_is_refused_when_it_is_opened(clients: Clients, faults: Faults) -> None:
-    strike(faults, "pubsub.streamingPull", "error_before", times=1)
+def test_a_stream_is_refused_when_it_is_opened(clients: Clients, injections: Injections) -> None:
+    strike(injections, "pubsub.streamingPull", "error_before", times=1)
     request = StreamingPullRequest(subscription=SUBSCRIPTION, stream_ack_deadline_seconds=10)
-    with pytest.raises(ServiceUnavailable, match="fault 'f1' struck"):
+    with pytest.raises(ServiceUnavailable, match="injection 'f1' struck"):
         next(iter(clients.subscriber.streaming_pull(iter([request]), retry=None, timeout=10)))
 
 

@@ -5,8 +5,8 @@ import inspect
 import pytest
 from starlette.types import Scope
 
-from trainmaster.local.injections import BadFaultsError, Kind, plan_from
-from trainmaster.local.injections.place import PLACES, kinds_at
+from trainmaster.local.injections import BadInjectionsError, Kind, plan_from
+from trainmaster.local.injections.places import PLACES, kinds_at
 from trainmaster.local.logging import injections as logging
 from trainmaster.local.pubsub import iam
 from trainmaster.local.pubsub.injections import place_of
@@ -58,7 +58,7 @@ def scope(verb: str, path: str) -> Scope:
 
 
 def refusal(at: object, kind: object = "delay") -> str:
-    with pytest.raises(BadFaultsError) as refused:
+    with pytest.raises(BadInjectionsError) as refused:
         plan_from({"name": "f1", "at": at, "kind": kind})
     return str(refused.value)
 
@@ -90,7 +90,7 @@ def test_the_places_of_vertex_and_logging_are_what_their_requests_are_named() ->
      "functions.*", "functions.upload", "f*.upload", "pubsub.deliver", "storage.batch"],
 )  # fmt: skip
 def test_a_place_or_a_glob_that_fits_one_is_taken(at: str) -> None:
-    assert plan_from({"name": "f1", "at": at, "kind": "delay"}).faults[0].at == at
+    assert plan_from({"name": "f1", "at": at, "kind": "delay"}).injections[0].at == at
 
 
 @pytest.mark.parametrize(

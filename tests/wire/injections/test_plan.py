@@ -7,50 +7,58 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as some
 
-from trainmaster.local.injections import BadFaultsError, Call, Fault, Faults, Kind, Plan, plan_from
-from trainmaster.local.injections.point import fits, strikes
+from trainmaster.local.injections import (
+    BadInjectionsError,
+    Call,
+    Injection,
+    Injections,
+    Kind,
+    Plan,
+    plan_from,
+)
+from trainmaster.local.injections.calls import fits, strikes
 
 INSERT = Call(at="storage.objects.insert", subjects=("b1/runs/r1.json",))
 
 
-def fault(**fields: object) -> dict[str, object]:
+def injection(**fields: object) -> dict[str, object]:
     return {"name": "f1", "at": "storage.objects.insert", "kind": "error_before", **fields}
 
 
-def struck(faults: Faults, count: int, call: Call = INSERT) -> list[bool]:
-    return [faults.strike(call) is not None for _ in range(count)]
+def struck(injections: Injections, count: int, call: Call = INSERT) -> list[bool]:
+    return [injections.strike(call) is not None for _ in range(count)]
 
 
 def test_everything_wrong_with_a_plan_is_said_at_once() -> None:
     document = {
         "seed": "7",
-        "faults": [
+        "injections": [
             {"at": "disk.write", "kind": "explode", "often": 1},
-            fault(name="a b", code=418, seconds=-1, probability=2, skip=-1, times=1.5, match=""),
-            "no fault",
-            fault(name="twice"),
-            fault(name="twice"),
-            fault(name="killer", at="pubsub.deliver", kind="kill"),
+            injection(name="a b", code=418, seconds=-1, probability=2, skip=-1, times=1.5, match=""),
+            "no injection",
+            injection(name="twice"),
+            injection(name="twice"),
+            injection(name="killer", at="pubsub.deliver", kind="kill"),
         ],
     }
-    with pytest.raises(BadFaultsError) as refusal:
+    with pytest.raises(BadInjectionsError) as refusal:
         plan_from(document)
     for expected in (
         "$.seed: expected a whole number, found '7'",
-        "$.faults[0].often: there is no such field; a fault has name, at, kind",
-        "$.faults[0].name: missing",
-        "$.faults[0].at: expected SERVICE.METHOD or a glob of it",
-        "$.faults[0].kind: expected one of error_before, error_after, delay",
-        "$.faults[1].name: expected up to 100 letters",
-        "$.faults[1].code: expected one of [400,",
-        "$.faults[1].seconds: expected seconds from 0 to 600, found -1",
-        "$.faults[1].probability: expected a number from 0 to 1, found 2",
-        "$.faults[1].skip: expected a whole number from 0 on, found -1",
-        "$.faults[1].times: expected a whole number from 0 on, found 1.5",
-        "$.faults[1].match: expected a glob, found ''",
-        "$.faults[2]: expected a fault like",
-        "$.faults: the name 'twice' is there 2 times",
-        "$.faults[5].kind: pubsub.deliver knows only delay, duplicate, reorder, drop, found 'kill'",
+        "$.injections[0].often: there is no such field; an injection has name, at, kind",
+        "$.injections[0].name: missing",
+        "$.injections[0].at: expected SERVICE.METHOD or a glob of it",
+        "$.injections[0].kind: expected one of error_before, error_after, delay",
+        "$.injections[1].name: expected up to 100 letters",
+        "$.injections[1].code: expected one of [400,",
+        "$.injections[1].seconds: expected seconds from 0 to 600, found -1",
+        "$.injections[1].probability: expected a number from 0 to 1, found 2",
+        "$.injections[1].skip: expected a whole number from 0 on, found -1",
+        "$.injections[1].times: expected a whole number from 0 on, found 1.5",
+        "$.injections[1].match: expected a glob, found ''",
+        "$.injections[2]: expected an injection like",
+        "$.injections: the name 'twice' is there 2 times",
+        "$.injections[5].kind: pubsub.deliver knows only delay, duplicate, reorder, drop, found 'kill'",
     ):
         assert expected in str(refusal.value)
 
@@ -60,33 +68,34 @@ def test_everything_wrong_with_a_plan_is_said_at_once() -> None:
     [
         ({"name": "a"}, "$.at: "),
         ([{"name": "a"}], "$[0].at: "),
-        ({"faults": [{"name": "a"}]}, "$.faults[0].at: "),
-        ([fault(), fault()], "$: the name 'f1' is there 2 times"),
-        ({"faults": [fault(), fault()]}, "$.faults: the name 'f1' is there 2 times"),
-        ({"faults": 7}, "$.faults: expected a list, found 7"),
-        (7, "$: expected a fault like"),
+        ({"injections": [{"name": "a"}]}, "$.injections[0].at: "),
+        ([injection(), injection()], "$: the name 'f1' is there 2 times"),
+        ({"injections": [injection(), injection()]}, "$.injections: the name 'f1' is there 2 times"),
+        ({"injections": 7}, "$.injections: expected a list, found 7"),
+        (7, "$: expected an injection like"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_path_in_the_document_as_it_was_written(
     document: object, path: str
 ) -> None:
-    with pytest.raises(BadFaultsError) as refusal:
+    with pytest.raises(BadInjectionsError) as refusal:
         plan_from(document)
     assert str(refusal.value).startswith(path)
 
 
 @pytest.mark.parametrize(
-    "document", [fault(), [fault()], {"faults": [fault()]}, {"seed": 0, "faults": [fault()]}]
+    "document",
+    [injection(), [injection()], {"injections": [injection()]}, {"seed": 0, "injections": [injection()]}],
 )
-def test_one_fault_a_list_and_a_plan_are_read_alike(document: object) -> None:
+def test_one_injection_a_list_and_a_plan_are_read_alike(document: object) -> None:
     assert plan_from(document) == Plan(
-        faults=(Fault(name="f1", at="storage.objects.insert", kind=Kind.ERROR_BEFORE),)
+        injections=(Injection(name="f1", at="storage.objects.insert", kind=Kind.ERROR_BEFORE),)
     )
 
 
 @given(
     some.builds(
-        Fault,
+        Injection,
         name=some.from_regex(r"[a-z][a-z0-9._-]{0,9}", fullmatch=True),
         at=some.sampled_from(["storage.*", "vertex.customJobs.create", "*", "functions.f?"]),
         kind=some.sampled_from(Kind),
@@ -97,20 +106,20 @@ def test_one_fault_a_list_and_a_plan_are_read_alike(document: object) -> None:
         times=some.none() | some.integers(0, 9),
     )
 )
-def test_a_fault_written_down_is_read_as_the_same(written: Fault) -> None:
-    assert plan_from(written.to_json()).faults == (written,)
+def test_a_injection_written_down_is_read_as_the_same(written: Injection) -> None:
+    assert plan_from(written.to_json()).injections == (written,)
 
 
 def test_some_are_let_pass_and_then_so_many_are_struck() -> None:
-    faults = Faults(plan_from(fault(skip=1, times=2)))
-    assert struck(faults, 5) == [False, True, True, False, False]
-    account = faults.account("f1")
+    injections = Injections(plan_from(injection(skip=1, times=2)))
+    assert struck(injections, 5) == [False, True, True, False, False]
+    account = injections.account("f1")
     assert (account.asked, account.struck) == (5, 2)
     assert account.on == ["storage.objects.insert b1/runs/r1.json"] * 2
 
 
-def test_a_fault_is_asked_only_where_place_match_and_kind_fit() -> None:
-    one = Fault(name="f1", at="storage.objects.*", kind=Kind.KILL, match="b1/runs/*")
+def test_a_injection_is_asked_only_where_place_match_and_kind_fit() -> None:
+    one = Injection(name="f1", at="storage.objects.*", kind=Kind.KILL, match="b1/runs/*")
     assert fits(one, INSERT)
     assert not fits(one, Call(at="storage.buckets.get", subjects=("b1/runs/r1.json",)))
     assert not fits(one, Call(at="storage.objects.insert", subjects=("b1/status/r1.json",)))
@@ -120,14 +129,14 @@ def test_a_fault_is_asked_only_where_place_match_and_kind_fit() -> None:
 
 
 def test_the_first_that_strikes_hides_the_call_from_those_behind_it() -> None:
-    faults = Faults(plan_from([fault(name="a", times=1), fault(name="b")]))
-    assert [getattr(faults.strike(INSERT), "name", "") for _ in range(3)] == ["a", "b", "b"]
-    assert faults.account("b").asked == 2
+    injections = Injections(plan_from([injection(name="a", times=1), injection(name="b")]))
+    assert [getattr(injections.strike(INSERT), "name", "") for _ in range(3)] == ["a", "b", "b"]
+    assert injections.account("b").asked == 2
 
 
 def test_the_same_seed_strikes_the_same_calls_and_another_seed_others() -> None:
     def outcomes(seed: int) -> list[bool]:
-        return struck(Faults(plan_from({"seed": seed, "faults": [fault(probability=0.3)]})), 300)
+        return struck(Injections(plan_from({"seed": seed, "injections": [injection(probability=0.3)]})), 300)
 
     assert outcomes(1) == outcomes(1)
     assert outcomes(1) != outcomes(2)
@@ -135,9 +144,9 @@ def test_the_same_seed_strikes_the_same_calls_and_another_seed_others() -> None:
 
 
 @given(some.integers(0, 2**31), some.integers(0, 1000))
-def test_certain_and_impossible_faults_need_no_luck(seed: int, asked: int) -> None:
-    always = Fault(name="f", at="*", kind=Kind.DROP)
-    never = Fault(name="f", at="*", kind=Kind.DROP, probability=0)
+def test_certain_and_impossible_injections_need_no_luck(seed: int, asked: int) -> None:
+    always = Injection(name="f", at="*", kind=Kind.DROP)
+    never = Injection(name="f", at="*", kind=Kind.DROP, probability=0)
     assert strikes(always, seed=seed, asked=asked, struck=0)
     assert not strikes(never, seed=seed, asked=asked, struck=0)
 
@@ -145,18 +154,18 @@ def test_certain_and_impossible_faults_need_no_luck(seed: int, asked: int) -> No
 def test_the_plan_in_the_documents_is_one() -> None:
     text = (Path(__file__).parents[3] / "docs" / "local-stack.md").read_text()
     (block,) = (part.partition("```")[0] for part in text.split("```yaml\n")[1:] if part.startswith("seed:"))
-    (one,) = plan_from(yaml.safe_load(block)).faults
+    (one,) = plan_from(yaml.safe_load(block)).injections
     assert (one.name, one.kind, one.skip, one.times) == ("second-submit", Kind.ERROR_BEFORE, 1, 1)
-    kinds = text.partition("\n## Faults\n")[2].partition("\n## ")[0]
+    kinds = text.partition("\n## Injections\n")[2].partition("\n## ")[0]
     assert all(f"\n| `{kind.value}` |" in kinds for kind in Kind)
 
 
-def test_a_fault_put_again_begins_a_new_account_and_the_others_keep_theirs() -> None:
-    faults = Faults(plan_from([fault(name="a", skip=9), fault(name="b", skip=9)]))
-    struck(faults, 3)
-    faults.put(plan_from(fault(name="a", skip=5)))
-    assert (faults.account("a").asked, faults.account("b").asked) == (0, 3)
-    assert faults.remove("b")
-    assert not faults.remove("b")
-    faults.remove()
-    assert not faults.active
+def test_a_injection_put_again_begins_a_new_account_and_the_others_keep_theirs() -> None:
+    injections = Injections(plan_from([injection(name="a", skip=9), injection(name="b", skip=9)]))
+    struck(injections, 3)
+    injections.put(plan_from(injection(name="a", skip=5)))
+    assert (injections.account("a").asked, injections.account("b").asked) == (0, 3)
+    assert injections.remove("b")
+    assert not injections.remove("b")
+    injections.remove()
+    assert not injections.active

@@ -1,4 +1,4 @@
-"""Faults strike requests to Cloud Storage, JobService and Cloud Logging; the official clients see them."""
+"""Injections strike requests to Cloud Storage, JobService and Cloud Logging; the official clients see them."""
 
 import socket
 import threading
@@ -53,7 +53,7 @@ def test_an_error_before_leaves_nothing_done_and_the_account_says_so(
     ask(url, {"name": "second", "at": "storage.objects.insert", "kind": "error_before", "code": 429,
               "skip": 1, "times": 1})  # fmt: skip
     insert(bucket, "a")
-    with pytest.raises(TooManyRequests, match="fault 'second' struck"):
+    with pytest.raises(TooManyRequests, match="injection 'second' struck"):
         insert(bucket, "b")
     assert names(bucket) == ["a"]
     insert(bucket, "b")
@@ -115,12 +115,12 @@ def test_a_reordered_request_lets_the_next_one_pass(url: str, bucket: storage.Bu
     assert int(answer.json()["generation"]) == generations["second"] < generations["first"]
 
 
-def test_a_removed_fault_lets_go_what_it_held(url: str, bucket: storage.Bucket) -> None:
+def test_a_removed_injection_lets_go_what_it_held(url: str, bucket: storage.Bucket) -> None:
     ask(url, {"name": "late", "at": "storage.objects.insert", "kind": "reorder", "seconds": 600})
     first = threading.Thread(target=insert, args=(bucket, "first"))
     first.start()
     until(lambda: account(url, "late")["struck"] == 1, "the first upload is held back")
-    assert httpx.delete(f"{url}{PATH}/late", timeout=60).json() == {"seed": 0, "faults": []}
+    assert httpx.delete(f"{url}{PATH}/late", timeout=60).json() == {"seed": 0, "injections": []}
     first.join(60)
     assert names(bucket) == ["first"]
     assert httpx.delete(f"{url}{PATH}/late", timeout=60).status_code == 404
@@ -149,10 +149,10 @@ def test_a_plan_that_is_none_is_refused_with_the_reason(url: str, body: bytes, r
     answer = httpx.post(f"{url}{PATH}", content=body, timeout=60)
     assert answer.status_code == 400
     assert reason in answer.json()["error"]["message"]
-    assert httpx.get(f"{url}{PATH}", timeout=60).json() == {"seed": 0, "faults": []}
+    assert httpx.get(f"{url}{PATH}", timeout=60).json() == {"seed": 0, "injections": []}
 
 
-def test_one_fault_is_shown_by_its_name_with_its_account(url: str, bucket: storage.Bucket) -> None:
+def test_one_injection_is_shown_by_its_name_with_its_account(url: str, bucket: storage.Bucket) -> None:
     ask(url, {"name": "slow", "at": "storage.objects.insert", "kind": "delay", "seconds": 0},
         {"name": "other", "at": "storage.*", "kind": "delay", "seconds": 0})  # fmt: skip
     insert(bucket, "a")
@@ -162,16 +162,16 @@ def test_one_fault_is_shown_by_its_name_with_its_account(url: str, bucket: stora
     assert (shown.json()["struck"], shown.json()["on"]) == (1, ["storage.objects.insert inbox/a"])
     missing = httpx.get(f"{url}{PATH}/fast", timeout=60)
     assert missing.status_code == 404
-    assert missing.json()["error"]["message"] == "There is no fault named 'fast'; in force: slow, other."
+    assert missing.json()["error"]["message"] == "There is no injection named 'fast'; in force: slow, other."
     refused = httpx.post(f"{url}{PATH}/slow", json={}, timeout=60)
     assert refused.status_code == 405
     assert (
-        f"plans are posted to {PATH}, and all faults are got and deleted there, one at {PATH}/NAME"
+        f"plans are posted to {PATH}, and all injections are got and deleted there, one at {PATH}/NAME"
         in refused.text
     )
 
 
-def test_other_sites_may_ask_for_no_faults(url: str) -> None:
+def test_other_sites_may_ask_for_no_injections(url: str) -> None:
     answer = httpx.post(
         f"{url}{PATH}",
         json={"name": "a", "at": "*", "kind": "drop"},
@@ -179,7 +179,7 @@ def test_other_sites_may_ask_for_no_faults(url: str) -> None:
         timeout=60,
     )
     assert answer.status_code == 403
-    assert httpx.get(f"{url}{PATH}", timeout=60).json()["faults"] == []
+    assert httpx.get(f"{url}{PATH}", timeout=60).json()["injections"] == []
     assert httpx.put(f"{url}{PATH}", timeout=60).status_code == 405
 
 

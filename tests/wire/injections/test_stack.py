@@ -1,4 +1,4 @@
-"""A stack takes its faults from a file and over HTTP, strikes its own functions with them, and stays whole."""
+"""A stack takes its injections from a file and over HTTP, strikes its own functions with them, and stays whole."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from .conftest import PATH, account, ask
 
 PLAN = """
 seed: 3
-faults:
+injections:
 - {name: killed, at: storage.objects.insert, kind: kill_after, match: "*-ledger/*", times: 1}
 - {name: untold, at: functions.*, kind: error_after, match: "*-inbox/requests/*", times: 1}
 """
@@ -20,12 +20,12 @@ faults:
 
 @pytest.mark.slow
 def test_a_request_is_answered_once_although_its_function_is_killed_in_the_middle(tmp_path: Path) -> None:
-    plan = tmp_path / "faults.yaml"
+    plan = tmp_path / "injections.yaml"
     plan.write_text(PLAN)
-    arguments = ("--faults", str(plan), "--retry-min-s", "0.2", "--retry-max-s", "1", "--tick-s", "2")
-    with running_project(tmp_path / "state", *arguments, project="faults-1") as project:
+    arguments = ("--injections", str(plan), "--retry-min-s", "0.2", "--retry-max-s", "1", "--tick-s", "2")
+    with running_project(tmp_path / "state", *arguments, project="injections-1") as project:
         url = project.env["STORAGE_EMULATOR_HOST"]
-        # Pub/Sub has no HTTP surface of its own: every surface of the stack takes the faults of all.
+        # Pub/Sub has no HTTP surface of its own: every surface of the stack takes the injections of all.
         ask(url, {"name": "twice", "at": "pubsub.publish", "kind": "duplicate", "times": 1}, seed=3)
         project.upload("requests/bad.yaml", "model_name: [unclosed")
         status = project.settled_status("requests/bad.yaml")
@@ -33,12 +33,13 @@ def test_a_request_is_answered_once_although_its_function_is_killed_in_the_middl
         assert len(list(project.storage.list_blobs(project.ledger, prefix="rejected/"))) == 1
         names = ("killed", "untold", "twice")
         project.eventually(
-            lambda: all(account(url, name)["struck"] == 1 for name in names), "every fault strikes"
+            lambda: all(account(url, name)["struck"] == 1 for name in names), "every injection strikes"
         )
         (killed_on,) = account(project.env["VERTEX_EMULATOR_HOST"], "killed")["on"]
         assert killed_on.startswith(f"storage.objects.insert {project.ledger}/")
         assert (
-            httpx.delete(f"{project.env['LOGGING_EMULATOR_HOST']}{PATH}", timeout=60).json()["faults"] == []
+            httpx.delete(f"{project.env['LOGGING_EMULATOR_HOST']}{PATH}", timeout=60).json()["injections"]
+            == []
         )
 
 
@@ -46,17 +47,17 @@ def test_a_request_is_answered_once_although_its_function_is_killed_in_the_middl
     ("content", "reason"),
     [
         ('{"name": "a", "at": "disk.write", "kind": "drop"}', "$.at: expected SERVICE.METHOD"),
-        ("faults: {", "it cannot be read"),
+        ("injections: {", "it cannot be read"),
         (None, "it cannot be read"),
     ],
 )
 def test_a_file_that_is_no_plan_is_refused_before_anything_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None, reason: str
 ) -> None:
-    plan = tmp_path / "faults.json"
+    plan = tmp_path / "injections.json"
     if content is not None:
         plan.write_text(content)
-    assert main(["up", "--state", str(tmp_path / "state"), "--faults", str(plan)]) == 1
+    assert main(["up", "--state", str(tmp_path / "state"), "--injections", str(plan)]) == 1
     said = capsys.readouterr().err
     assert str(plan) in said
     assert reason in said

@@ -67,10 +67,12 @@ def test_a_missing_topic_is_visible_and_its_entries_arrive_once_it_exists(stack:
     assert stack.stats("s1")["owed"] == 1
     # A topic drops what comes before its first subscription: nothing is exported while the two are made.
     held = {"name": "held", "at": "logging.export", "kind": "error_before"}
-    stack.call("POST", "/emulator/v1/faults", {"faults": [held]})
-    wait_for(lambda: stack.call("GET", "/emulator/v1/faults")["faults"][0]["struck"], "exports are held")
+    stack.call("POST", "/emulator/v1/injections", {"injections": [held]})
+    wait_for(
+        lambda: stack.call("GET", "/emulator/v1/injections")["injections"][0]["struck"], "exports are held"
+    )
     stack.topic("absent")
-    stack.call("DELETE", "/emulator/v1/faults/held")
+    stack.call("DELETE", "/emulator/v1/injections/held")
     assert [entry["textPayload"] for entry in stack.received("absent", 1)] == ["one"]
     wait_for(
         lambda: stack.stats("s1") | {"owed": 0, "published": 1, "failures": 0} == stack.stats("s1"),

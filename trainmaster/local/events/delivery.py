@@ -104,8 +104,8 @@ class Delivery:
     def _deliver(self, received: ReceivedMessage) -> None:
         try:
             event = self._event(_plain(received))
-        except NotANotificationError as fault:
-            _log.warning("dropped for %s: %s", self._function.name, fault)
+        except NotANotificationError as error:
+            _log.warning("dropped for %s: %s", self._function.name, error)
             received.ack()
             return
         status = self._invoke(event)

@@ -1,4 +1,4 @@
-"""Faults on the last stretch: an event brought to a function, at `functions.NAME`."""
+"""Injections on the last stretch: an event brought to a function, at `functions.NAME`."""
 
 import threading
 from collections.abc import Callable
@@ -7,8 +7,8 @@ from urllib.parse import unquote
 
 from trainmaster.local.events.cloudevent import CloudEvent
 from trainmaster.local.events.delivery import Invoke
-from trainmaster.local.injections import Call, Fault, Faults, Kind
-from trainmaster.local.injections.doing import wait
+from trainmaster.local.injections import Call, Injection, Injections, Kind
+from trainmaster.local.injections.apply import wait
 
 _BUCKET = "/buckets/"
 _OBJECT = "objects/"
@@ -16,8 +16,10 @@ _DELIVERED = 200
 _NO_ANSWER = 502
 
 
-def faulty(function_name: str, invoke: Invoke, *, kill: Callable[[], None], faults: Faults) -> Invoke:
-    """`invoke` with the faults around it; `kill` ends the function's process at once.
+def with_injections(
+    function_name: str, invoke: Invoke, *, kill: Callable[[], None], injections: Injections
+) -> Invoke:
+    """`invoke` with the injections around it; `kill` ends the function's process at once.
 
     A duplicate brings the event twice at the same time. A drop says that the event was taken, and it is lost.
     A killed function has given no answer, so the event comes again.
@@ -25,19 +27,19 @@ def faulty(function_name: str, invoke: Invoke, *, kill: Callable[[], None], faul
     at = f"functions.{function_name}"
 
     def invoked(event: CloudEvent) -> int:
-        if not (faults.active and faults.concerns(at)):
+        if not (injections.active and injections.concerns(at)):
             return invoke(event)
         call = Call(at=at, subjects=_subjects(event))
-        fault = faults.strike(call)
+        injection = injections.strike(call)
         try:
-            return invoke(event) if fault is None else _struck(fault, event)
+            return invoke(event) if injection is None else _struck(injection, event)
         finally:
-            faults.passed(call)
+            injections.passed(call)
 
-    def _struck(fault: Fault, event: CloudEvent) -> int:
-        match fault.kind:
+    def _struck(injection: Injection, event: CloudEvent) -> int:
+        match injection.kind:
             case Kind.KILL:
-                return _killed(lambda: invoke(event), kill, after_s=fault.seconds)
+                return _killed(lambda: invoke(event), kill, after_s=injection.seconds)
             case Kind.KILL_AFTER:
                 invoke(event)
                 kill()
@@ -45,13 +47,13 @@ def faulty(function_name: str, invoke: Invoke, *, kill: Callable[[], None], faul
             case Kind.DUPLICATE:
                 return _twice(lambda: invoke(event))
             case Kind.ERROR_BEFORE | Kind.ERROR_AFTER:
-                if fault.kind is Kind.ERROR_AFTER:
+                if injection.kind is Kind.ERROR_AFTER:
                     invoke(event)
-                return fault.code
+                return injection.code
             case Kind.DROP:
                 return _DELIVERED
             case Kind.DELAY | Kind.REORDER:
-                wait(faults, fault)
+                wait(injections, injection)
                 return invoke(event)
 
     return invoked

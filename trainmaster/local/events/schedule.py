@@ -51,13 +51,13 @@ def ticks_after(schedule: Schedule, moment: datetime) -> Iterator[datetime]:
         )
     try:
         ticks = CronSim(schedule.cron, moment.astimezone(_zone(schedule.time_zone)))
-    except CronSimError as fault:
-        raise BadScheduleError(f"Schedule {schedule.name}: {schedule.cron!r}: {fault}.") from fault
-    except (ZoneInfoNotFoundError, ValueError) as fault:
+    except CronSimError as error:
+        raise BadScheduleError(f"Schedule {schedule.name}: {schedule.cron!r}: {error}.") from error
+    except (ZoneInfoNotFoundError, ValueError) as error:
         raise BadScheduleError(
             f"Schedule {schedule.name}: unknown time zone {schedule.time_zone!r}; "
             "it must be a name of the IANA database, like Europe/Berlin."
-        ) from fault
+        ) from error
     return (tick.astimezone(UTC) for tick in ticks)
 
 

@@ -1,4 +1,4 @@
-"""How faults see Cloud Logging: `entries.write` and so on; entries by their logs, sinks and logs by name."""
+"""How injections see Cloud Logging: `entries.write` and so on; entries by their logs, sinks and logs by name."""
 
 import json
 import re

@@ -16,9 +16,9 @@ from google.pubsub_v1 import PublisherClient
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.types import PubsubMessage
 
-from trainmaster.local.injections import Call, Faults
-from trainmaster.local.injections.doing import done
-from trainmaster.local.injections.fault import SENDING_KINDS
+from trainmaster.local.injections import Call, Injections
+from trainmaster.local.injections.apply import done
+from trainmaster.local.injections.injection import SENDING_KINDS
 from trainmaster.local.logging.instants import format_instant, now_ns
 from trainmaster.local.logging.sinks import Sink
 from trainmaster.local.logging.store import Owed, Store
@@ -106,9 +106,9 @@ class _Route:
 class Outbox:
     """One delivering task per sink, so that a broken one holds up no other."""
 
-    def __init__(self, store: Store, publisher: TopicPublisher, faults: Faults) -> None:
+    def __init__(self, store: Store, publisher: TopicPublisher, injections: Injections) -> None:
         self._store = store
-        self._faults = faults
+        self._injections = injections
         self._publisher = publisher
         self._routes: dict[str, _Route] = {}
         self.accounts: dict[str, Account] = {}
@@ -175,7 +175,7 @@ class Outbox:
 
     def _export(self, sink: Sink, batch: Sequence[Owed]) -> None:
         call = Call(at="logging.export", subjects=(sink.full_name, sink.topic), kinds=SENDING_KINDS)
-        done(self._faults, call, lambda: self._publisher.publish(sink.topic, batch), lost=None)
+        done(self._injections, call, lambda: self._publisher.publish(sink.topic, batch), lost=None)
 
     @staticmethod
     def _note(sink: Sink, account: Account, error: str) -> None:

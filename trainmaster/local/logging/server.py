@@ -9,8 +9,8 @@ from pathlib import Path
 from starlette.types import ASGIApp
 
 from trainmaster.local.http import LoopbackOnly, in_thread, serving
-from trainmaster.local.injections import Faults
-from trainmaster.local.injections.surface import Faulty
+from trainmaster.local.injections import Injections
+from trainmaster.local.injections.http import WithInjections
 from trainmaster.local.logging.app import create_app
 from trainmaster.local.logging.entry import EntryError
 from trainmaster.local.logging.injections import named, subjects
@@ -33,25 +33,25 @@ class Logging:
         *,
         dir: Path | str,  # noqa: A002  # the name every emulator of the stack uses
         publisher_target: str | None = None,
-        faults: Faults | None = None,
+        injections: Injections | None = None,
     ) -> None:
         """Open the state.
 
         `publisher_target` is the `host:port` of Pub/Sub; without it PUBSUB_EMULATOR_HOST is asked when first needed.
-        `faults` are shared with other emulators; its own when None.
+        `injections` are shared with other emulators; its own when None.
 
         Raises:
             StateInUseError: another emulator runs on this folder.
         """
         self._store = Store(Path(dir))
-        faults = faults or Faults()
-        self._outbox = Outbox(self._store, TopicPublisher(publisher_target), faults)
+        injections = injections or Injections()
+        self._outbox = Outbox(self._store, TopicPublisher(publisher_target), injections)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._service = Service(self._store, routed=self._wake, sinks_changed=self._follow)
         self.app: ASGIApp = LoopbackOnly(
-            Faulty(
+            WithInjections(
                 app=create_app(self._service, self.stats),
-                faults=faults,
+                injections=injections,
                 service="logging",
                 named=named,
                 subjects=subjects,

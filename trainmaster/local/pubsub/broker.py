@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from trainmaster.local.iam.grants import Grants
-from trainmaster.local.injections import Faults
+from trainmaster.local.injections import Injections
 from trainmaster.local.pubsub import names, wire
 from trainmaster.local.pubsub.backlog import Failed
 from trainmaster.local.pubsub.errors import InvalidAckIds, InvalidArgument, NotFound
-from trainmaster.local.pubsub.injections import DELIVER, through_faults
+from trainmaster.local.pubsub.injections import DELIVER, through_injections
 from trainmaster.local.pubsub.lease import Entry, Holder
 from trainmaster.local.pubsub.policy import dead_letter_attributes
 from trainmaster.local.pubsub.store import Recipient, Store
@@ -40,10 +40,12 @@ class Delivery:
 class Broker:
     """Topics and subscriptions by name, and what is published to them."""
 
-    def __init__(self, store: Store, faults: Faults | None = None, grants: Grants | None = None) -> None:
-        """Everything the store holds; what was unacknowledged is ready again. No faults, and every permission, when None."""
+    def __init__(
+        self, store: Store, injections: Injections | None = None, grants: Grants | None = None
+    ) -> None:
+        """Everything the store holds; what was unacknowledged is ready again. No injections, and every permission, when None."""
         self.store = store
-        self.faults = faults or Faults()
+        self.injections = injections or Injections()
         self.grants = grants
         self.topics: dict[str, wire.Message] = {
             name: wire.Topic.FromString(body) for name, body in store.topics().items()
@@ -144,10 +146,10 @@ class Broker:
                 max_bytes=max_bytes,
                 per_key=per_key,
             )
-            if not taken or not self.faults.concerns(DELIVER):
+            if not taken or not self.injections.concerns(DELIVER):
                 return taken
-            kept = through_faults(
-                self.faults,
+            kept = through_injections(
+                self.injections,
                 taken,
                 subscription=subscription.name,
                 topic=subscription.topic,

@@ -1,14 +1,14 @@
-"""How faults see Pub/Sub: calls as `pubsub.publish`, and every message on its way out at `pubsub.deliver`."""
+"""How injections see Pub/Sub: calls as `pubsub.publish`, and every message on its way out at `pubsub.deliver`."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 import grpc
 
-from trainmaster.local.injections import Call, Fault, Faults, Kind
-from trainmaster.local.injections.doing import wait_out
-from trainmaster.local.injections.fault import CODES, DELIVERY_KINDS, EVERY_KIND, OPENING_KINDS
-from trainmaster.local.injections.harness import KILLS
+from trainmaster.local.injections import Call, Injection, Injections, Kind
+from trainmaster.local.injections.active import KILLS
+from trainmaster.local.injections.apply import wait_out
+from trainmaster.local.injections.injection import CODES, DELIVERY_KINDS, EVERY_KIND, OPENING_KINDS
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.errors import PubSubError
 
@@ -26,64 +26,64 @@ class _Delivered(Protocol):
 _OneT = TypeVar("_OneT", bound=_Delivered)
 
 
-class StruckError(PubSubError):
-    """A fault refused the call, or would not say that it was done."""
+class InjectedError(PubSubError):
+    """An injection refused the call, or would not say that it was done."""
 
-    def __init__(self, fault: Fault, code: grpc.StatusCode) -> None:
-        super().__init__(f"The fault {fault.name!r} struck here ({fault.kind.value}).")
+    def __init__(self, injection: Injection, code: grpc.StatusCode) -> None:
+        super().__init__(f"The injection {injection.name!r} struck here ({injection.kind.value}).")
         self.code = code
 
 
 async def struck_call(
-    faults: Faults,
+    injections: Injections,
     method_name: str,
     request: wire.Message,
     do: Callable[[], Awaitable[wire.Message]],
     *,
     peer: str,
 ) -> wire.Message:
-    """The answer of `do`, or what a fault makes of it. `peer` is the caller's address as gRPC writes it.
+    """The answer of `do`, or what an injection makes of it. `peer` is the caller's address as gRPC writes it.
 
     Raises:
-        StruckError: an error before or after. A dropped or killed call breaks off as UNAVAILABLE: many calls share
+        InjectedError: an error before or after. A dropped or killed call breaks off as UNAVAILABLE: many calls share
             one connection, so it is not cut.
     """
     at = place_of(method_name)
     port = peer.rpartition(":")[2]
-    kill = faults.killer_at(at, int(port) if port.isdecimal() else 0)
+    kill = injections.killer_at(at, int(port) if port.isdecimal() else 0)
     kinds = EVERY_KIND if kill else EVERY_KIND - KILLS
     call = Call(at=at, subjects=_subjects(request), kinds=kinds)
     try:
-        fault = faults.strike(call)
-        if fault is None:
+        injection = injections.strike(call)
+        if injection is None:
             return await do()
-        if fault.kind in {Kind.ERROR_AFTER, Kind.KILL_AFTER, Kind.DUPLICATE}:
+        if injection.kind in {Kind.ERROR_AFTER, Kind.KILL_AFTER, Kind.DUPLICATE}:
             answer = await do()
-            if fault.kind is Kind.DUPLICATE:
+            if injection.kind is Kind.DUPLICATE:
                 answer = await do()
             else:
-                _break_off(fault, kill)
+                _break_off(injection, kill)
             return answer
-        if fault.kind in {Kind.ERROR_BEFORE, Kind.KILL, Kind.DROP}:
-            _break_off(fault, kill)
-        await wait_out(faults, fault)
+        if injection.kind in {Kind.ERROR_BEFORE, Kind.KILL, Kind.DROP}:
+            _break_off(injection, kill)
+        await wait_out(injections, injection)
         return await do()
     finally:
-        faults.passed(call)
+        injections.passed(call)
 
 
-async def opening(faults: Faults) -> None:
-    """Before a stream is served. Raises `StruckError` when a fault refuses it."""
-    fault = faults.strike(Call(at=place_of("StreamingPull"), kinds=OPENING_KINDS))
-    if fault is None:
+async def opening(injections: Injections) -> None:
+    """Before a stream is served. Raises `InjectedError` when an injection refuses it."""
+    injection = injections.strike(Call(at=place_of("StreamingPull"), kinds=OPENING_KINDS))
+    if injection is None:
         return
-    if fault.kind is Kind.ERROR_BEFORE:
-        raise StruckError(fault, _status(fault))
-    await wait_out(faults, fault)
+    if injection.kind is Kind.ERROR_BEFORE:
+        raise InjectedError(injection, _status(injection))
+    await wait_out(injections, injection)
 
 
-def through_faults(
-    faults: Faults,
+def through_injections(
+    injections: Injections,
     taken: Sequence[_OneT],
     *,
     subscription: str,
@@ -101,18 +101,18 @@ def through_faults(
     overtaken: list[_OneT] = []
     for index, one in enumerate(taken):
         subjects = (f"{subscription}#{one.message.message_id}", subscription, topic, *_objects([one.message]))
-        fault = faults.strike(Call(at=DELIVER, subjects=subjects, kinds=DELIVERY_KINDS))
-        if fault is None:
+        injection = injections.strike(Call(at=DELIVER, subjects=subjects, kinds=DELIVERY_KINDS))
+        if injection is None:
             kept.append(one)
-        elif fault.kind is Kind.DROP:
+        elif injection.kind is Kind.DROP:
             lose(one)
-        elif fault.kind is Kind.DUPLICATE:
+        elif injection.kind is Kind.DUPLICATE:
             kept += [one, copied(one)]
-        elif fault.kind is Kind.REORDER and index + 1 < len(taken):
+        elif injection.kind is Kind.REORDER and index + 1 < len(taken):
             overtaken.append(one)
         else:
-            # Never no time at all, so that a certain fault lets others have their turn.
-            hold_back(one, max(fault.seconds, _LEAST_ABSENCE_S))
+            # Never no time at all, so that a certain injection lets others have their turn.
+            hold_back(one, max(injection.seconds, _LEAST_ABSENCE_S))
     return kept + overtaken
 
 
@@ -120,15 +120,15 @@ def place_of(method_name: str) -> str:
     return f"pubsub.{method_name[0].lower()}{method_name[1:]}"
 
 
-def _break_off(fault: Fault, kill: Callable[[], None] | None) -> None:
-    if kill and fault.kind in KILLS:
+def _break_off(injection: Injection, kill: Callable[[], None] | None) -> None:
+    if kill and injection.kind in KILLS:
         kill()
-    broken = fault.kind in KILLS or fault.kind is Kind.DROP
-    raise StruckError(fault, grpc.StatusCode.UNAVAILABLE if broken else _status(fault))
+    broken = injection.kind in KILLS or injection.kind is Kind.DROP
+    raise InjectedError(injection, grpc.StatusCode.UNAVAILABLE if broken else _status(injection))
 
 
-def _status(fault: Fault) -> grpc.StatusCode:
-    status: grpc.StatusCode = grpc.StatusCode[CODES[fault.code]]
+def _status(injection: Injection) -> grpc.StatusCode:
+    status: grpc.StatusCode = grpc.StatusCode[CODES[injection.code]]
     return status
 
 

@@ -10,7 +10,7 @@ import grpc
 from google.protobuf.empty_pb2 import Empty
 from google.rpc import error_details_pb2, status_pb2
 
-from trainmaster.local.injections import Faults
+from trainmaster.local.injections import Injections
 from trainmaster.local.pubsub import iam, wire
 from trainmaster.local.pubsub.broker import Broker
 from trainmaster.local.pubsub.errors import InvalidAckIds, PubSubError
@@ -41,15 +41,15 @@ def services(broker: Broker, publisher: Publisher, subscriber: Subscriber) -> li
         response_serializer=wire.StreamingPullResponse.SerializeToString,
     )
     return [
-        _service(_PUBLISHER, publisher, {"CreateTopic": wire.Topic}, faults=broker.faults),
+        _service(_PUBLISHER, publisher, {"CreateTopic": wire.Topic}, injections=broker.injections),
         _service(
             _SUBSCRIBER,
             subscriber,
             {"CreateSubscription": wire.Subscription},
             {"StreamingPull": stream},
-            faults=broker.faults,
+            injections=broker.injections,
         ),
-        _service(_IAM, IamPolicy(broker), iam.REQUESTS, faults=broker.faults),
+        _service(_IAM, IamPolicy(broker), iam.REQUESTS, injections=broker.injections),
     ]
 
 
@@ -59,7 +59,7 @@ def _service(
     requests: Mapping[str, wire.MessageClass],
     more: Mapping[str, Handler] | None = None,
     *,
-    faults: Faults,
+    injections: Injections,
 ) -> Handler:
     """A handler for every public coroutine of the servicer, by its name."""
     handlers = dict(more or {})
@@ -67,7 +67,7 @@ def _service(
         if not method_name.startswith("_"):
             request = requests.get(method_name) or wire.request_class(method_name)
             handlers[method_name] = grpc.unary_unary_rpc_method_handler(
-                _unary(method, method_name, faults),
+                _unary(method, method_name, injections),
                 request_deserializer=request.FromString,
                 response_serializer=_serialize,
             )
@@ -79,7 +79,7 @@ def _serialize(message: wire.Message) -> bytes:
 
 
 def _unary(
-    method: Method, method_name: str, faults: Faults
+    method: Method, method_name: str, injections: Injections
 ) -> Callable[[wire.Message, Context], Awaitable[wire.Message]]:
     at = place_of(method_name)
 
@@ -87,9 +87,9 @@ def _unary(
         given_s = context.time_remaining()
         remaining_s = _DEFAULT_REMAINING_S if given_s is None else given_s
         try:
-            if faults.active and faults.concerns(at):
+            if injections.active and injections.concerns(at):
                 do = functools.partial(method, request, remaining_s)
-                return await struck_call(faults, method_name, request, do, peer=context.peer())
+                return await struck_call(injections, method_name, request, do, peer=context.peer())
             return await method(request, remaining_s)
         except PubSubError as refusal:
             return await _refuse(context, refusal)
@@ -100,8 +100,8 @@ def _unary(
 def _stream(broker: Broker) -> Callable[[AsyncIterator[wire.Message], Context], AsyncIterator[wire.Message]]:
     async def handle(requests: AsyncIterator[wire.Message], context: Context) -> AsyncIterator[wire.Message]:
         try:
-            if broker.faults.active:
-                await opening(broker.faults)
+            if broker.injections.active:
+                await opening(broker.injections)
             async for response in serve_stream(broker, requests):
                 yield response
         except PubSubError as refusal:

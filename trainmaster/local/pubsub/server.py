@@ -11,7 +11,7 @@ import grpc
 
 from trainmaster.local.http import in_thread
 from trainmaster.local.iam.grants import Grants
-from trainmaster.local.injections import Faults
+from trainmaster.local.injections import Injections
 from trainmaster.local.pubsub.admin import Admin
 from trainmaster.local.pubsub.broker import Broker
 from trainmaster.local.pubsub.publisher import Publisher
@@ -39,16 +39,16 @@ class PubSub:
         self,
         *,
         dir: Path | str,  # noqa: A002  # the name every emulator of the stack uses
-        faults: Faults | None = None,
+        injections: Injections | None = None,
         grants: Grants | None = None,
     ) -> None:
-        """`faults` are shared with other emulators; there are none when None, and nobody can ask for any.
+        """`injections` are shared with other emulators; there are none when None, and nobody can ask for any.
 
         `grants` are what questions about permissions are answered from; without, everyone may do everything.
         """
         self._folder = Path(dir)
         self._grants = grants
-        self._faults = faults or Faults()
+        self._injections = injections or Injections()
         self._server: Any = None  # grpcio ships no types
         self._store: Store | None = None
         self._broker: Broker | None = None
@@ -70,7 +70,7 @@ class PubSub:
             raise
 
     async def _listen(self, store: Store, port: int) -> int:
-        broker = self._broker = Broker(store, self._faults, self._grants)
+        broker = self._broker = Broker(store, self._injections, self._grants)
         admin = Admin(broker, changed=self._follow)
         self._server = grpc.aio.server(
             options=[
@@ -132,12 +132,12 @@ class PubSub:
 
 
 @contextlib.contextmanager
-def serve(dir: Path | str, *, port: int = 0, faults: Faults | None = None) -> Iterator[str]:  # noqa: A002  # as above
+def serve(dir: Path | str, *, port: int = 0, injections: Injections | None = None) -> Iterator[str]:  # noqa: A002  # as above
     """`host:port` of an emulator that runs in a thread of its own until the block ends."""
 
     @contextlib.asynccontextmanager
     async def running() -> AsyncIterator[str]:
-        emulator = PubSub(dir=dir, faults=faults)
+        emulator = PubSub(dir=dir, injections=injections)
         try:
             yield f"127.0.0.1:{await emulator.start(port)}"
         finally:

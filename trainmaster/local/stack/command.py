@@ -19,8 +19,8 @@ from trainmaster.local.stack.options import (
     DEFAULT_STATE,
     DEFAULT_TOPOLOGY,
     Options,
-    faults_of,
     image_of,
+    injections_of,
     quota_of,
 )
 from trainmaster.local.stack.preempt import CHIEF, preempt
@@ -108,7 +108,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         grace_s=arguments.grace_s,
         tick_s=arguments.tick_s,
         backoff=Backoff(min_s=arguments.retry_min_s, max_s=arguments.retry_max_s),
-        faults=faults_of(arguments.faults) if arguments.faults else Plan(),
+        injections=injections_of(arguments.injections) if arguments.injections else Plan(),
         quota=quota_of(arguments.quota) if arguments.quota else None,
     )
 
@@ -164,8 +164,8 @@ def _add_up_arguments(up: argparse.ArgumentParser) -> None:
         help="shortest pause before an event is delivered again; default 1 (the cloud: 10)")  # fmt: skip
     add("--retry-max-s", type=float, default=Backoff.max_s, metavar="S",
         help="longest such pause; default 60 (the cloud: 600)")  # fmt: skip
-    add("--faults", type=Path, metavar="FILE",
-        help="faults to strike the services with, JSON or YAML; docs/local-stack.md says how")  # fmt: skip
+    add("--injections", type=Path, metavar="FILE",
+        help="injections to strike the services with, JSON or YAML; docs/local-stack.md says how")  # fmt: skip
     add("--quota", type=Path, metavar="FILE",
         help="what each region has for jobs, JSON or YAML; default: no limits")  # fmt: skip
     add("--tick-s", type=float, metavar="S", help="tick every S seconds instead of as the schedules say")
@@ -174,5 +174,5 @@ def _add_up_arguments(up: argparse.ArgumentParser) -> None:
 def _image(text: str) -> tuple[str, Path]:
     try:
         return image_of(text)
-    except ValueError as fault:
-        raise argparse.ArgumentTypeError(str(fault)) from fault
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

@@ -1,13 +1,13 @@
 """What the command line asks of a stack, checked whole before anything starts."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from trainmaster.local.events.backoff import Backoff
-from trainmaster.local.injections import BadFaultsError, Plan, plan_from
+from trainmaster.local.injections import BadInjectionsError, Plan, plan_from
 from trainmaster.local.stack.errors import BadOptionsError
 from trainmaster.resources import DEPLOY
 
@@ -23,6 +23,7 @@ DEFAULT_REGION = "us-central1"
 # https://cloud.google.com/resource-manager/docs/creating-managing-projects
 _PROJECT = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
 _PORTS = range(1, 65533)
+_Parsed = TypeVar("_Parsed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,7 @@ class Options:
     `port_base` is the first of four ports that must be free; None keeps the last stack's where they are.
     `registry`: whether a registry of images runs beside the services.
     `tick_s` replaces the schedules' cron by an interval in seconds.
-    `faults` strike from the moment on when everything has started.
+    `injections` strike from the moment on when everything has started.
     `quota` is what each region has for jobs; None has no limits.
     """
 
@@ -52,7 +53,7 @@ class Options:
     grace_s: float = 5.0
     tick_s: float | None = None
     backoff: Backoff = field(default_factory=Backoff)
-    faults: Plan = field(default_factory=Plan)
+    injections: Plan = field(default_factory=Plan)
     quota: "Quota | None" = None
 
     def check(self) -> None:
@@ -79,30 +80,32 @@ def image_of(text: str) -> tuple[str, Path]:
     return uri, Path(directory)
 
 
-def faults_of(path: Path) -> Plan:
-    """The plan of faults in a file, JSON or YAML. Raises `BadOptionsError`."""
-    import yaml  # so that `down` and `status` start at once
-
-    try:
-        return plan_from(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as fault:
-        raise BadOptionsError(f"--faults {str(path)!r}: it cannot be read: {fault}.") from fault
-    except BadFaultsError as fault:
-        raise BadOptionsError(f"--faults {str(path)!r}:\n{fault}") from fault
+def injections_of(path: Path) -> Plan:
+    """The plan of injections in a file, JSON or YAML. Raises `BadOptionsError`."""
+    return _read_file("--injections", path, plan_from, BadInjectionsError)
 
 
 def quota_of(path: Path) -> "Quota":
     """What a file says that the regions have, JSON or YAML. Raises `BadOptionsError`."""
+    from trainmaster.local.jobs.quota import (
+        BadQuotaError,
+        quota_from,
+    )  # so that `down` and `status` start at once
+
+    return _read_file("--quota", path, quota_from, BadQuotaError)
+
+
+def _read_file(
+    flag: str, path: Path, parse: Callable[[object], _Parsed], refusal: type[Exception]
+) -> _Parsed:
     import yaml  # so that `down` and `status` start at once
 
-    from trainmaster.local.jobs.quota import BadQuotaError, quota_from
-
     try:
-        return quota_from(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as fault:
-        raise BadOptionsError(f"--quota {str(path)!r}: it cannot be read: {fault}.") from fault
-    except BadQuotaError as fault:
-        raise BadOptionsError(f"--quota {str(path)!r}:\n{fault}") from fault
+        return parse(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise BadOptionsError(f"{flag} {str(path)!r}: it cannot be read: {error}.") from error
+    except refusal as error:
+        raise BadOptionsError(f"{flag} {str(path)!r}:\n{error}") from error
 
 
 def _image_faults(images: Mapping[str, Path]) -> list[str]:

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from trainmaster.local.http import Server
 from trainmaster.local.iam import Grants, application
-from trainmaster.local.injections import Faults
+from trainmaster.local.injections import Injections
 from trainmaster.local.logging import Logging
 from trainmaster.local.process import ProcessGuard
 from trainmaster.local.pubsub import PubSub
@@ -31,7 +31,7 @@ SERVICES = ("storage", "pubsub", "vertex", "logging")
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """The services, all answering. `external` names those that run elsewhere; `faults` strike the others.
+    """The services, all answering. `external` names those that run elsewhere; `injections` strike the others.
 
     `registry` is `host:port`, empty where none was asked for.
     """
@@ -45,7 +45,7 @@ class Services:
     logging: Logging
     iam_url: str
     external: frozenset[str]
-    faults: Faults
+    injections: Injections
     registry: str = ""
 
 
@@ -66,21 +66,21 @@ async def running_services(
     Raises:
         ServiceError: a port is taken, or a server that the environment names does not answer.
     """
-    faults = Faults()
+    injections = Injections()
     async with AsyncExitStack() as running:
         starting = _Starting(
             state=state,
             running=running,
             base=options.port_base,
             last=state.ports(),
-            faults=faults,
+            injections=injections,
             grants=grants,
         )
         pubsub_host = _external("PUBSUB_EMULATOR_HOST") or await starting.pubsub()
         publisher = Publisher(pubsub_host)
         running.callback(publisher.close)
 
-        logging = Logging(dir=state.folder("logging"), publisher_target=pubsub_host, faults=faults)
+        logging = Logging(dir=state.folder("logging"), publisher_target=pubsub_host, injections=injections)
         running.push_async_callback(logging.stop)
         await logging.start()
         logging_url = await starting.bound(logging.app, "logging").start()
@@ -113,7 +113,7 @@ async def running_services(
             capacity=options.capacity,
             grace_s=options.grace_s,
             guard=guard,
-            faults=faults,
+            injections=injections,
             quota=options.quota,
         )
         vertex_url = await starting.jobs(jobs)
@@ -129,7 +129,7 @@ async def running_services(
             logging=logging,
             iam_url=iam_url,
             external=frozenset(SERVICES) - starting.ports.keys(),
-            faults=faults,
+            injections=injections,
             registry=registry,
         )
 
@@ -147,11 +147,11 @@ class _Starting:
         running: AsyncExitStack,
         base: int | None,
         last: Mapping[str, int],
-        faults: Faults,
+        injections: Injections,
         grants: Grants,
     ) -> None:
         self._state = state
-        self._faults = faults
+        self._injections = injections
         self._grants = grants
         self._running = running
         self._base = base
@@ -160,7 +160,9 @@ class _Starting:
 
     async def pubsub(self) -> str:
         for port in self._candidates("pubsub"):
-            pubsub = PubSub(dir=self._state.folder("pubsub"), faults=self._faults, grants=self._grants)
+            pubsub = PubSub(
+                dir=self._state.folder("pubsub"), injections=self._injections, grants=self._grants
+            )
             try:
                 self.ports["pubsub"] = await pubsub.start(port)
             except OSError:
@@ -171,7 +173,10 @@ class _Starting:
 
     async def storage(self, publisher: Publisher) -> str:
         storage = Storage(
-            dir=self._state.folder("storage"), publish=publisher, faults=self._faults, grants=self._grants
+            dir=self._state.folder("storage"),
+            publish=publisher,
+            injections=self._injections,
+            grants=self._grants,
         )
         self._running.push_async_callback(storage.stop)
         server = self.bound(storage, "storage")
@@ -184,16 +189,16 @@ class _Starting:
         server = self.bound(jobs, "vertex")
         try:
             await jobs.start()
-        except RuntimeError as fault:
-            raise ServiceError(f"Vertex AI cannot run here: {fault}") from fault
+        except RuntimeError as error:
+            raise ServiceError(f"Vertex AI cannot run here: {error}") from error
         return await server.start()
 
     async def registry(self, registry: Registry) -> str:
         self._running.push_async_callback(registry.stop)
         try:
             self.ports["registry"] = await registry.start(self._last.get("registry", 0))
-        except RegistryFailedError as fault:
-            raise ServiceError(f"The registry cannot run here: {fault}") from fault
+        except RegistryFailedError as error:
+            raise ServiceError(f"The registry cannot run here: {error}") from error
         return registry.address
 
     def bound(self, app: ASGIApp, service: str) -> Server:
@@ -229,9 +234,9 @@ def _external(variable: str) -> str:
     host, port = address.hostname or "", address.port or 80
     try:
         socket.create_connection((host, port), timeout=5).close()
-    except OSError as fault:
+    except OSError as error:
         raise ServiceError(
             f"{variable} is {value!r}, so that server would be used instead of the stack's own, "
-            f"but it does not answer: {fault}. Start it, or unset {variable}."
-        ) from fault
+            f"but it does not answer: {error}. Start it, or unset {variable}."
+        ) from error
     return f"{host}:{port}"

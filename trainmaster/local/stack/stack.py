@@ -12,11 +12,11 @@ from google.api_core.exceptions import GoogleAPICallError
 from trainmaster.local.events.clients import clients_of
 from trainmaster.local.events.cloudevent import CloudEvent
 from trainmaster.local.events.delivery import Delivery, Invoke
-from trainmaster.local.events.injections import faulty
+from trainmaster.local.events.injections import with_injections
 from trainmaster.local.events.rest import CallRefusedError
 from trainmaster.local.events.schedule import Scheduler
 from trainmaster.local.functions import FunctionsHost, Instance, StartFailedError
-from trainmaster.local.injections import Faults
+from trainmaster.local.injections import Injections
 from trainmaster.local.process import ProcessGuard
 from trainmaster.local.stack.access import grants_of
 from trainmaster.local.stack.errors import FunctionsError, ServiceError
@@ -105,12 +105,12 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
         running.push_async_callback(host.stop)
         try:
             await host.start()
-        except StartFailedError as fault:
-            raise FunctionsError(str(fault)) from fault
-        services.faults.killer_of = host.killer_of
+        except StartFailedError as error:
+            raise FunctionsError(str(error)) from error
+        services.injections.killer_of = host.killer_of
         await _deliver_events(options, topology, services, host, running)
-        # From here on: what a stack needs in order to start is not what a fault is for.
-        services.faults.put(options.faults)
+        # From here on: what a stack needs in order to start is not what an injection is for.
+        services.injections.put(options.injections)
         yield Stack(topology=topology, services=services, host=host)
 
 
@@ -131,14 +131,14 @@ async def _deliver_events(
             clients=clients,
             backoff=options.backoff,
         )
-    except (CallRefusedError, GoogleAPICallError) as fault:
-        raise ServiceError(f"Something in the topology cannot be made: {fault}") from fault
+    except (CallRefusedError, GoogleAPICallError) as error:
+        raise ServiceError(f"Something in the topology cannot be made: {error}") from error
     deliveries = [
         Delivery(
             function,
             transport=transports[function.name],
             subscriber=clients.subscriber,
-            invoke=_posting_to(host.instances[function.name], services.faults),
+            invoke=_posting_to(host.instances[function.name], services.injections),
         )
         for function in topology.functions
     ]
@@ -158,11 +158,11 @@ async def _stop_all(deliveries: Sequence[Delivery]) -> None:
     await asyncio.gather(*(delivery.stop() for delivery in deliveries))
 
 
-def _posting_to(instance: Instance, faults: Faults) -> Invoke:
+def _posting_to(instance: Instance, injections: Injections) -> Invoke:
     def invoke(event: CloudEvent) -> int:
         return instance.post(event.headers, event.body)
 
-    return faulty(instance.function.name, invoke, kill=instance.kill, faults=faults)
+    return with_injections(instance.function.name, invoke, kill=instance.kill, injections=injections)
 
 
 def _images_topic(options: Options, topology: Topology) -> str:

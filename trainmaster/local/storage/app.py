@@ -12,8 +12,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainmaster.local.http import LoopbackOnly, google_error
 from trainmaster.local.iam.grants import Grants
-from trainmaster.local.injections import Faults
-from trainmaster.local.injections.surface import Faulty
+from trainmaster.local.injections import Injections
+from trainmaster.local.injections.http import WithInjections
 from trainmaster.local.storage.api.call import Call, Service
 from trainmaster.local.storage.api.routes import route_for
 from trainmaster.local.storage.arrivals import Arrivals
@@ -44,13 +44,13 @@ class Storage:
         dir: Path | str,  # noqa: A002  # reads best at the call
         publish: Publish | None = None,
         url: str = "http://127.0.0.1",
-        faults: Faults | None = None,
+        injections: Injections | None = None,
         grants: Grants | None = None,
     ) -> None:
         """Open the directory, and make it if need be.
 
         Without `publish`, notifications are kept until a later start has one.
-        `faults` are shared with other emulators; its own when None. `grants` are what questions about permissions
+        `injections` are shared with other emulators; its own when None. `grants` are what questions about permissions
         are answered from; without, everyone may do everything.
 
         Raises:
@@ -62,10 +62,12 @@ class Storage:
         self._service = Service(
             store=self.store, arrivals=self.arrivals, uploads=Uploads(self.store), grants=grants
         )
-        faults = faults or Faults()
-        self._publish = notifying(publish, faults) if publish else None
+        injections = injections or Injections()
+        self._publish = notifying(publish, injections) if publish else None
         self._guarded: ASGIApp = LoopbackOnly(
-            Faulty(app=self._answer, faults=faults, service="storage", named=named, subjects=subjects)
+            WithInjections(
+                app=self._answer, injections=injections, service="storage", named=named, subjects=subjects
+            )
         )
         self._watch: Watch | None = None
         self._tasks: list[asyncio.Task[None]] = []

@@ -1,4 +1,4 @@
-"""How faults see Cloud Storage: methods by their names in the discovery document, objects as `BUCKET/NAME`."""
+"""How injections see Cloud Storage: methods by their names in the discovery document, objects as `BUCKET/NAME`."""
 
 import json
 import re
@@ -7,9 +7,9 @@ from urllib.parse import parse_qs
 
 from starlette.types import Scope
 
-from trainmaster.local.injections import Call, Faults
-from trainmaster.local.injections.doing import done
-from trainmaster.local.injections.fault import SENDING_KINDS
+from trainmaster.local.injections import Call, Injections
+from trainmaster.local.injections.apply import done
+from trainmaster.local.injections.injection import SENDING_KINDS
 from trainmaster.local.storage.api.routes import route_for
 from trainmaster.local.storage.delivery import Publish
 from trainmaster.local.storage.errors import RefusedError
@@ -36,13 +36,13 @@ def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
     return tuple(filter(None, found))
 
 
-def notifying(publish: Publish, faults: Faults) -> Publish:
-    """`publish` with the faults at `storage.notify`; subjects are the topic and each message's `BUCKET/NAME`."""
+def notifying(publish: Publish, injections: Injections) -> Publish:
+    """`publish` with the injections at `storage.notify`; subjects are the topic and each message's `BUCKET/NAME`."""
 
     def publishing(topic: str, messages: Sequence[tuple[bytes, Mapping[str, str]]]) -> None:
         objects = [f"{each.get('bucketId', '')}/{each.get('objectId', '')}" for _, each in messages]
         call = Call(at="storage.notify", subjects=(topic, *objects), kinds=SENDING_KINDS)
-        done(faults, call, lambda: publish(topic, messages), lost=None)
+        done(injections, call, lambda: publish(topic, messages), lost=None)
 
     return publishing
 

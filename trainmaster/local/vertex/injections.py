@@ -1,4 +1,4 @@
-"""How faults see JobService: `customJobs.create` and so on, jobs by name, new ones by display name and labels."""
+"""How injections see JobService: `customJobs.create` and so on, jobs by name, new ones by display name and labels."""
 
 import json
 import re

@@ -16,8 +16,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from trainmaster.local.http import LoopbackOnly, google_error, json_value
-from trainmaster.local.injections import Faults
-from trainmaster.local.injections.surface import Faulty
+from trainmaster.local.injections import Injections
+from trainmaster.local.injections.http import WithInjections
 from trainmaster.local.jobs.cluster import CHIEF
 from trainmaster.local.jobs.errors import ApiError, Status
 from trainmaster.local.jobs.quota import BadQuotaError, quota_from
@@ -142,8 +142,10 @@ class Happenings:
         return JSONResponse({})
 
 
-def application(service: JobService, tuning: TuningService, *, region: str, faults: Faults) -> LoopbackOnly:
-    """The ASGI application of one JobService, with the faults at every call of it."""
+def application(
+    service: JobService, tuning: TuningService, *, region: str, injections: Injections
+) -> LoopbackOnly:
+    """The ASGI application of one JobService, with the injections at every call of it."""
     surfaces = [
         Surface(service, service, kind=Job, resource=CustomJob.pb(CustomJob()), region=region),
         Surface(
@@ -167,7 +169,9 @@ def application(service: JobService, tuning: TuningService, *, region: str, faul
         ],
         exception_handlers={ApiError: _refused, HTTPException: _not_routed, Exception: _broken},
     )
-    return LoopbackOnly(Faulty(app=calls, faults=faults, service="vertex", named=named, subjects=subjects))
+    return LoopbackOnly(
+        WithInjections(app=calls, injections=injections, service="vertex", named=named, subjects=subjects)
+    )
 
 
 def _routes(surface: Surface, version: str) -> list[Route]:

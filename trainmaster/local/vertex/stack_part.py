@@ -12,7 +12,7 @@ from typing import Literal
 from starlette.types import Receive, Scope, Send
 
 from trainmaster.local.http import LoopbackOnly, in_thread, serving
-from trainmaster.local.injections import Faults
+from trainmaster.local.injections import Injections
 from trainmaster.local.jobs import rootfs
 from trainmaster.local.jobs.capacity import Capacity
 from trainmaster.local.jobs.containers import Containers, ContainersUnavailableError, containers_here
@@ -52,7 +52,7 @@ class Jobs:
         grace_s: float = 30.0,
         guard: ProcessGuard | None = None,
         seed: int | None = None,
-        faults: Faults | None = None,
+        injections: Injections | None = None,
         quota: Quota | None = None,
     ) -> None:
         """Nothing is opened or started yet.
@@ -72,7 +72,7 @@ class Jobs:
             grace_s: from SIGTERM to SIGKILL for a replica.
             seed: makes the suggestions of tuning jobs repeatable; by chance when None.
             guard: who watches over the replicas' processes; a guard of its own when None.
-            faults: shared with other emulators; its own when None.
+            injections: shared with other emulators; its own when None.
             quota: what the regions have; no limits when None.
         """
         self._dir = dir.resolve()
@@ -86,7 +86,7 @@ class Jobs:
         self._grace_s = grace_s
         self._given_guard = guard
         self._seed = seed
-        self._faults = faults or Faults()
+        self._injections = injections or Injections()
         self._supply = Supply(quota)
         self._running: _Running | None = None
 
@@ -142,7 +142,7 @@ class Jobs:
             tuning=tuning,
             store=store,
             machine=machine,
-            app=application(service, tuning, region=self._region, faults=self._faults),
+            app=application(service, tuning, region=self._region, injections=self._injections),
         )
         service.resume()
         tuning.resume()
@@ -211,9 +211,9 @@ def _containers(choice: RuntimeChoice, *, stack: str, registry: str) -> Containe
         return None
     try:
         found = containers_here(stack=stack, registry=registry)
-    except ContainersUnavailableError as fault:
+    except ContainersUnavailableError as error:
         if choice == "container":
-            raise RuntimeError(f"runtime=container, but {fault}") from fault
+            raise RuntimeError(f"runtime=container, but {error}") from error
         return None
     found.remove_leftovers()
     return found

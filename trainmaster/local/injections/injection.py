@@ -1,4 +1,4 @@
-"""What a fault is."""
+"""What an injection is."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ CODES: Mapping[int, str] = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-"""HTTP statuses a fault may answer, with the canonical code of each.
+"""HTTP statuses an injection may answer, with the canonical code of each.
 
 Source: https://github.com/googleapis/googleapis/blob/master/google/rpc/code.proto; 412 and 502 are Cloud Storage's own.
 """
@@ -27,7 +27,7 @@ DEFAULT_CODE = 503
 
 
 class Kind(Enum):
-    """What happens to a call or a message that a fault strikes."""
+    """What happens to a call or a message that an injection strikes."""
 
     ERROR_BEFORE = "error_before"
     ERROR_AFTER = "error_after"
@@ -46,10 +46,10 @@ OPENING_KINDS = frozenset({Kind.ERROR_BEFORE, Kind.DELAY})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
-    """One fault. `at` and `match` are globs (`*`, `?`, `[…]`), letters count as written.
+class Injection:
+    """One injection. `at` and `match` are globs (`*`, `?`, `[…]`), letters count as written.
 
-    The fault is asked at every call that it fits. The first `skip` of them pass; of the others it strikes with
+    The injection is asked at every call that it fits. The first `skip` of them pass; of the others it strikes with
     `probability` (0 to 1), at most `times` times, or for ever when None.
     `code` is the HTTP status of an error. `seconds` is how long a delay takes, the longest that a reordered call
     waits to be overtaken, and how long after it was given an event its function is killed.
@@ -72,7 +72,7 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Faults in the order they are asked; their names are distinct. `seed` decides every probability."""
+    """Injections in the order they are asked; their names are distinct. `seed` decides every probability."""
 
-    faults: tuple[Fault, ...] = ()
+    injections: tuple[Injection, ...] = ()
     seed: int = 0

@@ -1,11 +1,17 @@
-"""The places where a fault can strike, and the kinds that each of them knows."""
+"""The places where an injection can strike, and the kinds that each of them knows."""
 
 import difflib
 import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 
-from trainmaster.local.injections.fault import DELIVERY_KINDS, EVERY_KIND, OPENING_KINDS, SENDING_KINDS, Kind
+from trainmaster.local.injections.injection import (
+    DELIVERY_KINDS,
+    EVERY_KIND,
+    OPENING_KINDS,
+    SENDING_KINDS,
+    Kind,
+)
 
 SERVICES = ("storage", "pubsub", "vertex", "logging", "functions")
 

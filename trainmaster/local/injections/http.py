@@ -1,8 +1,8 @@
-"""Faults around an ASGI application, and the local-only path on which they are asked for.
+"""Injections around an ASGI application, and the local-only path on which they are asked for.
 
-POST   /emulator/v1/faults         one fault, a list, or {"seed": …, "faults": […]}: put in force
-GET    /emulator/v1/faults[/NAME]  what is in force, with each fault's account, or one of them
-DELETE /emulator/v1/faults[/NAME]  all, or one
+POST   /emulator/v1/injections         one injection, a list, or {"seed": …, "injections": […]}: put in force
+GET    /emulator/v1/injections[/NAME]  what is in force, with each injection's account, or one of them
+DELETE /emulator/v1/injections[/NAME]  all, or one
 """
 
 from collections.abc import Callable
@@ -13,13 +13,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trainmaster.local.http import cut, google_error, json_value
-from trainmaster.local.injections.doing import wait_out
-from trainmaster.local.injections.fault import CODES, EVERY_KIND, Fault, Kind
-from trainmaster.local.injections.harness import KILLS, Faults, Kill
-from trainmaster.local.injections.point import Call
-from trainmaster.local.injections.reading import BadFaultsError, plan_from
+from trainmaster.local.injections.active import KILLS, Injections, Kill
+from trainmaster.local.injections.apply import wait_out
+from trainmaster.local.injections.calls import Call
+from trainmaster.local.injections.injection import CODES, EVERY_KIND, Injection, Kind
+from trainmaster.local.injections.plan import BadInjectionsError, plan_from
 
-PATH = "/emulator/v1/faults"
+PATH = "/emulator/v1/injections"
 _MAX_PLAN_BYTES = 1 << 20
 
 Named = Callable[[Scope], str | None]
@@ -30,59 +30,59 @@ Subjects = Callable[[Scope, bytes], tuple[str, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Faulty:
-    """An ASGI application: `app`, with the faults around every call of the `service`."""
+class WithInjections:
+    """An ASGI application: `app`, with the injections around every call of the `service`."""
 
     app: ASGIApp
-    faults: Faults
+    injections: Injections
     service: str
     named: Named
     subjects: Subjects
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and _is_ours(scope["path"]):
-            await (await _controlled(self.faults, scope, receive))(scope, receive, send)
+            await (await _controlled(self.injections, scope, receive))(scope, receive, send)
             return
-        if scope["type"] != "http" or not self.faults.active or (method := self.named(scope)) is None:
+        if scope["type"] != "http" or not self.injections.active or (method := self.named(scope)) is None:
             await self.app(scope, receive, send)
             return
         at = f"{self.service}.{method}"
-        if not self.faults.concerns(at):
+        if not self.injections.concerns(at):
             await self.app(scope, receive, send)
             return
         if (body := await _whole(receive)) is None:
             return
-        kill = self.faults.killer_at(at, (scope.get("client") or ("", 0))[1])
+        kill = self.injections.killer_at(at, (scope.get("client") or ("", 0))[1])
         kinds = EVERY_KIND if kill else EVERY_KIND - KILLS
         call = Call(at=at, subjects=self.subjects(scope, body), kinds=kinds)
         exchange = _Exchange(app=self.app, scope=scope, body=body, receive=receive, send=send)
         try:
-            fault = self.faults.strike(call)
-            if fault is None:
+            injection = self.injections.strike(call)
+            if injection is None:
                 await exchange.done()
             else:
-                await self._struck(fault, exchange, kill)
+                await self._struck(injection, exchange, kill)
         finally:
-            self.faults.passed(call)
+            self.injections.passed(call)
 
-    async def _struck(self, fault: Fault, exchange: "_Exchange", kill: Kill | None) -> None:
-        match fault.kind:
+    async def _struck(self, injection: Injection, exchange: "_Exchange", kill: Kill | None) -> None:
+        match injection.kind:
             case Kind.ERROR_BEFORE:
-                await exchange.refused(fault)
+                await exchange.refused(injection)
                 return
             case Kind.ERROR_AFTER:
                 await exchange.done_untold()
-                await exchange.refused(fault)
+                await exchange.refused(injection)
                 return
             case Kind.KILL | Kind.KILL_AFTER | Kind.DROP:
-                if fault.kind is Kind.KILL_AFTER:
+                if injection.kind is Kind.KILL_AFTER:
                     await exchange.done_untold()
-                if kill and fault.kind is not Kind.DROP:
+                if kill and injection.kind is not Kind.DROP:
                     kill()
                 await exchange.cut()
                 return
             case Kind.DELAY | Kind.REORDER:
-                await wait_out(self.faults, fault)
+                await wait_out(self.injections, injection)
             case Kind.DUPLICATE:
                 await exchange.done_untold()
         await exchange.done()
@@ -109,12 +109,12 @@ class _Exchange:
 
         await self.app({**self.scope}, self._again(), nowhere)
 
-    async def refused(self, fault: Fault) -> None:
+    async def refused(self, injection: Injection) -> None:
         answer = google_error(
-            fault.code,
-            f"The fault {fault.name!r} struck here ({fault.kind.value}).",
-            reason=_REASONS.get(fault.code, "backendError"),
-            status=CODES[fault.code],
+            injection.code,
+            f"The injection {injection.name!r} struck here ({injection.kind.value}).",
+            reason=_REASONS.get(injection.code, "backendError"),
+            status=CODES[injection.code],
         )
         await answer(self.scope, self.receive, self.send)
 
@@ -163,39 +163,39 @@ def _is_ours(path: str) -> bool:
     return path == PATH or path.startswith(f"{PATH}/")
 
 
-async def _controlled(faults: Faults, scope: Scope, receive: Receive) -> Response:
+async def _controlled(injections: Injections, scope: Scope, receive: Receive) -> Response:
     name = unquote(scope["path"][len(PATH) + 1 :])
     match scope["method"]:
         case "GET":
             if not name:
-                return JSONResponse(faults.to_json())
-            one = faults.one_to_json(name)
-            return JSONResponse(one) if one else _unknown(faults, name)
+                return JSONResponse(injections.to_json())
+            one = injections.one_to_json(name)
+            return JSONResponse(one) if one else _unknown(injections, name)
         case "POST" if not name:
-            return _put(faults, await _whole(receive) or b"")
+            return _put(injections, await _whole(receive) or b"")
         case "DELETE":
-            if not faults.remove(name or None) and name:
-                return _unknown(faults, name)
-            return JSONResponse(faults.to_json())
+            if not injections.remove(name or None) and name:
+                return _unknown(injections, name)
+            return JSONResponse(injections.to_json())
         case method:
             return google_error(
                 405,
                 f"{method} {scope['path']} is no call; plans are posted to {PATH}, "
-                f"and all faults are got and deleted there, one at {PATH}/NAME.",
+                f"and all injections are got and deleted there, one at {PATH}/NAME.",
             )
 
 
-def _unknown(faults: Faults, name: str) -> Response:
-    names = ", ".join(faults.names) or "none"
+def _unknown(injections: Injections, name: str) -> Response:
+    names = ", ".join(injections.names) or "none"
     return google_error(
         404,
-        f"There is no fault named {name!r}; in force: {names:.2000}.",
+        f"There is no injection named {name!r}; in force: {names:.2000}.",
         reason="notFound",
         status="NOT_FOUND",
     )
 
 
-def _put(faults: Faults, body: bytes) -> Response:
+def _put(injections: Injections, body: bytes) -> Response:
     if len(body) > _MAX_PLAN_BYTES:
         return _refusal(f"The plan has {len(body)} bytes, at most {_MAX_PLAN_BYTES} are allowed.")
     try:
@@ -203,10 +203,10 @@ def _put(faults: Faults, body: bytes) -> Response:
     except ValueError as wrong:
         return _refusal(f"The body is no JSON: {wrong}.")
     try:
-        faults.put(plan_from(value))
-    except BadFaultsError as wrong:
+        injections.put(plan_from(value))
+    except BadInjectionsError as wrong:
         return _refusal(str(wrong))
-    return JSONResponse(faults.to_json())
+    return JSONResponse(injections.to_json())
 
 
 def _refusal(message: str) -> Response:

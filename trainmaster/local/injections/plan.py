@@ -1,61 +1,63 @@
-"""How a plan of faults is read from JSON or YAML values."""
+"""How a plan of injections is read from JSON or YAML values."""
 
 import re
 from dataclasses import dataclass, field
 
-from trainmaster.local.injections.fault import CODES, Fault, Kind, Plan
-from trainmaster.local.injections.place import kind_out_of_place, unknown_kind, unknown_place
+from trainmaster.local.injections.injection import CODES, Injection, Kind, Plan
+from trainmaster.local.injections.places import kind_out_of_place, unknown_kind, unknown_place
 
 
-class BadFaultsError(Exception):
-    """A document is no plan of faults; the message has a line for each thing wrong with it."""
+class BadInjectionsError(Exception):
+    """A document is no plan of injections; the message has a line for each thing wrong with it."""
 
 
 @dataclass(kw_only=True)
 class _Reading:
-    """A document being read; every fault found goes to `wrong`."""
+    """A document being read; every injection found goes to `wrong`."""
 
     wrong: list[str] = field(default_factory=list)
 
-    def fault(self, value: object, path: str) -> Fault | None:
+    def injection(self, value: object, path: str) -> Injection | None:
         if not isinstance(value, dict):
-            self.wrong.append(f'{path}: expected a fault like {{"name", "at", "kind"}}, found {value!r:.80}.')
+            self.wrong.append(
+                f'{path}: expected an injection like {{"name", "at", "kind"}}, found {value!r:.80}.'
+            )
             return None
         before = len(self.wrong)
         fields = {key: value[key] for key in value if key in _FIELDS}
         self.wrong += [
-            f"{path}.{key}: there is no such field; a fault has {', '.join(_FIELDS)}."
+            f"{path}.{key}: there is no such field; an injection has {', '.join(_FIELDS)}."
             for key in value
             if key not in _FIELDS
         ]
         for key in ("name", "at", "kind"):
             if key not in value:
-                self.wrong.append(f"{path}.{key}: missing; every fault has a name, a place and a kind.")
+                self.wrong.append(f"{path}.{key}: missing; every injection has a name, a place and a kind.")
         for key, found in fields.items():
             if complaint := _FIELDS[key](found):
                 self.wrong.append(f"{path}.{key}: {complaint}")
         if len(self.wrong) > before:
             return None
-        fault = Fault(**{**fields, "kind": Kind(fields["kind"])})
-        if complaint := kind_out_of_place(fault.at, fault.kind):
+        injection = Injection(**{**fields, "kind": Kind(fields["kind"])})
+        if complaint := kind_out_of_place(injection.at, injection.kind):
             self.wrong.append(f"{path}.kind: {complaint}")
-        return fault
+        return injection
 
 
 def plan_from(document: object) -> Plan:
-    """A plan from `{"seed": …, "faults": […]}`, from a list of faults, or from one fault.
+    """A plan from `{"seed": …, "injections": […]}`, from a list of injections, or from one injection.
 
     Raises:
-        BadFaultsError: with everything that is wrong, each thing with its path.
+        BadInjectionsError: with everything that is wrong, each thing with its path.
     """
     reading = _Reading()
     seed: object = 0
     path = "$"
-    if isinstance(document, dict) and "faults" in document:
-        seed, items, path = document.get("seed", 0), document["faults"], "$.faults"
+    if isinstance(document, dict) and "injections" in document:
+        seed, items, path = document.get("seed", 0), document["injections"], "$.injections"
         reading.wrong += [
-            f"$.{key}: there is no such field; a plan has seed and faults."
-            for key in document.keys() - {"seed", "faults"}
+            f"$.{key}: there is no such field; a plan has seed and injections."
+            for key in document.keys() - {"seed", "injections"}
         ]
     else:
         items = document
@@ -69,17 +71,17 @@ def plan_from(document: object) -> Plan:
     if isinstance(seed, bool) or not isinstance(seed, int):
         reading.wrong.append(f"$.seed: expected a whole number, found {seed!r:.80}.")
         seed = 0
-    read = [reading.fault(item, where) for where, item in found]
-    faults = tuple(fault for fault in read if fault is not None)
-    names = [fault.name for fault in faults]
+    read = [reading.injection(item, where) for where, item in found]
+    injections = tuple(injection for injection in read if injection is not None)
+    names = [injection.name for injection in injections]
     reading.wrong += [
         f"{path}: the name {name!r} is there {names.count(name)} times; accounts are kept by name, so each has its own."
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]
     if reading.wrong:
-        raise BadFaultsError("\n".join(reading.wrong))
-    return Plan(faults=faults, seed=seed)
+        raise BadInjectionsError("\n".join(reading.wrong))
+    return Plan(injections=injections, seed=seed)
 
 
 def _name(value: object) -> str:

@@ -1,0 +1,156 @@
+"""The injections in force and their accounts, shared by every emulator of a process. Any thread may call."""
+
+import contextlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from trainmaster.local.injections.calls import Call, fits, strikes
+from trainmaster.local.injections.injection import Injection, Kind, Plan
+
+KEPT_SUBJECTS = 1000
+"""How many struck calls an account names; the counts go on."""
+
+Kill = Callable[[], None]
+
+KILLS = frozenset({Kind.KILL, Kind.KILL_AFTER})
+
+
+@dataclass(kw_only=True)
+class Account:
+    """How often an injection was asked, how often it struck, and what it struck, in order."""
+
+    asked: int = 0
+    struck: int = 0
+    on: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Held:
+    injection: Injection
+    overtaken: "Future[None]"
+
+
+class Injections:
+    """Asked at every boundary. While there is no injection, `active` is False and nothing else need be called."""
+
+    def __init__(self, plan: Plan | None = None) -> None:
+        self._lock = threading.Lock()
+        self._plan = plan or Plan()
+        self._accounts = {injection.name: Account() for injection in self._plan.injections}
+        self._held: list[_Held] = []
+        self.killer_of: Callable[[int], Kill | None] = lambda _port: None
+        """What kills the function whose connection comes from a local port; None when that is no function's.
+
+        Until a host of functions says so, no process is anybody's to kill."""
+
+    @property
+    def active(self) -> bool:
+        return bool(self._plan.injections)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the injections in force, in the order they are asked."""
+        return tuple(injection.name for injection in self._plan.injections)
+
+    def concerns(self, at: str) -> bool:
+        """Whether any injection is about this place: cheap, and counts nothing."""
+        return any(fnmatchcase(at, injection.at) for injection in self._plan.injections)
+
+    def killer_at(self, at: str, port: int) -> Kill | None:
+        """As `killer_of`, where an injection kills at this place; looks at no process where none does."""
+        if any(
+            injection.kind in KILLS and fnmatchcase(at, injection.at) for injection in self._plan.injections
+        ):
+            return self.killer_of(port)
+        return None
+
+    def strike(self, call: Call) -> Injection | None:
+        """The injection that strikes this call, with its account written.
+
+        The injections that fit are asked in their order, until one strikes; those behind it are not asked.
+        """
+        with self._lock:
+            for injection in self._plan.injections:
+                if not fits(injection, call):
+                    continue
+                account = self._accounts[injection.name]
+                struck = strikes(injection, seed=self._plan.seed, asked=account.asked, struck=account.struck)
+                account.asked += 1
+                if struck:
+                    account.struck += 1
+                    if len(account.on) < KEPT_SUBJECTS:
+                        account.on.append(call.shown)
+                    return injection
+        return None
+
+    def hold(self, injection: Injection) -> "Future[None]":
+        """Done when another call that the injection fits has passed, or the injection is gone."""
+        held = _Held(injection=injection, overtaken=Future())
+        with self._lock:
+            self._held.append(held)
+        return held.overtaken
+
+    def passed(self, call: Call) -> None:
+        """Let the calls go on that were held back for this one to overtake them."""
+        if self._held:
+            self._release(lambda held: fits(held.injection, call))
+
+    def put(self, plan: Plan) -> None:
+        """Add the plan's injections behind those in force, each in the place of one of its name, with new accounts.
+
+        The plan's seed holds for all from now on.
+        """
+        with self._lock:
+            new = {injection.name: injection for injection in plan.injections}
+            kept = [injection for injection in self._plan.injections if injection.name not in new]
+            self._plan = Plan(injections=(*kept, *plan.injections), seed=plan.seed)
+            self._accounts.update({name: Account() for name in new})
+
+    def remove(self, name: str | None = None) -> bool:
+        """Whether there was an injection of that name; it is gone, and what it held back goes on. None removes all."""
+        with self._lock:
+            kept = tuple(
+                injection
+                for injection in self._plan.injections
+                if name is not None and injection.name != name
+            )
+            found = len(kept) < len(self._plan.injections)
+            self._plan = Plan(injections=kept, seed=self._plan.seed)
+            self._accounts = {injection.name: self._accounts[injection.name] for injection in kept}
+        self._release(lambda held: name is None or held.injection.name == name)
+        return found
+
+    def account(self, name: str) -> Account:
+        """A copy. Raises `KeyError` when there is no such injection."""
+        with self._lock:
+            found = self._accounts[name]
+            return Account(asked=found.asked, struck=found.struck, on=list(found.on))
+
+    def to_json(self) -> dict[str, object]:
+        """The plan in force, each injection with its account."""
+        with self._lock:
+            return {
+                "seed": self._plan.seed,
+                "injections": [self._shown(injection) for injection in self._plan.injections],
+            }
+
+    def one_to_json(self, name: str) -> dict[str, object] | None:
+        """The injection of that name with its account; None when there is none."""
+        with self._lock:
+            found = (injection for injection in self._plan.injections if injection.name == name)
+            return next((self._shown(injection) for injection in found), None)
+
+    def _shown(self, injection: Injection) -> dict[str, object]:
+        account = self._accounts[injection.name]
+        return {**injection.to_json(), **vars(account), "on": list(account.on)}
+
+    def _release(self, which: Callable[[_Held], bool]) -> None:
+        with self._lock:
+            released = [held for held in self._held if held.overtaken.done() or which(held)]
+            self._held = [held for held in self._held if held not in released]
+        for held in released:
+            with contextlib.suppress(InvalidStateError):  # its time was up a moment ago
+                held.overtaken.set_result(None)

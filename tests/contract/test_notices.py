@@ -8,7 +8,7 @@ from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
 from trainmaster.orchestrator.adapters.pubsub import PubsubNotices
 from trainmaster.orchestrator.core.errors import ServiceFailed
-from trainmaster.orchestrator.ports.runs import Notice
+from trainmaster.orchestrator.core.notices.notice import Notice
 
 NOTICE = Notice(
     id="run-1/succeeded",

@@ -10,11 +10,11 @@ from tests.contract.world import MODELS, REQUEST, Boundary, Killed, World, expor
 from trainmaster.orchestrator.adapters.memory import MemoryNotices
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.errors import ServiceFailed
+from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.runs.record import Job, RunState
 from trainmaster.orchestrator.flows.launch import launch
 from trainmaster.orchestrator.flows.orders import take_order
-from trainmaster.orchestrator.ports.runs import Notice
 
 NAME = "cassava-resnet50"
 CHALLENGE = REQUEST + b"champion: {metric: accuracy, goal: maximize, margin: 0.01}\n"

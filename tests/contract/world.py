@@ -21,6 +21,7 @@ from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, location_name
+from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.arrival import Arrival, message_in, upload_in
@@ -34,7 +35,7 @@ from trainmaster.orchestrator.flows.admission import settle_and_admit
 from trainmaster.orchestrator.flows.launch import launch
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.sweep import sweep
-from trainmaster.orchestrator.ports.runs import Notice, Notices, TrainingJobs
+from trainmaster.orchestrator.ports.runs import Notices, TrainingJobs
 
 ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)

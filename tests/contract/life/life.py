@@ -22,6 +22,7 @@ from tests.contract.retraining import RuleWorld
 from tests.contract.world import LEASE, Killed
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.errors import TrainmasterError
+from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.signals.notice import Heard, notice_in
@@ -32,7 +33,6 @@ from trainmaster.orchestrator.flows.retraining.signal import take_notice
 from trainmaster.orchestrator.flows.retraining.tick import tick
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.sweep import sweep
-from trainmaster.orchestrator.ports.runs import Notice
 
 FUNCTION_TIMEOUT_S = 120.0
 """As trainmaster/deploy/topology.yaml has it; the lease outlasts it by a minute."""

@@ -11,9 +11,9 @@ from tests.contract.world import ELSEWHERE, PROJECT, REGION
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryNotices
 from trainmaster.orchestrator.core.errors import SubmissionDeferred, SubmissionRefused, SubmissionUnknown
 from trainmaster.orchestrator.core.names import JobKind, location_region
+from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.record import Job
-from trainmaster.orchestrator.ports.runs import Notice
 
 REGIONS = (REGION, ELSEWHERE)
 

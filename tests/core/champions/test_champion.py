@@ -11,12 +11,10 @@ from trainmaster.orchestrator.core.champions.champion import (
     KEPT_REIGNS,
     KEPT_VERDICTS,
     Cause,
-    Challenger,
     Champion,
-    after_challenge,
-    after_rollback,
-    challenger_of,
 )
+from trainmaster.orchestrator.core.champions.promotion import Challenger, after_challenge, challenger_of
+from trainmaster.orchestrator.core.champions.rollback import after_rollback
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.requests.spec import ChampionTerms, JobSpec, spec_from
 from trainmaster.orchestrator.core.requests.tuning import Goal

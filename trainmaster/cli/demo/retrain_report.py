@@ -16,8 +16,8 @@ from trainmaster.cli.demo.retrain_view import asked_by, outcome
 from trainmaster.cli.demo.retrain_watch import Document, RetrainSighting
 from trainmaster.client.clients import Target, job_client, storage_client
 from trainmaster.client.times import moment
-
-PROMOTED = "trainmaster.champion.promoted.v1"
+from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, RUN_PREFIX, RUN_TYPES
+from trainmaster.orchestrator.core.runs.record import RunState
 
 
 def report(
@@ -62,8 +62,8 @@ def _table(seen: RetrainSighting) -> Table:
 def _sum_up(console: Console, seen: RetrainSighting) -> None:
     before, now = seen.champion["history"]
     verdict = seen.verdicts[-1]
-    states = sum(notice["type"].startswith("trainmaster.run.") for notice in seen.notices)
-    promotions = sum(notice["type"] == PROMOTED for notice in seen.notices)
+    states = sum(notice["type"].startswith(RUN_PREFIX) for notice in seen.notices)
+    promotions = sum(notice["type"] == CHAMPION_PROMOTED for notice in seen.notices)
     lines = (
         f"{len(BURSTS)} bursts of {BURST_FILES} files started {len(BURSTS)} runs: exactly one each.",
         f"Champion before: {before['run_id']}, val_accuracy {before['value']:.3f}.",
@@ -104,12 +104,12 @@ def unheard(seen: RetrainSighting) -> Iterator[str]:
     heard = {(notice["type"], notice["id"]) for notice in seen.notices}
     for run in seen.runs:
         for step in run["history"]:
-            state = step["state"]
-            if (f"trainmaster.run.{state}.v1", f"{run['run_id']}/{state}") not in heard:
+            state = RunState(step["state"])
+            if (RUN_TYPES[state], f"{run['run_id']}/{state}") not in heard:
                 yield f"{run['run_id']} {state}"
     model_name = seen.champion.get("model_name")
     for reign in seen.champion.get("history", ()):
-        if (PROMOTED, f"champions/{model_name}/{reign['number']}") not in heard:
+        if (CHAMPION_PROMOTED, f"champions/{model_name}/{reign['number']}") not in heard:
             yield f"promotion {reign['number']}"
 
 

@@ -20,10 +20,11 @@ from trainmaster.orchestrator.core.names import (
     location_region,
     object_uri,
 )
+from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.record import Job, JobState, Problem
 from trainmaster.orchestrator.core.runs.trial import Trial
-from trainmaster.orchestrator.ports.runs import Clock, Notice
+from trainmaster.orchestrator.ports.runs import Clock
 
 
 class ManualClock:

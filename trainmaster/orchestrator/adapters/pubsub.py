@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.core.documents.codec import encoded_time
 from trainmaster.orchestrator.core.errors import ServiceFailed
-from trainmaster.orchestrator.ports.runs import Notice
+from trainmaster.orchestrator.core.notices.notice import Notice
 
 if TYPE_CHECKING:
     from google.cloud.pubsub_v1 import PublisherClient

@@ -20,10 +20,10 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from trainmaster.orchestrator.core.admission.caps import CapReached, Counted, over_cap
+from trainmaster.orchestrator.core.notices.notice import CapPayload, cap_reached
 from trainmaster.orchestrator.core.policy.admission import Caps
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.services import Services
-from trainmaster.orchestrator.ports.runs import Notice
 
 KEPT = timedelta(days=1)
 """Marks of the days before this one's day are of no more use: a delivery may still count in yesterday's."""
@@ -82,17 +82,10 @@ def tell_cap(services: Services, record: RunRecord) -> None:
     window = record.cap
     if window is None or services.starts.was_told(window):
         return
-    data = {"window": window, "reason": "; ".join(record.problems), "run_id": record.run_id}
-    services.notices.publish(
-        Notice(
-            id=f"caps/{window}",
-            type="trainmaster.cap.reached.v1",
-            subject=window,
-            time=record.updated_at,
-            data=data,
-        )
-    )
-    services.starts.keep_told(window, {"schema": "cap_reached.v1", **data})
+    reached = CapPayload(window=window, reason="; ".join(record.problems), run_id=record.run_id)
+    notice = cap_reached(reached, record.updated_at)
+    services.notices.publish(notice)
+    services.starts.keep_told(window, {"schema": "cap_reached.v1", **notice.data})
 
 
 def forget_old_starts(services: Services) -> int:

@@ -1,26 +1,22 @@
 """Champions change: by a run that ended better, or by an order to go back. Only by compare-and-set."""
 
-from trainmaster.orchestrator.core.champions.champion import (
-    Cause,
-    Champion,
-    Reign,
-    after_challenge,
-    after_rollback,
-    challenger_of,
-    earlier_runs,
-    promotion_data,
-    reign_by_order,
-    reign_of,
-)
+from trainmaster.orchestrator.core.champions.champion import Cause, Champion, Reign
+from trainmaster.orchestrator.core.champions.promotion import after_challenge, challenger_of, reign_of
+from trainmaster.orchestrator.core.champions.rollback import after_rollback, earlier_runs, reign_by_order
 from trainmaster.orchestrator.core.documents.faults import Fault, shown
 from trainmaster.orchestrator.core.errors import GenerationMoved
+from trainmaster.orchestrator.core.notices.notice import (
+    CHAMPION_PROMOTED,
+    CHAMPION_ROLLED_BACK,
+    ChampionPayload,
+    champion_changed,
+)
 from trainmaster.orchestrator.core.requests.orders import RollbackOrder
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.retraining.firing import ChampionFacts
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.services import Services
-from trainmaster.orchestrator.ports.runs import Notice
 
 RACES_MAX = 10
 
@@ -89,17 +85,19 @@ def champion_facts(services: Services, model_name: str) -> ChampionFacts | None:
 
 
 def _tell(services: Services, champion: Champion, reign: Reign) -> None:
-    verb = "promoted" if reign.cause is Cause.PROMOTION else "rolled_back"
-    name = champion.model_name
-    services.notices.publish(
-        Notice(
-            id=f"champions/{name}/{reign.number}",
-            type=f"trainmaster.champion.{verb}.v1",
-            subject=name,
-            time=reign.since,
-            data=promotion_data(champion, reign, services.champions.uri(name)),
-        )
+    before = next((each for each in champion.history if each.number == reign.number - 1), None)
+    changed = ChampionPayload(
+        model_name=champion.model_name,
+        run_id=reign.run_id,
+        model_uri=reign.model_uri,
+        champion_uri=services.champions.uri(champion.model_name),
+        number=reign.number,
+        metric=reign.contest.metric,
+        value=reign.value,
+        replaces=before.run_id if before else None,
     )
+    notice_type = CHAMPION_PROMOTED if reign.cause is Cause.PROMOTION else CHAMPION_ROLLED_BACK
+    services.notices.publish(champion_changed(notice_type, changed, reign.since))
 
 
 def _refused(path: str, problem: str, found: str, allowed: str = "") -> Refused:

@@ -8,16 +8,16 @@ marker says that its notices are owed.
 
 from dataclasses import replace
 
-from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.notices.notice import run_entered
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.request import dialect_of
-from trainmaster.orchestrator.core.runs.record import ENDS, RunRecord, RunState
+from trainmaster.orchestrator.core.runs.record import RunRecord, RunState
 from trainmaster.orchestrator.flows.caps import tell_cap
 from trainmaster.orchestrator.flows.champion import challenge
 from trainmaster.orchestrator.flows.queueing import leave_queue
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.slots import give_back
-from trainmaster.orchestrator.ports.runs import DropStatus, Notice
+from trainmaster.orchestrator.ports.runs import DropStatus
 
 
 def tell_status(services: Services, record: RunRecord) -> None:
@@ -76,7 +76,7 @@ def tell_steps(services: Services, before: RunRecord, after: RunRecord) -> None:
     uri = services.ledger.record_uri(after.run_id)
     for number, step in enumerate(after.history):
         if number >= len(before.history) or before.state is step.state is RunState.RESERVED:
-            services.notices.publish(notice_of(after, number, uri))
+            services.notices.publish(run_entered(after, number, uri))
 
 
 def tell_end(services: Services, record: RunRecord, before: RunRecord | None = None) -> None:
@@ -116,30 +116,3 @@ def before_end(record: RunRecord) -> RunRecord | None:
         return None
     history = record.history[:-1]
     return replace(record, history=history, state=history[-1].state)
-
-
-def notice_of(record: RunRecord, number: int, record_uri: str) -> Notice:
-    """The notice of the numbered step of the run's history; the same for the same run, state and time of it."""
-    step = record.history[number]
-    times = sum(each.state is step.state for each in record.history[: number + 1])
-    data: dict[str, object | None] = {
-        "run_id": record.run_id,
-        "state": step.state.value,
-        "model_name": record.model_name,
-        "record_uri": record_uri,
-        "job_name": record.job.name if record.job else None,
-    }
-    if step.state in ENDS:
-        data |= {
-            "model_uri": record.model.uri if record.model else None,
-            "metrics": encoded(record.model.metrics) if record.model else None,
-            "error": encoded(record.error) if record.error else None,
-            "report_uri": record.report_uri,
-        }
-    return Notice(
-        id=f"{record.run_id}/{step.state}" if times == 1 else f"{record.run_id}/{step.state}/{times}",
-        type=f"trainmaster.run.{step.state}.v1",
-        subject=record.run_id,
-        time=step.at,
-        data={key: value for key, value in data.items() if value is not None},
-    )

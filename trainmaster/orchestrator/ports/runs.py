@@ -12,6 +12,7 @@ from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.completion.outcome import ModelDirectory
 from trainmaster.orchestrator.core.events.self_test import Answer
 from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.rules.book import Book
 from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject, Batch
@@ -86,17 +87,6 @@ class HeldChampion:
 
     champion: Champion | None
     version: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Notice:
-    """A CloudEvent: schemas/notice.v1.schema.json. The same fact has the same `id`."""
-
-    id: str
-    type: str
-    subject: str
-    time: datetime
-    data: Mapping[str, object]
 
 
 class Ledger(Protocol):

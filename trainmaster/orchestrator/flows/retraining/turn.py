@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from trainmaster.orchestrator.core.errors import GenerationMoved, TrainmasterError
+from trainmaster.orchestrator.core.notices.notice import RulePayload, rule_tripped
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.decision import (
     ChampionFacts,
@@ -32,7 +33,7 @@ from trainmaster.orchestrator.core.retraining.status import status_of
 from trainmaster.orchestrator.flows.champion import champion_facts
 from trainmaster.orchestrator.flows.retraining.firing import launch_firing
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.ports.runs import HeldState, Notice
+from trainmaster.orchestrator.ports.runs import HeldState
 
 RACES_MAX = 5
 
@@ -122,7 +123,14 @@ def _once(services: Services, rule: Rule, held: HeldState, decide: Decide, batch
             state = earlier.state
     if isinstance(decision, Trip):
         # Before it is on record: afterwards nobody would know that it is owed.
-        services.notices.publish(_notice_of_trip(services, rule, decision))
+        tripped = RulePayload(
+            rule_id=rule.rule_id,
+            generation=rule.generation,
+            model_name=rule.model_name,
+            firings=decision.state.number,
+            reason=decision.reason,
+        )
+        services.notices.publish(rule_tripped(tripped, services.clock.now()))
     written = _write(services, held, state)
     now = _tried(services, rule, state)
     if now.state.firing is None and state.firing is not None and now.state.last == state.last:
@@ -183,22 +191,6 @@ def _told(rule: Rule, decision: Decision) -> tuple[Happened, ...]:
             return (Happened(message=f"the breaker of {rule.rule_id} tripped: {reason}", severity="ERROR"),)
         case Fire() | Nothing():
             return ()
-
-
-def _notice_of_trip(services: Services, rule: Rule, trip: Trip) -> Notice:
-    return Notice(
-        id=f"rules/{rule.rule_id}/{rule.generation}/tripped",
-        type="trainmaster.rule.tripped.v1",
-        subject=rule.rule_id,
-        time=services.clock.now(),
-        data={
-            "rule_id": rule.rule_id,
-            "generation": rule.generation,
-            "model_name": rule.model_name,
-            "firings": trip.state.number,
-            "reason": trip.reason,
-        },
-    )
 
 
 def _tell_status(services: Services, rule: Rule, before: RuleState | None, after: RuleState) -> None:

@@ -6,14 +6,11 @@ from datetime import datetime
 
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage, time_or
+from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, PREFIX, RUN_PREFIX
 from trainmaster.orchestrator.core.requests.arrival import Ignored
 from trainmaster.orchestrator.core.retraining.rules.condition import ConditionKind, UpstreamEvent
 from trainmaster.orchestrator.core.retraining.signals.signal import Signal, document_of, mapping, one_line
 from trainmaster.orchestrator.core.runs.record import ENDS, RunState
-
-RUN_TYPE_PREFIX = "trainmaster.run."
-PROMOTED_TYPE = "trainmaster.champion.promoted.v1"
-_OURS = "trainmaster."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,15 +29,15 @@ def notice_in(message: PubsubMessage) -> Heard | Ignored:
     """
     event = document_of(message, "a notice")
     event_id, kind = event.get("id"), event.get("type")
-    if not isinstance(event_id, str) or not isinstance(kind, str) or not kind.startswith(_OURS):
+    if not isinstance(event_id, str) or not isinstance(kind, str) or not kind.startswith(PREFIX):
         raise EventMalformed(
             f"message {message.message_id!r} is no notice of ours: its id is {event_id!r}, its type {kind!r}"
         )
     data = mapping(event.get("data"))
     at = time_or(event.get("time"), message.publish_time)
-    if kind == PROMOTED_TYPE:
+    if kind == CHAMPION_PROMOTED:
         return Heard(signal=_upstream(event_id, at, UpstreamEvent.PROMOTED, data))
-    if not kind.startswith(RUN_TYPE_PREFIX):
+    if not kind.startswith(RUN_PREFIX):
         return Ignored(reason=f"a notice of type {kind!r} fires no rule")
     return _of_run(event_id, at, data)
 

@@ -1,0 +1,1 @@
+"""What the service publishes: every type of notice, with its payload and its id."""

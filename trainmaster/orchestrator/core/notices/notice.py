@@ -1,0 +1,122 @@
+"""Every notice that the service publishes, as schemas/notice.v1.schema.json describes it.
+
+A new notice needs a type, a payload and a function here, and the type and the payload in the schema.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.runs.record import ENDS, Problem, RunRecord, RunState
+
+PREFIX = "trainmaster."
+RUN_PREFIX = "trainmaster.run."
+RUN_TYPES: Mapping[RunState, str] = {state: f"{RUN_PREFIX}{state}.v1" for state in RunState}
+CHAMPION_PROMOTED = "trainmaster.champion.promoted.v1"
+CHAMPION_ROLLED_BACK = "trainmaster.champion.rolled_back.v1"
+RULE_TRIPPED = "trainmaster.rule.tripped.v1"
+CAP_REACHED = "trainmaster.cap.reached.v1"
+TYPES = frozenset({*RUN_TYPES.values(), CHAMPION_PROMOTED, CHAMPION_ROLLED_BACK, RULE_TRIPPED, CAP_REACHED})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notice:
+    """A CloudEvent. The same fact has the same `id`."""
+
+    id: str
+    type: str
+    subject: str
+    time: datetime
+    data: Mapping[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPayload:
+    """A run entered a state. The last four fields are those of an end."""
+
+    run_id: str
+    state: RunState
+    record_uri: str
+    model_name: str | None = None
+    job_name: str | None = None
+    model_uri: str | None = None
+    metrics: Mapping[str, float] | None = None
+    error: Problem | None = None
+    report_uri: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChampionPayload:
+    """A run's model became champion. `number` counts the champions of the model; `replaces` is a run_id."""
+
+    model_name: str
+    run_id: str
+    model_uri: str
+    champion_uri: str
+    number: int
+    metric: str
+    value: float
+    replaces: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RulePayload:
+    """The breaker silenced a rule. `generation` is that of the rule's file."""
+
+    rule_id: str
+    generation: int
+    model_name: str
+    firings: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapPayload:
+    """A cap refused a run. `window` names the cap and its hour or day; `run_id` is one of the refused runs."""
+
+    window: str
+    reason: str
+    run_id: str
+
+
+def run_entered(record: RunRecord, number: int, record_uri: str) -> Notice:
+    """The notice of the numbered step of the run's history, counted from 0."""
+    step = record.history[number]
+    times = sum(each.state is step.state for each in record.history[: number + 1])
+    model = record.model if step.state in ENDS else None
+    entered = RunPayload(
+        run_id=record.run_id,
+        state=step.state,
+        record_uri=record_uri,
+        model_name=record.model_name,
+        job_name=record.job.name if record.job else None,
+        model_uri=model.uri if model else None,
+        metrics=model.metrics if model else None,
+        error=record.error if step.state in ENDS else None,
+        report_uri=record.report_uri if step.state in ENDS else None,
+    )
+    notice_id = f"{record.run_id}/{step.state}"
+    notice_id = notice_id if times == 1 else f"{notice_id}/{times}"
+    return _notice(notice_id, RUN_TYPES[step.state], record.run_id, step.at, entered)
+
+
+def champion_changed(notice_type: str, changed: ChampionPayload, at: datetime) -> Notice:
+    """The notice of a promotion or a rollback, by its type."""
+    notice_id = f"champions/{changed.model_name}/{changed.number}"
+    return _notice(notice_id, notice_type, changed.model_name, at, changed)
+
+
+def rule_tripped(tripped: RulePayload, at: datetime) -> Notice:
+    notice_id = f"rules/{tripped.rule_id}/{tripped.generation}/tripped"
+    return _notice(notice_id, RULE_TRIPPED, tripped.rule_id, at, tripped)
+
+
+def cap_reached(reached: CapPayload, at: datetime) -> Notice:
+    return _notice(f"caps/{reached.window}", CAP_REACHED, reached.window, at, reached)
+
+
+def _notice(notice_id: str, notice_type: str, subject: str, at: datetime, payload: object) -> Notice:
+    data = cast("dict[str, object]", encoded(payload))  # of a dataclass
+    return Notice(id=notice_id, type=notice_type, subject=subject, time=at, data=data)

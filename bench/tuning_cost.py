@@ -19,9 +19,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.tuning_search import Json, body_of, discrete, double, under
-from trainmaster.local.jobs.lifecycle import JobState
-from trainmaster.local.jobs.resource import Job
-from trainmaster.local.jobs.service_log import JobLog
+from trainmaster.local.jobs.resource.job import Job
+from trainmaster.local.jobs.resource.lifecycle import JobState
+from trainmaster.local.jobs.runs.log import JobLog
 from trainmaster.local.tuning.ledger import TuningJob, parse_tuning_job
 from trainmaster.local.tuning.run import TuningRun
 from trainmaster.local.tuning.space import space_of

@@ -9,7 +9,7 @@ import pytest
 from tests.contract.proxy import Proxy, proxy_to
 from tests.contract.world import PROJECT, REGION, START
 from trainmaster.local import pubsub, storage
-from trainmaster.local.jobs.ports import free_ports
+from trainmaster.local.ports import free_ports
 from trainmaster.local.vertex import Jobs, serve
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from google.cloud.aiplatform_v1 import JobState
 
-from trainmaster.local.jobs import rootfs
-from trainmaster.local.jobs.rootfs import Mounts
+from trainmaster.local.jobs.replicas import rootfs
+from trainmaster.local.jobs.replicas.rootfs import Mounts
 
 from .project import ENDED, ROOT, Project
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.local.jobs.containers import Container, Containers, limits, mirrored_name
+from trainmaster.local.jobs.images.programs import Container
+from trainmaster.local.jobs.replicas.containers import Containers, limits, mirrored_name
 from trainmaster.local.process.family import MARK
 
 HERE = Containers(podman="/usr/bin/podman", oci_runtime="/usr/sbin/runc", stack="/state")

@@ -13,7 +13,7 @@ import pytest
 from tests.wire.jobs.conftest import PARENT, Stack, container, run_stack, stand_alone
 from tests.wire.jobs.studies import REPORT, X, ended
 from trainmaster.deploy.local_image import Builder
-from trainmaster.local.jobs.containers import LABEL
+from trainmaster.local.jobs.replicas.containers import LABEL
 
 from .conftest import ROOT, needs
 

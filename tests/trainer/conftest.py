@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from trainmaster.local.jobs.ports import free_ports
+from trainmaster.local.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 ENDS_WITHIN_S = 400

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.trainer.conftest import ENDS_WITHIN_S, ROOT, Replica, reap
-from trainmaster.local.jobs.ports import free_ports
+from trainmaster.local.ports import free_ports
 
 # Convolution, batch normalization where asked, Adam: what a checkpoint must hold, in as little as that.
 SMALL = """

@@ -12,7 +12,8 @@ from trainer.faults import Unusable
 from trainer.launch.__main__ import gpus
 from trainer.launch.settings import horovod, jax, mxnet, torch
 from trainer.launch.tf_config import ai_platform, tensorflow
-from trainmaster.local.jobs import cluster as local
+from trainmaster.local.jobs.replicas import cluster as local
+from trainmaster.local.jobs.resource.replica import Replica, replicas_of
 
 from .launched import POOLS, spec, spec_of
 
@@ -175,7 +176,7 @@ REPLICAS = [
 
 def vertex(counts: list[int], pool: int, index: int, trial: str = "") -> dict[str, str]:
     """The environment as the local JobService, which was written apart from the trainer, sets it."""
-    replicas = local.replicas_of(counts)
+    replicas = replicas_of(counts)
     cluster = local.Cluster(
         job_id="42",
         project_number="7",
@@ -184,7 +185,7 @@ def vertex(counts: list[int], pool: int, index: int, trial: str = "") -> dict[st
         output_uri="gs://b/run",
         trial_id=trial,
     )
-    return local.environment(cluster, local.Replica(pool=pool, index=index))
+    return local.environment(cluster, Replica(pool=pool, index=index))
 
 
 @pytest.mark.parametrize(("counts", "pool", "index"), REPLICAS)

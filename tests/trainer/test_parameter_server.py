@@ -19,7 +19,7 @@ from tests.trainer.test_liveness import SETTINGS_FRAME
 from trainer.checkpoints import latest
 from trainer.liveness import LOST_AFTER_S, Answer, Attendance
 from trainer.parameter_server.peers import ABSENT_AFTER_S, loss
-from trainmaster.local.jobs.ports import free_ports
+from trainmaster.local.ports import free_ports
 
 LEARNS = ("--learning_rate=0.01", "--momentum=0.9", "--num_units=64")
 

@@ -14,7 +14,7 @@ import pytest
 from trainer.faults import Unusable
 from trainer.weights import RANDOM, starting_weights
 from trainer.workloads import Pretrained
-from trainmaster.local.jobs.ports import free_ports
+from trainmaster.local.ports import free_ports
 
 CONTENT = b"weights"
 

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from trainmaster.local.jobs.cluster import Cluster, Replica, ReplicaEnvironment, environment, replicas_of
+from trainmaster.local.jobs.images.programs import ReplicaEnvironment
+from trainmaster.local.jobs.replicas.cluster import Cluster, environment
+from trainmaster.local.jobs.resource.replica import Replica, replicas_of
 
 SPEC = {"worker_pool_specs": [{"replica_count": "1"}]}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from trainmaster.local.jobs.memory import oom_kills
+from trainmaster.local.jobs.replicas.memory import oom_kills
 
 from .conftest import IMAGES, Stack, container
 

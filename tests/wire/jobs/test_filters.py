@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.local.jobs.catalogue import Catalogue
-from trainmaster.local.jobs.filters import FilterError, parse_filter
-from trainmaster.local.jobs.lifecycle import JobState
-from trainmaster.local.jobs.resource import Job, parse_job
+from trainmaster.local.jobs.listing.catalogue import Catalogue
+from trainmaster.local.jobs.listing.filters import FilterError, parse_filter
+from trainmaster.local.jobs.resource.job import Job, parse_job
+from trainmaster.local.jobs.resource.lifecycle import JobState
 
 AT = datetime(2026, 5, 18, 12, tzinfo=UTC)
 

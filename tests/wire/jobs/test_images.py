@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.local.jobs.images import Image, ImageError, read_image, repository_of
-from trainmaster.local.jobs.rootfs import layout
+from trainmaster.local.jobs.images.dockerfile import Image, ImageError, read_image, repository_of
+from trainmaster.local.jobs.replicas.rootfs import layout
 
 
 def image(tree: Path, text: str) -> Image:

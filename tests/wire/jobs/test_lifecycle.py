@@ -4,20 +4,19 @@ import signal
 
 import pytest
 
-from trainmaster.local.jobs.cluster import CHIEF, Replica
-from trainmaster.local.jobs.lifecycle import JobState, may_follow
-from trainmaster.local.jobs.restarts import (
+from trainmaster.local.jobs.replicas.exits import Exit, exit_status
+from trainmaster.local.jobs.resource.lifecycle import JobState, may_follow
+from trainmaster.local.jobs.resource.replica import CHIEF, Replica
+from trainmaster.local.jobs.runs.restarts import (
     MAX_JOB_RESTARTS,
     MAX_WORKER_RESTARTS,
     CarryOn,
     Decision,
-    Exit,
     Fail,
     RestartJob,
     RestartReplicas,
     Restarts,
     Succeed,
-    exit_status,
 )
 
 WORKER = Replica(pool=1, index=0)

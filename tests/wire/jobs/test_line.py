@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from trainmaster.local.jobs import service_log as lines
-from trainmaster.local.jobs.capacity import Capacity
-from trainmaster.local.jobs.lifecycle import JobState
-from trainmaster.local.jobs.replica import Machine
-from trainmaster.local.jobs.resource import Job, parse_job
-from trainmaster.local.jobs.rootfs import Mounts
-from trainmaster.local.jobs.runner import Run, Surroundings
+from trainmaster.local.jobs.capacity.line import Capacity
+from trainmaster.local.jobs.capacity.supply import Supply
+from trainmaster.local.jobs.replicas.machine import Machine
+from trainmaster.local.jobs.replicas.rootfs import Mounts
+from trainmaster.local.jobs.resource.job import Job, parse_job
+from trainmaster.local.jobs.resource.lifecycle import JobState
+from trainmaster.local.jobs.runs import log as lines
+from trainmaster.local.jobs.runs.log import JobLog
+from trainmaster.local.jobs.runs.run import Run, Surroundings
 from trainmaster.local.jobs.service import JobService
-from trainmaster.local.jobs.service_log import JobLog
 from trainmaster.local.jobs.store import Store
-from trainmaster.local.jobs.supply import Supply
 from trainmaster.local.process import ProcessGuard
 
 Entry = dict[str, Any]

@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from trainmaster.local.jobs.cluster import CHIEF, Replica
-from trainmaster.local.jobs.lifecycle import JobState
-from trainmaster.local.jobs.memory import oom_kills
-from trainmaster.local.jobs.messages import non_zero_exit, ran_too_long, waited_too_long
-from trainmaster.local.jobs.resource import Job, parse_job
-from trainmaster.local.jobs.restarts import Exit
+from trainmaster.local.jobs.replicas.exits import Exit
+from trainmaster.local.jobs.replicas.memory import oom_kills
+from trainmaster.local.jobs.resource.job import Job, parse_job
+from trainmaster.local.jobs.resource.lifecycle import JobState
+from trainmaster.local.jobs.resource.replica import CHIEF, Replica
+from trainmaster.local.jobs.runs.messages import non_zero_exit, ran_too_long, waited_too_long
 
 
 def job(**scheduling: object) -> Job:

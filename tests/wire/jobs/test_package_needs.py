@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.local.jobs.package_runner import InstallError, build_needs, missing, needs_of
+from trainmaster.local.jobs.images.package_runner import InstallError, build_needs, missing, needs_of
 
 
 class Here(Distribution):

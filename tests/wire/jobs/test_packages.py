@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from google.api_core.exceptions import BadRequest
 
-from trainmaster.local.jobs import rootfs
-from trainmaster.local.jobs.rootfs import Mounts
+from trainmaster.local.jobs.replicas import rootfs
+from trainmaster.local.jobs.replicas.rootfs import Mounts
 from trainmaster.local.vertex import MountChoice
 
 from . import studies

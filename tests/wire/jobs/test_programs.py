@@ -2,7 +2,7 @@
 
 from google.cloud.aiplatform_v1.types import CustomJobSpec
 
-from trainmaster.local.jobs.programs import Provided, programs_of
+from trainmaster.local.jobs.images.programs import Provided, programs_of
 
 from .conftest import container
 

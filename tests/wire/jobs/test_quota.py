@@ -8,7 +8,7 @@ import httpx
 import pytest
 from google.api_core.exceptions import TooManyRequests
 
-from trainmaster.local.jobs.quota import BadQuotaError, quota_from
+from trainmaster.local.jobs.capacity.quota import BadQuotaError, quota_from
 from trainmaster.local.stack.command import main
 
 from .conftest import PARENT, Stack, container

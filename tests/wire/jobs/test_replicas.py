@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from trainmaster.local.jobs import rootfs
-from trainmaster.local.jobs.images import read_image
-from trainmaster.local.jobs.rootfs import Mounts
+from trainmaster.local.jobs.images.dockerfile import read_image
+from trainmaster.local.jobs.replicas import rootfs
+from trainmaster.local.jobs.replicas.rootfs import Mounts
 from trainmaster.local.process.family import MARK
 from trainmaster.local.vertex import MountChoice
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainmaster.local.jobs.resource import InvalidJobError
+from trainmaster.local.jobs.resource.job import InvalidJobError
 from trainmaster.local.tuning.ledger import TuningJob, parse_tuning_job
 
 from .conftest import container

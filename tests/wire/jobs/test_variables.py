@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainmaster.local.jobs.variables import expanded
+from trainmaster.local.jobs.replicas.variables import expanded
 
 
 @pytest.mark.parametrize(

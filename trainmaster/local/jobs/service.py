@@ -7,18 +7,18 @@ import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from trainmaster.local.jobs.capacity import Capacity
-from trainmaster.local.jobs.catalogue import Catalogue
-from trainmaster.local.jobs.errors import ApiError, Status
-from trainmaster.local.jobs.lifecycle import JobState
-from trainmaster.local.jobs.operations import brief, delete_operation_of
-from trainmaster.local.jobs.paging import page_of
-from trainmaster.local.jobs.replica import Machine
-from trainmaster.local.jobs.resource import InvalidJobError, Job, Message, parse_job
-from trainmaster.local.jobs.runner import Run, Surroundings
-from trainmaster.local.jobs.service_log import Entry, JobLog, WriteLog, audit_entry
+from trainmaster.local.jobs.capacity.line import Capacity
+from trainmaster.local.jobs.capacity.supply import Supply
+from trainmaster.local.jobs.listing.catalogue import Catalogue
+from trainmaster.local.jobs.listing.paging import page_of
+from trainmaster.local.jobs.replicas.machine import Machine
+from trainmaster.local.jobs.resource.errors import ApiError, Status
+from trainmaster.local.jobs.resource.job import InvalidJobError, Job, Message, parse_job
+from trainmaster.local.jobs.resource.lifecycle import JobState
+from trainmaster.local.jobs.resource.operations import brief, delete_operation_of
+from trainmaster.local.jobs.runs.log import Entry, JobLog, WriteLog, audit_entry
+from trainmaster.local.jobs.runs.run import Run, Surroundings
 from trainmaster.local.jobs.store import Store
-from trainmaster.local.jobs.supply import Supply
 from trainmaster.local.project import project_number
 
 _log = logging.getLogger(__name__)

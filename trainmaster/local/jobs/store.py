@@ -6,7 +6,7 @@ from pathlib import Path
 
 from google.cloud.aiplatform_v1.types import CustomJob
 
-from trainmaster.local.jobs.resource import Job, TrialPlace
+from trainmaster.local.jobs.resource.job import Job, TrialPlace
 from trainmaster.local.sqlite import opened
 
 _SCHEMA = """

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from trainmaster.local.http import LoopbackOnly, Server, google_error
-from trainmaster.local.jobs.ports import free_port, give_back
+from trainmaster.local.ports import free_port, give_back
 from trainmaster.local.process import SYSTEM_PATH, Child, ProcessGuard, Stream
 from trainmaster.local.registry.notifications import BadEnvelopeError, messages_of
 

@@ -12,7 +12,7 @@ from trainmaster.local.stack.errors import BadOptionsError
 from trainmaster.resources import DEPLOY
 
 if TYPE_CHECKING:
-    from trainmaster.local.jobs.quota import Quota
+    from trainmaster.local.jobs.capacity.quota import Quota
     from trainmaster.local.vertex import MountChoice, RuntimeChoice
 
 DEFAULT_STATE = Path(".trainmaster")
@@ -87,7 +87,7 @@ def injections_of(path: Path) -> Plan:
 
 def quota_of(path: Path) -> "Quota":
     """What a file says that the regions have, JSON or YAML. Raises `BadOptionsError`."""
-    from trainmaster.local.jobs.quota import (
+    from trainmaster.local.jobs.capacity.quota import (
         BadQuotaError,
         quota_from,
     )  # so that `down` and `status` start at once
@@ -109,7 +109,7 @@ def _read_file(
 
 
 def _image_faults(images: Mapping[str, Path]) -> list[str]:
-    from trainmaster.local.jobs.images import (  # so that `down` and `status` start at once
+    from trainmaster.local.jobs.images.dockerfile import (  # so that `down` and `status` start at once
         ImageError,
         read_image,
     )

@@ -7,9 +7,9 @@ from typing import ClassVar, Self
 
 from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 
-from trainmaster.local.jobs.cluster import Replica, replicas_of
-from trainmaster.local.jobs.lifecycle import JobState
-from trainmaster.local.jobs.resource import Job, Message, TrialPlace, read_message
+from trainmaster.local.jobs.resource.job import Job, Message, TrialPlace, read_message
+from trainmaster.local.jobs.resource.lifecycle import JobState
+from trainmaster.local.jobs.resource.replica import Replica, replicas_of
 from trainmaster.local.tuning.space import Value, flag
 from trainmaster.local.tuning.study import Progress
 from trainmaster.local.tuning.trial import Trial, TrialState, new_trial

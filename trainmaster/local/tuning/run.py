@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from trainmaster.local.jobs import service_log as lines
-from trainmaster.local.jobs.lifecycle import JobState
-from trainmaster.local.jobs.resource import CANCELLED_CODE, INTERNAL_CODE, USER_CODE, Job
-from trainmaster.local.jobs.service_log import JobLog
+from trainmaster.local.jobs.resource.job import CANCELLED_CODE, INTERNAL_CODE, USER_CODE, Job
+from trainmaster.local.jobs.resource.lifecycle import JobState
+from trainmaster.local.jobs.runs import log as lines
+from trainmaster.local.jobs.runs.log import JobLog
 from trainmaster.local.tuning.ledger import (
     TuningJob,
     custom_job_of,

@@ -6,13 +6,13 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trainmaster.local.jobs.catalogue import Catalogue
-from trainmaster.local.jobs.errors import ApiError, Status
-from trainmaster.local.jobs.operations import brief, delete_operation_of
-from trainmaster.local.jobs.paging import page_of
-from trainmaster.local.jobs.resource import InvalidJobError
+from trainmaster.local.jobs.listing.catalogue import Catalogue
+from trainmaster.local.jobs.listing.paging import page_of
+from trainmaster.local.jobs.resource.errors import ApiError, Status
+from trainmaster.local.jobs.resource.job import InvalidJobError
+from trainmaster.local.jobs.resource.operations import brief, delete_operation_of
+from trainmaster.local.jobs.runs.log import JobLog, WriteLog
 from trainmaster.local.jobs.service import JobService, Parent
-from trainmaster.local.jobs.service_log import JobLog, WriteLog
 from trainmaster.local.jobs.store import Store
 from trainmaster.local.tuning.ledger import TuningJob, parse_tuning_job
 from trainmaster.local.tuning.run import TuningRun

@@ -14,7 +14,7 @@ from typing import Self
 from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 from google.protobuf.json_format import MessageToDict
 
-from trainmaster.local.jobs.resource import Message, copied
+from trainmaster.local.jobs.resource.job import Message, copied
 from trainmaster.local.tuning import measurements
 from trainmaster.local.tuning.measurements import Measured
 from trainmaster.local.tuning.metrics import Report

@@ -13,7 +13,7 @@ from typing import Any
 
 from google.cloud.aiplatform_v1.types import CustomJob
 
-from trainmaster.local.jobs.validation import faults_of as job_faults
+from trainmaster.local.jobs.resource.validation import faults_of as job_faults
 from trainmaster.local.tuning.space import is_among
 
 MAX_TRIALS, MAX_DISCRETE, MIN_GAP = 1000, 1000, 1e-10

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from trainmaster.local.http import serving
-from trainmaster.local.jobs.service_log import Entry
+from trainmaster.local.jobs.runs.log import Entry
 from trainmaster.local.vertex import Jobs
 
 

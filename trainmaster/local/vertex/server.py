@@ -1,255 +1,228 @@
-"""JobService over REST: routes as the official clients call them.
-
-`/v1` and `/v1beta1` are the API's versions (gcloud's beta commands use the latter);
-the Python client polls operations under `/ui`.
-`/emulator` is the local stack's own: what happens to jobs in the cloud by itself and here only on request.
-"""
+"""The JobService as a part of the local stack: made, started, served, stopped."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+import hashlib
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+from typing import Literal
 
-from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
-from trainmaster.local.http import LoopbackOnly, google_error, json_value
+from trainmaster.local.http import LoopbackOnly, in_thread, serving
 from trainmaster.local.injections import Injections
-from trainmaster.local.injections.http import WithInjections
-from trainmaster.local.jobs.cluster import CHIEF
-from trainmaster.local.jobs.errors import ApiError, Status
-from trainmaster.local.jobs.quota import BadQuotaError, quota_from
-from trainmaster.local.jobs.resource import InvalidJobError, Job, Message, read_mask
-from trainmaster.local.jobs.service import JobService, Parent
-from trainmaster.local.tuning.ledger import TuningJob
+from trainmaster.local.jobs.capacity.line import Capacity
+from trainmaster.local.jobs.capacity.quota import Quota
+from trainmaster.local.jobs.capacity.supply import Supply
+from trainmaster.local.jobs.images.dockerfile import repository_of
+from trainmaster.local.jobs.replicas import rootfs
+from trainmaster.local.jobs.replicas.containers import Containers, ContainersUnavailableError, containers_here
+from trainmaster.local.jobs.replicas.machine import Machine, default_capacity
+from trainmaster.local.jobs.replicas.rootfs import Mounts
+from trainmaster.local.jobs.resource.lifecycle import JobState
+from trainmaster.local.jobs.runs.log import WriteLog
+from trainmaster.local.jobs.service import JobService
+from trainmaster.local.jobs.store import Store
+from trainmaster.local.process import ProcessGuard
 from trainmaster.local.tuning.service import TuningService
-from trainmaster.local.vertex.injections import named, subjects
+from trainmaster.local.vertex.api import application
 
-_VERSIONS = ("v1", "v1beta1", "ui")
-_OURS = "/emulator/v1"
-_Jobs = JobService | TuningService
-_Handler = Callable[[Request], Awaitable[Response]]
-
-MAX_BODY_BYTES = 4 * 1024 * 1024
+MountChoice = Literal["auto", "private", "environment"]
+RuntimeChoice = Literal["process", "container", "auto"]
 
 
-class Surface:
-    """One handler for each call; each reads the request, asks the service and shows the answer."""
+class Jobs:
+    """An ASGI application that answers as JobService does. `start` before the first request, `stop` after the last."""
 
     def __init__(
-        self, service: JobService, jobs: _Jobs, *, kind: type[Job], resource: Message, region: str
+        self,
+        *,
+        dir: Path,  # noqa: A002  the name is fixed: every part of the stack calls its state directory so
+        buckets_dir: Path,
+        images: Mapping[str, Path],
+        write_log: WriteLog,
+        project: str = "local-project",
+        region: str = "us-central1",
+        mounts: MountChoice = "auto",
+        runtime: RuntimeChoice = "process",
+        registry: str = "",
+        capacity: int | None = None,
+        grace_s: float = 30.0,
+        guard: ProcessGuard | None = None,
+        seed: int | None = None,
+        injections: Injections | None = None,
+        quota: Quota | None = None,
     ) -> None:
-        """`jobs` answers for the jobs of this `kind`, whose messages look like `resource`."""
-        self._service, self._jobs = service, jobs
-        self._region = region
-        self.collection = kind.collection
-        self._resource = resource
-        # A list of tuning jobs comes without their trials.
-        self._listed = [field.name for field in self._resource.DESCRIPTOR.fields if field.name != "trials"]
+        """Nothing is opened or started yet.
 
-    async def create(self, request: Request) -> Response:
-        job = await self._jobs.create(self._parent(request), await _body(request))
-        return await _job(request, job)
+        Args:
+            dir: where jobs are kept; a new `Jobs` on the same directory takes up unfinished ones.
+            buckets_dir: the directory whose folders are the buckets; `/gcs` to a replica.
+            images: source tree by image URI. Tag and digest are not compared.
+            project: the project's id; its number is made from it.
+            region: what the list of locations shows; jobs of any region are accepted.
+            write_log: takes batches of log entries, in order.
+            mounts: whether replicas get a root of their own; `auto` where this machine allows it.
+            runtime: whether a replica is a process on this machine or a container of its built image; `auto`: a
+                container where podman has the image, else a process.
+            registry: `host:port` on loopback that has the images of every registry; empty for podman's store alone.
+            capacity: how many replicas may run at once; four for each processor when None.
+            grace_s: from SIGTERM to SIGKILL for a replica.
+            seed: makes the suggestions of tuning jobs repeatable; by chance when None.
+            guard: who watches over the replicas' processes; a guard of its own when None.
+            injections: shared with other emulators; its own when None.
+            quota: what the regions have; no limits when None.
+        """
+        self._dir = dir.resolve()
+        self._buckets = buckets_dir.resolve()
+        self._images = {repository_of(uri): tree.resolve() for uri, tree in images.items()}
+        self._write_log = write_log
+        self._project, self._region = project, region
+        self._choice = mounts
+        self._runtime, self._registry = runtime, registry
+        self._capacity = capacity or default_capacity()
+        self._grace_s = grace_s
+        self._given_guard = guard
+        self._seed = seed
+        self._injections = injections or Injections()
+        self._supply = Supply(quota)
+        self._running: _Running | None = None
 
-    async def get(self, request: Request) -> Response:
-        return await _job(request, self._jobs.get(self._parent(request), request.path_params["job"]))
+    @property
+    def mounts(self) -> Mounts:
+        """How replicas see their files. After `start`."""
+        return self._started().machine.mounts
 
-    async def list(self, request: Request) -> Response:
-        query = request.query_params
-        only = _only(query.get("readMask", ""), self._resource)
-        jobs, token = self._jobs.list(
-            self._parent(request),
-            filter_=query.get("filter", ""),
-            page_size=_integer("pageSize", query.get("pageSize", "0")),
-            page_token=query.get("pageToken", ""),
+    def state_of(self, job_id: str) -> JobState:
+        """Where a job stands, without a request: for parts of the stack in the same process.
+
+        Raises:
+            KeyError: there is no job with that id.
+        """
+        return self._started().service.state_of(job_id)
+
+    async def start(self) -> None:
+        """Open the store, find out what the machine allows, and take up unfinished jobs.
+
+        Raises:
+            RuntimeError: private mounts or containers are asked for and this machine does not allow them.
+        """
+        containers = await asyncio.to_thread(
+            _containers, self._runtime, stack=str(self._dir), registry=self._registry
         )
-        integers = _wants_integers(request)
-        answer: dict[str, object] = {}
-        if jobs:
-            answer[self.collection] = [
-                job.to_json(enums_as_integers=integers, only=only or self._listed) for job in jobs
-            ]
-        if token:
-            answer["nextPageToken"] = token
-        return JSONResponse(answer)
+        guard = self._given_guard or ProcessGuard()
+        scratch = _empty_scratch(self._dir)
+        self._buckets.mkdir(parents=True, exist_ok=True)
+        machine = Machine(
+            guard=guard,
+            images=self._images,
+            buckets=self._buckets,
+            scratch=scratch,
+            mounts=_chosen(self._choice),
+            grace_s=self._grace_s,
+            containers=containers,
+            only_containers=self._runtime == "container",
+        )
+        store = Store(self._dir / "jobs.sqlite")
+        service = JobService(
+            project=self._project,
+            store=store,
+            machine=machine,
+            capacity=Capacity(self._capacity),
+            write_log=self._write_log,
+            supply=self._supply,
+        )
+        tuning = TuningService(
+            jobs=service, store=store, directory=self._dir, write_log=self._write_log, seed=self._seed
+        )
+        self._running = _Running(
+            service=service,
+            tuning=tuning,
+            store=store,
+            machine=machine,
+            app=application(service, tuning, region=self._region, injections=self._injections),
+        )
+        service.resume()
+        tuning.resume()
 
-    async def cancel(self, request: Request) -> Response:
-        await self._jobs.cancel(self._parent(request), request.path_params["job"])
-        return JSONResponse({})
+    async def stop(self) -> None:
+        """End every replica and keep unfinished jobs for the next start. Safe to call twice."""
+        running, self._running = self._running, None
+        if running is None:
+            return
+        await running.tuning.stop()
+        await running.service.stop()
+        if self._given_guard is None:
+            await running.machine.guard.stop(grace_s=self._grace_s)
+        running.store.close()
+        shutil.rmtree(running.machine.scratch, ignore_errors=True)
 
-    async def delete(self, request: Request) -> Response:
-        return JSONResponse(await self._jobs.delete(self._parent(request), request.path_params["job"]))
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await self._started().app(scope, receive, send)
 
-    async def operation(self, request: Request) -> Response:
-        return JSONResponse(self._service.operation(self._operation_name(request)))
-
-    async def operations(self, request: Request) -> Response:
-        owner = self._parent(request).name
-        if job := request.path_params.get("job"):
-            owner += f"/{self.collection}/{job}"
-        return JSONResponse({"operations": self._service.operations(owner)})
-
-    async def delete_operation(self, request: Request) -> Response:
-        self._service.delete_operation(self._operation_name(request))
-        return JSONResponse({})
-
-    async def end_operation(self, request: Request) -> Response:
-        """Cancelling is best effort, and every operation here is done when it is first seen."""
-        self._service.operation(self._operation_name(request))
-        return JSONResponse({})
-
-    async def locations(self, request: Request) -> Response:
-        project = request.path_params["project"]
-        return JSONResponse({"locations": [_location(project, self._region)]})
-
-    async def location(self, request: Request) -> Response:
-        return JSONResponse(_location(request.path_params["project"], request.path_params["location"]))
-
-    def _parent(self, request: Request) -> Parent:
-        return self._service.parent(request.path_params["project"], request.path_params["location"])
-
-    def _operation_name(self, request: Request) -> str:
-        # A job's operations are also found below the job, where older clients look.
-        return f"{self._parent(request).name}/operations/{request.path_params['operation']}"
+    def _started(self) -> "_Running":
+        if self._running is None:
+            raise RuntimeError("the JobService is not running; call start() first")
+        return self._running
 
 
-class Happenings:
-    """What no client of the service can ask for."""
+class _Running:
+    def __init__(
+        self, *, service: JobService, tuning: TuningService, store: Store, machine: Machine, app: LoopbackOnly
+    ) -> None:
+        self.service, self.tuning, self.store, self.machine = service, tuning, store, machine
+        self.app = app
 
-    def __init__(self, service: JobService) -> None:
-        self._service = service
 
-    async def preempt(self, request: Request) -> Response:
-        where = request.path_params
-        body = await _body(request) if await request.body() else {}
-        replica = body.get("replica", CHIEF.name) if isinstance(body, dict) else None
-        if not isinstance(replica, str) or set(body if isinstance(body, dict) else ()) - {"replica"}:
-            raise ApiError(
-                Status.INVALID_ARGUMENT,
-                f'Expected {{"replica": "{CHIEF.name}"}} or nothing, found {body!r:.80}.',
-            )
-        parent = self._service.parent(where["project"], where["location"])
-        await self._service.preempt(parent, where["job"], replica)
-        return JSONResponse({})
+@contextlib.contextmanager
+def serve(jobs: Jobs, *, port: int = 0) -> Iterator[str]:
+    """The URL of a JobService that runs in a thread of its own until the block ends."""
 
-    async def put_quota(self, request: Request) -> Response:
+    @contextlib.asynccontextmanager
+    async def running() -> AsyncIterator[str]:
+        await jobs.start()
         try:
-            self._service.supply.put(quota_from(await _body(request)))
-        except BadQuotaError as wrong:
-            raise ApiError(Status.INVALID_ARGUMENT, str(wrong)) from wrong
-        return JSONResponse({})
+            async with serving(jobs, port=port) as url:
+                yield url
+        finally:
+            await jobs.stop()
+
+    with in_thread(running) as url:
+        yield url
 
 
-def application(
-    service: JobService, tuning: TuningService, *, region: str, injections: Injections
-) -> LoopbackOnly:
-    """The ASGI application of one JobService, with the injections at every call of it."""
-    surfaces = [
-        Surface(service, service, kind=Job, resource=CustomJob.pb(CustomJob()), region=region),
-        Surface(
-            service,
-            tuning,
-            kind=TuningJob,
-            resource=HyperparameterTuningJob.pb(HyperparameterTuningJob()),
-            region=region,
-        ),
-    ]
-    routes = [
-        route for version in _VERSIONS for surface in surfaces for route in _routes(surface, f"/{version}")
-    ]
-    happenings = Happenings(service)
-    preempt = f"{_OURS}/projects/{{project}}/locations/{{location}}/customJobs/{{job}}:preempt"
-    calls = Starlette(
-        routes=[
-            *routes,
-            Route(preempt, happenings.preempt, methods=["POST"]),
-            Route(f"{_OURS}/quota", happenings.put_quota, methods=["PUT"]),
-        ],
-        exception_handlers={ApiError: _refused, HTTPException: _not_routed, Exception: _broken},
-    )
-    return LoopbackOnly(
-        WithInjections(app=calls, injections=injections, service="vertex", named=named, subjects=subjects)
-    )
-
-
-def _routes(surface: Surface, version: str) -> list[Route]:
-    locations = f"{version}/projects/{{project}}/locations"
-    here = f"{locations}/{{location}}"
-    jobs = f"{here}/{surface.collection}"
-    operations = [f"{here}/operations", f"{jobs}/{{job}}/operations"]
-    table: list[tuple[str, str, _Handler]] = [
-        ("POST", jobs, surface.create),
-        ("GET", jobs, surface.list),
-        ("POST", f"{jobs}/{{job}}:cancel", surface.cancel),
-        ("GET", f"{jobs}/{{job}}", surface.get),
-        ("DELETE", f"{jobs}/{{job}}", surface.delete),
-        *(("GET", path, surface.operations) for path in operations),
-        *(("GET", f"{path}/{{operation}}", surface.operation) for path in operations),
-        *(("DELETE", f"{path}/{{operation}}", surface.delete_operation) for path in operations),
-        *(("POST", f"{path}/{{operation}}:cancel", surface.end_operation) for path in operations),
-        *(("POST", f"{path}/{{operation}}:wait", surface.operation) for path in operations),
-        ("GET", locations, surface.locations),
-        ("GET", here, surface.location),
-    ]
-    return [Route(path, handler, methods=[method]) for method, path, handler in table]
-
-
-async def _job(request: Request, job: Job) -> Response:
-    # In a thread: a study of a thousand trials takes a while to write down, and others are waiting.
-    return await asyncio.to_thread(
-        lambda: JSONResponse(job.to_json(enums_as_integers=_wants_integers(request)))
-    )
-
-
-def _wants_integers(request: Request) -> bool:
-    # The Python client asks with `$alt=json;enum-encoding=int`.
-    return "enum-encoding=int" in request.query_params.get("$alt", "")
-
-
-async def _body(request: Request) -> object:
-    raw = await request.body()
-    if len(raw) > MAX_BODY_BYTES:
-        raise ApiError(
-            Status.INVALID_ARGUMENT, f"Request payload size exceeds the limit: {MAX_BODY_BYTES} bytes."
+def _chosen(choice: MountChoice) -> Mounts:
+    if choice == "environment":
+        return Mounts.ENVIRONMENT
+    found = rootfs.probe()
+    if choice == "private" and found is not Mounts.PRIVATE:
+        raise RuntimeError(
+            "mounts=private, but this machine refuses a mount namespace to this user; "
+            "use mounts=environment (buckets then lie under $TRAINMASTER_GCS_ROOT) or run as root"
         )
+    return found
+
+
+def _containers(choice: RuntimeChoice, *, stack: str, registry: str) -> Containers | None:
+    if choice == "process":
+        return None
     try:
-        return json_value(raw)
-    except ValueError as error:
-        raise ApiError(Status.INVALID_ARGUMENT, f"Invalid JSON payload received. {error}") from error
+        found = containers_here(stack=stack, registry=registry)
+    except ContainersUnavailableError as error:
+        if choice == "container":
+            raise RuntimeError(f"runtime=container, but {error}") from error
+        return None
+    found.remove_leftovers()
+    return found
 
 
-def _only(mask: str, resource: Message) -> list[str]:
-    try:
-        return read_mask(mask, resource)
-    except InvalidJobError as error:
-        raise ApiError(Status.INVALID_ARGUMENT, str(error)) from error
-
-
-def _integer(name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError as error:
-        raise ApiError(Status.INVALID_ARGUMENT, f"{name}: expected a number, found {text!r}.") from error
-
-
-def _location(project: str, location: str) -> dict[str, str]:
-    return {"name": f"projects/{project}/locations/{location}", "locationId": location}
-
-
-async def _refused(_request: Request, error: Exception) -> Response:
-    if not isinstance(error, ApiError):
-        raise error
-    return google_error(error.status.http, str(error), status=error.status.name)
-
-
-async def _not_routed(request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):
-        raise error
-    what = f"{request.method} {request.url.path} is no call of this JobService."
-    return google_error(error.status_code, what, status="NOT_FOUND")
-
-
-async def _broken(_request: Request, _error: Exception) -> Response:
-    return google_error(500, "Internal error encountered.", status="INTERNAL")
+def _empty_scratch(state: Path) -> Path:
+    """A short path, because sockets under TMPDIR have at most 107 characters; the same for the same state."""
+    digest = hashlib.sha256(str(state).encode()).hexdigest()[:10]
+    scratch = Path(tempfile.gettempdir()) / f"tm-{digest}"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(mode=0o700)
+    return scratch

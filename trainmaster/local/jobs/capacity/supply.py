@@ -5,9 +5,9 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from trainmaster.local.jobs.errors import ApiError, Status
-from trainmaster.local.jobs.quota import Limit, Quota, Stockout, held, is_spot, metric_of, uses
-from trainmaster.local.jobs.resource import Message
+from trainmaster.local.jobs.capacity.quota import Limit, Quota, Stockout, held, is_spot, metric_of, uses
+from trainmaster.local.jobs.resource.errors import ApiError, Status
+from trainmaster.local.jobs.resource.job import Message
 
 _MINUTE_S = 60.0
 

@@ -4,21 +4,24 @@ import asyncio
 import itertools
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from google.protobuf.json_format import MessageToDict
 
-from trainmaster.local.jobs.cluster import Cluster, Replica
-from trainmaster.local.jobs.memory import oom_kills
-from trainmaster.local.jobs.ports import free_ports, give_back
-from trainmaster.local.jobs.programs import Program, programs_of
-from trainmaster.local.jobs.replica import Machine, start_of
-from trainmaster.local.jobs.resource import Job, TrialPlace
-from trainmaster.local.jobs.restarts import KILLED, Exit, exit_status
-from trainmaster.local.jobs.service_log import JobLog
-from trainmaster.local.process import Child
+from trainmaster.local.jobs.images.programs import Program, programs_of
+from trainmaster.local.jobs.replicas.cluster import Cluster
+from trainmaster.local.jobs.replicas.exits import KILLED, Exit, exit_status
+from trainmaster.local.jobs.replicas.machine import Machine, start_of
+from trainmaster.local.jobs.replicas.memory import oom_kills
+from trainmaster.local.jobs.resource.job import Job, TrialPlace
+from trainmaster.local.jobs.resource.replica import Replica
+from trainmaster.local.ports import free_ports, give_back
+from trainmaster.local.process import Child, Stream
+
+OnReplicaLines = Callable[[str, Stream, list[bytes]], Awaitable[None]]
+"""Takes the lines that a replica of this name printed."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -49,11 +52,11 @@ class Team:
     """
 
     def __init__(
-        self, *, machine: Machine, log: JobLog, programs: Mapping[int, Program], common: Cluster
+        self, *, machine: Machine, on_lines: OnReplicaLines, programs: Mapping[int, Program], common: Cluster
     ) -> None:
         """Nothing runs yet. `programs` has one for each pool with replicas."""
         self._machine = machine
-        self._log = log
+        self._on_lines = on_lines
         self._programs = programs
         self._common = common
         self._members: dict[Replica, _Member] = {}
@@ -84,7 +87,7 @@ class Team:
             start.argv,
             env=start.env,
             cwd=scratch,
-            on_lines=lambda stream, lines: self._log.worker(replica.name, stream, lines),
+            on_lines=lambda stream, lines: self._on_lines(replica.name, stream, lines),
         )
         member = _Member(replica=replica, child=child, oom_kills=kills)
         self._members[replica] = member
@@ -158,7 +161,7 @@ def _out_of_memory(*, before: int | None) -> bool | None:
     return None if before is None or now is None else now > before
 
 
-def team_of(job: Job, *, machine: Machine, log: JobLog) -> tuple[Team, list[str]]:
+def team_of(job: Job, *, machine: Machine, on_lines: OnReplicaLines) -> tuple[Team, list[str]]:
     """The team that a job asks for, with the ports it needs, and what of the request this machine stands in for.
 
     Reads files. `Team.close` gives the ports back.
@@ -180,7 +183,7 @@ def team_of(job: Job, *, machine: Machine, log: JobLog) -> tuple[Team, list[str]
         **_trial_part(job.trial),
     )
     notes = dict.fromkeys(program.stands_for for program in programs.values() if program.stands_for)
-    return Team(machine=machine, log=log, programs=programs, common=common), list(notes)
+    return Team(machine=machine, on_lines=on_lines, programs=programs, common=common), list(notes)
 
 
 def _ports_of(

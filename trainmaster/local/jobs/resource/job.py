@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 from google.cloud.aiplatform_v1.types import CustomJob, Scheduling
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
-from trainmaster.local.jobs.cluster import Replica, replicas_of
-from trainmaster.local.jobs.json_fields import snake_case, unknown_fields
-from trainmaster.local.jobs.lifecycle import JobState, may_follow
-from trainmaster.local.jobs.validation import faults_of
+from trainmaster.local.jobs.resource.json_fields import snake_case, unknown_fields
+from trainmaster.local.jobs.resource.lifecycle import JobState, may_follow
+from trainmaster.local.jobs.resource.replica import Replica, replicas_of
+from trainmaster.local.jobs.resource.validation import faults_of
 
 # protobuf's generated messages have no types of their own: google-cloud-aiplatform ships none for them.
 Message = Any

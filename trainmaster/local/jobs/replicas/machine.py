@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.local.jobs import cluster, rootfs
-from trainmaster.local.jobs.cluster import Cluster, Replica
-from trainmaster.local.jobs.containers import Container, Containers
-from trainmaster.local.jobs.programs import Program, Provided
-from trainmaster.local.jobs.rootfs import Mounts
-from trainmaster.local.jobs.variables import expanded
+from trainmaster.local.jobs.images.programs import Container, Program, Provided
+from trainmaster.local.jobs.replicas import cluster, rootfs
+from trainmaster.local.jobs.replicas.cluster import Cluster
+from trainmaster.local.jobs.replicas.containers import Containers
+from trainmaster.local.jobs.replicas.rootfs import Mounts
+from trainmaster.local.jobs.replicas.variables import expanded
+from trainmaster.local.jobs.resource.replica import Replica
 from trainmaster.local.process import SYSTEM_PATH, ProcessGuard
 
 GCS_ROOT = "TRAINMASTER_GCS_ROOT"

@@ -2,9 +2,9 @@
 
 import hashlib
 
-from trainmaster.local.jobs.catalogue import AnyJob, Catalogue
-from trainmaster.local.jobs.errors import ApiError, Status
-from trainmaster.local.jobs.filters import FilterError, parse_filter
+from trainmaster.local.jobs.listing.catalogue import AnyJob, Catalogue
+from trainmaster.local.jobs.listing.filters import FilterError, parse_filter
+from trainmaster.local.jobs.resource.errors import ApiError, Status
 
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 1000
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from trainmaster.local.jobs.lifecycle import JobState
-from trainmaster.local.jobs.resource import Job
+from trainmaster.local.jobs.resource.job import Job
+from trainmaster.local.jobs.resource.lifecycle import JobState
 
 Matches = Callable[[Job], bool]
 

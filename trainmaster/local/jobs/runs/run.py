@@ -12,27 +12,27 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from trainmaster.local.jobs import messages
-from trainmaster.local.jobs import service_log as lines
-from trainmaster.local.jobs.capacity import Capacity, Turn
-from trainmaster.local.jobs.cluster import Replica
-from trainmaster.local.jobs.lifecycle import JobState
-from trainmaster.local.jobs.programs import ProgramError
-from trainmaster.local.jobs.replica import Machine
-from trainmaster.local.jobs.resource import CANCELLED_CODE, EXHAUSTED_CODE, INTERNAL_CODE, USER_CODE, Job
-from trainmaster.local.jobs.restarts import (
+from trainmaster.local.jobs.capacity.line import Capacity, Turn
+from trainmaster.local.jobs.capacity.supply import Supply
+from trainmaster.local.jobs.images.programs import ProgramError
+from trainmaster.local.jobs.replicas.exits import Exit
+from trainmaster.local.jobs.replicas.machine import Machine
+from trainmaster.local.jobs.replicas.team import Team, team_of
+from trainmaster.local.jobs.resource.job import CANCELLED_CODE, EXHAUSTED_CODE, INTERNAL_CODE, USER_CODE, Job
+from trainmaster.local.jobs.resource.lifecycle import JobState
+from trainmaster.local.jobs.resource.replica import Replica
+from trainmaster.local.jobs.runs import log as lines
+from trainmaster.local.jobs.runs import messages
+from trainmaster.local.jobs.runs.log import JobLog
+from trainmaster.local.jobs.runs.restarts import (
     MAX_INTERNAL_ATTEMPTS,
     CarryOn,
-    Exit,
     Fail,
     RestartJob,
     RestartReplicas,
     Restarts,
     Succeed,
 )
-from trainmaster.local.jobs.service_log import JobLog
-from trainmaster.local.jobs.supply import Supply
-from trainmaster.local.jobs.team import Team, team_of
 
 _LAST_LINE = {
     JobState.SUCCEEDED: lines.SUCCEEDED,
@@ -279,7 +279,7 @@ class Run:
     async def _team(self) -> Team:
         try:
             team, notes = await asyncio.to_thread(
-                team_of, self.job, machine=self._around.machine, log=self._log
+                team_of, self.job, machine=self._around.machine, on_lines=self._log.worker
             )
         except ProgramError as error:
             await self._log.service(str(error), "ERROR")

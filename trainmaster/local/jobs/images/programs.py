@@ -11,12 +11,11 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from trainmaster.local.jobs.cluster import ReplicaEnvironment
-from trainmaster.local.jobs.containers import Container
-from trainmaster.local.jobs.images import Image, ImageError, read_image, repository_of
+from trainmaster.local.jobs.images.dockerfile import Image, ImageError, read_image, repository_of
 
 ENVIRONMENT_VARIABLE = "TRAINMASTER_REPLICA_ENVIRONMENT"
 OPEN_PORTS_VARIABLE = "TRAINMASTER_OPEN_PORTS"
@@ -36,6 +35,25 @@ _NUMBER = re.compile(r"[0-9]{1,3}")
 
 Find = Callable[[str], str | None]
 """An image's name in the store of the machine's containers, by its URI; None where it is not there."""
+
+
+class ReplicaEnvironment(Enum):
+    """Whose variables a replica finds: Vertex AI's, or those of AI Platform Training, which came before it."""
+
+    VERTEX = "vertex"
+    AI_PLATFORM = "ai_platform"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Container:
+    """What one pool's replicas run: an image of podman's store, and what replaces its ENTRYPOINT and CMD.
+
+    `image` is a reference that podman resolves without a registry.
+    """
+
+    image: str
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
 
 
 class ProgramError(Exception):

@@ -6,71 +6,16 @@ So exits are judged together, all that are known at one moment, and one loss is 
 Source: https://cloud.google.com/vertex-ai/docs/training/understanding-training-service, read 2026-11.
 """
 
-import signal
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 
-from trainmaster.local.jobs.cluster import Replica
-
-
-class Failure(Enum):
-    """What kind of end a non-zero status tells of."""
-
-    PERMANENT = "the user's code failed; trying again would fail again"
-    CRASH = "the runtime crashed (SIGABRT, SIGSEGV); the job may be tried again"
-    LOST = "something outside ended the replica; it may be started again"
-
-
-_CRASH_STATUSES = frozenset({6, 11, 128 + signal.SIGABRT, 128 + signal.SIGSEGV})
-_SIGNALLED = 128
-KILLED = 128 + signal.SIGKILL
+from trainmaster.local.jobs.replicas.exits import Exit, Failure
+from trainmaster.local.jobs.resource.replica import Replica
 
 MAX_WORKER_RESTARTS = 5
 MAX_JOB_RESTARTS = 3
 MAX_INTERNAL_ATTEMPTS = 3
-
-
-def exit_status(returncode: int) -> int:
-    """A container's exit status (0 to 255) from what `subprocess` reports."""
-    return _SIGNALLED - returncode if returncode < 0 else returncode
-
-
-@dataclass(frozen=True, kw_only=True)
-class Exit:
-    """One replica's end.
-
-    Attributes:
-        status: 0 to 255.
-        preempted: its machine was taken away on request; what it ended with says nothing then.
-        out_of_memory: whether the kernel ended it for want of memory; None where that cannot be known.
-    """
-
-    replica: Replica
-    status: int
-    preempted: bool = False
-    out_of_memory: bool | None = None
-
-    @property
-    def is_success(self) -> bool:
-        """Whether this is the job's success: the chief is done."""
-        return self.replica.is_chief and self.status == 0 and not self.preempted
-
-    @property
-    def failure(self) -> Failure | None:
-        """What went wrong; None for a replica that is done.
-
-        The service names the crashes and calls ordinary user-code errors permanent, without listing the rest;
-        statuses above 128 (ended by a signal from outside: a lost or preempted machine) are taken for the rest.
-        """
-        if self.preempted:
-            return Failure.LOST
-        if self.status == 0:
-            return None
-        if self.status in _CRASH_STATUSES:
-            return Failure.CRASH
-        return Failure.LOST if self.status > _SIGNALLED else Failure.PERMANENT
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.local.jobs.images import repository_of
+from trainmaster.local.jobs.images.dockerfile import repository_of
+from trainmaster.local.jobs.images.programs import Container
 from trainmaster.local.process import SYSTEM_PATH
 from trainmaster.local.process.family import MARK
 
@@ -31,18 +32,6 @@ _PULL_S = 1800.0
 
 class ContainersUnavailableError(Exception):
     """This machine or this user cannot run containers; the message says why and what would help."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Container:
-    """What one pool's replicas run: an image of podman's store, and what replaces its ENTRYPOINT and CMD.
-
-    `image` is a reference that podman resolves without a registry.
-    """
-
-    image: str
-    command: tuple[str, ...] = ()
-    args: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ Two ways to show it, chosen once:
   directories that are the replica's own, so nothing it writes there reaches the source tree.
 - ENVIRONMENT: no namespace. The same layout made of symbolic links under a scratch directory.
 
-The steps are worked out here; `trainmaster/local/jobs/launch.py` only carries them out, inside the replica's process.
+The steps are worked out here; `trainmaster/local/jobs/replicas/launch.py` only carries them out, inside the replica's process.
 """
 
 import os
@@ -17,7 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Literal
 
-from trainmaster.local.jobs.images import Copy, Image
+from trainmaster.local.jobs.images.dockerfile import Copy, Image
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 

@@ -9,7 +9,9 @@ read 2026-11; the spelling inside `job` differs between published samples.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+
+from trainmaster.local.jobs.images.programs import ReplicaEnvironment
+from trainmaster.local.jobs.resource.replica import Replica
 
 EVALUATOR = "evaluator"
 ROLES = ("chief", "worker", "ps", EVALUATOR)
@@ -17,41 +19,6 @@ ROLES = ("chief", "worker", "ps", EVALUATOR)
 LEGACY_ROLES = ("master", *ROLES[1:])
 """The same on AI Platform Training, where CLUSTER_SPEC has these names too."""
 POOLS = tuple(f"workerpool{pool}" for pool in range(len(ROLES)))
-
-
-class ReplicaEnvironment(Enum):
-    """Whose variables a replica finds: Vertex AI's, or those of AI Platform Training, which came before it."""
-
-    VERTEX = "vertex"
-    AI_PLATFORM = "ai_platform"
-
-
-@dataclass(frozen=True, kw_only=True, order=True)
-class Replica:
-    """One machine of a job: `pool` and `index` both count from zero."""
-
-    pool: int
-    index: int
-
-    @property
-    def name(self) -> str:
-        """As the service's logs and messages name it: `workerpool0-0`."""
-        return f"workerpool{self.pool}-{self.index}"
-
-    @property
-    def is_chief(self) -> bool:
-        """Whether its exit with 0 is the job's success."""
-        return self.pool == 0 and self.index == 0
-
-
-CHIEF = Replica(pool=0, index=0)
-
-
-def replicas_of(counts: Sequence[int]) -> tuple[Replica, ...]:
-    """Every replica of pools with these sizes, the chief first. A skipped pool has size 0."""
-    return tuple(
-        Replica(pool=pool, index=index) for pool, count in enumerate(counts) for index in range(count)
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from trainmaster.local.jobs.resource import Job
+from trainmaster.local.jobs.resource.job import Job
 
 
 def brief(job: Job) -> Mapping[str, object]:

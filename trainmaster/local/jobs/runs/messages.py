@@ -6,9 +6,9 @@ Source: error messages of failed jobs quoted in public issues, 2021 to 2026.
 from datetime import timedelta
 from urllib.parse import quote
 
-from trainmaster.local.jobs.cluster import Replica
-from trainmaster.local.jobs.resource import Job
-from trainmaster.local.jobs.restarts import KILLED, Exit
+from trainmaster.local.jobs.replicas.exits import KILLED, Exit
+from trainmaster.local.jobs.resource.job import Job
+from trainmaster.local.jobs.resource.replica import Replica
 
 
 def non_zero_exit(job: Job, last: Exit) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Reversible
 from typing import Generic, TypeVar
 
-from trainmaster.local.jobs.resource import Job
+from trainmaster.local.jobs.resource.job import Job
 
 AnyJob = TypeVar("AnyJob", bound=Job)
 Label = tuple[str, str]

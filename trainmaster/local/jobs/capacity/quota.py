@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 
 from google.cloud.aiplatform_v1.types import AcceleratorType, Scheduling
 
-from trainmaster.local.jobs.resource import Message
+from trainmaster.local.jobs.resource.job import Message
 
 REPLICAS = "replicas"
 _SPOT = "spot"

@@ -1,0 +1,1 @@
+"""Room for jobs: places on this machine, and what each region's quota leaves."""

@@ -1,0 +1,1 @@
+"""What the replicas of a worker pool run: an image's program, or a Python package's module."""

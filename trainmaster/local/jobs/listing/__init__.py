@@ -1,0 +1,1 @@
+"""Which jobs a list call answers with: by label, by filter, page by page."""

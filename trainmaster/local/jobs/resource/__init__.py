@@ -1,0 +1,1 @@
+"""A custom job as the API knows it: read, checked, moved from state to state."""

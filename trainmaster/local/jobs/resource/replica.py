@@ -1,0 +1,32 @@
+"""Which machine of a job is meant."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Replica:
+    """One machine of a job: `pool` and `index` both count from zero."""
+
+    pool: int
+    index: int
+
+    @property
+    def name(self) -> str:
+        """As the service's logs and messages name it: `workerpool0-0`."""
+        return f"workerpool{self.pool}-{self.index}"
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether its exit with 0 is the job's success."""
+        return self.pool == 0 and self.index == 0
+
+
+CHIEF = Replica(pool=0, index=0)
+
+
+def replicas_of(counts: Sequence[int]) -> tuple[Replica, ...]:
+    """Every replica of pools with these sizes, the chief first. A skipped pool has size 0."""
+    return tuple(
+        Replica(pool=pool, index=index) for pool, count in enumerate(counts) for index in range(count)
+    )

@@ -14,16 +14,16 @@ WORKERS := -n $(shell expr $(CORES) + 1) --maxprocesses 4 --dist loadfile --no-l
 help:          ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(STAMP) ## virtual environment with the locked dependencies, in .venv
+setup: $(STAMP) ## virtual environment with the locked dependencies and the command, in .venv
 
 demo: $(STAMP) ## watch a dropped request become a trained model, on this machine
-	@$(PY) -m trainmaster.cli demo
+	@$(PY) -m trainmaster demo
 
 demo-tuning: $(STAMP) ## watch six trials search for the best model, on this machine
-	@$(PY) -m trainmaster.cli demo-tuning
+	@$(PY) -m trainmaster demo tuning
 
 demo-retrain: $(STAMP) ## watch new data train the next champion, on this machine
-	@$(PY) -m trainmaster.cli demo-retrain
+	@$(PY) -m trainmaster demo retraining
 
 test: check    ## lint, types, import rules and every test
 	$(PY) -m pytest $(WORKERS)
@@ -46,22 +46,22 @@ stage: $(STAMP) ## the Cloud Functions source directory as it is deployed, in bu
 
 deploy: $(STAMP) ## deploy to a project, checks first: make deploy PROJECT=… REGION=… [PLAN=1 | CHECK=1]
 	$(if $(and $(PROJECT),$(REGION)),,$(error Say where: make deploy PROJECT=my-project REGION=europe-west4))
-	@$(PY) -m trainmaster.deploy.up --project '$(PROJECT)' --region '$(REGION)' $(if $(CHECK),--check) $(if $(PLAN),--plan)
+	@$(PY) -m trainmaster deploy --project '$(PROJECT)' --region '$(REGION)' $(if $(CHECK),--check) $(if $(PLAN),--plan)
 
 undeploy: $(STAMP) ## remove the deployment; the buckets only with BUCKETS=delete
 	$(if $(and $(PROJECT),$(REGION)),,$(error Say where: make undeploy PROJECT=my-project REGION=europe-west4))
-	@$(PY) -m trainmaster.deploy.down --project '$(PROJECT)' --region '$(REGION)' $(if $(filter delete,$(BUCKETS)),--delete-buckets)
+	@$(PY) -m trainmaster undeploy --project '$(PROJECT)' --region '$(REGION)' $(if $(filter delete,$(BUCKETS)),--delete-buckets)
 
 doctor: $(STAMP) ## try every part of a deployment: make doctor PROJECT=… REGION=…, or STATE=.trainmaster
 	$(if $(or $(STATE),$(and $(PROJECT),$(REGION))),,$(error Say where: make doctor PROJECT=my-project REGION=europe-west4, or STATE=.trainmaster for the local stack))
-	@$(PY) -m trainmaster.cli doctor $(if $(STATE),--state '$(STATE)',--project '$(PROJECT)' --region '$(REGION)')
+	@$(PY) -m trainmaster doctor $(if $(STATE),--state '$(STATE)',--project '$(PROJECT)' --region '$(REGION)')
 
 image: $(STAMP) ## build the trainer's image on this machine, without a daemon: make image [TAG=…]
-	$(PY) -m trainmaster.deploy.local_image $(if $(TAG),--tag '$(TAG)')
+	$(PY) -m trainmaster image $(if $(TAG),--tag '$(TAG)')
 
 convert: $(STAMP) ## the Vertex AI form of a request in any dialect: make convert FILE=… [FOR=gcloud]
 	$(if $(FILE),,$(error Say which file: make convert FILE=examples/ai_platform/config.yaml))
-	@$(PY) -m trainmaster.cli.convert $(if $(FOR),--for '$(FOR)') '$(abspath $(FILE))'
+	@$(PY) -m trainmaster convert $(if $(FOR),--for '$(FOR)') '$(abspath $(FILE))'
 
 bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has their numbers
 	$(PY) bench/cold_start.py
@@ -82,6 +82,10 @@ lock: $(STAMP) ## resolve all dependencies anew and export what is deployed
 clean:         ## remove what the other commands made
 	rm -rf .venv build .trainmaster
 
+# The command for any folder. The checkout is on the import path of this script alone: installed in .venv, its folders
+# `trainer`, `functions` and `schemas` would be in the way of packages of those names.
+COMMAND := \#!%s\nimport sys\n\nsys.path.insert(0, "%s")\nfrom trainmaster.cli.command import main\n\nsys.exit(main())\n
+
 # uv where it is on the machine, else pip: the same lock, the same hashes.
 # Both byte-compile what they install; nothing is compiled again at each start.
 $(STAMP): requirements.lock
@@ -93,4 +97,5 @@ $(STAMP): requirements.lock
 	  { $(PYTHON) -m venv .venv || { echo "No virtual environment could be made. On Debian: apt-get install python3-venv" >&2; exit 1; }; } && \
 	  $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock; \
 	fi
+	@printf '$(COMMAND)' '$(CURDIR)/$(PY)' '$(CURDIR)' > .venv/bin/trainmaster && chmod +x .venv/bin/trainmaster
 	@touch $@

@@ -34,7 +34,7 @@ from trainmaster.local.vertex import Jobs, serve  # noqa: E402
 
 IMAGE = "us-docker.pkg.dev/p1/trainmaster/trainer"
 PARENT = "projects/p1/locations/us-central1"
-GRACE_S = 5.0  # as `python -m trainmaster.local up` has it
+GRACE_S = 5.0  # as `trainmaster up` has it
 DEADLINE_S = 300.0
 ARGS = ["--workload=horses_or_humans", "--image_size=32", "--batch_size=4", "--steps_per_epoch=10", "--epochs=500",
         "--weights=random"]  # fmt: skip

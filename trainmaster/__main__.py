@@ -1,8 +1,8 @@
-"""The command, where it is not installed: python -m trainmaster."""
+"""The command from a checkout: `python -m trainmaster` is `trainmaster`."""
 
 import sys
 
-from trainmaster.cli.__main__ import main
+from trainmaster.cli.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

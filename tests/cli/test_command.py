@@ -1,4 +1,4 @@
-"""`python -m trainmaster.cli study` says why it cannot draw."""
+"""`trainmaster study` says why it cannot draw."""
 
 import os
 import socket
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def study(job_name: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "trainmaster.cli", "study", job_name],
+        [sys.executable, "-m", "trainmaster", "study", job_name],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], **environment},
         capture_output=True,
@@ -25,7 +25,7 @@ def study(job_name: str, **environment: str) -> "subprocess.CompletedProcess[str
 
 def test_a_name_that_is_no_tuning_jobs_is_refused_with_the_form_of_one() -> None:
     refused = study(JOB.replace("hyperparameterTuningJobs", "customJobs"))
-    assert (refused.returncode, refused.stdout) == (1, "")
+    assert (refused.returncode, refused.stdout) == (2, "")
     assert "names no tuning job" in refused.stderr
     assert "hyperparameterTuningJobs/ID" in refused.stderr
 

@@ -1,4 +1,4 @@
-"""`python -m trainmaster.cli.convert` prints what a request is on Vertex AI, in a process of its own."""
+"""`trainmaster convert` prints what a request is on Vertex AI, in a process of its own."""
 
 import json
 import os
@@ -28,7 +28,7 @@ TARGET = Target(project="my-project", region="us-central1", models_bucket="model
 def convert(*arguments: str, text: str = "") -> "subprocess.CompletedProcess[str]":
     """The command as the documents name it, with nothing of this process's environment but the path."""
     return subprocess.run(
-        [sys.executable, "-m", "trainmaster.cli.convert", *arguments],
+        [sys.executable, "-m", "trainmaster", "convert", *arguments],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"},
         input=text,
@@ -55,7 +55,7 @@ def test_every_job_is_one_that_the_official_client_knows(case: Case) -> None:
 
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_examples_are_sound_and_open_with_the_command_that_converts_them(example: Path) -> None:
-    assert f"python -m trainmaster.cli.convert examples/ai_platform/{example.name}" in example.read_text()
+    assert f"trainmaster convert examples/ai_platform/{example.name}" in example.read_text()
     policy = ("--policy", str(ROOT / "functions" / "policy.yaml"), "--models-bucket", "my-project-models")
     done = convert(str(example), *policy, "--project", "my-project")
     assert done.returncode == 0, done.stderr

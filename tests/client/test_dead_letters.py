@@ -1,4 +1,4 @@
-"""`python -m trainmaster.cli replay` on real servers: what it shows, what it puts back, and that it does so once."""
+"""`trainmaster dead-letters` on real servers: what it shows, what it puts back, and that it does so once."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from tests.client.letters import OBJECT, PROJECT, SOURCE, forwarded, letter
-from trainmaster.cli.__main__ import main
+from trainmaster.cli.command import main
 from trainmaster.client.dead_letters.letter import event_key
 from trainmaster.local import logging, pubsub
 from trainmaster.local.events.clients import Clients, clients_of
@@ -101,7 +101,7 @@ def test_the_list_says_what_failed_where_how_often_and_why_and_leaves_it_there(
     place.failed(key, "Traceback:\nolder")
     place.failed(key, "gs://ledger/rules/book.json cannot be read\x1b[2J\u202e")
     for _ in range(2):  # looking takes nothing away
-        assert main(["replay", "--list"]) == 0
+        assert main(["dead-letters", "ls"]) == 0
         shown = capsys.readouterr().out
         first, second = shown.split(f"{object_id}  ")
         assert first.startswith(f"{message_id}  {SOURCE}\n")
@@ -117,7 +117,7 @@ def test_a_letter_is_put_back_once_as_what_it_was(place: Place, capsys: pytest.C
     attributes = forwarded({"idempotency_key": "k"})
     letter_id = place.bury(b"order", attributes)
     place.failed(event_key(letter(attributes, b"order")), "no", event_id="4711")
-    assert main(["replay", "--wait-s", "0"]) == 0
+    assert main(["dead-letters", "replay", "--wait-s", "0"]) == 0
     assert f"{letter_id}  put back; the function has told nothing of it yet" in capsys.readouterr().out
     (message,) = place.put_back()
     assert message.data == b"order"
@@ -126,7 +126,7 @@ def test_a_letter_is_put_back_once_as_what_it_was(place: Place, capsys: pytest.C
         "trainmaster_replayed_id": "4711",
         "trainmaster_replayed_publish_time": "2026-03-01T11:00:00.123+00:00",
     }
-    assert main(["replay", "--wait-s", "0"]) == 0
+    assert main(["dead-letters", "replay", "--wait-s", "0"]) == 0
     assert capsys.readouterr().out == "No dead letters.\n"
     assert place.put_back() == []
 
@@ -135,11 +135,11 @@ def test_only_the_letters_that_are_named_are_put_back(
     place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wanted, other = (place.bury(data, forwarded({})) for data in (b"wanted", b"other"))
-    assert main(["replay", "--wait-s", "0", wanted, "12345"]) == 1
+    assert main(["dead-letters", "replay", "--wait-s", "0", wanted, "12345"]) == 1
     said = capsys.readouterr()
     assert "12345 is no dead letter here now" in said.err
     assert [message.data for message in place.put_back()] == [b"wanted"]
-    assert main(["replay", "--list"]) == 0
+    assert main(["dead-letters", "ls"]) == 0
     shown = capsys.readouterr().out
     assert other in shown
     assert wanted not in shown
@@ -152,12 +152,12 @@ def test_a_letter_that_cannot_be_put_back_stays_and_the_others_go(
     homeless = {**forwarded({}), "CloudPubSubDeadLetterSourceSubscription": "gone"}
     lost = place.bury(b"lost", homeless)
     place.bury(b"sound", forwarded({}))
-    assert main(["replay", "--wait-s", "0"]) == 1
+    assert main(["dead-letters", "replay", "--wait-s", "0"]) == 1
     shown = capsys.readouterr().out
     assert f"{stray}  not put back, it stays: message {stray} names no subscription" in shown
     assert f"{lost}  not put back, it stays: " in shown
     assert [message.data for message in place.put_back()] == [b"sound"]
-    assert main(["replay", "--list"]) == 0
+    assert main(["dead-letters", "ls"]) == 0
     shown = capsys.readouterr().out
     assert stray in shown
     assert lost in shown
@@ -173,14 +173,14 @@ def test_one_bad_letter_keeps_nobody_from_listing_and_replaying_the_others(
     place.bury(b"failed", failed)
     place.failed(event_key(letter(failed, b"failed")), "it is told")
     sound = place.bury(b"sound", forwarded({}))
-    assert main(["replay", "--list"]) == 0
+    assert main(["dead-letters", "ls"]) == 0
     said = capsys.readouterr()
     assert sound in said.out
     assert "of 0001" not in said.out
     assert "after ? deliveries" in said.out
     assert "reason    DocumentDamaged: it is told" in said.out
     assert "\x1b" not in said.out
-    assert main(["replay", "--wait-s", "0"]) == 0
+    assert main(["dead-letters", "replay", "--wait-s", "0"]) == 0
     assert {message.data for message in place.put_back()} == {b"first", b"last", b"failed", b"sound"}
 
 
@@ -190,16 +190,16 @@ def test_a_letter_does_not_choose_where_it_is_published(
     named = "CloudPubSubDeadLetterSourceSubscription"
     forged = place.bury(b"forged", {**forwarded({}), named: OTHERS})
     foreign = place.bury(b"foreign", {**forwarded({}), f"{named}Project": "other-project"})
-    assert main(["replay", "--list"]) == 0
+    assert main(["dead-letters", "ls"]) == 0
     assert f"{foreign}  not to be put back: message {foreign} names a subscription" in capsys.readouterr().out
-    assert main(["replay", "--wait-s", "0"]) == 1
+    assert main(["dead-letters", "replay", "--wait-s", "0"]) == 1
     shown = capsys.readouterr().out
     assert f"{OTHERS} gives its events up to no topic, not to {DEAD_TOPIC}" in shown
     assert (
         f"{foreign}  not put back, it stays: message {foreign} names a subscription of the project" in shown
     )
     assert place.put_back(OTHERS) == []
-    assert main(["replay", "--list"]) == 0
+    assert main(["dead-letters", "ls"]) == 0
     assert forged in capsys.readouterr().out
 
 
@@ -209,7 +209,7 @@ def test_hundreds_of_letters_are_pulled_in_parts_and_all_are_put_back(place: Pla
     ]
     for future in futures:
         future.result(timeout=60)
-    assert main(["replay", "--wait-s", "0"]) == 0
+    assert main(["dead-letters", "replay", "--wait-s", "0"]) == 0
     back: set[bytes] = set()
     while arrived := place.put_back():
         back |= {message.data for message in arrived}
@@ -243,7 +243,7 @@ def test_a_log_that_may_be_asked_no_more_is_told_and_the_letters_are_put_back(
         place.bury(b"%d" % number, forwarded({}))
     with cloud_logging([{}, 429]) as (url, asked):
         monkeypatch.setenv("LOGGING_EMULATOR_HOST", url)
-        assert main(["replay"]) == 0
+        assert main(["dead-letters", "replay"]) == 0
     said = capsys.readouterr()
     assert len(asked) == 2
     assert "does not tell what becomes of them: POST" in said.err
@@ -263,7 +263,7 @@ def test_the_log_is_read_only_until_every_letters_last_failure_is_known(
     entry = {"logName": "l", "resource": {"type": "global"}, "severity": "WARNING", "jsonPayload": fields}
     with cloud_logging([{"entries": [entry] * 50, "nextPageToken": "more"}]) as (url, asked):
         monkeypatch.setenv("LOGGING_EMULATOR_HOST", url)
-        assert main(["replay", "--list"]) == 0
+        assert main(["dead-letters", "ls"]) == 0
     assert "reason    ServiceFailed: no" in capsys.readouterr().out
     assert len(asked) == 1
 
@@ -271,20 +271,20 @@ def test_the_log_is_read_only_until_every_letters_last_failure_is_known(
 def test_a_project_without_dead_letters_is_told_what_is_missing(
     place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["replay", "--subscription", "never-made"]) == 1
+    assert main(["dead-letters", "replay", "--subscription", "never-made"]) == 1
     assert "deploy it, or name another with --subscription" in capsys.readouterr().err
 
 
 def test_a_folder_without_a_stack_is_told_how_to_start_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["replay", "--state", str(tmp_path)]) == 1
-    assert f"python -m trainmaster.local up --state {tmp_path}" in capsys.readouterr().err
+    assert main(["dead-letters", "replay", "--state", str(tmp_path)]) == 1
+    assert f"trainmaster up --state {tmp_path}" in capsys.readouterr().err
 
 
 def test_no_project_at_all_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
-    assert main(["replay"]) == 1
+    assert main(["dead-letters", "replay"]) == 2
     assert "--state DIR for a local stack, --project ID for the cloud" in capsys.readouterr().err

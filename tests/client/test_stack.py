@@ -23,7 +23,5 @@ def test_a_stack_answers_or_what_it_left_behind_is_told(tmp_path: Path) -> None:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
         (tmp_path / "stack.env").write_text(f"export LOGGING_EMULATOR_HOST={address}\n")
         assert environment_on(tmp_path) == {"LOGGING_EMULATOR_HOST": address}
-    with pytest.raises(
-        NoStack, match=f"does not answer at '{address}' any more: python -m trainmaster.local up"
-    ):
+    with pytest.raises(NoStack, match=f"does not answer at '{address}' any more: trainmaster up"):
         environment_on(tmp_path)

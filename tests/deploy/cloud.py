@@ -57,15 +57,16 @@ class Cloud:
         self.has_bucket(f"{PROJECT}-terraform")
         self.content["objects"][STATE] = json.dumps({"version": 4, "resources": resources})
 
-    def run(self, module: str, *words: str, project: str = PROJECT, region: str = REGION) -> Ran:
+    def run(self, verb: str, *words: str, project: str = PROJECT, region: str = REGION) -> Ran:
         (self.folder / "cloud.json").write_text(json.dumps(self.content))
         (self.folder / "terraform.json").write_text(json.dumps(self.terraform))
         (self.folder / "asked").write_text("")
         ran = subprocess.run(
-            [sys.executable, "-m", module, "--project", project, "--region", region, *words],
-            cwd=ROOT,
+            [sys.executable, "-m", "trainmaster", verb, "--project", project, "--region", region, *words],
+            cwd=self.folder,
             env={
                 **os.environ,
+                "PYTHONPATH": str(ROOT),
                 "PATH": f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}",
                 "FAKE_CLOUD": str(self.folder),
             },
@@ -78,10 +79,10 @@ class Cloud:
         return Ran(status=ran.returncode, out=ran.stdout, err=ran.stderr, asked=tuple(asked))
 
     def up(self, *words: str, project: str = PROJECT, region: str = REGION) -> Ran:
-        return self.run("trainmaster.deploy.up", *words, project=project, region=region)
+        return self.run("deploy", *words, project=project, region=region)
 
     def down(self, *words: str, region: str = REGION) -> Ran:
-        return self.run("trainmaster.deploy.down", *words, region=region)
+        return self.run("undeploy", *words, region=region)
 
 
 def managed(type_: str, **attributes: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The parts of `python -m trainmaster.cli doctor`: what it expects, what it asks, and what it makes of the answers."""
+"""The parts of `trainmaster doctor`: what it expects, what it asks, and what it makes of the answers."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

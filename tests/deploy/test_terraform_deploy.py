@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.cloud import PROJECT, REGION, ROOT, Cloud, managed, terraform_said
+from tests.deploy.hcl import bare, loaded
 from trainmaster.deploy.names import names_of
 from trainmaster.deploy.up import REFUSED
 
@@ -32,8 +33,28 @@ def test_an_empty_project_gets_a_state_bucket_and_then_everything(cloud: Cloud) 
         f"-var=project={PROJECT} -var=region={REGION} -var=kept_buckets={{}} -var=foreign_topics=[]"
         in ran.changes[3]
     )
-    assert (ROOT / "build/functions/main.py").is_file()
+    terraform = cloud.folder / ".trainmaster" / "deploy" / f"{PROJECT}-{REGION}" / "terraform"
+    (source,) = (each for each in loaded(terraform)["variables.tf"]["variable"] if '"source_dir"' in each)
+    assert (terraform / bare(source['"source_dir"']["default"]) / "main.py").is_file()
+    assert (terraform / "plan" / "../../topology.yaml").is_file()
     assert "ya29" not in ran.out + ran.err, "a token was shown"
+
+
+def test_settings_are_read_from_where_the_command_runs_and_hide_no_variable_of_its_own(cloud: Cloud) -> None:
+    assert "no trainmaster.tfvars here" in cloud.up().out
+    (cloud.folder / "trainmaster.tfvars").write_text('alert_emails = ["me@example.com"]\n')
+    ran = cloud.up()
+    assert f"-var-file={cloud.folder / 'trainmaster.tfvars'} -var=project={PROJECT}" in ran.changes[-1]
+    assert "settings are those of trainmaster.tfvars" in ran.out
+
+
+def test_a_later_deployment_runs_this_versions_configuration_alone(cloud: Cloud) -> None:
+    cloud.up()
+    (stale,) = cloud.folder.rglob("functions.tf")
+    stale.rename(stale.with_name("gone.tf"))
+    assert cloud.up().status == 0
+    assert not list(cloud.folder.rglob("gone.tf"))
+    assert list(cloud.folder.rglob("functions.tf"))
 
 
 def test_a_deployment_is_brought_up_to_date(cloud: Cloud) -> None:
@@ -171,7 +192,7 @@ def test_make_hands_on_what_it_is_told(cloud: Cloud) -> None:
         ["make", "-n", "deploy", f"PROJECT={PROJECT}", f"REGION={REGION}", "CHECK=1"],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert f"-m trainmaster.deploy.up --project '{PROJECT}' --region '{REGION}' --check" in said.stdout
+    assert f"-m trainmaster deploy --project '{PROJECT}' --region '{REGION}' --check" in said.stdout
     missing = subprocess.run(["make", "-n", "deploy"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert missing.returncode != 0
     assert "Say where" in missing.stderr
@@ -185,7 +206,7 @@ def test_make_undeploy_deletes_buckets_only_when_told(given: list[str], *, delet
     said = subprocess.run(
         ["make", "-n", "undeploy", *where, *given], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert f"-m trainmaster.deploy.down --project '{PROJECT}' --region '{REGION}'" in said.stdout
+    assert f"-m trainmaster undeploy --project '{PROJECT}' --region '{REGION}'" in said.stdout
     assert ("--delete-buckets" in said.stdout) == deletes
 
 

@@ -132,7 +132,7 @@ def test_a_region_without_cloud_scheduler_is_refused_with_the_setting_that_helps
     cloud.content["lacking"] = {"scheduler jobs": REGION}
     said = refused(cloud.up())
     assert f"Location '{REGION}' is not a valid location" in said
-    assert 'scheduler_region = "…" in trainmaster/deploy/terraform/settings.auto.tfvars' in said
+    assert 'scheduler_region = "…" in trainmaster.tfvars' in said
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_region_without_cloud_scheduler_is_refused_with_the_setting_that_helps
 def test_schedules_are_looked_for_where_the_settings_put_them(
     tmp_path: Path, text: str, region: str | None
 ) -> None:
-    settings = tmp_path / "settings.auto.tfvars"
+    settings = tmp_path / "trainmaster.tfvars"
     assert scheduler_region(settings) is None
     settings.write_text(text)
     assert scheduler_region(settings) == region

@@ -211,7 +211,7 @@ def running_project(
         missing_ok=True
     )  # a killed stack leaves its own, which says nothing of this one
     image = f"{image_uri(project)}={TINY}"
-    command = [sys.executable, "-m", "trainmaster.local", "up", "--state", str(state), "--project", project,
+    command = [sys.executable, "-m", "trainmaster", "up", "--state", str(state), "--project", project,
                "--image", image, *arguments]  # fmt: skip
     clean = {name: value for name, value in os.environ.items() if name not in _OURS}
     with log.open("ab") as output:

@@ -45,14 +45,14 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         yield running
 
 
-def replay(project: Project, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "trainmaster.cli", "replay", "--state", str(project.state), *arguments]
+def dead_letters(project: Project, verb: str, *ids: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "trainmaster", "dead-letters", verb, "--state", str(project.state), *ids]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180, check=False)
 
 
 def listed(project: Project) -> dict[str, str]:
-    """What `--list` shows of each dead letter, by its id."""
-    done = replay(project, "--list")
+    """What `ls` shows of each dead letter, by its id."""
+    done = dead_letters(project, "ls")
     assert done.returncode == 0, done.stderr
     letters: dict[str, str] = {}
     letter_id = ""
@@ -162,7 +162,7 @@ def test_poison_is_given_up_with_its_reason_blocks_nobody_and_is_replayed_once(i
         assert runs_of(project, rule_id) == []
 
     # Too early: they fail again, which is told, and are dead letters again.
-    early = replay(project, "--wait-s", "15")
+    early = dead_letters(project, "replay", "--wait-s", "15")
     assert early.returncode == 1
     assert early.stdout.count("put back, and it fails again: ") == len(RULES), early.stdout + early.stderr
     assert not two_letters(project).keys() & letters.keys()
@@ -171,13 +171,13 @@ def test_poison_is_given_up_with_its_reason_blocks_nobody_and_is_replayed_once(i
     witness = Witness(project, "trainmaster-requests", "gcr")
     for rule_id in RULES:
         state_of_rule(project, rule_id).delete()
-    done = replay(project, "--wait-s", "100")
+    done = dead_letters(project, "replay", "--wait-s", "100")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("put back and done: ") == len(RULES), done.stdout
     for rule_id in RULES:
         (run,) = ended_runs(project, rule_id)
         assert run["state"] == "succeeded"
-    assert replay(project).stdout == "No dead letters.\n"
+    assert dead_letters(project, "replay").stdout == "No dead letters.\n"
 
     # A replay that died before it took the letters off puts them back once more: they are known again.
     for topic, messages in witness.seen().items():

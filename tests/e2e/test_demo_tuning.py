@@ -78,7 +78,7 @@ def test_a_job_that_is_not_there_cannot_be_drawn(project: Project, tmp_path: Pat
 
 def command(project: Project, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "trainmaster.cli", "study", *arguments],
+        [sys.executable, "-m", "trainmaster", "study", *arguments],
         cwd=ROOT,
         env={**project.env, "PATH": "/usr/bin:/bin"},
         capture_output=True,

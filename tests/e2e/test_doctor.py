@@ -1,4 +1,4 @@
-"""`python -m trainmaster.cli doctor` on a running stack: all is well, or what is not is named with its repair."""
+"""`trainmaster doctor` on a running stack: all is well, or what is not is named with its repair."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 def doctor(project: Project, *arguments: str) -> tuple[int, dict[str, str]]:
     """The exit status, and what was printed of each check, by the check; its repairs are the lines after the first."""
-    command = [sys.executable, "-m", "trainmaster.cli", "doctor", "--state", str(project.state), *arguments]
+    command = [sys.executable, "-m", "trainmaster", "doctor", "--state", str(project.state), *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
     assert not done.stderr, done.stderr
     findings: dict[str, str] = {}
@@ -235,10 +235,10 @@ def test_a_function_that_fails_is_told_with_its_own_words(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("given", "called"),
     [
-        (["STATE=.trainmaster"], "-m trainmaster.cli doctor --state '.trainmaster'"),
+        (["STATE=.trainmaster"], "-m trainmaster doctor --state '.trainmaster'"),
         (
             ["PROJECT=my-project", "REGION=europe-west4"],
-            "-m trainmaster.cli doctor --project 'my-project' --region 'europe-west4'",
+            "-m trainmaster doctor --project 'my-project' --region 'europe-west4'",
         ),
         (["PROJECT=my-project"], "Say where: make doctor PROJECT="),
     ],
@@ -252,7 +252,7 @@ def test_make_doctor_calls_it_with_what_was_given(given: list[str], called: str)
 
 def test_without_a_stack_or_a_project_it_says_what_it_needs(tmp_path: Path) -> None:
     def refused(*arguments: str) -> str:
-        command = [sys.executable, "-m", "trainmaster.cli", "doctor", *arguments]
+        command = [sys.executable, "-m", "trainmaster", "doctor", *arguments]
         # Without credentials, whoever runs this; the client would else look for them on the network.
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith(("GOOGLE_", "CLOUDSDK_"))
@@ -264,7 +264,7 @@ def test_without_a_stack_or_a_project_it_says_what_it_needs(tmp_path: Path) -> N
         assert done.returncode == 2
         return done.stderr
 
-    assert "python -m trainmaster.local up --state" in refused("--state", str(tmp_path))
+    assert "trainmaster up --state" in refused("--state", str(tmp_path))
     assert "--project ID and --region REGION" in refused()
     assert "--region" in refused("--project", "p")
     assert "gcloud auth application-default login" in refused("--project", "p", "--region", "r")

@@ -23,7 +23,7 @@ STOP_WITHIN_S = 10
 def command(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     clean = {name: value for name, value in os.environ.items() if not name.endswith("_EMULATOR_HOST")}
     return subprocess.run(
-        [sys.executable, "-m", "trainmaster.local", *arguments],
+        [sys.executable, "-m", "trainmaster", *arguments],
         cwd=ROOT, env={**clean, **environment}, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 

@@ -20,7 +20,7 @@ RUN_BY = {
     "make deploy PROJECT=my-project REGION=europe-west4": "tests/deploy/test_terraform_deploy.py",
     "make undeploy PROJECT=my-project REGION=europe-west4": "tests/deploy/test_terraform_deploy.py",
     "make doctor PROJECT=my-project REGION=europe-west4": "tests/e2e/test_doctor.py",
-    ".venv/bin/python -m trainmaster.local up --state .trainmaster": "tests/e2e/conftest.py starts it for every test here",
+    ".venv/bin/trainmaster up --state .trainmaster": "tests/e2e/conftest.py starts it for every test here",
 }
 
 

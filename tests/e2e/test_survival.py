@@ -120,7 +120,7 @@ def test_a_run_whose_chief_is_preempted_continues_and_succeeds(stack: Project, f
     command = [
         sys.executable,
         "-m",
-        "trainmaster.local",
+        "trainmaster",
         "preempt",
         training.job_id,
         "--state",

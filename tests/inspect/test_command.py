@@ -15,7 +15,7 @@ TREES = Path("tests/inspect/trees")
 
 def doctor(*arguments: str, cwd: Path = ROOT, **variables: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "trainmaster.inspect", *arguments],
+        [sys.executable, "-m", "trainmaster", "inspect", *arguments],
         cwd=cwd,
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)} | variables,
         capture_output=True,
@@ -133,7 +133,7 @@ def test_the_source_is_read_and_never_run(tmp_path: Path) -> None:
 
 def test_the_document_shows_what_the_command_prints() -> None:
     document = (ROOT / "docs" / "inspect.md").read_text()
-    block = document.split("```\n$ python -m trainmaster.inspect ", 1)[1].split("\n```", 1)[0]
+    block = document.split("```\n$ trainmaster inspect ", 1)[1].split("\n```", 1)[0]
     arguments, _, printed = block.partition("\n")
     done = doctor(*arguments.split())
     assert done.stdout.rstrip("\n") == printed

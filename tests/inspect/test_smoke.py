@@ -35,7 +35,7 @@ scheduling: {restart_on_worker_restart: true}
 
 
 def command(program: Path, *options: str) -> list[str]:
-    return [sys.executable, "-m", "trainmaster.inspect", str(program), "--json", *options]
+    return [sys.executable, "-m", "trainmaster", "inspect", str(program), "--json", *options]
 
 
 def doctor(program: Path, *options: str, status: int) -> list[dict[str, Any]]:

@@ -1,1 +1,1 @@
-"""The `trainmaster` command: talks to the same APIs on the local stack and in the cloud."""
+"""The command `trainmaster`: the same verbs for the local stack and for the cloud, one module for each verb."""

@@ -1,24 +1,15 @@
-"""The Vertex AI form of a request in any dialect, printed and not submitted.
+"""`trainmaster convert`: the Vertex AI form of a request in any dialect, printed and not submitted."""
 
-    cd functions && ../.venv/bin/python -m trainmaster.cli.convert ../examples/ai_platform/config.yaml
-
-Needs no environment and no network. Standard output has the job; standard error says what kind it is, how
-gcloud would submit it, and what the user should know. The job is one of the user's own: its display name is
-the model's, and it has no label of a run.
-
-Exit status: 0 converted; 1 the request is faulty, every fault is on standard error; 2 a file could not be read.
-"""
-
-import argparse
 import json
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import click
 import yaml
 
 from trainmaster.orchestrator.core.documents.document import Document, document_in, is_json
@@ -58,29 +49,71 @@ class Unusable(Exception):
     problems: tuple[str, ...]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status."""
-    asked = _parser().parse_args(arguments)
+def _model_name(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
+    if text is not None and model_name_from(text) != text:
+        raise click.BadParameter(f"{text!r} names no model; {model_name_from(text)!r} would")
+    return text
+
+
+@click.command()
+@click.argument("file")
+@click.option("--json", "as_json", is_flag=True, help="print JSON instead of YAML")
+@click.option(
+    "--for",
+    "form",
+    type=click.Choice([str(form) for form in Form]),
+    default=str(Form.API),
+    show_default=True,
+    help="api: the body of the API's create call; gcloud: the file that gcloud's --config takes",
+)
+@click.option(
+    "--name", callback=_model_name, help="the model's name where the request has none; default: FILE's"
+)
+@click.option("--policy", type=Path, metavar="FILE", help="hold the request against this policy too")
+@click.option("--project", default=PROJECT, show_default=True)
+@click.option("--region", help=f"instead of the request's own; default: that, or {REGION}")
+@click.option("--models-bucket", default=MODELS_BUCKET, show_default=True)
+def convert(
+    *,
+    file: str,
+    as_json: bool,
+    form: str,
+    name: str | None,
+    policy: Path | None,
+    project: str,
+    region: str | None,
+    models_bucket: str,
+) -> int:
+    """Print the Vertex AI form of FILE, a request in any dialect, YAML or JSON; - reads standard input.
+
+    Nothing is submitted, and neither an environment nor the network is needed. Standard output has the job; standard
+    error says what kind it is, how gcloud would submit it, and what to watch out for. The job is one of the user's own:
+    its display name is the model's, and it has no label of a run.
+
+    Exit status: 0 converted, 1 the request is faulty, 2 a file could not be read.
+    """
     try:
-        content, name = _content(asked.file)
-        read = document_in(content, as_json=_is_json(asked.file, content))
-        read = _moved(read, asked.region) if asked.region else read
-        standards = _standards(asked, read)
+        content = _content(file)
+        read = document_in(content, as_json=_is_json(file, content))
+        read = _moved(read, region) if region else read
+        region = region or _region_in(read) or REGION
+        names = {"project": project, "region": region, "models_bucket": models_bucket}
+        standards = _standards(read, region, _policy(policy, names) if policy else None)
     except Unusable as unusable:
         _tell(*unusable.problems)
         return 2
-    request = too_large(len(content)) or checked_request(read, standards, name=asked.name or name)
+    name = name or (None if file == STDIN else model_name_from(Path(file).stem))
+    request = too_large(len(content)) or checked_request(read, standards, name=name)
     if isinstance(request, Refused):
         _tell(*map(str, request.faults))
         return 1
-    target = Target(project=asked.project, region=standards.region, models_bucket=asked.models_bucket)
+    target = Target(project=project, region=region, models_bucket=models_bucket)
     submission = converted(request.spec, target)
-    form = Form(asked.form)
-    _tell(*_said(submission, request, target, form))
-    document = written(submission, form)
+    _tell(*_said(submission, request, target, Form(form)))
+    document = written(submission, Form(form))
     sys.stdout.write(
         json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-        if asked.json
+        if as_json
         else yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
     )
     return 0
@@ -125,45 +158,8 @@ def gcloud_command(submission: Submission, target: Target) -> str:
     return shlex.join(words)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m trainmaster.cli.convert",
-        description="Print the Vertex AI form of a request in any dialect; nothing is submitted.",
-    )
-    parser.add_argument("file", help="the request, YAML or JSON; - reads standard input")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of YAML")
-    parser.add_argument(
-        "--for",
-        dest="form",
-        choices=[str(form) for form in Form],
-        default=str(Form.API),
-        help="api: the body of the API's create call; gcloud: the file that gcloud's --config takes",
-    )
-    parser.add_argument(
-        "--name", type=_model_name, help="the model's name where the request has none; else FILE's"
-    )
-    parser.add_argument("--policy", type=Path, help="hold the request against this policy file too")
-    parser.add_argument("--project", default=PROJECT, help="%(default)s when left out")
-    parser.add_argument("--region", help=f"instead of the request's own; that, or {REGION}, when left out")
-    parser.add_argument("--models-bucket", default=MODELS_BUCKET, help="%(default)s when left out")
-    return parser
-
-
-def _model_name(text: str) -> str:
-    if model_name_from(text) != text:
-        raise argparse.ArgumentTypeError(f"{text!r} names no model; {model_name_from(text)!r} would")
-    return text
-
-
-def _content(file: str) -> tuple[bytes, str | None]:
-    """The bytes, and what the model is called where they do not say.
-
-    Raises:
-        Unusable: the file cannot be read.
-    """
-    if file == STDIN:
-        return sys.stdin.buffer.read(), None
-    return _bytes(Path(file)), model_name_from(Path(file).stem)
+def _content(file: str) -> bytes:
+    return sys.stdin.buffer.read() if file == STDIN else _bytes(Path(file))
 
 
 def _bytes(path: Path) -> bytes:
@@ -177,17 +173,10 @@ def _is_json(file: str, content: bytes) -> bool:
     return is_json(content) if file == STDIN else file.lower().endswith(".json")
 
 
-def _standards(asked: argparse.Namespace, read: Document) -> Standards:
-    """What the request is held against.
-
-    Raises:
-        Unusable: the policy is none.
-    """
-    region = asked.region or _region_in(read) or REGION
+def _standards(read: Document, region: str, policy: Policy | None) -> Standards:
+    """What the request is held against."""
     value = read.value
     schema_id = (dialect_of(value) if isinstance(value, dict) else dialect_of({})).schema_id
-    names = {"project": asked.project, "region": region, "models_bucket": asked.models_bucket}
-    policy = _policy(asked.policy, names) if asked.policy else None
     return Standards(schemas={schema_id: _schema(schema_id)}, policy=policy, region=region)
 
 
@@ -238,7 +227,3 @@ def _said(submission: Submission, request: Request, target: Target, form: Form) 
 def _tell(*lines: str) -> None:
     for line in lines:
         sys.stderr.write(f"{line}\n")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -32,7 +32,7 @@ def environment_on(state: Path) -> dict[str, str]:
     Raises:
         NoStack: none is ready there, or it was killed and has left its `stack.env` behind.
     """
-    start = f"python -m trainmaster.local up --state {shlex.quote(str(state))}"
+    start = f"trainmaster up --state {shlex.quote(str(state))}"
     try:
         environment = read_stack_env((state / "stack.env").read_text())
     except FileNotFoundError as fault:

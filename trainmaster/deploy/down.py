@@ -1,11 +1,5 @@
-"""Remove a deployment from a project. Buckets, and so every record and model, stay unless told otherwise.
+"""Remove a deployment from a project. Buckets, and so every record and model, stay unless asked otherwise."""
 
-    python -m trainmaster.deploy.down --project my-project --region europe-west4 [--delete-buckets]
-
-A later deployment takes the buckets over again.
-"""
-
-import argparse
 import sys
 from dataclasses import replace
 
@@ -13,9 +7,8 @@ from trainmaster.deploy.existing import Existing, existing_in
 from trainmaster.deploy.gcloud import GcloudFailed, described, gcloud
 from trainmaster.deploy.names import Names, names_of
 from trainmaster.deploy.preflight import Clearance, judged
-from trainmaster.deploy.stage import stage
-from trainmaster.deploy.terraform_cli import TerraformFailed, addresses, init, run, variables, version_fault
-from trainmaster.deploy.up import REFUSED, SOURCE
+from trainmaster.deploy.terraform_cli import TerraformFailed, terraform_for, version_fault
+from trainmaster.deploy.up import REFUSED
 
 BUCKETS = "google_storage_bucket.bucket"
 LEFT = (
@@ -27,10 +20,9 @@ LEFT = (
 key, Cloud Storage could read nothing of the buckets that stay."""
 
 
-def main(words: list[str] | None = None) -> int:
+def undeploy(project: str, region: str, *, delete_buckets: bool) -> int:
     """The exit status: 0 done, 1 something failed halfway (repeat it), 2 refused before anything was removed."""
-    asked = _parser().parse_args(words)
-    names = names_of(asked.project, asked.region)
+    names = names_of(project, region)
     try:
         existing = existing_in(names, str(described("projects", "describe", names.project)["projectNumber"]))
     except GcloudFailed as failed:
@@ -39,13 +31,15 @@ def main(words: list[str] | None = None) -> int:
     if fault:
         return _refused(fault)
     try:
-        _remove(names, judged(names, existing), delete_buckets=asked.delete_buckets)
+        _remove(names, judged(names, existing), delete_buckets=delete_buckets)
     except (GcloudFailed, TerraformFailed) as failed:
         print(f"{failed}\nWhat is left is removed by the same command.", file=sys.stderr)
         return 1
-    if not asked.delete_buckets:
+    if not delete_buckets:
         kept = [*names.buckets.values(), names.state_bucket]
-        print(f"Kept: {', '.join(f'gs://{name}' for name in kept)}. BUCKETS=delete removes them too.")
+        print(
+            f"Kept: {', '.join(f'gs://{name}' for name in kept)}. --delete-buckets (with make, BUCKETS=delete) removes them too."
+        )
     return 0
 
 
@@ -62,24 +56,24 @@ def _fault(names: Names, existing: Existing) -> str | None:
 
 
 def _remove(names: Names, clearance: Clearance, *, delete_buckets: bool) -> None:
-    stage(SOURCE)  # the configuration reads it even to destroy
-    init(names)
+    terraform = terraform_for(names)
+    terraform.init()
     if delete_buckets:
         # That a bucket goes with all that is in it must be in the state before it can be destroyed so.
-        told = variables(names, clearance, delete_buckets=True)
-        run("apply", "-input=false", "-auto-approve", f"-target={BUCKETS}", *told)
+        told = terraform.variables(clearance, delete_buckets=True)
+        terraform.run("apply", "-input=false", "-auto-approve", f"-target={BUCKETS}", *told)
     forgotten = [
         address
-        for address in addresses()
+        for address in terraform.addresses()
         if address.startswith(LEFT) or (not delete_buckets and address.startswith(f"{BUCKETS}["))
     ]
     if forgotten:
-        run("state", "rm", *forgotten)
+        terraform.run("state", "rm", *forgotten)
     # Terraform before 1.9 imports also to destroy, and so would remove what an earlier go has forgotten:
     # https://github.com/hashicorp/terraform/pull/35262
     imports_nothing = replace(clearance, kept_buckets={})
-    told = variables(names, imports_nothing, delete_buckets=delete_buckets)
-    run("destroy", "-input=false", "-auto-approve", *told)
+    told = terraform.variables(imports_nothing, delete_buckets=delete_buckets)
+    terraform.run("destroy", "-input=false", "-auto-approve", *told)
     if delete_buckets:
         gcloud("storage", "rm", "--recursive", f"gs://{names.state_bucket}")
 
@@ -87,21 +81,3 @@ def _remove(names: Names, clearance: Clearance, *, delete_buckets: bool) -> None
 def _refused(fault: str) -> int:
     print(f"refused: {fault}\nNothing was removed.", file=sys.stderr)
     return REFUSED
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m trainmaster.deploy.down",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--project", required=True, help="project id")
-    parser.add_argument("--region", required=True, help="where it is deployed")
-    parser.add_argument(
-        "--delete-buckets", action="store_true", help="every request, record, model and Terraform's state too"
-    )
-    return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

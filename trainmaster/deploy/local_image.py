@@ -1,16 +1,8 @@
-"""The trainer image, built on this machine: on a small base made of Debian packages unless another is named.
+"""The trainer image, built on this machine: on a small base made of Debian packages unless another is named."""
 
-    python -m trainmaster.deploy.local_image [--base IMAGE --python 3.12] [--tag IMAGE]
-
-Needs buildah or podman on the PATH, and debootstrap and root for the base of its own (on Debian:
-apt-get install --no-install-recommends buildah debootstrap). No daemon, and no privileges of a container's own.
-"""
-
-import argparse
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -161,33 +153,13 @@ def revision_of(tree: Path) -> str:
     return done.stdout.strip() if done.returncode == 0 else "unknown"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--base", metavar="IMAGE", help=f"default {BASE}, made first where it is not there")
-    parser.add_argument("--python", default=SUITE_PYTHON, metavar="X.Y",
-        help=f"Python of the trainer's environment; default {SUITE_PYTHON}, the default base's own")  # fmt: skip
-    parser.add_argument("--tag", default=TRAINER, metavar="IMAGE", help=f"default {TRAINER}")
-    parser.add_argument(
-        "--mirror", default=DEBIAN, metavar="URL", help=f"Debian's packages; default {DEBIAN}"
-    )
-    given = parser.parse_args()
-    try:
-        build = builder()
-        if given.base is None and not build.has(BASE):
-            make_base(build, mirror=given.mirror)
-        build_trainer(
-            build, base=given.base or BASE, python=given.python, tag=given.tag, revision=revision_of(ROOT)
-        )
-    except CannotBuildError as fault:
-        sys.stderr.write(f"{fault}\n")
-        return 1
-    except subprocess.CalledProcessError as fault:
-        sys.stderr.write(f"{fault.cmd[0]} ended with status {fault.returncode}.\n")
-        return 1
-    return 0
+def build_image(*, base: str | None, python: str, tag: str, mirror: str) -> None:
+    """The trainer's image of this version, on `base` or on the default base, which is made where it is missing.
 
-
-if __name__ == "__main__":
-    sys.exit(main())
+    Raises:
+        CannotBuildError, subprocess.CalledProcessError: as `builder`, `make_base` and `build_trainer`.
+    """
+    build = builder()
+    if base is None and not build.has(BASE):
+        make_base(build, mirror=mirror)
+    build_trainer(build, base=base or BASE, python=python, tag=tag, revision=revision_of(ROOT))

@@ -14,6 +14,8 @@ from trainmaster.resources import DEPLOY
 ACCOUNT_PREFIX = "tm-"
 METRICS = ("behind", "ends", "mistakes", "refusals", "unswept", "waits")
 """Counters of log lines, as trainmaster/deploy/terraform/plan/monitoring.tf has them: a test compares."""
+SETTINGS = Path("trainmaster.tfvars")
+"""Settings of the deployment, in the folder where the command runs; docs/deploy.md lists them."""
 _SCHEDULER_REGION = re.compile(r'^[ \t]*scheduler_region[ \t]*=[ \t]*"([^"]*)"', re.MULTILINE)
 
 
@@ -84,8 +86,8 @@ def names_of(project: str, region: str) -> Names:
     )
 
 
-def scheduler_region(settings: Path = DEPLOY / "terraform" / "settings.auto.tfvars") -> str | None:
-    """What the deployment's own settings say, which Terraform reads by itself; None where they say nothing."""
+def scheduler_region(settings: Path = SETTINGS) -> str | None:
+    """What the settings say, which Terraform reads too; None where they say nothing."""
     found = _SCHEDULER_REGION.search(settings.read_text()) if settings.is_file() else None
     return found[1] if found else None
 

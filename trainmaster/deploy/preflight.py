@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from trainmaster.deploy.existing import Existing, existing_in
 from trainmaster.deploy.gcloud import GcloudFailed, described, gcloud
-from trainmaster.deploy.names import Names, training_regions
+from trainmaster.deploy.names import SETTINGS, Names, training_regions
 
 _PROJECT_ID = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
 SHARED_TOPIC = "images"
@@ -44,7 +44,7 @@ def _elsewhere(failed: GcloudFailed) -> str:
     """What to do where a service is not in the region, as gcloud says it; only Cloud Scheduler may be in another."""
     if "scheduler" not in failed.command or "is not a valid location" not in failed.said:
         return ""
-    return '; name another region for the schedule, scheduler_region = "…" in trainmaster/deploy/terraform/settings.auto.tfvars'
+    return f'; name another region for the schedule, scheduler_region = "…" in {SETTINGS}'
 
 
 def judged(names: Names, existing: Existing, before: tuple[str, ...] = ()) -> Clearance:

@@ -1,20 +1,29 @@
-"""Terraform, run in trainmaster/deploy/terraform with the deployment's own variables."""
+"""Terraform, run on a copy of its configuration: an installed package may be read-only.
+
+The copy is `.trainmaster/deploy/<project>-<region>/` in the current folder. Nothing in it needs to be kept: the state is
+in the deployment's state bucket, and settings are in SETTINGS, beside `.trainmaster`.
+"""
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from trainmaster.deploy.names import Names
+from trainmaster.deploy.names import SETTINGS, Names
 from trainmaster.deploy.preflight import Clearance
+from trainmaster.deploy.stage import stage
 from trainmaster.resources import DEPLOY
 
-FOLDER = DEPLOY / "terraform"
+WORK = Path(".trainmaster") / "deploy"
 OLDEST = (1, 7)
+_READ_BY_TERRAFORM = ("topology.yaml", "permissions.yaml", "log_sink.filter")
 
 
 class TerraformFailed(Exception):
-    """A command ended with an error, which it has written itself."""
+    """A command ended with an error; the message ends with what Terraform said, or it was printed already."""
 
 
 def version_fault() -> str | None:
@@ -33,46 +42,67 @@ def version_fault() -> str | None:
     return None if found >= OLDEST else f"terraform {version} is too old: {wanted}"
 
 
-def variables(names: Names, clearance: Clearance, *, delete_buckets: bool = False) -> list[str]:
-    """What the configuration must be told; settings of your own go into a file *.auto.tfvars beside it."""
-    return [
-        f"-var=project={names.project}",
-        f"-var=region={names.region}",
-        f"-var=kept_buckets={json.dumps(clearance.kept_buckets)}",
-        f"-var=foreign_topics={json.dumps(clearance.foreign_topics)}",
-        f"-var=delete_buckets={json.dumps(delete_buckets)}",
-    ]
+@dataclass(frozen=True, kw_only=True)
+class Terraform:
+    """Terraform on the configuration of one deployment."""
+
+    names: Names
+    folder: Path
+
+    def init(self) -> None:
+        """Get the providers, and the state from its bucket.
+
+        Raises:
+            TerraformFailed: as `run`.
+        """
+        self.run("init", "-input=false", "-reconfigure", f"-backend-config=bucket={self.names.state_bucket}")
+
+    def run(self, *words: str) -> None:
+        """Run it with its output on the terminal.
+
+        Raises:
+            TerraformFailed: it ended with an error.
+        """
+        self._run(*words, capture=False)
+
+    def addresses(self) -> Sequence[str]:
+        """Every resource that the state knows.
+
+        Raises:
+            TerraformFailed: the state cannot be read.
+        """
+        return self._run("state", "list", capture=True).splitlines()
+
+    def variables(self, clearance: Clearance, *, delete_buckets: bool = False) -> list[str]:
+        """The settings file, where there is one, and what no setting may change."""
+        settings = [f"-var-file={SETTINGS.absolute()}"] if SETTINGS.is_file() else []
+        return [
+            *settings,
+            f"-var=project={self.names.project}",
+            f"-var=region={self.names.region}",
+            f"-var=kept_buckets={json.dumps(clearance.kept_buckets)}",
+            f"-var=foreign_topics={json.dumps(clearance.foreign_topics)}",
+            f"-var=delete_buckets={json.dumps(delete_buckets)}",
+        ]
+
+    def _run(self, *words: str, capture: bool) -> str:
+        command = ["terraform", f"-chdir={self.folder}", *words]
+        ran = subprocess.run(command, capture_output=capture, text=True, check=False)
+        if ran.returncode != 0:
+            said = ran.stderr.strip() if capture else "what it said is above"
+            raise TerraformFailed(f"terraform {words[0]} ended with {ran.returncode}: {said}")
+        return ran.stdout or ""
 
 
-def run(*words: str) -> None:
-    """Run it where everyone sees what it says.
-
-    Raises:
-        TerraformFailed: it ended with an error.
-    """
-    ran = subprocess.run(["terraform", f"-chdir={FOLDER}", *words], check=False)
-    if ran.returncode != 0:
-        raise TerraformFailed(f"terraform {words[0]} ended with {ran.returncode}; what it said is above")
-
-
-def init(names: Names) -> None:
-    """Get the providers, and the state from its bucket.
-
-    Raises:
-        TerraformFailed: as `run`.
-    """
-    run("init", "-input=false", "-reconfigure", f"-backend-config=bucket={names.state_bucket}")
-
-
-def addresses() -> Sequence[str]:
-    """Every resource that the state knows.
-
-    Raises:
-        TerraformFailed: the state cannot be read.
-    """
-    ran = subprocess.run(
-        ["terraform", f"-chdir={FOLDER}", "state", "list"], capture_output=True, text=True, check=False
-    )
-    if ran.returncode != 0:
-        raise TerraformFailed(f"terraform state list ended with {ran.returncode}: {ran.stderr.strip()}")
-    return ran.stdout.splitlines()
+def terraform_for(names: Names) -> Terraform:
+    """Terraform on a fresh copy of the configuration and of the functions' source; providers are kept."""
+    work = WORK / f"{names.project}-{names.region}"
+    folder = work / "terraform"
+    for old in folder.rglob("*.tf"):
+        old.unlink()
+    ignored = shutil.ignore_patterns(".terraform*", "*.tfvars")
+    shutil.copytree(DEPLOY / "terraform", folder, ignore=ignored, dirs_exist_ok=True)
+    for name in _READ_BY_TERRAFORM:
+        shutil.copy(DEPLOY / name, work)
+    stage(work / "functions")
+    return Terraform(names=names, folder=folder)

@@ -1,4 +1,4 @@
-"""`python -m trainmaster.inspect`: from the command line to an exit status."""
+"""`trainmaster inspect`: from the command line to an exit status."""
 
 import importlib.util
 import os

@@ -52,7 +52,7 @@ def _split(arguments: Sequence[str]) -> tuple[Sequence[str], str, Sequence[str]]
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m trainmaster.inspect",
+        prog="trainmaster inspect",
         description=DESCRIPTION,
         epilog="Behind `--`: the program to start in the smoke run, or its arguments alone.",
         allow_abbrev=False,

@@ -8,17 +8,23 @@ from pathlib import Path
 from string import Template
 
 from rich.console import Console
-from rich.syntax import Syntax
 
 from trainmaster.cli.demo.retrain_data import BURSTS, FIRST, uploaded, written
 from trainmaster.cli.demo.retrain_notices import listening
 from trainmaster.cli.demo.retrain_report import report, unheard
 from trainmaster.cli.demo.retrain_view import view
 from trainmaster.cli.demo.retrain_watch import RULE_OBJECT, Delivery, RetrainSighting, RetrainWatch
-from trainmaster.cli.demo.stage import DEADLINE_S, POLL_S, DemoFailed, Dropped, fresh
+from trainmaster.cli.demo.stage import (
+    DEADLINE_S,
+    POLL_S,
+    DemoFailed,
+    Dropped,
+    drop,
+    on_fresh_stack,
+    show_document,
+)
 from trainmaster.cli.demo.view import View
 from trainmaster.cli.demo.way import TERMINAL_STATES
-from trainmaster.cli.local_stack import StackFailed, local_stack
 from trainmaster.client.clients import Target, storage_client, target_from
 from trainmaster.resources import ROOT
 
@@ -29,24 +35,11 @@ TICK_S = 2  # the cloud's tick comes once a minute
 
 def run(state: Path) -> int:
     """The exit status of the whole demo on an emptied `state`: 0 if everything it shows holds, else 1."""
-    console = Console()
-    try:
-        fresh(state)
-        console.print("Starting the local stack.", style="dim")
-        log = state.parent / f"{state.name}.log"
-        with local_stack(state, log, ("--tick-s", str(TICK_S))) as environment:
-            return _whole_way(console, environment, state)
-    except (DemoFailed, StackFailed) as problem:
-        console.print(str(problem), style="red", markup=False, highlight=False)
-        return 1
-    except KeyboardInterrupt:
-        console.print("Stopped.")
-        return 130
+    return on_fresh_stack(state, _whole_way, "--tick-s", str(TICK_S))
 
 
 def _whole_way(console: Console, environment: Mapping[str, str], state: Path) -> int:
     target = target_from(environment)
-    console.print("Preparing the data.", style="dim")
     with ThreadPoolExecutor(len(BURSTS) + 1) as pool:
         folders = [
             pool.submit(written, state / "data" / str(number), options)
@@ -59,7 +52,7 @@ def _whole_way(console: Console, environment: Mapping[str, str], state: Path) ->
         stage = _Stage(watch=watch, view=view(console))
         with stage.view.running():
             stage.until(lambda seen: len(seen.verdicts) == 1, "there is a champion")
-            rule = _drop(target, RULE_OBJECT, filled(RULE, target))
+            rule = drop(target, RULE_OBJECT, filled(RULE, target))
             stage.until(
                 lambda seen: int(seen.status.get("generation", 0)) == rule.generation, "the rule is answered"
             )
@@ -139,9 +132,9 @@ def _drop_request(console: Console, target: Target, data: Path) -> Dropped:
     bucket = storage_client(target).create_bucket(f"{target.project}-datasets").name
     uploaded(target, bucket, "tfds/", data, lambda _: None)
     request = filled(REQUEST, target, data_dir=f"gs://{bucket}/tfds")
-    _show(console, "The rule", filled(RULE, target))
-    _show(console, "The first champion's request", request)
-    return _drop(target, f"requests/{REQUEST.name}", request)
+    show_document(console, "The rule", filled(RULE, target))
+    show_document(console, "The first champion's request", request)
+    return drop(target, f"requests/{REQUEST.name}", request)
 
 
 def filled(template: Path, target: Target, **more: str) -> str:
@@ -149,16 +142,3 @@ def filled(template: Path, target: Target, **more: str) -> str:
     return Template(template.read_text()).safe_substitute(
         project=target.project, region=target.region, **more
     )
-
-
-def _show(console: Console, title: str, document: str) -> None:
-    console.rule(title, align="left")
-    said = "\n".join(line for line in document.splitlines() if not line.startswith("#"))
-    console.print(Syntax(said, "yaml", background_color="default", word_wrap=True))
-
-
-def _drop(target: Target, object_name: str, document: str) -> Dropped:
-    blob = storage_client(target).bucket(target.inbox_bucket).blob(object_name)
-    blob.upload_from_string(document, content_type="application/yaml")
-    uri = f"gs://{target.inbox_bucket}/{object_name}"
-    return Dropped(object_name=object_name, generation=blob.generation, at=blob.time_created, uri=uri)

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from rich.syntax import Syntax
 
 from trainmaster.cli.demo.view import View
 from trainmaster.cli.demo.way import Sighting
-from trainmaster.cli.local_stack import StackFailed, local_stack
+from trainmaster.cli.local_stack import StackFailed, local_stack, stack_runs_on
 from trainmaster.client.clients import Target, storage_client, target_from
 from trainmaster.resources import ROOT
 
@@ -74,31 +74,37 @@ class Demo(Generic[S]):
 
     def run(self, state: Path) -> int:
         """The exit status of the whole demo on an emptied `state`: 0 if everything it shows holds, else 1."""
-        console = Console()
-        try:
-            fresh(state)
-            console.print("Starting the local stack.", style="dim")
-            with local_stack(state, state.parent / f"{state.name}.log") as environment:
-                return self._whole_way(console, target_from(environment), state)
-        except (DemoFailed, StackFailed) as problem:
-            console.print(str(problem), style="red", markup=False, highlight=False)
-            return 1
-        except KeyboardInterrupt:
-            console.print("Stopped.")
-            return 130
+        return on_fresh_stack(state, self._whole_way)
 
-    def _whole_way(self, console: Console, target: Target, state: Path) -> int:
-        console.print("Preparing the data.", style="dim")
+    def _whole_way(self, console: Console, environment: Mapping[str, str], state: Path) -> int:
+        target = target_from(environment)
         scene = Scene(target=target, state=state, data_dir=_data_dir(target, state, self.dataset))
         request = Template(self.request.read_text()).substitute(
             project=target.project, region=target.region, data_dir=scene.data_dir
         )
-        console.rule("The request", align="left")
-        said = "\n".join(line for line in request.splitlines() if not line.startswith("#"))
-        console.print(Syntax(said, "yaml", background_color="default", word_wrap=True))
-        dropped = _drop(target, f"requests/{self.request.name}", request)
+        show_document(console, "The request", request)
+        dropped = drop(target, f"requests/{self.request.name}", request)
         seen = follow(self.view(console), self.watch(target, dropped))
         return self.report(console, seen, scene)
+
+
+def on_fresh_stack(
+    state: Path, play: Callable[[Console, Mapping[str, str], Path], int], *arguments: str
+) -> int:
+    """The exit status of `play` beside a stack, started with `arguments`, on the emptied `state`; 1 if it failed."""
+    console = Console()
+    try:
+        fresh(state)
+        console.print("Starting the local stack.", style="dim")
+        with local_stack(state, state.parent / f"{state.name}.log", arguments) as environment:
+            console.print("Preparing the data.", style="dim")
+            return play(console, environment, state)
+    except (DemoFailed, StackFailed) as problem:
+        console.print(str(problem), style="red", markup=False, highlight=False)
+        return 1
+    except KeyboardInterrupt:
+        console.print("Stopped.")
+        return 130
 
 
 def fresh(state: Path) -> None:
@@ -107,8 +113,7 @@ def fresh(state: Path) -> None:
     Raises:
         DemoFailed: the folder exists and holds something that no demo made, or a demo that is running.
     """
-    status = [sys.executable, "-m", "trainmaster.local", "status", "--state", str(state)]
-    if (state / MARKER).exists() and subprocess.run(status, check=False, capture_output=True).returncode == 0:
+    if (state / MARKER).exists() and stack_runs_on(state):
         raise DemoFailed(
             f"A demo is running in {state}. Wait for its end, or name another folder with --state."
         )
@@ -145,7 +150,19 @@ def _data_dir(target: Target, state: Path, dataset: str) -> str:
     return f"gs://{bucket.name}/tfds"
 
 
-def _drop(target: Target, object_name: str, request: str) -> Dropped:
+def show_document(console: Console, title: str, document: str) -> None:
+    """A request or a rule without its comments, under a heading."""
+    console.rule(title, align="left")
+    said = "\n".join(line for line in document.splitlines() if not line.startswith("#"))
+    console.print(Syntax(said, "yaml", background_color="default", word_wrap=True))
+
+
+def drop(target: Target, object_name: str, request: str) -> Dropped:
+    """The request or rule, uploaded to the inbox under that name.
+
+    Raises:
+        google.api_core.exceptions.GoogleAPICallError: Cloud Storage refused it.
+    """
     blob = storage_client(target).bucket(target.inbox_bucket).blob(object_name)
     blob.upload_from_string(request, content_type="application/yaml")
     return Dropped(

@@ -1,57 +1,73 @@
-"""`python -m trainmaster.cli study`: any tuning job, on the local stack or in the cloud, drawn."""
+"""`trainmaster study`: any tuning job, on the local stack or in the cloud, drawn."""
 
 import os
 import re
-import sys
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from google.api_core.exceptions import GoogleAPICallError
-from google.auth.exceptions import GoogleAuthError
-from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
+import click
 
-from trainmaster.cli.study.files import write_study
-from trainmaster.cli.study.read import study_of
-from trainmaster.client.clients import job_client
+if TYPE_CHECKING:
+    from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 
 JOB_NAME = re.compile(r"projects/[^/]+/locations/(?P<region>[^/]+)/hyperparameterTuningJobs/[^/]+")
 
 
-def write(job_name: str, out: Path) -> int:
-    """0 once the study's page and picture are in `out`; 1 with the reason if the job cannot be read."""
+@click.command()
+@click.argument("job_name", metavar="JOB")
+@click.option(
+    "--out",
+    type=Path,
+    default=Path(),
+    metavar="DIR",
+    help="folder of study.html and study.png; default: this one",
+)
+def study(job_name: str, out: Path) -> int:
+    """Draw a tuning job: its learning curves, parameters and results.
+
+    JOB is projects/PROJECT/locations/REGION/hyperparameterTuningJobs/ID; the run record has it as job.name.
+    """
     name = JOB_NAME.fullmatch(job_name)
     if name is None:
-        print(
+        raise click.BadParameter(
             f"{job_name!r} names no tuning job. A name is "
             "projects/PROJECT/locations/REGION/hyperparameterTuningJobs/ID; the run record holds it as job.name.",
-            file=sys.stderr,
+            param_hint="JOB",
         )
-        return 1
-    try:
-        job = _job(job_name, name["region"])
-    except GoogleAPICallError as error:
-        print(f"The job could not be read: {error.message}", file=sys.stderr)
-        return 1
-    except (GoogleAuthError, OSError) as error:  # no credentials; nobody answers
-        print(
-            f"JobService could not be asked: {error}\n"
-            "For a local stack, source its stack.env; for the cloud, gcloud auth application-default login.",
-            file=sys.stderr,
-        )
-        return 1
-    study = study_of(job)
-    best = study.best
+    if find_spec("matplotlib") is None:
+        raise click.ClickException("A study is drawn with matplotlib: pip install 'trainmaster[study]'")
+    from trainmaster.cli.study.files import write_study
+    from trainmaster.cli.study.read import study_of
+
+    job = _read(job_name, name["region"])
+    read = study_of(job)
+    best = read.best
     prefix = job.trial_job_spec.base_output_directory.output_uri_prefix.rstrip("/")
     files = write_study(
-        study, out, model_uri=f"{prefix}/{best.id}/model/" if best and prefix else None, at=datetime.now(UTC)
+        read, out, model_uri=f"{prefix}/{best.id}/model/" if best and prefix else None, at=datetime.now(UTC)
     )
-    print(f"{files.html}\n{files.png}")
+    click.echo(f"{files.html}\n{files.png}")
     return 0
 
 
-def _job(job_name: str, region: str) -> HyperparameterTuningJob:
-    client = job_client(region=region, vertex_host=os.environ.get("VERTEX_EMULATOR_HOST"))
+def _read(job_name: str, region: str) -> "HyperparameterTuningJob":
+    from google.api_core.exceptions import GoogleAPICallError
+    from google.auth.exceptions import GoogleAuthError
+
+    from trainmaster.client.clients import job_client
+
     try:
-        return client.get_hyperparameter_tuning_job(name=job_name)
-    finally:
-        client.transport.close()
+        client = job_client(region=region, vertex_host=os.environ.get("VERTEX_EMULATOR_HOST"))
+        try:
+            return client.get_hyperparameter_tuning_job(name=job_name)
+        finally:
+            client.transport.close()
+    except GoogleAPICallError as error:
+        raise click.ClickException(f"The job could not be read: {error.message}") from error
+    except (GoogleAuthError, OSError) as error:  # no credentials; nothing answers
+        raise click.ClickException(
+            f"JobService could not be asked: {error}\n"
+            "For a local stack, source its stack.env; for the cloud, gcloud auth application-default login."
+        ) from error

@@ -1,1 +1,1 @@
-"""`python -m trainmaster.cli doctor`: a deployment tries itself, and names what stands in its way."""
+"""`trainmaster doctor`: a deployment tries itself, and names what stands in its way."""

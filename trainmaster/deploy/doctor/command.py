@@ -1,10 +1,9 @@
-"""`python -m trainmaster.cli doctor`: every part of a deployment is tried, and each that fails is named with its repair.
+"""`trainmaster doctor`: every part of a deployment is tried, and each that fails is named with its repair.
 
 Nothing is trained and no run comes to be: docs/deploy.md, section "Self-test".
 """
 
 import sys
-from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -32,6 +31,18 @@ if TYPE_CHECKING:
     from google.cloud.logging import Client as LoggingClient
     from google.cloud.storage import Client as StorageClient
     from google.pubsub_v1 import PublisherClient, SubscriberClient
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The deployment to examine: the local stack on `state`, or that of `project` and `region`."""
+
+    state: Path | None
+    project: str | None
+    region: str | None
+    topology: Path
+    request: Path | None  # to try instead of a small one
+    wait_s: float
 
 
 class CannotBeginError(Exception):
@@ -87,7 +98,7 @@ class _Visit:
         ]
 
 
-def doctor(options: Namespace) -> int:
+def examine(options: Options) -> int:
     """0 where nothing failed, 1 where something did, 2 where the options name no deployment."""
     try:
         environment, deployment = _begin(options)
@@ -110,7 +121,7 @@ def doctor(options: Namespace) -> int:
     return 1 if any(finding.verdict is Verdict.FAILED for finding in findings) else 0
 
 
-def _begin(options: Namespace) -> tuple[Mapping[str, str], Deployment]:
+def _begin(options: Options) -> tuple[Mapping[str, str], Deployment]:
     """The variables that point clients at the deployment, and its names."""
     local: Mapping[str, str] = {}
     if options.state is not None:
@@ -125,9 +136,8 @@ def _begin(options: Namespace) -> tuple[Mapping[str, str], Deployment]:
         raise CannotBeginError(
             "Which deployment? --project ID and --region REGION, or --state DIR for a local stack."
         )
-    topology: Path = options.topology
     deployment = deployment_of(
-        project=project, region=region, topology=topology, builds=options.state is None
+        project=project, region=region, topology=options.topology, builds=options.state is None
     )
     named = {str(key): str(value) for key, value in deployment.topology["environment"].items()}
     return {**named, **local, "GOOGLE_CLOUD_PROJECT": project}, deployment

@@ -15,8 +15,8 @@ variable "region" {
 
 variable "source_dir" {
   type        = string
-  default     = "../../build/functions"
-  description = "The functions' source, made by `make stage`."
+  default     = "../functions"
+  description = "The functions' source; `trainmaster deploy` puts it beside this folder."
 }
 
 variable "runtime" {

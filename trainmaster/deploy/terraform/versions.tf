@@ -1,7 +1,5 @@
-# Everything that Trainmaster is in a project. `make deploy PROJECT=… REGION=…` checks, stages and applies it.
-#
-#     terraform init -backend-config=bucket=PROJECT-terraform
-#     terraform apply -var project=PROJECT -var region=REGION
+# Everything that Trainmaster is in a project. `trainmaster deploy` checks, and applies a copy of it with the
+# functions' source beside it: .trainmaster/deploy/PROJECT-REGION/terraform, where terraform can be run by hand too.
 
 terraform {
   # 1.7: import blocks with for_each.

@@ -31,7 +31,7 @@ def request_in(path: Path) -> Request:
     if faults := list(shape_faults(document)):
         raise Unusable(
             *(f"--request {str(path)!r}: {fault}." for fault in faults),
-            "A file like this is refused: `python -m trainmaster.cli.convert` names every fault of it.",
+            "A file like this is refused: `trainmaster convert` names every fault of it.",
         )
     try:
         return _read(document, str(path))

@@ -1,4 +1,4 @@
-"""The command line: `python -m trainmaster.local up | down | status | preempt`."""
+"""The command line: `trainmaster up | down | status | preempt`."""
 
 import argparse
 import contextlib
@@ -115,7 +115,7 @@ def _options(arguments: argparse.Namespace) -> Options:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m trainmaster.local",
+        prog="trainmaster",
         description="The local stack: Google Cloud's services on this machine.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="up|down|status|preempt")

@@ -94,7 +94,7 @@ class StateFolder:
             raise StateError(
                 f"A stack is already running on {str(self.path)!r}"
                 f"{f' (process {owner})' if owner else ''}. "
-                f"Stop it with: python -m trainmaster.local down --state {shlex.quote(str(self.path))}, "
+                f"Stop it with: trainmaster down --state {shlex.quote(str(self.path))}, "
                 "or choose another folder with --state DIR."
             ) from fault
         deadline = time.monotonic() + LEFTOVERS_DEADLINE_S

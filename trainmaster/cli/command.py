@@ -1,0 +1,66 @@
+"""The command `trainmaster`: finds the verb, and returns its exit status.
+
+A verb's module is imported when the verb runs, so `--help` and `--version` load no client library.
+Every verb returns its exit status: 0 done, 1 a bad end or a finding, 2 wrong usage.
+"""
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+
+import click
+
+from trainmaster.version import VERSION
+
+VERBS: Mapping[str, tuple[str, str]] = {
+    "demo": ("demo.command:demo", "Watch a request become a trained model, on this machine."),
+    "up": ("stack:up", "Run the local stack in the foreground until Ctrl-C."),
+    "down": ("stack:down", "Stop the local stack that runs on a state folder."),
+    "status": ("stack:status", "Show the local stack that runs on a state folder."),
+    "preempt": ("stack:preempt", "Take the machine of a running job's replica away."),
+    "convert": ("convert:convert", "Print the Vertex AI form of a request in any dialect."),
+    "study": ("study.command:study", "Draw a tuning job: learning curves, parameters and results."),
+    "dead-letters": ("dead_letters.command:dead_letters", "List or replay the events that kept failing."),
+    "doctor": ("doctor:doctor", "Test every part of a deployment, and name the repair of what fails."),
+    "deploy": ("deploy:deploy", "Deploy to a project, or bring a deployment up to date."),
+    "undeploy": ("undeploy:undeploy", "Remove a deployment from a project."),
+    "inspect": ("inspect:inspect", "Examine a training program before money is spent on it."),
+    "image": ("image:image", "Build the trainer's image on this machine, without a daemon."),
+}
+"""Module and function of each verb, and its line in `--help`."""
+
+
+class Verbs(click.Group):
+    """Imports a verb's module when that verb is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
+        if cmd_name not in VERBS:
+            return None
+        module, _, name = VERBS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(f"trainmaster.cli.{module}"), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_) for name, (_, help_) in VERBS.items()])
+
+
+@click.group("trainmaster", cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, message="trainmaster %(version)s")
+def verbs() -> None:
+    """Run training jobs on Vertex AI from events, here and in the cloud."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status of the verb that `arguments`, by default the command line's, name."""
+    try:
+        status: int = verbs.main(arguments, standalone_mode=False)
+    except click.ClickException as fault:
+        fault.show()
+        return fault.exit_code
+    except click.Abort:
+        click.echo("Stopped.", err=True)
+        return 130
+    return status

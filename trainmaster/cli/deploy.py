@@ -1,0 +1,22 @@
+"""`trainmaster deploy`: put a deployment into a project, or bring it up to date."""
+
+import click
+
+
+@click.command()
+@click.option("--project", required=True, metavar="ID", help="project id")
+@click.option("--region", required=True, help="for example europe-west4")
+@click.option("--check", is_flag=True, help="only say what stands in the way")
+@click.option("--plan", is_flag=True, help="show what would change, and change only the state bucket")
+def deploy(*, project: str, region: str, check: bool, plan: bool) -> int:
+    """Deploy to a project, or bring a deployment up to date.
+
+    Everything is checked first; where something stands in the way, every reason is printed and nothing is created.
+    Safe to repeat: what is deployed already stays, what has changed is changed. Exit status: 0 done, 1 failed halfway
+    (repeat the command), 2 refused before anything was created.
+    """
+    from trainmaster.deploy.up import Mode, deploy
+
+    if check and plan:
+        raise click.UsageError("--check and --plan exclude each other.")
+    return deploy(project, region, Mode.CHECK if check else Mode.PLAN if plan else Mode.APPLY)

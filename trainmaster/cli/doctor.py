@@ -1,0 +1,48 @@
+"""`trainmaster doctor`: test every part of a deployment, in the cloud or on the local stack."""
+
+from pathlib import Path
+
+import click
+
+from trainmaster.resources import DEPLOY
+
+
+@click.command()
+@click.option("--state", type=Path, metavar="DIR", help="the running local stack on this folder")
+@click.option("--project", metavar="ID", help="the project in Google Cloud")
+@click.option("--region", help="the deployment's region")
+@click.option(
+    "--topology",
+    type=Path,
+    default=DEPLOY / "topology.yaml",
+    metavar="FILE",
+    help="what was deployed; default: the topology of this version",
+)
+@click.option("--request", type=Path, metavar="FILE", help="a request to try, instead of a small one")
+@click.option(
+    "--wait-s",
+    type=float,
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="how long to wait for the functions' answers",
+)
+def doctor(
+    *,
+    state: Path | None,
+    project: str | None,
+    region: str | None,
+    topology: Path,
+    request: Path | None,
+    wait_s: float,
+) -> int:
+    """Test every part of a deployment, and name the repair of what fails.
+
+    Nothing is trained and no run is created. Exit status: 0 nothing failed, 1 something did, 2 there is no deployment to try.
+    """
+    from trainmaster.deploy.doctor.command import Options, examine
+
+    options = Options(
+        state=state, project=project, region=region, topology=topology, request=request, wait_s=wait_s
+    )
+    return examine(options)

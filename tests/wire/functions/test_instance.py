@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
@@ -16,6 +17,7 @@ from trainmaster.local.functions.instance import PENDING_S
 from trainmaster.local.http import in_thread
 from trainmaster.local.process import ProcessGuard
 
+ROOT = Path(__file__).parents[3]
 SOURCES = Path(__file__).parent / "sources"
 DEADLINE_S = 60
 SHARED = {"GOOGLE_CLOUD_PROJECT": "p1", "TRAINMASTER_REGION": "us-central1"}
@@ -46,7 +48,7 @@ def run(tmp_path: Path, entries: Entries) -> Run:
     """Runs one function of a source directory while the block runs."""
 
     def running(
-        entry_point: str, *, source: str = "loud", timeout_s: int = 30
+        entry_point: str, *, source: str | Path = "loud", timeout_s: int = 30, **more: str
     ) -> AbstractContextManager[Instance]:
         function = Function(
             name=entry_point.replace("_", "-"),
@@ -64,7 +66,7 @@ def run(tmp_path: Path, entries: Entries) -> Run:
             host = FunctionsHost(
                 [function],
                 source=SOURCES / source,
-                shared=SHARED,
+                shared={**SHARED, **more},
                 state=tmp_path,
                 project="p1",
                 region="us-central1",
@@ -236,3 +238,18 @@ def test_stopping_leaves_no_process(run: Run) -> None:
         assert pid is not None
         family = _family(pid)
     assert not [each for each in family if psutil.pid_exists(each.pid)]
+
+
+def test_the_staged_copy_runs_and_not_a_trainmaster_that_is_installed(
+    run: Run, entries: Entries, tmp_path: Path
+) -> None:
+    shutil.copytree(SOURCES / "loud", tmp_path / "staged")
+    settings = tmp_path / "staged" / "trainmaster" / "orchestrator" / "settings.py"
+    settings.parent.mkdir(parents=True)
+    for package in settings.parents[:2]:
+        (package / "__init__.py").touch()
+    for word in ("as staged", "as edited"):
+        settings.write_text(f"WORD = {word!r}\n")
+        with run("show_settings", source=tmp_path / "staged", PYTHONPATH=str(ROOT)) as instance:
+            assert instance.post(*event()) == 200
+            until(lambda word=word: word in str(entries.of("stdout")), f"the settings {word}")  # type: ignore[misc]

@@ -23,7 +23,7 @@ START_DEADLINE_S = 60.0
 PENDING_S = 10.0
 """How long a request waits for an instance that is starting; Cloud Run's documented least."""
 
-_SERVER = Path(__file__).resolve().parent / "guarded.py"
+_SERVER = Path(__file__).resolve().parent / "serve.py"
 STOP_GRACE_S = 3.0
 STEADY_S = 30.0
 FIRST_PAUSE_S = 0.25

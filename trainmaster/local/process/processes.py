@@ -120,11 +120,14 @@ def _start_watcher(token: str, grace_s: float) -> "subprocess.Popen[bytes]":
     before = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED)
     try:
         return subprocess.Popen(
-            [sys.executable, "-S", "-m", _WATCHER, token, str(grace_s)],
+            [sys.executable, "-P", "-S", "-m", _WATCHER, token, str(grace_s)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            cwd=IMPORTED_FROM,
-            env={name: value for name, value in os.environ.items() if name != MARK},
+            cwd="/",
+            env={
+                **{name: value for name, value in os.environ.items() if name != MARK},
+                "PYTHONPATH": str(IMPORTED_FROM),
+            },
             start_new_session=True,
         )
     finally:

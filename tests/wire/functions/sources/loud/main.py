@@ -40,3 +40,12 @@ def linger(event: CloudEvent) -> None:
 def end(_event: CloudEvent) -> None:
     """Ends its whole process group, as an out-of-memory kill of the instance does."""
     os.killpg(os.getpgid(0), 9)
+
+
+@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
+def show_settings(_event: CloudEvent) -> None:
+    """Prints what the orchestrator's settings say; another trainmaster has no WORD."""
+    from trainmaster.orchestrator.settings import WORD  # type: ignore[attr-defined]  # the test writes it
+
+    sys.stdout.write(f"{WORD}\n")
+    sys.stdout.flush()

@@ -1,6 +1,6 @@
 """functions-framework as its own command runs it, but deaf to pages of other sites.
 
-python -P trainmaster/local/functions/guarded.py
+python -P trainmaster/local/functions/serve.py
 
 Run in the staged source's directory, with the variables that functions-framework reads: FUNCTION_TARGET,
 FUNCTION_SIGNATURE_TYPE, HOST, PORT. In the cloud, Cloud Run's own front end asks every caller for a token;

@@ -22,6 +22,7 @@ from trainmaster.orchestrator.core.errors import (
 )
 from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.runs.record import JobState, RunState
+from trainmaster.orchestrator.flows.telling import tell_status
 
 RECORD = Draft202012Validator(schema("run_record.v1"))
 STATUS = Draft202012Validator(schema("drop_status.v1"))
@@ -247,6 +248,23 @@ def test_the_status_never_goes_back_to_an_older_generation() -> None:
     world.launch(older)
     status = world.document("status/requests/cassava.yaml.json")
     assert (status["run_id"], status["state"]) == (newer.run_id, "submitted")
+
+
+def test_the_status_of_a_waiting_run_shows_the_latest_reason_and_a_late_writer_changes_nothing() -> None:
+    world = World()
+    arrival = world.drop()
+    full = Answering(world, SubmissionDeferred(429, "no T4"), SubmissionDeferred(429, "no A100"))
+    world.launch(arrival, jobs=full)
+    earlier = world.ledger.find(arrival.run_id)
+    assert earlier is not None
+    assert world.document("status/requests/cassava.yaml.json")["reason"] == "no T4"
+    world.clock.advance(timedelta(seconds=30))
+    world.sweep(jobs=full)
+    later = world.document("status/requests/cassava.yaml.json")
+    STATUS.validate(later)
+    assert (later["state"], later["reason"]) == ("waiting", "no A100")
+    tell_status(world.services(), earlier)
+    assert world.document("status/requests/cassava.yaml.json") == later
 
 
 def test_messages_with_one_key_meet_one_record_whenever_they_come() -> None:

@@ -27,7 +27,7 @@ def cancel(services: Services, held: Held) -> Happened:
     """
     record, now = held.record, services.clock.now()
     if record.ended:
-        tell_again(services, record)
+        tell_again(services, held)
         return Happened(message=f"the run had ended before: {record.state}", run_id=record.run_id)
     is_new = record.cancel_asked_at is None
     if is_new:

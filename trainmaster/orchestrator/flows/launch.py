@@ -170,7 +170,7 @@ def _reject(services: Services, arrival: Arrival, refused: Refused, over: OverCa
         cap=over.reached.window if over is not None else None,
     )
     try:
-        services.ledger.create(record)
+        held = services.ledger.create(record)
     except RecordExists:
         there = present(services, arrival.run_id)
         if there.record.state is not RunState.REJECTED:
@@ -179,7 +179,7 @@ def _reject(services: Services, arrival: Arrival, refused: Refused, over: OverCa
         return resume(services, there)
     if over is not None and over.mark is not None:
         services.starts.unmark(over.mark)
-    tell_status(services, record)
+    tell_status(services, held)
     why = f"with {len(refused.faults)} faults" if over is None else f"by a cap: {over.reached.text}"
     return Happened(
         message=f"the request was rejected {why}",

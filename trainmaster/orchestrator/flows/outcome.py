@@ -60,7 +60,7 @@ def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: b
         leave_queue(services, held.record)
         if held.record.second_look_at is not None:
             held = look_for_second_job(services, held)
-    tell_status(services, held.record)
+    tell_status(services, held)
     if held.record.job is None or not same_job(held.record.job.name, job.name):
         problem = held.record.problems[-1] if held.record.problems else f"{job.name} is not the run's"
         return Happened(message=problem, run_id=held.record.run_id, severity="WARNING")
@@ -78,7 +78,7 @@ def _gave_up(services: Services, held: Held, job: Job) -> Happened:
         free = replace(record, lease=None, updated_at=now, attempt=services.attempt)
         with suppress(RecordMoved):
             held = services.ledger.replace(held, free)
-    tell_status(services, held.record)
+    tell_status(services, held)
     message = f"{job.name} found no capacity before it was on record"
     return Happened(message=message, run_id=record.run_id, severity="NOTICE", is_due=True)
 
@@ -105,7 +105,7 @@ def _ended(
     before, now = held.record, services.clock.now()
     ended = moved(record, state, entered_at=now, now=now, attempt=services.attempt)
     held = services.ledger.replace(held, ended)
-    tell_end(services, ended, before)
+    tell_end(services, held, before)
     if ended.second_look_at is not None:
         look_for_second_job(services, held)
     leaves_place = bool(before.slots) or before.state is RunState.WAITING
@@ -138,7 +138,7 @@ def kept_waiting(
     if before.state is RunState.WAITING:
         leave_regions(services, record, ladder, but=place.region)
     give_back(services, tuple(dict.fromkeys((*before.slots, *slots))))
-    tell_status(services, held.record)
+    tell_status(services, held)
     waits_on = Happened(message=f"the run waits: {waiting.reason}", run_id=record.run_id, severity="NOTICE")
     return replace(waits_on, is_due=is_due)
 

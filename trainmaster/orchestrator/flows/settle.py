@@ -74,7 +74,7 @@ def settle_job(services: Services, held: Held, job: Job, told: Told) -> Happened
         if held.record.ended:
             if held.record.job is None:  # it never had one: this is a second job, whose function was paused
                 held = cancel_second_jobs(services, held, [job])
-            return _already_ended(services, held.record)
+            return _already_ended(services, held)
         if error_still_due(job, services.clock.now()):
             raise JobUnfinished(job.name, "without a reason")
         due = model_uri_due(job, tuning_of(held.record), held.record.output_uri or "")
@@ -113,11 +113,10 @@ def _write(
         progress = seen_going_on(record, job, now=now, attempt=services.attempt)
         if progress is not None:
             tell_steps(services, record, progress)
-            tell_status(services, services.ledger.replace(held, progress).record)
+            tell_status(services, services.ledger.replace(held, progress))
         return Happened(message=f"the job goes on: {job.state}", run_id=record.run_id, severity="DEBUG")
     ended = settled(record, job, outcome, told=told, now=now, attempt=services.attempt)
-    services.ledger.replace(held, ended)
-    tell_end(services, ended, record)
+    tell_end(services, services.ledger.replace(held, ended), record)
     where = f"; its model is {ended.model.uri}" if ended.model else ""
     return Happened(message=f"the run {ended.state}{where}", run_id=record.run_id, made_room=True)
 
@@ -128,9 +127,9 @@ def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Hap
     waiting = stocked_out(held.record, job, reason, ladder=ladder, now=now, attempt=services.attempt)
     services.queue.put(place_of(services, waiting, ladder))
     tell_steps(services, held.record, waiting)
-    services.ledger.replace(held, waiting)
+    waits = services.ledger.replace(held, waiting)
     give_back(services, held.record.slots)
-    tell_status(services, waiting)
+    tell_status(services, waits)
     message = f"{job.name} found no capacity; next: {ladder[waiting.rung].text}"
     return Happened(message=message, run_id=waiting.run_id, severity="NOTICE", is_due=True)
 
@@ -150,10 +149,11 @@ def _is_of_a_trial(record: RunRecord, job: Job) -> bool:
     return job_kind(job.name) is JobKind.CUSTOM and tuning_of(record) is not None
 
 
-def _already_ended(services: Services, record: RunRecord) -> Happened:
+def _already_ended(services: Services, held: Held) -> Happened:
     """A repeated event: the status is brought up, for that costs one read.
 
     If the first one fell between record and notice, the sweep still owes the notice.
     """
-    tell_status(services, record)
+    tell_status(services, held)
+    record = held.record
     return Happened(message=f"the run had ended before: {record.state}", run_id=record.run_id)

@@ -62,13 +62,13 @@ def resume(services: Services, held: Held) -> Happened:
     """
     record = held.record
     if record.state not in (RunState.RESERVED, RunState.WAITING):
-        tell_again(services, record)
+        tell_again(services, held)
         return Happened(message=f"the run is on record already, {record.state}", run_id=record.run_id)
     lease = record.live_lease(services.clock.now())
     if lease is not None:
         raise LeaseHeld(record.run_id, lease.expires_at)
     if record.state is RunState.WAITING:
-        tell_status(services, record)
+        tell_status(services, held)
         return Happened(message="the run waits for room", run_id=record.run_id)
     return take_up(services, held, ladder_for(services, record), None)
 

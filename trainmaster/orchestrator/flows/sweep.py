@@ -111,7 +111,7 @@ def _look_at_ended(services: Services, held: Held) -> Happened | None:
         if record.second_look_at > services.clock.now():
             return None
         held = second_look_done(services, held)
-    tell_end(services, held.record, before_end(record))
+    tell_end(services, held, before_end(record))
     had_room = record.job is not None
     return Happened(message=f"the end was told: {record.state}", run_id=record.run_id, made_room=had_room)
 
@@ -136,8 +136,7 @@ def _ask_job(services: Services, held: Held) -> Happened:
             state=RunState.FAILED, error=Problem(message=f"{job_name} no longer exists; it was deleted")
         )
         ended = job_vanished(record, outcome, told=TOLD, now=now, attempt=services.attempt)
-        services.ledger.replace(held, ended)
-        tell_end(services, ended, record)
+        tell_end(services, services.ledger.replace(held, ended), record)
         return Happened(message=str(outcome.error), run_id=record.run_id, severity="ERROR", made_room=True)
     happened = settle_job(services, held, job, TOLD)
     if record.cancel_asked_at is not None and job.state not in OVER:

@@ -17,12 +17,12 @@ from trainmaster.orchestrator.flows.champion import challenge
 from trainmaster.orchestrator.flows.queueing import leave_queue
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.slots import give_back
-from trainmaster.orchestrator.ports.runs import DropStatus
+from trainmaster.orchestrator.ports.runs import DropStatus, Held
 
 
-def tell_status(services: Services, record: RunRecord) -> None:
+def tell_status(services: Services, held: Held) -> None:
     """Bring the drop's status up to the record. Safe to repeat; runs that nobody dropped have none."""
-    source = record.source
+    record, source = held.record, held.record.source
     if source.object_name is None or source.generation is None:
         return
     services.ledger.tell_status(
@@ -33,12 +33,19 @@ def tell_status(services: Services, record: RunRecord) -> None:
             state=record.state,
             updated_at=record.updated_at,
             record_uri=services.ledger.record_uri(record.run_id),
-            round=record.round,
+            record_generation=held.version,
+            reason=_reason(record),
             report_uri=record.report_uri,
             model_uri=record.model.uri if record.model else None,
             problems=() if record.state is RunState.REJECTED else record.problems,
         )
     )
+
+
+def _reason(record: RunRecord) -> str | None:
+    if record.waiting is not None:
+        return record.waiting.reason
+    return record.error.message if record.error is not None else None
 
 
 def warned(happened: Happened, record: RunRecord) -> Happened:
@@ -79,7 +86,7 @@ def tell_steps(services: Services, before: RunRecord, after: RunRecord) -> None:
             services.notices.publish(run_entered(after, number, uri))
 
 
-def tell_end(services: Services, record: RunRecord, before: RunRecord | None = None) -> None:
+def tell_end(services: Services, held: Held, before: RunRecord | None = None) -> None:
     """Status, champion, the notices, what it holds, then the marker goes: until it is gone all of them are owed.
 
     It stays while a second look is due, which the sweep takes.
@@ -87,7 +94,8 @@ def tell_end(services: Services, record: RunRecord, before: RunRecord | None = N
     Told are the states that `before` has not; without it, nobody knows which were told, and all are.
     A crash between any two repeats them all; each is safe to repeat, and a notice keeps its id.
     """
-    tell_status(services, record)
+    tell_status(services, held)
+    record = held.record
     if record.request:
         challenge(services, record, dialect_of(record.request).spec_from(record.request, record.model_name))
     tell_steps(services, before or replace(record, history=()), record)
@@ -99,15 +107,16 @@ def tell_end(services: Services, record: RunRecord, before: RunRecord | None = N
         services.ledger.unmark(record.run_id)
 
 
-def tell_again(services: Services, record: RunRecord) -> None:
+def tell_again(services: Services, held: Held) -> None:
     """Tell what whoever wrote the record may have died over, to whoever comes with the same event.
 
     Of an end without a job that is looked after once more, all of it: the sweep comes late to that one.
     """
+    record = held.record
     if record.ended and record.job is None and record.second_look_at is not None:
-        tell_end(services, record, before_end(record))
+        tell_end(services, held, before_end(record))
     else:
-        tell_status(services, record)
+        tell_status(services, held)
 
 
 def before_end(record: RunRecord) -> RunRecord | None:

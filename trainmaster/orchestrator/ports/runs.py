@@ -41,7 +41,8 @@ class Marker:
 class DropStatus:
     """Where the latest drop of one object name stands: schemas/drop_status.v1.schema.json.
 
-    `round`: how often the run went back to waiting because its job found no capacity.
+    `record_generation` is that of the record it was made from, 0 for an order, which has none. `reason` is why the run
+    waits, or why it failed.
     """
 
     dropped_name: str
@@ -50,7 +51,8 @@ class DropStatus:
     state: RunState
     updated_at: datetime
     record_uri: str
-    round: int = 0
+    record_generation: int = 0
+    reason: str | None = None
     report_uri: str | None = None
     model_uri: str | None = None
     problems: tuple[str, ...] = ()
@@ -139,9 +141,7 @@ class Ledger(Protocol):
     def tell_status(self, status: DropStatus) -> None:
         """Write where the drop stands, unless something later is written there.
 
-        Later is a newer generation of the drop, a later round of the same one, or a state of the same round that
-        is as far or farther.
-        Safe to repeat, in any order.
+        Later is a newer generation of the drop, or of the same drop's record. Safe to repeat, in any order.
         """
         ...
 

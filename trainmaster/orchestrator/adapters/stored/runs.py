@@ -34,7 +34,7 @@ from trainmaster.orchestrator.core.names import (
     status_object,
 )
 from trainmaster.orchestrator.core.retraining.names import RULES_PREFIX, is_rule_object
-from trainmaster.orchestrator.core.runs.record import PROGRESS, RunRecord, RunState
+from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.ports.runs import DroppedRule, DropStatus, Held, Marker
 
 STATUS_RACES_MAX = 10
@@ -124,9 +124,7 @@ class StoredLedger:
         document = json_bytes({"schema": "drop_status.v1", **_mapping(encoded(status))})
         for _ in range(STATUS_RACES_MAX):
             present = self._read_or_none(name)
-            if present is not None and _told(present[0]) >= _place(
-                status.generation, status.round, status.state
-            ):
+            if present is not None and _order(present[0]) >= (status.generation, status.record_generation):
                 return
             try:
                 self._objects.write(self._bucket, name, document, if_generation=present[1] if present else 0)
@@ -161,17 +159,13 @@ def _metadata(record: RunRecord) -> dict[str, str]:
     return {key: value for key, value in fields.items() if value}
 
 
-def _place(generation: int, round_number: int, state: RunState) -> tuple[int, int, int]:
-    return generation, round_number, PROGRESS[state]
-
-
-def _told(content: bytes) -> tuple[int, int, int]:
-    """The place of the status on record; whatever is no status comes before every place."""
+def _order(content: bytes) -> tuple[int, int]:
+    """The generations of the drop and of its record, in a status; content that is no status sorts first."""
     try:
         status = json.loads(content)
-        return _place(int(status["generation"]), int(status.get("round", 0)), RunState(status["state"]))
+        return int(status["generation"]), int(status.get("record_generation", 0))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return (-1, -1, -1)
+        return -1, -1
 
 
 class StoredInbox:

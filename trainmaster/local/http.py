@@ -198,19 +198,29 @@ class _Quiet(uvicorn.Server):
             server.close()
         for each in sockets or []:
             each.close()
-        for connection in list(self.server_state.connections):
-            connection.shutdown()
+        await _run_scheduled()  # a connection that was accepted just now is in none of uvicorn's sets yet
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.config.timeout_graceful_shutdown):
-                while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110  # uvicorn's plain sets
+                while self.server_state.connections or self.server_state.tasks:
+                    for connection in list(self.server_state.connections):
+                        connection.shutdown()
                     await asyncio.sleep(_CLOSING_POLL_S)
         for task in self.server_state.tasks:
             task.cancel()
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        await _run_scheduled()
         await self.lifespan.shutdown()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+async def _run_scheduled() -> None:
+    """Let the loop make, or close, the transports of connections: asyncio takes up to three turns for either."""
+    for _ in range(3):
+        await asyncio.sleep(0)
 
 
 @contextlib.asynccontextmanager

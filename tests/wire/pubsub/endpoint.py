@@ -38,13 +38,17 @@ def listening(*answers: int) -> Iterator[Endpoint]:
                 status = endpoint.answers.pop(0) if endpoint.answers else 204
             self.send_response(status)
             self.send_header("Content-Length", "0")
+            self.send_header("Connection", "close")
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
             pass
 
+    class Server(ThreadingHTTPServer):
+        daemon_threads = False  # closing the server waits for its connections to be closed
+
     lock = threading.Lock()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with Server(("127.0.0.1", 0), Handler) as server:
         endpoint = Endpoint(url=f"http://127.0.0.1:{server.server_address[1]}/fn?x=1", answers=list(answers))
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()

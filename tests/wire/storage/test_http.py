@@ -1,6 +1,9 @@
 """The helpers that every REST surface of the stack shares."""
 
 import asyncio
+import gc
+import socket
+import warnings
 
 import httpx
 import pytest
@@ -37,6 +40,34 @@ def test_stopping_a_server_that_never_started_is_harmless() -> None:
         await server.stop()
 
     asyncio.run(never_start())
+
+
+@pytest.mark.parametrize(
+    ("request_line", "pause_s"), [(b"", 0), (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 0.1)]
+)
+def test_a_stop_closes_every_connection(request_line: bytes, pause_s: float) -> None:
+    """One that was accepted only just now, and one whose answer never comes."""
+
+    async def never(scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        await asyncio.Event().wait()
+
+    async def stop() -> None:
+        server = Server(never)
+        await server.start()
+        client.connect(("127.0.0.1", server.port))
+        client.sendall(request_line)
+        if pause_s:
+            await asyncio.sleep(pause_s)
+        await server.stop()
+
+    with socket.socket() as client, warnings.catch_warnings(record=True) as leaks:
+        warnings.simplefilter("always", ResourceWarning)
+        asyncio.run(stop())
+        gc.collect()
+        client.settimeout(5)
+        assert client.recv(1) == b""
+    assert not leaks
 
 
 def test_what_fails_inside_the_block_is_raised_and_the_server_is_gone() -> None:

@@ -27,7 +27,9 @@ def run(number: int, **changes: object) -> dict[str, Any]:
         "run_id": f"run-{number}",
         "state": "succeeded",
         "source": by_rule if number else {"kind": "upload"},
-        "request": {"args": ["--data_dir=gs://data/horses/burst-1/"], "labels": {"files": "200"}},
+        "request": {
+            "document": {"args": ["--data_dir=gs://data/horses/burst-1/"], "labels": {"files": "200"}}
+        },
         "history": [{"state": state, "at": f"2026-01-01T00:0{number}:01Z"} for state in ("reserved", "succeeded")],
         "job": {"name": f"projects/1/locations/r/customJobs/{number}"},
         "problems": [],
@@ -117,7 +119,7 @@ def test_a_course_as_it_should_be_is_agreed_with() -> None:
         ({"runs": [run(0), run(1), run(2), run(3)]}, "run-3 by firing 3"),
         ({"runs": [run(0), run(1)]}, "should have started one run each"),
         (
-            {"runs": [run(0), run(1, request={"labels": {"files": "7"}}), run(2)]},
+            {"runs": [run(0), run(1, request={"document": {"labels": {"files": "7"}}}), run(2)]},
             "run-1 was started for 7 files",
         ),
         ({"champion": champion(True, True, True)}, "the third not"),
@@ -151,7 +153,7 @@ def test_a_lineage_that_leads_elsewhere_is_told(lineage: dict[str, object]) -> N
 
 
 def test_a_champion_that_learned_from_other_data_is_told() -> None:
-    elsewhere = run(1, request={"args": ["--data_dir=gs://data/horses/burst-2/"]})
+    elsewhere = run(1, request={"document": {"args": ["--data_dir=gs://data/horses/burst-2/"]}})
     seen = replace(WHOLE, runs=[run(0), elsewhere, run(2)])
     (wrong,) = [wrong for _, _, wrong in way_back(seen, GENERATION) if wrong]
     assert "is not the folder of burst 1" in wrong

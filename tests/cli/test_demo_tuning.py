@@ -32,14 +32,16 @@ def record(**changes: object) -> Mapping[str, Any]:
     return {
         "run_id": "run-1",
         "state": "succeeded",
-        "output_uri": OUTPUT,
+        "request": {"output_uri": OUTPUT},
         "job": {"name": JOB, "state": "JOB_STATE_SUCCEEDED"},
         "history": [
             {"state": state, "at": "2026-01-01T00:00:01Z"} for state in ("reserved", "submitted", "succeeded")
         ],
         "model": {"uri": uri},
-        "trials": [{"id": "1", "state": "SUCCEEDED"}, {"id": "2", "state": "SUCCEEDED"}],
-        "best_trial": {**best, "parameters": dict(STUDY.trials[1].parameters)},
+        "tuning": {
+            "trials": [{"id": "1", "state": "SUCCEEDED"}, {"id": "2", "state": "SUCCEEDED"}],
+            "best_trial": {**best, "parameters": dict(STUDY.trials[1].parameters)},
+        },
         "problems": [],
         **changes,
     }
@@ -52,8 +54,12 @@ def sighting(drawn: Study | None, **more: Any) -> TuningSighting:
     )
 
 
+def tuning(**changes: object) -> dict[str, object]:
+    return {"tuning": {**record()["tuning"], **changes}}
+
+
 def best(**changes: object) -> dict[str, object]:
-    return {"best_trial": {**record()["best_trial"], **changes}}
+    return tuning(best_trial={**record()["tuning"]["best_trial"], **changes})
 
 
 def test_a_record_that_says_what_the_job_says_is_agreed_with() -> None:
@@ -68,8 +74,8 @@ def test_a_record_that_says_what_the_job_says_is_agreed_with() -> None:
         (best(parameters={"learning_rate": 1.0}), "The record's best parameters are"),
         (best(model_uri=f"{OUTPUT}/1/model/"), "The record's best_trial points to"),
         ({"model": {"uri": f"{OUTPUT}/1/model/"}}, "The record's model points to"),
-        ({"trials": [{"id": "1", "state": "SUCCEEDED"}]}, "The record's trials are"),
-        ({"best_trial": None, "problems": ["no metric"]}, "There is no best trial: no metric"),
+        (tuning(trials=[{"id": "1", "state": "SUCCEEDED"}]), "The record's trials are"),
+        ({**tuning(best_trial=None), "problems": ["no metric"]}, "There is no best trial: no metric"),
     ],
 )
 def test_every_claim_that_does_not_hold_is_named(changes: dict[str, object], said: str) -> None:

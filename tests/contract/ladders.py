@@ -11,7 +11,9 @@ from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.runs.record import Job, JobState, Problem, RunRecord, RunState
+from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
 
 LADDER: dict[str, Any] = {
     **SMALL,
@@ -52,7 +54,7 @@ def drop(world: World) -> Arrival:
     return world.drop(json.dumps(LADDER).encode(), "requests/a.json")
 
 
-def stock_out(world: World, record: RunRecord, problem: Problem = NO_CAPACITY) -> Job:
+def stock_out(world: World, record: RunRecord, problem: Failure = NO_CAPACITY) -> Job:
     """The run's job ends for want of capacity, and its log says so."""
     assert record.job is not None
     world.clock.advance(timedelta(seconds=30))
@@ -62,8 +64,8 @@ def stock_out(world: World, record: RunRecord, problem: Problem = NO_CAPACITY) -
 def failed_with(words: str, world: World, run_id: str) -> None:
     record = kept(world, run_id)
     assert record.state is RunState.FAILED
-    assert record.error is not None
-    assert words in record.error.message
+    assert record.failure is not None
+    assert words in record.failure.message
 
 
 def kept(world: World, run_id: str) -> RunRecord:

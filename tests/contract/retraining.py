@@ -19,7 +19,8 @@ from trainmaster.orchestrator.core.retraining.signals.image_push import image_pu
 from trainmaster.orchestrator.core.retraining.signals.notice import Heard, notice_in
 from trainmaster.orchestrator.core.retraining.signals.signal import Signal
 from trainmaster.orchestrator.core.retraining.state import RuleState
-from trainmaster.orchestrator.core.runs.record import JobState, RunRecord
+from trainmaster.orchestrator.core.runs.job import JobState
+from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.launch import launch
 from trainmaster.orchestrator.flows.orders import take_order
 from trainmaster.orchestrator.flows.retraining.accept import accept, rule_drop_in

@@ -17,15 +17,15 @@ from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.runs.record import Job, Problem
+from trainmaster.orchestrator.core.runs.job import Failure, Job
 
-RECORD = Draft202012Validator(schema("run_record.v1"))
+RECORD = Draft202012Validator(schema("run_record.v2"))
 NOTICE = Draft202012Validator(schema("notice.v1"))
 TWO_REGIONS = standards_with()
 GPU = {
     "cluster": {"chief": {"machine": "n1-standard-4", "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 1}}}
 }
-NO_CAPACITY = Problem(
+NO_CAPACITY = Failure(
     code=8, message=f"Resources are insufficient in region: {REGION}. Please try a different region."
 )
 """The service found no machines: with this a job ends that never ran."""

@@ -21,7 +21,7 @@ from trainmaster.orchestrator.adapters.stored.runs import StoredLedger
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.names import ARRIVALS_PREFIX
 from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject
-from trainmaster.orchestrator.core.runs.record import Job
+from trainmaster.orchestrator.core.runs.job import Job
 
 WRITE_S = 0.05
 """How long Cloud Storage takes to write a small object."""

@@ -31,7 +31,9 @@ from tests.contract.world import (
 from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX, WAIT_IN_ALL
 from trainmaster.orchestrator.core.errors import SubmissionUnknown
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
-from trainmaster.orchestrator.core.runs.record import JobState, RunState, taken_over
+from trainmaster.orchestrator.core.runs.job import JobState
+from trainmaster.orchestrator.core.runs.moves import taken_over
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.admission import launch_and_admit
 from trainmaster.orchestrator.flows.queueing import place_of
 from trainmaster.orchestrator.flows.submit import SUBMIT_NEEDS
@@ -59,7 +61,7 @@ def test_an_end_wakes_the_first_although_its_pause_is_not_over() -> None:
     Room(world, 1)
     one, two = launched(world), launched(world)
     assert states(world, one, two) == ["submitted", "waiting"]
-    waiting = world.record(two).waiting
+    waiting = world.record(two).admission.waiting
     assert waiting is not None
     assert waiting.not_before > world.clock.now()
     job = world.record(one).job
@@ -76,7 +78,7 @@ def test_a_new_run_does_not_overtake_who_waits_for_the_same_and_one_of_more_prio
     later, urgent, other = launched(world), launched(world, priority=51), launched(world, **GPU)
     assert states(world, waits, later, urgent, other) == ["waiting", "waiting", "submitted", "submitted"]
     assert room.asked == [urgent, other]
-    reason = world.record(later).waiting
+    reason = world.record(later).admission.waiting
     assert reason is not None
     assert reason.reason == f"{waits} waits for the same before it"
     world.clock.advance(timedelta(seconds=31))
@@ -179,7 +181,7 @@ def test_when_the_service_is_asked_too_fast_the_whole_region_pauses() -> None:
     world.clock.advance(timedelta(seconds=31))
     world.sweep()
     assert states(world, cpu, gpu, new) == ["submitted"] * 3
-    assert world.record(cpu).rung == 0
+    assert world.record(cpu).submission.rung == 0
 
 
 def test_a_run_that_is_only_told_to_ask_less_often_fails_after_a_week_with_the_services_words() -> None:
@@ -195,7 +197,7 @@ def test_a_run_that_is_only_told_to_ask_less_often_fails_after_a_week_with_the_s
     world.clock.advance(timedelta(minutes=1))
     world.sweep()
     assert states(world, one) == ["failed"]
-    error = world.record(one).error
+    error = world.record(one).failure
     assert error is not None
     assert error.code == 429
     assert error.message.startswith(
@@ -217,7 +219,11 @@ def test_one_refusal_for_the_rate_of_requests_does_not_count_once_there_was_anot
     ended = world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
     world.settle(world.hint(ended))
     record = world.record(one)
-    assert (record.state, record.rung, record.too_fast_since) == (RunState.SUBMITTED, 1, None)
+    assert (record.state, record.submission.rung, record.admission.rate_limited_since) == (
+        RunState.SUBMITTED,
+        1,
+        None,
+    )
 
 
 def test_one_refusal_for_the_rate_of_requests_does_not_count_after_a_wait_for_a_limit() -> None:
@@ -262,7 +268,7 @@ def test_who_waited_for_a_limit_longer_than_a_week_does_not_fail_at_its_first_re
     world.clock.advance(timedelta(days=1, hours=1))
     world.sweep()
     assert states(world, second) == ["failed"]
-    error = world.record(second).error
+    error = world.record(second).failure
     assert error is not None
     assert error.message.startswith("there was no room in the 7 days since 2026-03-10")
 
@@ -276,14 +282,14 @@ def test_a_run_to_which_the_service_never_answers_ends_and_gives_its_slot_back()
         with suppress(SubmissionUnknown):
             world.launch(arrival)
         record = world.record(arrival.run_id)
-        assert (record.unanswered, record.state) == (number + 1, RunState.RESERVED)
+        assert (record.submission.unanswered, record.state) == (number + 1, RunState.RESERVED)
         world.clock.advance(LEASE)
     world.sweep()
     assert states(world, arrival.run_id) == ["failed"]
     record = world.record(arrival.run_id)
-    assert record.error is not None
-    assert f"no answer to {UNANSWERED_MAX} submissions in a row" in record.error.message
-    assert "the connection broke" in record.error.message
+    assert record.failure is not None
+    assert f"no answer to {UNANSWERED_MAX} submissions in a row" in record.failure.message
+    assert "the connection broke" in record.failure.message
     assert (slots(world), len(room.asked)) == ([], UNANSWERED_MAX)
     world.clock.advance(LEASE)
     world.sweep()  # which looks once more for the job of one who was only slow
@@ -298,8 +304,8 @@ def test_an_answer_ends_the_row_of_those_without_one() -> None:
     world.clock.advance(LEASE)
     world.sweep()
     record = world.record(arrival.run_id)
-    assert (record.state, record.unanswered) == (RunState.WAITING, 0)
-    assert record.refused_since == record.tries[-1].at
+    assert (record.state, record.submission.unanswered) == (RunState.WAITING, 0)
+    assert record.admission.refused_since == record.submission.tries[-1].at
 
 
 def test_a_run_that_waits_ends_when_the_policy_allows_it_no_more() -> None:
@@ -312,8 +318,8 @@ def test_a_run_that_waits_ends_when_the_policy_allows_it_no_more() -> None:
     world.sweep()
     assert states(world, run_id) == ["failed"]
     record = world.record(run_id)
-    assert record.error is not None
-    assert record.error.message.startswith("the request is not allowed any more: $.region")
+    assert record.failure is not None
+    assert record.failure.message.startswith("the request is not allowed any more: $.region")
     assert (room.asked, places(world)) == ([], [])
 
 

@@ -31,7 +31,8 @@ from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import LeaseHeld, ServiceFailed
 from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.requests.arrival import Arrival
-from trainmaster.orchestrator.core.runs.record import Job, JobState, RunState
+from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.admission import launch_and_admit
 from trainmaster.orchestrator.flows.orders import take_order
 from trainmaster.orchestrator.flows.services import Happened
@@ -99,9 +100,9 @@ def test_the_job_of_a_run_is_asked_to_end_and_its_own_end_ends_the_run() -> None
     assert (status["state"], status["record_uri"]) == ("succeeded", f"gs://{LEDGER}/runs/{run_id}.json")
     world.settle(world.hint(world.jobs.read(record.job.name)))
     assert states(world, run_id) == ["cancelled"]
-    asked_at = world.record(run_id).cancel_asked_at
+    asked_at = world.record(run_id).cancel_requested_at
     assert carried_out(world, order).message == "the run had ended before: cancelled"
-    assert world.record(run_id).cancel_asked_at == asked_at
+    assert world.record(run_id).cancel_requested_at == asked_at
 
 
 def test_a_job_that_found_no_capacity_is_followed_by_none_once_its_run_was_to_end() -> None:
@@ -116,7 +117,7 @@ def test_a_job_that_found_no_capacity_is_followed_by_none_once_its_run_was_to_en
     world.sweep()
     assert states(world, run_id) == ["failed"]
     assert len(world.jobs.all()) == 1
-    error = world.record(run_id).error
+    error = world.record(run_id).failure
     assert error is not None
     assert error.message == NO_CAPACITY.message
 
@@ -204,7 +205,7 @@ def test_the_sweeps_look_at_a_run_that_was_ended_wakes_nobody_before_his_time() 
     for _ in range(5):
         world.clock.advance(timedelta(minutes=11))
         world.sweep()
-    due = world.record(other).waiting
+    due = world.record(other).admission.waiting
     assert due is not None
     room.places = None
     carried_out(world, order_to_end(world, ended))

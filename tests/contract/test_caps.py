@@ -23,7 +23,7 @@ from tests.contract.world import (
 )
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps
-from trainmaster.orchestrator.core.runs.record import RunState
+from trainmaster.orchestrator.core.runs.states import RunState
 
 
 def capped(**caps: Any) -> World:

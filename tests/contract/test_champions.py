@@ -14,7 +14,7 @@ from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.adapters.stored.champions import StoredChampions
 from trainmaster.orchestrator.core.errors import DocumentDamaged
 from trainmaster.orchestrator.core.requests.arrival import Arrival
-from trainmaster.orchestrator.core.runs.record import RunState
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.launch import launch
 from trainmaster.orchestrator.flows.orders import take_order
 from trainmaster.orchestrator.flows.services import Happened
@@ -158,7 +158,7 @@ def test_a_champion_is_walked_back_to_its_event_and_its_bytes() -> None:
     assert lineage["event_id"] == record["source"]["event_id"]
     bucket, _, name = lineage["request_uri"].removeprefix("gs://").partition("/")
     dropped = world.objects.read(bucket, name, lineage["request_generation"])
-    assert json.loads(dropped.content) == REQUEST == record["request"]
+    assert json.loads(dropped.content) == REQUEST == record["request"]["document"]
     assert (lineage["image"], lineage["image_digest"]) == (IMAGE, "sha256:" + "b" * 64)
     assert (lineage["dataset"], lineage["dataset_version"]) == ("cassava", "0.1.0")
     assert lineage["job_name"] == world.jobs.read(lineage["job_name"]).name

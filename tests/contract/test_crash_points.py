@@ -23,7 +23,7 @@ from tests.contract.world import INBOX, LEASE, LEDGER, MODELS, Boundary, Killed
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.names import RUN_LABEL
-from trainmaster.orchestrator.core.runs.record import RunState
+from trainmaster.orchestrator.core.runs.states import RunState
 
 ACCIDENTS = sorted(set(Accident) - PAUSES)
 OF_CHANGES = frozenset({Accident.KILLED_IN_FLIGHT, Accident.REPEATED})
@@ -173,8 +173,12 @@ def broken(scene: Scene, stage: Stage) -> list[str]:
             if f"champions/{model_name}/{each.number}" not in ids
         ]
     for record in records:
-        if record.cap is not None and f"caps/{record.cap}" not in ids:
-            problems.append(f"{record.cap} was reached and not told")
+        if (
+            record.rejection is not None
+            and record.rejection.cap is not None
+            and f"caps/{record.rejection.cap}" not in ids
+        ):
+            problems.append(f"{record.rejection.cap} was reached and not told")
     left = [each.name for prefix in ("waiting/", "slots/") for each in stage.objects.listing(LEDGER, prefix)]
     return [*problems, *(f"left over: {name}" for name in [*stage.batches(), *left])]
 

@@ -9,7 +9,8 @@ import pytest
 from tests.contract.rooms import Room, ends, launched, limited, slots, states
 from tests.contract.world import LEDGER, MODELS, World
 from trainmaster.orchestrator.core.policy.admission import Limit
-from trainmaster.orchestrator.core.runs.record import JobState, RunState
+from trainmaster.orchestrator.core.runs.job import JobState
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.sweep import ORPHAN_AGE
 
 DAMAGE = b"["
@@ -59,15 +60,17 @@ def test_sizes_with_points_in_a_manifest_do_not_spoil_the_record() -> None:
     assert states(world, run_id) == ["succeeded"]
     model = world.record(run_id).model
     assert model is not None
-    assert (model.size_bytes, type(model.size_bytes)) == (5, int)
-    assert type(world.document(f"runs/{run_id}.json")["model"]["size_bytes"]) is int
+    assert model.files is not None
+    assert (model.files.size_bytes, type(model.files.size_bytes)) == (5, int)
+    assert type(world.document(f"runs/{run_id}.json")["model"]["files"]["size_bytes"]) is int
 
 
 def test_a_record_that_was_written_with_a_point_before_goes_on() -> None:
     world = limited(Limit(jobs=1))
     Room(world)
     run_id = launched(world)
-    written = {**world.document(f"runs/{run_id}.json"), "priority": 50.0}
+    written = world.document(f"runs/{run_id}.json")
+    written["submission"]["rung"] = 0.0
     world.objects.write(LEDGER, f"runs/{run_id}.json", json.dumps(written).encode(), if_generation=None)
     ends(world, run_id)
     assert (states(world, run_id), slots(world)) == (["succeeded"], [])
@@ -89,6 +92,26 @@ def test_a_damaged_record_is_told_by_every_sweep_with_what_to_do() -> None:
     world.clock.advance(ORPHAN_AGE)
     world.sweep()
     assert world.active() == [], "a deleted one is forgotten, as the message says"
+
+
+@pytest.mark.parametrize("version", ["run_record.v1", "run_record.v3", None])
+def test_a_record_of_another_version_is_left_as_it_is_and_every_sweep_says_what_to_do(
+    version: str | None,
+) -> None:
+    world = World()
+    Room(world)
+    run_id, other = launched(world), launched(world)
+    written = json.dumps({**world.document(f"runs/{run_id}.json"), "schema": version}).encode()
+    world.objects.write(LEDGER, f"runs/{run_id}.json", written, if_generation=None)
+    world.train(world.record(other))
+    for _ in range(2):
+        (told,) = [each for each in world.sweep() if each.run_id == run_id]
+        assert told.severity == "ERROR"
+        assert f"expected run_record.v2, found {version!r}" in told.message
+        assert "Run the release that wrote it" in told.message
+    assert world.objects.read(LEDGER, f"runs/{run_id}.json").content == written
+    assert run_id in world.active()
+    assert world.record(other).state is RunState.SUCCEEDED
 
 
 def test_the_slot_of_a_damaged_record_is_kept_while_its_job_goes_on_and_not_for_ever() -> None:

@@ -43,7 +43,7 @@ from trainmaster.orchestrator.core.requests.spec import (
 )
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 from trainmaster.orchestrator.core.requests.tuning import Goal, Metric, Parameter, ParameterType, Tuning
-from trainmaster.orchestrator.core.runs.record import JobState
+from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.trial import Measured, TrialState
 from trainmaster.orchestrator.flows.submit import SUBMIT_NEEDS
 from trainmaster.orchestrator.ports.runs import TrainingJobs

@@ -9,10 +9,9 @@ from tests.contract.ladders import Refusing, drop, failed_with, kept, stock_out
 from tests.contract.rooms import TWO_REGIONS, full, too_fast
 from tests.contract.world import ELSEWHERE, LEASE, REGION, Killed, World
 from trainmaster.orchestrator.core.admission.waiting import PAUSE_MOST_S
-from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.errors import SubmissionRefused, SubmissionUnknown
 from trainmaster.orchestrator.core.names import job_region
-from trainmaster.orchestrator.core.runs.record import RunRecord, RunState
+from trainmaster.orchestrator.core.runs.states import RunState
 
 
 def test_a_fallback_in_another_region_is_submitted_read_and_settled_there() -> None:
@@ -23,9 +22,9 @@ def test_a_fallback_in_another_region_is_submitted_read_and_settled_there() -> N
     record = kept(world, arrival.run_id)
     assert sent.regions == [REGION, REGION, ELSEWHERE]
     assert record.job is not None
-    assert (record.rung, job_region(record.job.name)) == (2, ELSEWHERE)
-    assert [one.rung for one in record.tries] == [0, 1]
-    assert "quota metrics" in record.tries[0].outcome
+    assert (record.submission.rung, job_region(record.job.name)) == (2, ELSEWHERE)
+    assert [one.rung for one in record.submission.tries] == [0, 1]
+    assert "quota metrics" in record.submission.tries[0].outcome
     world.settle(world.hint(world.train(record)))
     assert world.record(arrival.run_id).state is RunState.SUCCEEDED
 
@@ -36,9 +35,9 @@ def test_after_the_last_rung_the_first_is_due_again_after_a_pause() -> None:
     sent = Refusing(world, full(), full(), full())
     world.launch(arrival)
     record = kept(world, arrival.run_id)
-    assert (record.state, record.rung) == (RunState.WAITING, 0)
-    assert record.waiting is not None
-    assert record.waiting.not_before > world.clock.now()
+    assert (record.state, record.submission.rung) == (RunState.WAITING, 0)
+    assert record.admission.waiting is not None
+    assert record.admission.waiting.not_before > world.clock.now()
     world.clock.advance(timedelta(seconds=31))
     world.sweep()
     assert world.record(arrival.run_id).state is RunState.SUBMITTED
@@ -79,7 +78,9 @@ def test_a_rung_is_on_record_before_it_is_submitted() -> None:
     arrival = drop(world)
     Refusing(world, full(), full())
     seen: list[int] = []
-    world.launch(arrival, At("submit", before=lambda: seen.append(world.record(arrival.run_id).rung)))
+    world.launch(
+        arrival, At("submit", before=lambda: seen.append(world.record(arrival.run_id).submission.rung))
+    )
     assert seen == [0, 1, 2]
 
 
@@ -104,7 +105,7 @@ def test_an_answer_that_was_lost_on_a_later_rung_is_looked_for_there() -> None:
     Refusing(world, full())
     world.launch(arrival, At("submit", after=raising(SubmissionUnknown("cut"))))
     record = kept(world, arrival.run_id)
-    assert (record.state, record.rung) == (RunState.SUBMITTED, 1)
+    assert (record.state, record.submission.rung) == (RunState.SUBMITTED, 1)
     assert len(world.jobs.all()) == 1
 
 
@@ -114,10 +115,14 @@ def test_a_service_that_is_asked_too_fast_is_asked_for_the_same_rung_after_a_mom
     sent = Refusing(world, too_fast())
     world.launch(arrival)
     record = kept(world, arrival.run_id)
-    assert (record.state, record.rung) == (RunState.WAITING, 0)
-    assert record.waiting is not None
-    assert record.waiting.too_fast
-    assert timedelta(0) < record.waiting.not_before - world.clock.now() <= timedelta(seconds=PAUSE_MOST_S)
+    assert (record.state, record.submission.rung) == (RunState.WAITING, 0)
+    assert record.admission.waiting is not None
+    assert record.admission.waiting.rate_limited
+    assert (
+        timedelta(0)
+        < record.admission.waiting.not_before - world.clock.now()
+        <= timedelta(seconds=PAUSE_MOST_S)
+    )
     world.clock.advance(timedelta(seconds=PAUSE_MOST_S + 1))
     world.sweep()
     assert sent.machines == ["n1-standard-4", "n1-standard-4"]
@@ -132,7 +137,7 @@ def test_a_rung_that_is_refused_for_good_leaves_the_others() -> None:
     assert sent.regions == [REGION, REGION, ELSEWHERE]
     record = kept(world, arrival.run_id)
     assert record.state is RunState.SUBMITTED
-    assert "no such machine" in record.tries[1].outcome
+    assert "no such machine" in record.submission.tries[1].outcome
 
 
 def test_a_run_whose_every_rung_is_refused_for_good_fails() -> None:
@@ -141,14 +146,3 @@ def test_a_run_whose_every_rung_is_refused_for_good_fails() -> None:
     Refusing(world, *(SubmissionRefused(400, "no such machine") for _ in range(3)))
     world.launch(arrival)
     failed_with("no such machine", world, arrival.run_id)
-
-
-def test_an_old_record_without_any_of_it_is_read() -> None:
-    world = World(TWO_REGIONS)
-    arrival = drop(world)
-    world.launch(arrival)
-    document = world.document(f"runs/{arrival.run_id}.json")
-    for key in ("priority", "rung", "slots", "tries", "given_up"):
-        document.pop(key, None)
-    record = decoded(RunRecord, document)
-    assert (record.priority, record.rung, record.given_up, record.tries) == (50, 0, (), ())

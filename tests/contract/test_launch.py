@@ -21,10 +21,11 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionUnknown,
 )
 from trainmaster.orchestrator.core.names import JobKind
-from trainmaster.orchestrator.core.runs.record import JobState, RunState
+from trainmaster.orchestrator.core.runs.job import JobState
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.telling import tell_status
 
-RECORD = Draft202012Validator(schema("run_record.v1"))
+RECORD = Draft202012Validator(schema("run_record.v2"))
 STATUS = Draft202012Validator(schema("drop_status.v1"))
 REPORT = Draft202012Validator(schema("rejection_report.v1"))
 
@@ -185,8 +186,8 @@ def test_a_submission_refused_for_good_fails_the_run_with_the_reason() -> None:
     world.launch(arrival, jobs=Answering(world, SubmissionRefused(400, "no such machine")))
     record = world.record(arrival.run_id)
     assert record.state is RunState.FAILED
-    assert record.error is not None
-    assert "no such machine" in record.error.message
+    assert record.failure is not None
+    assert "no such machine" in record.failure.message
     world.sweep()
     told = [notice.id for notice in world.notices.published]
     assert told == [f"{arrival.run_id}/reserved", f"{arrival.run_id}/failed"]
@@ -206,7 +207,7 @@ def test_without_room_the_run_waits_and_the_sweep_submits_it_when_it_is_due() ->
     world.launch(arrival, jobs=full)
     assert len(full.sent) == 1, "whoever waits has its turn with the queue"
     world.sweep(jobs=full)
-    waiting = world.record(arrival.run_id).waiting
+    waiting = world.record(arrival.run_id).admission.waiting
     assert waiting is not None
     assert (waiting.attempts, waiting.not_before - world.clock.now()) == (2, timedelta(seconds=60))
     RECORD.validate(encoded(world.record(arrival.run_id)))
@@ -297,8 +298,8 @@ def test_a_run_that_finds_no_room_for_a_week_fails_and_says_so() -> None:
         world.sweep(jobs=full)
     record = world.record(arrival.run_id)
     assert record.state is RunState.FAILED
-    assert record.error is not None
-    assert "there was no room in the 7 days since 2026-03-01 12:00 UTC: quota" in record.error.message
+    assert record.failure is not None
+    assert "there was no room in the 7 days since 2026-03-01 12:00 UTC: quota" in record.failure.message
 
 
 def test_a_flow_mapping_in_a_message_is_yaml() -> None:

@@ -8,7 +8,7 @@ import yaml
 
 from tests.contract.world import LEASE, STANDARDS, Boundary, Killed, World
 from tests.core.legacy_jobs import custom
-from trainmaster.orchestrator.core.runs.record import RunState
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.launch import launch
 
 NAME = "requests/vision/Census 2.yaml"

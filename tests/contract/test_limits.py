@@ -30,7 +30,8 @@ from trainmaster.orchestrator.core.names import held_slot
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.runs.record import Job, JobState, taken_over
+from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.moves import taken_over
 from trainmaster.orchestrator.flows.admission import launch_and_admit
 from trainmaster.orchestrator.flows.ladder import ladder_for
 from trainmaster.orchestrator.flows.settle import settle_hint
@@ -44,10 +45,10 @@ def test_a_full_limit_keeps_its_own_runs_and_nobody_else() -> None:
     other = launched(world, model_name="other")
     assert states(world, first, second, other) == ["submitted", "waiting", "submitted"]
     (slot,) = world.services().slots.taken("model.cassava")
-    assert world.record(first).slots == (held_slot("model.cassava/0", slot.version),)
-    waiting = world.record(second).waiting
+    assert world.record(first).admission.slots == (held_slot("model.cassava/0", slot.version),)
+    waiting = world.record(second).admission.waiting
     assert waiting is not None
-    assert (waiting.aside, waiting.reason) == (
+    assert (waiting.limit, waiting.reason) == (
         "model.cassava",
         "as many jobs run as the limit of the model cassava allows: 1",
     )
@@ -116,7 +117,7 @@ def test_of_several_limits_all_are_kept_or_none() -> None:
     plain = launched(world)
     assert states(world, blue, second, plain) == ["submitted", "waiting", "submitted"]
     assert len(slots(world)) == 3
-    assert world.record(second).slots == ()
+    assert world.record(second).admission.slots == ()
 
 
 def test_a_run_that_waits_for_room_holds_no_slot() -> None:
@@ -158,7 +159,7 @@ def test_a_slot_that_another_run_holds_by_now_is_not_given_back() -> None:
     world = limited(Limit(jobs=1))
     first, second = launched(world), launched(world)
     ends(world, first)
-    world.services().slots.free(world.record(first).slots[0])
+    world.services().slots.free(world.record(first).admission.slots[0])
     assert going(world) == [second]
     assert slots(world) == ["slots/all/0"]
 
@@ -175,7 +176,7 @@ def test_a_slot_given_back_late_is_not_that_of_the_runs_next_job() -> None:
     assert states(world, first) == ["waiting"]
     world.sweep()
     assert states(world, first) == ["submitted"]
-    world.services().slots.free(before.slots[0])
+    world.services().slots.free(before.admission.slots[0])
     second = launched(world)
     assert states(world, first, second) == ["submitted", "waiting"]
     ends(world, first)
@@ -225,9 +226,9 @@ def test_a_run_of_more_priority_gets_the_slot_first_though_it_is_of_another_clas
     world.standards = limited(Limit(jobs=2)).standards
     low = launched(world, priority=0)
     assert states(world, first, high, low) == ["submitted", "waiting", "waiting"]
-    waiting = world.record(low).waiting
+    waiting = world.record(low).admission.waiting
     assert waiting is not None
-    assert (waiting.aside, waiting.reason) == (
+    assert (waiting.limit, waiting.reason) == (
         "all",
         f"{high} waits for a place under the same limit before it",
     )
@@ -269,7 +270,7 @@ def test_the_slot_of_a_run_that_is_refused_at_once_goes_to_whoever_came_meanwhil
 def test_the_reason_has_the_policys_words_for_a_limit_by_pattern() -> None:
     world = limited(Limit(jobs=1, model="cass*"))
     launched(world)
-    waiting = world.record(launched(world)).waiting
+    waiting = world.record(launched(world)).admission.waiting
     assert waiting is not None
     assert waiting.reason == "as many jobs run as the limit of the models cass* allows: 1"
 

@@ -386,5 +386,5 @@ httpx.post(sys.argv[1], json=json.loads(sys.argv[2]), timeout=120, headers={
 
 def expire_lease(gcs: GcsObjects, ledger: str, record: dict[str, Any]) -> None:
     """Three minutes pass, as far as the record can tell."""
-    record["lease"]["expires_at"] = (datetime.now(UTC) - timedelta(seconds=1)).isoformat()
+    record["submission"]["lease"]["expires_at"] = (datetime.now(UTC) - timedelta(seconds=1)).isoformat()
     gcs.write(ledger, f"runs/{record['run_id']}.json", json.dumps(record).encode(), if_generation=None)

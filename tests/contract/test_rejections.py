@@ -7,10 +7,10 @@ from jsonschema import Draft202012Validator
 
 from tests.contract.world import REQUEST, Boundary, Killed, World, schema
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.runs.record import RunState
+from trainmaster.orchestrator.core.runs.states import RunState
 
 Answer = TypeVar("Answer")
-RECORD = Draft202012Validator(schema("run_record.v1"))
+RECORD = Draft202012Validator(schema("run_record.v2"))
 STATUS = Draft202012Validator(schema("drop_status.v1"))
 REPORT = Draft202012Validator(schema("rejection_report.v1"))
 

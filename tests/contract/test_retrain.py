@@ -10,10 +10,10 @@ from tests.contract.retraining import IMAGE, MANUAL, NEW_DATA, SMALL, RuleWorld,
 from tests.contract.world import INBOX, LEASE, LEDGER, schema
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import DocumentDamaged
-from trainmaster.orchestrator.core.runs.record import JobState
+from trainmaster.orchestrator.core.runs.job import JobState
 
 STATUS = Draft202012Validator(schema("rule_status.v1"))
-RECORD = Draft202012Validator(schema("run_record.v1"))
+RECORD = Draft202012Validator(schema("run_record.v2"))
 STATE = Draft202012Validator(schema("rule_state.v1"))
 BOOK = Draft202012Validator(schema("rule_book.v1"))
 
@@ -35,7 +35,7 @@ def test_data_that_came_and_settled_starts_one_run(world: RuleWorld) -> None:
     (record,) = world.records()
     assert record.state == "submitted"
     assert record.request is not None
-    assert record.request["args"] == ["--seen=5"]
+    assert record.request.document["args"] == ["--seen=5"]
     assert (record.source.kind, record.source.rule_id, record.source.firing) == ("rule", "cassava", 1)
     assert record.source.uri == f"gs://{INBOX}/rules/cassava.json"
     assert world.batches() == []
@@ -76,7 +76,7 @@ def test_a_request_by_reference_is_read_again_at_each_firing(world: RuleWorld) -
     world.order({"fire": {"rule": "cassava"}}, "1")
     (record,) = world.records()
     assert record.request is not None
-    assert record.request["args"] == ["--epochs=2"]
+    assert record.request.document["args"] == ["--epochs=2"]
     assert (record.source.template_uri, record.source.template_generation) == (uri, generation)
     RECORD.validate(encoded(record))
 
@@ -103,7 +103,7 @@ def test_a_pushed_image_is_run_by_its_digest_and_its_repetition_fires_nothing(wo
     world.signal(world.pushed("b", tag="debug"))
     (record,) = world.records()
     assert record.request is not None
-    assert record.request["image"] == f"{IMAGE}@sha256:{'a' * 64}"
+    assert record.request.document["image"] == f"{IMAGE}@sha256:{'a' * 64}"
 
 
 def test_an_alert_fires_the_rules_of_its_policy_once(world: RuleWorld) -> None:
@@ -115,7 +115,7 @@ def test_an_alert_fires_the_rules_of_its_policy_once(world: RuleWorld) -> None:
     world.signal(world.alerted("2", "cassava drift (skew)"))
     (record,) = world.records()
     assert record.request is not None
-    assert record.request["args"] == ["--why=drift"]
+    assert record.request.document["args"] == ["--why=drift"]
 
 
 def test_a_run_that_succeeded_starts_the_next_model_of_the_chain(world: RuleWorld) -> None:
@@ -127,7 +127,7 @@ def test_a_run_that_succeeded_starts_the_next_model_of_the_chain(world: RuleWorl
     first, second = world.records()
     assert second.source.rule_id == "b"
     assert second.request is not None
-    assert second.request["args"] == [f"--from={first.run_id}"]
+    assert second.request.document["args"] == [f"--from={first.run_id}"]
 
 
 def test_a_champion_that_grew_old_is_trained_again_from_where_it_ended(world: RuleWorld) -> None:
@@ -147,7 +147,7 @@ def test_a_champion_that_grew_old_is_trained_again_from_where_it_ended(world: Ru
     first, second = world.records()
     assert first.model is not None
     assert second.request is not None
-    assert second.request["args"] == [f"--from={first.model.uri}"]
+    assert second.request.document["args"] == [f"--from={first.model.uri}"]
     assert second.source.condition == "age"
 
 
@@ -211,7 +211,7 @@ def test_replace_waits_while_the_run_to_be_replaced_is_being_submitted(world: Ru
     name = f"runs/{record.run_id}.json"
     reserved = world.document(name)
     reserved["state"], reserved["history"] = "reserved", reserved["history"][:1]
-    reserved["lease"] = {"attempt": "x", "expires_at": (world.clock.now() + LEASE).isoformat()}
+    reserved["submission"]["lease"] = {"attempt": "x", "expires_at": (world.clock.now() + LEASE).isoformat()}
     del reserved["job"]
     world.objects.write(LEDGER, name, json.dumps(reserved).encode(), if_generation=None)
     world.order({"fire": {"rule": "cassava"}}, "2")
@@ -235,7 +235,7 @@ def test_eight_ticks_at_once_start_one_run_and_lose_nothing(world: RuleWorld) ->
         assert {each.severity for each in happened} <= {"INFO", "DEBUG"}
     (record,) = world.records()
     assert record.request is not None
-    assert record.request["args"] == ["--seen=40"]
+    assert record.request.document["args"] == ["--seen=40"]
     assert len(world.jobs.all()) == 1
     assert world.batches() == []
 

@@ -13,7 +13,7 @@ from tests.contract.life.steps import TICK, Step, data_came, fired, rule_dropped
 from tests.contract.retraining import IMAGE, MANUAL, SMALL, rule
 from tests.contract.world import LEASE, Boundary, Killed
 from trainmaster.orchestrator.core.errors import ServiceFailed, TrainmasterError
-from trainmaster.orchestrator.core.runs.record import JobState
+from trainmaster.orchestrator.core.runs.job import JobState
 
 
 def pushed(digit: str) -> Step:
@@ -90,7 +90,7 @@ def test_a_burst_starts_one_run_and_counts_every_arrival_once(accident: Accident
     (record,) = world.records()
     assert record.state == "submitted"
     assert record.request is not None
-    assert record.request["args"] == ["--seen=5"]
+    assert record.request.document["args"] == ["--seen=5"]
     assert len(world.jobs.all()) == 1
     assert world.batches() == []
     told = world.rule_status()
@@ -127,7 +127,7 @@ def test_a_push_starts_one_run(accident: Accident) -> None:
     world = world_after(PUSHED, accident)
     (record,) = world.records()
     assert record.request is not None
-    assert record.request["image"] == f"{IMAGE}@sha256:{'a' * 64}"
+    assert record.request.document["image"] == f"{IMAGE}@sha256:{'a' * 64}"
     assert len(world.jobs.all()) == 1
 
 

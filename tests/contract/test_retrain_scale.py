@@ -22,7 +22,7 @@ def test_a_thousand_events_a_second_write_no_name_more_than_once_a_second(instan
     simulation.run()
     (record,) = world.records()
     assert record.request is not None
-    assert record.request["args"] == [f"--seen={simulation.events}"]
+    assert record.request.document["args"] == [f"--seen={simulation.events}"]
     assert world.meter.most_writes_in_a_second == 1
     assert all(count == 1 for (name, _), count in world.meter.writes.items() if name.startswith("arrivals/"))
     # 20 groups a second from each instance: each is written, read and deleted once; the rest is the tick's.
@@ -95,5 +95,5 @@ def test_more_batches_than_one_round_counts_are_counted_in_one_tick_and_start_on
     world.tick()
     (record,) = world.records()
     assert record.request is not None
-    assert record.request["args"] == [f"--seen={MOST_BATCHES + 10}"]
+    assert record.request.document["args"] == [f"--seen={MOST_BATCHES + 10}"]
     assert world.batches() == []

@@ -12,9 +12,9 @@ from tests.contract.world import LEASE, LEDGER, ROOT, Boundary, Killed, World, s
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import SubmissionDeferred
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.runs.record import RunState
+from trainmaster.orchestrator.core.runs.states import RunState
 
-RECORD = Draft202012Validator(schema("run_record.v1"))
+RECORD = Draft202012Validator(schema("run_record.v2"))
 STATUS = Draft202012Validator(schema("drop_status.v1"))
 ROLES = (ROOT / "examples" / "roles.yaml").read_bytes()
 DOUBTFUL = b"""
@@ -119,12 +119,12 @@ def test_a_run_that_the_version_before_reserved_is_submitted_where_its_record_sa
     stored = world.objects.read(LEDGER, name)
     record = json.loads(stored.content)
     assert record["problems"] == []
-    assert record["request"] == yaml.safe_load(content)
+    assert record["request"]["document"] == yaml.safe_load(content)
     world.clock.advance(LEASE)
     world.sweep()
     (job,) = world.jobs.all()
-    assert job.output_uri == record["output_uri"]
-    assert job.output_uri.split("/")[-2] == record["model_name"]
+    assert job.output_uri == record["request"]["output_uri"]
+    assert job.output_uri.split("/")[-2] == record["request"]["model_name"]
     assert world.record(arrival.run_id).state is RunState.SUBMITTED
 
 

@@ -12,7 +12,8 @@ from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.arrival import Arrival
-from trainmaster.orchestrator.core.runs.record import Job, RunState
+from trainmaster.orchestrator.core.runs.job import Job
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.launch import launch
 from trainmaster.orchestrator.flows.orders import take_order
 

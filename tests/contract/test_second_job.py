@@ -18,9 +18,10 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionUnknown,
 )
 from trainmaster.orchestrator.core.requests.arrival import Arrival
-from trainmaster.orchestrator.core.runs.record import Job, JobState, RunState
+from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.states import RunState
 
-RECORD = Draft202012Validator(schema("run_record.v1"))
+RECORD = Draft202012Validator(schema("run_record.v2"))
 
 
 def taken_over_meanwhile(world: World, arrival: Arrival, then: Callable[[], object] = nothing) -> Boundary:
@@ -190,7 +191,7 @@ def test_one_that_wakes_while_its_run_ends_without_a_job_is_found(*, shown: bool
     assert record.problems == (
         f"a second job was found, {second[0].name}: it is cancelled; the run has none",
     )
-    assert (world.active(), record.second_look_at) == ([], None)
+    assert (world.active(), record.submission.second_job_check_at) == ([], None)
 
 
 def test_a_second_job_that_ended_by_itself_before_it_was_found_is_told_of() -> None:

@@ -26,10 +26,11 @@ from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import JobUnfinished, TrainmasterError
 from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.requests.arrival import Arrival
-from trainmaster.orchestrator.core.runs.record import Job, JobState, Problem, RunState
+from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.sweep import ORPHAN_AGE, VANISHED_AGE
 
-RECORD = Draft202012Validator(schema("run_record.v1"))
+RECORD = Draft202012Validator(schema("run_record.v2"))
 
 
 def launched() -> tuple[World, Arrival, Job]:
@@ -50,7 +51,13 @@ def test_a_succeeded_job_ends_with_its_model_and_metrics_on_record() -> None:
     assert record.model.uri == f"gs://models/cassava-resnet50/{arrival.run_id}/model/"
     assert record.model.metrics == {"accuracy": 0.75, "loss": 1.0}
     assert record.problems == ()
-    assert record.durations_s == {"until_job": 0.0, "queued": 60.0, "running": 600.0, "total": 660.0}
+    assert record.completion is not None
+    assert record.completion.durations_s == {
+        "until_job": 0.0,
+        "queued": 60.0,
+        "running": 600.0,
+        "total": 660.0,
+    }
     assert [step.state for step in record.history] == ["reserved", "submitted", "running", "succeeded"]
     RECORD.validate(encoded(record))
     assert world.objects.metadata("ledger", f"runs/{arrival.run_id}.json")["model_uri"] == record.model.uri
@@ -133,8 +140,9 @@ def test_the_sweep_ends_a_run_of_which_no_log_entry_told() -> None:
     world.sweep()
     record = world.record(arrival.run_id)
     assert record.state is RunState.SUCCEEDED
-    assert record.told is not None
-    assert record.told.by == "sweep"
+    assert record.completion is not None
+    assert record.completion.reported_by is not None
+    assert record.completion.reported_by.by == "sweep"
 
 
 def test_a_sweep_costs_two_listings_however_many_runs_have_ended() -> None:
@@ -168,12 +176,12 @@ def test_an_entry_of_a_running_job_marks_the_run_running() -> None:
 
 def test_a_failed_job_ends_with_its_error_in_the_services_words() -> None:
     world, arrival, job = launched()
-    world.jobs.become(job.name, JobState.FAILED, error=Problem(code=3, message="The replica exited with 1."))
+    world.jobs.become(job.name, JobState.FAILED, error=Failure(code=3, message="The replica exited with 1."))
     world.settle(world.hint(job))
     record = world.record(arrival.run_id)
-    assert (record.state, record.error) == (
+    assert (record.state, record.failure) == (
         RunState.FAILED,
-        Problem(code=3, message="The replica exited with 1."),
+        Failure(code=3, message="The replica exited with 1."),
     )
     assert record.model is None
 
@@ -187,13 +195,13 @@ def test_a_failure_without_a_reason_is_given_time_for_one() -> None:
     world.settle(world.hint(job))
     record = world.record(arrival.run_id)
     assert record.state is RunState.FAILED
-    assert record.error is not None
-    assert "gives no reason" in record.error.message
+    assert record.failure is not None
+    assert "gives no reason" in record.failure.message
 
 
 def test_a_cancelled_job_ends_cancelled() -> None:
     world, arrival, job = launched()
-    world.jobs.become(job.name, JobState.CANCELLED, error=Problem(code=1, message="cancelled"))
+    world.jobs.become(job.name, JobState.CANCELLED, error=Failure(code=1, message="cancelled"))
     world.settle(world.hint(job, tells_end=False))
     assert world.record(arrival.run_id).state is RunState.CANCELLED
 
@@ -274,8 +282,14 @@ def test_a_finished_job_that_forged_our_label_ends_nothing() -> None:
     after = world.record(arrival.run_id)
     (problem,) = after.problems  # it may have written where the run's own job writes
     assert problem.startswith(f"a second job was found, {forged.name}: it had ended by itself")
-    unchanged = {"problems": (), "attempt": before.attempt, "updated_at": before.updated_at}
-    assert replace(after, **unchanged) == before  # type: ignore[arg-type]  # of three fields
+    assert after.submission.second_jobs == (forged.name,)
+    unchanged = {
+        "problems": (),
+        "submission": before.submission,
+        "attempt": before.attempt,
+        "updated_at": before.updated_at,
+    }
+    assert replace(after, **unchanged) == before  # type: ignore[arg-type]  # of four fields
 
 
 def test_a_job_deleted_while_its_run_went_on_fails_the_run() -> None:
@@ -287,8 +301,8 @@ def test_a_job_deleted_while_its_run_went_on_fails_the_run() -> None:
     world.sweep()
     record = world.record(arrival.run_id)
     assert record.state is RunState.FAILED
-    assert record.error is not None
-    assert "no longer exists" in record.error.message
+    assert record.failure is not None
+    assert "no longer exists" in record.failure.message
 
 
 def test_a_marker_without_a_record_is_removed_once_its_event_can_come_no_more() -> None:
@@ -351,8 +365,9 @@ def test_any_order_of_events_and_a_death_among_them_end_in_the_same_record(
     record = world.record(arrival.run_id)
     assert record.state is RunState.SUCCEEDED
     assert record.job is not None
-    assert record.durations_s is not None
-    assert record.durations_s["running"] == 600.0
+    assert record.completion is not None
+    assert record.completion.durations_s is not None
+    assert record.completion.durations_s["running"] == 600.0
     assert [step.state for step in record.history] == ["reserved", "submitted", "running", "succeeded"]
     assert record.history[1].at == record.job.create_time
     assert record.history[2].at == record.job.start_time

@@ -14,7 +14,7 @@ from tests.contract.life.service import DEFERRALS, LivingJobs
 from tests.contract.life.whole import account_of_whole, lived
 from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.requests.arrival import Arrival
-from trainmaster.orchestrator.core.runs.record import Job
+from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.flows.services import Happened
 
 EVENTS = 1500

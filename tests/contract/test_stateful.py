@@ -35,7 +35,8 @@ from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.runs.record import ENDS, LEGAL_MOVES, PROGRESS, Job, JobState, RunState
+from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.states import ENDS, LEGAL_MOVES, PROGRESS, RunState
 from trainmaster.orchestrator.flows.admission import launch_and_admit, settle_and_admit
 from trainmaster.orchestrator.flows.orders import take_order
 from trainmaster.orchestrator.flows.services import Services

@@ -11,7 +11,8 @@ from tests.contract.rooms import NO_CAPACITY, TWO_REGIONS
 from tests.contract.world import ELSEWHERE, LEASE, REGION, World, schema
 from trainmaster.orchestrator.core.admission.waiting import WAIT_IN_ALL
 from trainmaster.orchestrator.core.errors import SubmissionUnknown
-from trainmaster.orchestrator.core.runs.record import JobState, Problem, RunState
+from trainmaster.orchestrator.core.runs.job import Failure, JobState
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.admission import admit
 from trainmaster.orchestrator.flows.launch import launch
 
@@ -22,14 +23,14 @@ STATUS = Draft202012Validator(schema("drop_status.v1"))
     "problem",
     [
         NO_CAPACITY,
-        Problem(code=8, message="words of some other kind"),
-        Problem(code=14, message="The zone does not answer."),
-        Problem(code=13, message="ZONE_RESOURCE_POOL_EXHAUSTED: try a different zone"),
-        Problem(code=9, message="The following quota metrics exceed quota limits: nvidia_t4_gpus"),
+        Failure(code=8, message="words of some other kind"),
+        Failure(code=14, message="The zone does not answer."),
+        Failure(code=13, message="ZONE_RESOURCE_POOL_EXHAUSTED: try a different zone"),
+        Failure(code=9, message="The following quota metrics exceed quota limits: nvidia_t4_gpus"),
     ],
     ids=lambda problem: problem.message[:20],
 )
-def test_a_job_without_capacity_ends_no_run_and_the_next_rung_is_taken(problem: Problem) -> None:
+def test_a_job_without_capacity_ends_no_run_and_the_next_rung_is_taken(problem: Failure) -> None:
     world = World(TWO_REGIONS)
     arrival = drop(world)
     sent = Refusing(world)
@@ -38,9 +39,9 @@ def test_a_job_without_capacity_ends_no_run_and_the_next_rung_is_taken(problem: 
     world.settle(world.hint(first))
     record = kept(world, arrival.run_id)
     assert record.state is RunState.SUBMITTED
-    assert (record.rung, record.round) == (1, 1)
-    assert record.given_up[0].job == first.name
-    assert [one.rung for one in record.tries] == [0]
+    assert (record.submission.rung, record.round) == (1, 1)
+    assert record.submission.abandoned_jobs[0].job == first.name
+    assert [one.rung for one in record.submission.tries] == [0]
     assert sent.machines == ["n1-standard-4", "n1-standard-8"]
     assert record.job is not None
     assert record.job.name != first.name
@@ -61,7 +62,7 @@ def test_a_job_that_never_ran_and_failed_for_another_reason_ends_its_run() -> No
     world = World(TWO_REGIONS)
     arrival = drop(world)
     world.launch(arrival)
-    job = stock_out(world, world.record(arrival.run_id), Problem(code=3, message="The image does not exist."))
+    job = stock_out(world, world.record(arrival.run_id), Failure(code=3, message="The image does not exist."))
     world.settle(world.hint(job))
     assert world.record(arrival.run_id).state is RunState.FAILED
 
@@ -75,7 +76,7 @@ def test_stockouts_of_every_rung_come_to_a_pause_before_the_first_again() -> Non
         world.settle(world.hint(stock_out(world, world.record(arrival.run_id))))
     world.sweep()
     record = kept(world, arrival.run_id)
-    assert (record.state, record.rung, record.round) == (RunState.WAITING, 0, 3)
+    assert (record.state, record.submission.rung, record.round) == (RunState.WAITING, 0, 3)
     assert sent.regions == [REGION, REGION, ELSEWHERE]
     world.clock.advance(timedelta(seconds=31))
     world.sweep()
@@ -128,7 +129,7 @@ def test_a_stockout_told_before_its_submission_is_on_record_keeps_the_run_for_no
     happened = launch(services, arrival)
     assert (happened.run_id, happened.is_due) == (arrival.run_id, True)
     record = kept(world, arrival.run_id)
-    assert (record.state, record.round, record.lease) == (RunState.WAITING, 1, None)
+    assert (record.state, record.round, record.submission.lease) == (RunState.WAITING, 1, None)
     assert len(world.jobs.all()) == 1
     list(admit(world.services(), woken=False))
     assert world.record(arrival.run_id).state is RunState.SUBMITTED
@@ -146,7 +147,7 @@ def test_a_stockout_told_while_the_answer_to_a_submission_is_lost_leaves_the_lea
 
     happened = launch(world.services(At("submit", after=meanwhile)), arrival)
     assert not happened.is_due
-    assert kept(world, arrival.run_id).lease is not None
+    assert kept(world, arrival.run_id).submission.lease is not None
     list(admit(world.services(), woken=False))
     assert len(world.jobs.all()) == 1
     world.clock.advance(LEASE)

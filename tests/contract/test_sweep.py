@@ -7,7 +7,7 @@ from typing import TypeVar
 from tests.contract.boundaries import At
 from tests.contract.simulation import MeteredObjects
 from tests.contract.world import LEDGER, Boundary, World
-from trainmaster.orchestrator.core.runs.record import RunState
+from trainmaster.orchestrator.core.runs.states import RunState
 
 Answer = TypeVar("Answer")
 

@@ -13,13 +13,14 @@ from tests.contract.world import START, World, labelled, schema
 from trainmaster.orchestrator.core.completion.outcome import END_OF, ERROR_DELAY
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.requests.arrival import Arrival
-from trainmaster.orchestrator.core.runs.record import Job, JobState, RunRecord
+from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.trial import Measured, Trial, TrialState
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUEST = (ROOT / "examples" / "tuning.yaml").read_bytes()
 END_WAIT = ERROR_DELAY
-RECORD = Draft202012Validator(schema("run_record.v1"))
+RECORD = Draft202012Validator(schema("run_record.v2"))
 
 
 def launched(request: bytes = REQUEST) -> tuple[World, Arrival, Job]:
@@ -54,12 +55,13 @@ def ended(state: JobState, trials: list[Trial], request: bytes = REQUEST) -> Run
 
 def test_the_best_trials_model_is_the_runs_model() -> None:
     record = ended(JobState.SUCCEEDED, [trial(10, 0.7), trial(2, 0.9), trial(1, 0.8)])
-    assert record.best_trial is not None
+    assert record.tuning is not None
+    assert record.tuning.best_trial is not None
     assert record.model is not None
-    assert (record.best_trial.id, record.best_trial.value) == ("2", 0.9)
-    assert record.model.uri == record.best_trial.model_uri == f"{record.output_uri}/2/model/"
+    assert (record.tuning.best_trial.id, record.tuning.best_trial.value) == ("2", 0.9)
+    assert record.model.uri == record.tuning.best_trial.model_uri == f"{record.output_uri}/2/model/"
     assert record.model.metrics["accuracy"] == 0.75
-    assert [each.id for each in record.trials or ()] == ["1", "2", "10"]
+    assert [each.id for each in record.tuning.trials] == ["1", "2", "10"]
     assert record.problems == ()
 
 
@@ -72,9 +74,10 @@ def test_every_end_keeps_its_trials_and_the_best_of_them(state: JobState) -> Non
     world.sweep()
     record = world.record(arrival.run_id)
     assert record.state is END_OF[state]
-    assert record.best_trial is not None
-    assert record.best_trial.model_uri == f"{record.output_uri}/1/model/"
-    assert len(record.trials or ()) == 2
+    assert record.tuning is not None
+    assert record.tuning.best_trial is not None
+    assert record.tuning.best_trial.model_uri == f"{record.output_uri}/1/model/"
+    assert len(record.tuning.trials) == 2
 
 
 def test_only_succeeded_trials_are_best_and_of_equal_ones_the_first() -> None:
@@ -86,15 +89,17 @@ def test_only_succeeded_trials_are_best_and_of_equal_ones_the_first() -> None:
         trial(6, float("nan")),
     ]
     record = ended(JobState.SUCCEEDED, trials)
-    assert record.best_trial is not None
-    assert record.best_trial.id == "3"
+    assert record.tuning is not None
+    assert record.tuning.best_trial is not None
+    assert record.tuning.best_trial.id == "3"
 
 
 def test_the_goal_decides_what_is_best() -> None:
     request = REQUEST.replace(b"maximize", b"minimize")
     record = ended(JobState.SUCCEEDED, [trial(1, 0.9), trial(2, 0.1)], request)
-    assert record.best_trial is not None
-    assert (record.best_trial.id, record.best_trial.goal) == ("2", "minimize")
+    assert record.tuning is not None
+    assert record.tuning.best_trial is not None
+    assert (record.tuning.best_trial.id, record.tuning.best_trial.goal) == ("2", "minimize")
 
 
 @pytest.mark.parametrize(("measurement", "best"), [(b"best", "1"), (b"last", "2")])
@@ -107,8 +112,9 @@ def test_the_selected_measurement_counts_where_the_service_names_no_final_one(
 
     request = REQUEST.replace(b"measurement: best", b"measurement: " + measurement)
     record = ended(JobState.SUCCEEDED, [measured(1, 0.9, 0.1), measured(2, 0.5)], request)
-    assert record.best_trial is not None
-    assert record.best_trial.id == best
+    assert record.tuning is not None
+    assert record.tuning.best_trial is not None
+    assert record.tuning.best_trial.id == best
 
 
 @pytest.mark.parametrize(
@@ -124,7 +130,8 @@ def test_the_selected_measurement_counts_where_the_service_names_no_final_one(
 )
 def test_a_study_without_a_best_trial_says_why(trials: list[Trial], words: str) -> None:
     record = ended(JobState.SUCCEEDED, trials)
-    assert (record.best_trial, record.model) == (None, None)
+    assert record.tuning is not None
+    assert (record.tuning.best_trial, record.model) == (None, None)
     assert words in record.problems[0]
 
 
@@ -148,7 +155,7 @@ def test_any_order_of_trials_and_any_repetition_end_in_the_same_record() -> None
         world.sweep()
         world.settle(world.hint(job))
         record = world.record(arrival.run_id)
-        ends.append((record.trials, record.best_trial, record.model, record.history))
+        ends.append((record.tuning, record.model, record.history))
         assert [notice.id.rpartition("/")[2] for notice in world.notices.published] == [
             "reserved", "submitted", "running", "succeeded",
         ]  # fmt: skip

@@ -29,7 +29,8 @@ from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
 from trainmaster.orchestrator.core.requests.request import Standards
 from trainmaster.orchestrator.core.requests.submission import Submission, Target
 from trainmaster.orchestrator.core.retraining.rules.reading import RULE_SCHEMA, Buckets
-from trainmaster.orchestrator.core.runs.record import Job, JobState, RunRecord
+from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.trial import Trial, TrialState
 from trainmaster.orchestrator.flows.admission import settle_and_admit
 from trainmaster.orchestrator.flows.launch import launch

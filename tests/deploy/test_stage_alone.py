@@ -218,7 +218,11 @@ def test_an_upload_and_the_jobs_log_entry_make_a_whole_run(deployed: Deployed) -
 
 def test_a_published_request_is_a_run(deployed: Deployed) -> None:
     deployed.publish("on_request_published", json.loads(request(ID, model_name="published")))
-    found = [each for each in deployed.project.records().values() if each.get("model_name") == "published"]
+    found = [
+        each
+        for each in deployed.project.records().values()
+        if each.get("request", {}).get("model_name") == "published"
+    ]
     assert [each["state"] for each in found] == ["submitted"]
 
 

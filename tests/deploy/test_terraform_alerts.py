@@ -11,7 +11,7 @@ from tests.deploy.plan import PROJECT, TERRAFORM_BINARY, plan
 from trainmaster.deploy.names import METRICS
 from trainmaster.local.logging.filters import compile_filter, parse_filter
 from trainmaster.orchestrator.core.errors import RecordDamaged
-from trainmaster.orchestrator.core.runs.record import ENDS, RunState
+from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
 pytestmark = pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")
 

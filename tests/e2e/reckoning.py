@@ -57,7 +57,7 @@ def reckoned(
         source = record["source"]
         found.setdefault((source["object_name"], source["generation"]), []).append(record)
     runs = {record["run_id"]: record for each in found.values() for record in each}
-    given_up = {each["job"] for record in runs.values() for each in record.get("given_up", ())}
+    given_up = {each["job"] for record in runs.values() for each in record["submission"]["abandoned_jobs"]}
     counted = Counter(run_id for name, run_id in jobs if name not in given_up)
     accepted = [run_id for run_id, record in runs.items() if record["state"] != "rejected"]
     return Reckoning(

@@ -65,12 +65,12 @@ def test_a_run_goes_down_its_ladder_past_a_full_quota_and_a_stockout(full: Proje
     status = full.settled_status("requests/ladder.yaml")
     assert status["state"] == "succeeded"
     record = full.record(status["run_id"])
-    assert record["rung"] == 2
-    assert [each["rung"] for each in record["tries"]] == [0, 1]
-    refused, out_of_stock = (each["outcome"] for each in record["tries"])
+    assert record["submission"]["rung"] == 2
+    assert [each["rung"] for each in record["submission"]["tries"]] == [0, 1]
+    refused, out_of_stock = (each["outcome"] for each in record["submission"]["tries"])
     assert "custom_model_training_nvidia_t4_gpus" in refused
     assert "Resources are insufficient in region" in out_of_stock
-    (given_up,) = record["given_up"]
+    (given_up,) = record["submission"]["abandoned_jobs"]
     jobs = {job.name: job for job in full.jobs(status["run_id"])}
     assert set(jobs) == {given_up["job"], record["job"]["name"]}
     assert jobs[given_up["job"]].state.name == "JOB_STATE_FAILED"
@@ -86,7 +86,7 @@ def test_a_run_without_room_waits_and_goes_when_there_is_some(full: Project) -> 
     def waits() -> dict[str, Any] | None:
         """For quota: it may first have waited behind a run that had gone a moment ago."""
         record = record_of(full, "requests/waits.yaml")
-        waiting = (record or {}).get("waiting") or {}
+        waiting = ((record or {}).get("admission") or {}).get("waiting") or {}
         return record if "exceed quota limits" in waiting.get("reason", "") else None
 
     record = full.eventually(waits, "the run waits for quota")
@@ -193,7 +193,7 @@ def test_a_storm_ends_in_one_notice_and_as_many_runs_as_the_cap_allows(tmp_path:
         records = list(project.records().values())
         assert len(records) == storm
         refused = [record for record in records if record["state"] == "rejected"]
-        windows = {record["cap"] for record in refused}
+        windows = {record["rejection"]["cap"] for record in refused}
         # One hour's cap, or that of two when the clock struck meanwhile.
         hours = {step["at"][:13] for record in records for step in record["history"]}
         hours |= {record["source"]["received_at"][:13] for record in records}

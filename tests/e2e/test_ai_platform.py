@@ -34,7 +34,7 @@ def settled(project: Project, name: str, content: str) -> tuple[dict[str, Any], 
     generation = project.upload(name, content)
     status = project.settled_status(name, generation)
     record = project.record(status["run_id"])
-    for document, schema in ((status, "drop_status.v1"), (record, "run_record.v1")):
+    for document, schema in ((status, "drop_status.v1"), (record, "run_record.v2")):
         jsonschema.validate(document, json.loads((ROOT / "schemas" / f"{schema}.schema.json").read_text()))
     return status, record
 
@@ -51,7 +51,7 @@ def test_a_legacy_config_with_workers_trains_its_image_and_ends_on_record(projec
     )
     status, record = settled(project, "requests/legacy/census.yaml", text)
     assert record["state"] == "succeeded", record
-    assert record["model_name"] == "census"
+    assert record["request"]["model_name"] == "census"
     assert record["model"]["uri"] == f"gs://{project.models}/jobs/census/{record['run_id']}/model/"
     model = project.document(project.models, f"jobs/census/{record['run_id']}/model/model.json")
     assert model is not None
@@ -81,9 +81,12 @@ def test_a_legacy_config_with_hyperparameters_becomes_a_study(project: Project) 
     assert record["state"] == "succeeded", record
     (job,) = project.tuning_jobs(record["run_id"])
     assert [metric.metric_id for metric in job.study_spec.metrics] == ["loss"]
-    assert [each["parameters"]["rate"] for each in record["trials"]] == [0.05, 0.1, 0.5]
-    assert record["best_trial"]["parameters"] == {"rate": 0.5}
-    assert record["model"]["uri"] == f"{record['output_uri']}/{record['best_trial']['id']}/model/"
+    assert [each["parameters"]["rate"] for each in record["tuning"]["trials"]] == [0.05, 0.1, 0.5]
+    assert record["tuning"]["best_trial"]["parameters"] == {"rate": 0.5}
+    assert (
+        record["model"]["uri"]
+        == f"{record['request']['output_uri']}/{record['tuning']['best_trial']['id']}/model/"
+    )
     assert not record.get("problems")
 
 

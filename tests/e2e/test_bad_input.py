@@ -144,4 +144,6 @@ def test_a_corrected_drop_of_the_same_name_is_a_run_of_its_own(project: Project)
     corrected = project.settled_status(name, second)
     assert (rejected["state"], corrected["state"]) == ("rejected", "succeeded")
     assert rejected["run_id"] != corrected["run_id"]
-    assert project.record(corrected["run_id"])["request"]["image"].startswith(image_uri(project.id))
+    assert project.record(corrected["run_id"])["request"]["document"]["image"].startswith(
+        image_uri(project.id)
+    )

@@ -61,7 +61,7 @@ def test_a_tuning_is_seen_from_its_drop_to_its_record_and_can_be_drawn(
     assert said.count("Vertex AI HyperparameterTuningJob submitted") == 1
     drawn = command(project, study.name, "--out", str(tmp_path))
     assert drawn.returncode == 0, drawn.stderr
-    assert seen.record["best_trial"]["model_uri"] in (tmp_path / "study.html").read_text()
+    assert seen.record["tuning"]["best_trial"]["model_uri"] in (tmp_path / "study.html").read_text()
     assert (tmp_path / "study.png").read_bytes().startswith(b"\x89PNG")
 
 

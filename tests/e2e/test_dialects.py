@@ -44,9 +44,9 @@ def snake_cased(value: Any) -> Any:
 
 def assert_trained(project: Project, record: dict[str, Any], *, model_name: str) -> CustomJob:
     """The job of the run, whose record names the model that its chief wrote."""
-    jsonschema.validate(record, json.loads((ROOT / "schemas/run_record.v1.schema.json").read_text()))
+    jsonschema.validate(record, json.loads((ROOT / "schemas/run_record.v2.schema.json").read_text()))
     assert record["state"] == "succeeded", record
-    assert record["model_name"] == model_name
+    assert record["request"]["model_name"] == model_name
     assert record["model"]["uri"] == f"gs://{project.models}/{model_name}/{record['run_id']}/model/"
     folder = project.folder(project.models) / model_name / record["run_id"] / "model"
     assert json.loads((folder / "model.json").read_text())["slope"] == pytest.approx(3, abs=0.1)

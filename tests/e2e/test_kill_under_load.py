@@ -89,7 +89,7 @@ def check(project: Project, count: int) -> None:
         assert record["state"] in ENDED
         state = states[record["job"]["name"]]
         assert state.removeprefix("JOB_STATE_").lower() == record["state"], record
-        assert record["state"] == "succeeded" or record["error"]["message"], record
+        assert record["state"] == "succeeded" or record["failure"]["message"], record
 
 
 def test_killed_functions_and_replicas_lose_nothing_and_double_nothing(tmp_path: Path) -> None:

@@ -89,10 +89,16 @@ def test_make_demo_tuning_ends_with_the_best_trials_model_and_a_picture() -> Non
     records = (state / "storage/buckets/trainmaster-local-ledger/runs").glob("*.json")
     (record,) = [json.loads(path.read_text()) for path in records]
     assert record["state"] == "succeeded"
-    values = {trial["id"]: trial["measurement"]["metrics"]["accuracy"] for trial in record["trials"]}
-    assert record["best_trial"]["value"] == max(values.values()) == values[record["best_trial"]["id"]]
-    assert record["best_trial"]["model_uri"] in done.stdout
-    assert record["best_trial"]["model_uri"] in (state / "study.html").read_text()
+    values = {
+        trial["id"]: trial["measurement"]["metrics"]["accuracy"] for trial in record["tuning"]["trials"]
+    }
+    assert (
+        record["tuning"]["best_trial"]["value"]
+        == max(values.values())
+        == values[record["tuning"]["best_trial"]["id"]]
+    )
+    assert record["tuning"]["best_trial"]["model_uri"] in done.stdout
+    assert record["tuning"]["best_trial"]["model_uri"] in (state / "study.html").read_text()
     assert (state / "study.png").read_bytes().startswith(b"\x89PNG")
 
 

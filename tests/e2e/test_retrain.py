@@ -63,7 +63,7 @@ def ended_runs(project: Project, rule_id: str, count: int) -> list[dict[str, Any
     runs = project.eventually(ended, f"{count} ended runs of {rule_id}; now {runs_of(project, rule_id)}")
     assert len(runs) == count
     for run in runs:
-        jsonschema.validate(run, schema("run_record.v1"))
+        jsonschema.validate(run, schema("run_record.v2"))
     return runs
 
 
@@ -76,7 +76,7 @@ def test_a_burst_of_uploads_starts_one_run(project: Project) -> None:
         list(pool.map(lambda n: bucket.blob(f"burst/{n}.jpg").upload_from_string(b"x" * n), range(40)))
     (run,) = ended_runs(project, "burst", 1)
     assert run["state"] == "succeeded"
-    assert run["request"]["args"] == ["--tag=loss-40"]
+    assert run["request"]["document"]["args"] == ["--tag=loss-40"]
 
 
 def test_a_schedule_fires_at_a_tick(project: Project) -> None:
@@ -117,7 +117,7 @@ def test_an_alert_of_cloud_monitoring_starts_a_run(project: Project) -> None:
         project.publish("trainmaster-alerts", json.dumps(incident(project, state)).encode())
     (run,) = ended_runs(project, "drift", 1)
     assert run["state"] == "succeeded"
-    assert run["request"]["args"] == ["--tag=0.m2k3"]
+    assert run["request"]["document"]["args"] == ["--tag=0.m2k3"]
 
 
 def incident(project: Project, state: str) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def test_a_chain_of_models_runs_one_after_the_other(project: Project) -> None:
     (first,) = ended_runs(project, "chain-a", 1)
     (second,) = ended_runs(project, "chain-b", 1)
     assert (first["state"], second["state"]) == ("succeeded", "succeeded")
-    assert second["request"]["args"] == [f"--tag={first['run_id']}"]
+    assert second["request"]["document"]["args"] == [f"--tag={first['run_id']}"]
 
 
 def fire(project: Project, rule_id: str) -> None:
@@ -268,5 +268,5 @@ def test_data_events_write_together_and_start_one_run(project: Project) -> None:
         answers = list(pool.map(deliver, [*range(500), *range(0, 500, 50)]))
     assert set(answers) == {200}
     (run,) = ended_runs(project, "flood", 1)
-    assert run["request"]["args"] == ["--tag=loss-500"]  # those delivered twice are counted once
+    assert run["request"]["document"]["args"] == ["--tag=loss-500"]  # those delivered twice are counted once
     assert log.read_text().count("arrivals kept") - before < 500

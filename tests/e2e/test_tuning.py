@@ -35,7 +35,7 @@ def settled(project: Project, name: str, content: str) -> dict[str, Any]:
     """The record of the dropped request once its run has ended; it fits its schema."""
     generation = project.upload(name, content)
     record = project.record(project.settled_status(name, generation)["run_id"])
-    schema = json.loads((ROOT / "schemas" / "run_record.v1.schema.json").read_text())
+    schema = json.loads((ROOT / "schemas" / "run_record.v2.schema.json").read_text())
     jsonschema.validate(record, schema)
     return record
 
@@ -52,12 +52,19 @@ def assert_tuned(project: Project, record: dict[str, Any], *, trials: int) -> No
     assert record["state"] == "succeeded", record
     job = the_job(project, record)
     final = {each.id: each.final_measurement.metrics[0].value for each in job.trials}
-    assert {each["id"]: each["measurement"]["metrics"]["loss"] for each in record["trials"]} == final
-    assert [each["id"] for each in record["trials"]] == [str(number + 1) for number in range(trials)]
+    assert {
+        each["id"]: each["measurement"]["metrics"]["loss"] for each in record["tuning"]["trials"]
+    } == final
+    assert [each["id"] for each in record["tuning"]["trials"]] == [
+        str(number + 1) for number in range(trials)
+    ]
     best = min(final, key=lambda each: final[each])
-    assert (record["best_trial"]["id"], record["best_trial"]["value"]) == (best, final[best])
+    assert (record["tuning"]["best_trial"]["id"], record["tuning"]["best_trial"]["value"]) == (
+        best,
+        final[best],
+    )
     uri = f"{record['output_uri']}/{best}/model/"
-    assert record["model"]["uri"] == record["best_trial"]["model_uri"] == uri
+    assert record["model"]["uri"] == record["tuning"]["best_trial"]["model_uri"] == uri
     manifest = project.document(project.models, uri.removeprefix(f"gs://{project.models}/") + "export.json")
     assert manifest is not None
     assert manifest["model_uri"] == uri
@@ -68,8 +75,8 @@ def test_a_request_for_a_tuning_ends_with_the_best_trials_model_on_record(projec
     text = request(project.id, f"--epochs={EPOCHS}", tuning=tuning())
     record = settled(project, "requests/tuning.yaml", text)
     assert_tuned(project, record, trials=4)
-    assert all(each["measurements"] == EPOCHS for each in record["trials"])
-    rates = {each["parameters"]["rate"] for each in record["trials"]}
+    assert all(each["measurements"] == EPOCHS for each in record["tuning"]["trials"])
+    rates = {each["parameters"]["rate"] for each in record["tuning"]["trials"]}
     assert len(rates) == 4
     assert all(0.001 <= rate <= 1.0 for rate in rates)
 
@@ -120,8 +127,8 @@ def test_a_file_for_gcloud_is_a_request_as_it_is(project: Project, spelling: str
     text = yaml.safe_dump(job if spelling == "camel" else snake_cased(job))
     record = settled(project, f"requests/gcloud-{spelling}.yaml", text)
     assert_tuned(project, record, trials=3)
-    assert [each["parameters"]["rate"] for each in record["trials"]] == [0.05, 0.1, 0.5]
-    assert record["best_trial"]["parameters"] == {"rate": 0.5}
+    assert [each["parameters"]["rate"] for each in record["tuning"]["trials"]] == [0.05, 0.1, 0.5]
+    assert record["tuning"]["best_trial"]["parameters"] == {"rate": 0.5}
 
 
 def snake_cased(value: Any) -> Any:
@@ -139,7 +146,7 @@ def test_a_tuning_whose_trainer_reports_another_tag_says_so_in_the_record(projec
     content = tuning(metric="lost", max_trials=2, max_failed_trials=2)
     record = settled(project, "requests/tag.yaml", request(project.id, "--epochs=2", tuning=content))
     assert record["state"] == "failed"
-    assert {each["state"] for each in record["trials"]} == {"INFEASIBLE"}
+    assert {each["state"] for each in record["tuning"]["trials"]} == {"INFEASIBLE"}
     assert "best_trial" not in record
     assert "model" not in record
     (problem,) = record["problems"]
@@ -163,7 +170,7 @@ def test_a_tuning_that_is_cancelled_on_vertex_ends_cancelled_with_no_process_lef
     project.vertex.cancel_hyperparameter_tuning_job(name=job.name)
     record = project.record(project.settled_status(name, generation)["run_id"])
     assert record["state"] == "cancelled"
-    assert [each["state"] for each in record["trials"]] == ["INFEASIBLE"] * 2
+    assert [each["state"] for each in record["tuning"]["trials"]] == ["INFEASIBLE"] * 2
     assert the_job(project, record).state == JobState.JOB_STATE_CANCELLED
     # A function's instance may come or go meanwhile; a replica may not be left.
     left = []

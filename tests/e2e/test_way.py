@@ -23,7 +23,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def assert_trained(project: Project, record: dict[str, Any]) -> None:
-    jsonschema.validate(record, schema("run_record.v1"))
+    jsonschema.validate(record, schema("run_record.v2"))
     assert record["state"] == "succeeded", record
     model_uri = record["model"]["uri"]
     assert model_uri == f"gs://{project.models}/line/{record['run_id']}/model/"
@@ -130,10 +130,10 @@ def test_a_failing_trainer_ends_as_a_failed_run_with_the_replicas_error(project:
     project.upload("requests/failing.yaml", request(project.id, "--fail=out of luck"))
     status = project.settled_status("requests/failing.yaml")
     record = project.record(status["run_id"])
-    jsonschema.validate(record, schema("run_record.v1"))
+    jsonschema.validate(record, schema("run_record.v2"))
     assert record["state"] == "failed"
-    assert "non-zero status of 1" in record["error"]["message"]
-    assert "workerpool0-0" in record["error"]["message"]
+    assert "non-zero status of 1" in record["failure"]["message"]
+    assert "workerpool0-0" in record["failure"]["message"]
     assert "model" not in record
 
 

@@ -13,7 +13,9 @@ from tests.contract.world import LEDGER
 from trainmaster.orchestrator.core.completion.outcome import END_OF
 from trainmaster.orchestrator.core.errors import ObjectGone
 from trainmaster.orchestrator.core.names import held_slot, held_slot_parts, same_job, started_hour
-from trainmaster.orchestrator.core.runs.record import ENDS, Job, JobState, RunRecord, RunState
+from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
 RUNS, SUFFIX = "runs/", ".json"
 
@@ -78,8 +80,8 @@ def _count_waits(tally: Tally, records: dict[str, RunRecord]) -> None:
             if state is RunState.WAITING:
                 tally.waits[_length((ended - began).total_seconds())] += 1
         tally.stockouts += record.round
-        tally.refused_by_caps += record.cap is not None
-        tally.rungs[f"rung {record.rung}"] += record.job is not None
+        tally.refused_by_caps += record.rejection is not None and record.rejection.cap is not None
+        tally.rungs[f"rung {record.submission.rung}"] += record.job is not None
 
 
 def _length(seconds: float) -> str:
@@ -101,8 +103,12 @@ def _admission(life: Life, records: dict[str, RunRecord]) -> Iterator[str]:
         f"{count} runs started in hour {hour}" for hour, count in hours.items() if count > RUNS_PER_HOUR
     )
     for record in records.values():
-        if record.cap is not None and not life.notices.ids[f"caps/{record.cap}"]:
-            yield f"{record.cap} was reached and not told"
+        if (
+            record.rejection is not None
+            and record.rejection.cap is not None
+            and not life.notices.ids[f"caps/{record.rejection.cap}"]
+        ):
+            yield f"{record.rejection.cap} was reached and not told"
 
 
 def _held_slots(life: Life, records: dict[str, RunRecord]) -> Iterator[str]:
@@ -114,7 +120,7 @@ def _held_slots(life: Life, records: dict[str, RunRecord]) -> Iterator[str]:
     for listed in life.world.objects.listing(LEDGER, "slots/"):
         holder = listed.metadata["run_id"]
         name = listed.name.removeprefix("slots/")
-        on_record = records[holder].slots if holder in records else ()
+        on_record = records[holder].admission.slots if holder in records else ()
         if life.odds.beyond_lease and holder in records:
             kept = held_slot(name, listed.generation) in on_record
         else:
@@ -150,7 +156,7 @@ def _broken(life: Life, users: Users, trainers: Trainers, record: RunRecord) -> 
 
 
 def _excused(life: Life, record: RunRecord) -> bool:
-    return record.cap is not None or _written_over(life, record)
+    return (record.rejection is not None and record.rejection.cap is not None) or _written_over(life, record)
 
 
 def _written_over(life: Life, record: RunRecord) -> bool:
@@ -197,7 +203,7 @@ def _found(record: RunRecord, other: Job) -> bool:
     """Whether a job that is not the run's goes on no more, or the record tells of it."""
     return (
         other.state is JobState.CANCELLED
-        or record.gave_up(other.name)
+        or record.submission.gave_up(other.name)
         or any(other.name in problem for problem in record.problems)
     )
 

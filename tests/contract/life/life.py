@@ -26,7 +26,7 @@ from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.signals.notice import Heard, notice_in
-from trainmaster.orchestrator.core.runs.record import Job
+from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.flows.admission import launch_and_admit, settle_and_admit
 from trainmaster.orchestrator.flows.orders import take_order
 from trainmaster.orchestrator.flows.retraining.signal import take_notice

@@ -13,7 +13,7 @@ from trainmaster.orchestrator.core.completion.outcome import END_OF
 from trainmaster.orchestrator.core.errors import JobNotFound
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, job_name, job_region
 from trainmaster.orchestrator.core.requests.arrival import Arrival
-from trainmaster.orchestrator.core.runs.record import Job, JobState, Problem
+from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.flows.admission import launch_and_admit
 from trainmaster.orchestrator.flows.orders import take_order
 from trainmaster.orchestrator.flows.services import Services
@@ -188,11 +188,11 @@ class Trainers:
             return
 
     def _explain(self, name: str) -> None:
-        error = Problem(message="The replica workerpool0-0 exited with a non-zero status of 1.", code=13)
+        error = Failure(message="The replica workerpool0-0 exited with a non-zero status of 1.", code=13)
         self._life.jobs.become(name, JobState.FAILED, error=error)
 
     def _stock_out(self, name: str) -> None:
-        error = Problem(message=f"Resources are insufficient in region: {job_region(name)}.", code=8)
+        error = Failure(message=f"Resources are insufficient in region: {job_region(name)}.", code=8)
         self._life.jobs.become(name, JobState.FAILED, error=error, ran=False)
 
     def _export(self, job: Job, fate: str) -> None:

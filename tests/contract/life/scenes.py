@@ -32,7 +32,8 @@ from tests.contract.rooms import TWO_REGIONS
 from tests.contract.world import ELSEWHERE, STANDARDS, standards_with
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
 from trainmaster.orchestrator.core.requests.request import Standards
-from trainmaster.orchestrator.core.runs.record import JobState, RunState
+from trainmaster.orchestrator.core.runs.job import JobState
+from trainmaster.orchestrator.core.runs.states import RunState
 
 CHALLENGER = {**SMALL, "champion": {"metric": "accuracy", "goal": "maximize"}}
 TUNED = {

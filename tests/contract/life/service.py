@@ -13,7 +13,7 @@ from trainmaster.orchestrator.core.errors import SubmissionDeferred, SubmissionR
 from trainmaster.orchestrator.core.names import JobKind, location_region
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.runs.record import Job
+from trainmaster.orchestrator.core.runs.job import Job
 
 REGIONS = (REGION, ELSEWHERE)
 

@@ -8,7 +8,7 @@ from tests.contract.rooms import Room
 from tests.contract.world import LEASE, MODELS, STANDARDS, START, export_manifest
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.request import Standards
-from trainmaster.orchestrator.core.runs.record import Job
+from trainmaster.orchestrator.core.runs.job import Job
 
 TICKS_MAX = 6
 

@@ -12,7 +12,7 @@ from tests.contract.world import START, Boundary
 from trainmaster.orchestrator.core.completion.outcome import END_OF
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject
-from trainmaster.orchestrator.core.runs.record import JobState
+from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.trial import Measured, Trial, TrialState
 from trainmaster.orchestrator.flows.admission import launch_and_admit, settle_and_admit
 from trainmaster.orchestrator.flows.orders import take_order

@@ -14,7 +14,8 @@ from trainmaster.orchestrator.core.completion.outcome import OVER
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, WAITING_PREFIX, location_region
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.runs.record import Job, RunState
+from trainmaster.orchestrator.core.runs.job import Job
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.ladder import ladder_for
 from trainmaster.orchestrator.flows.queueing import place_of
 
@@ -56,7 +57,7 @@ class Watch:
 
     def _unwanted(self, submission: Submission) -> Iterator[str]:
         record = self._world.record(submission.run_id)
-        if record.ended or record.cancel_asked_at is not None:
+        if record.ended or record.cancel_requested_at is not None:
             yield f"{submission.run_id} is given a job, though it has ended or is to end"
 
     def _limits(self, submission: Submission, going: Sequence[Job]) -> Iterator[str]:
@@ -88,7 +89,7 @@ class Watch:
         record = self._world.record(submission.run_id)
         services = self._world.services()
         ladder = ladder_for(services, record)
-        own, wanted = place_of(services, record, ladder), quota_class(ladder[record.rung])
+        own, wanted = place_of(services, record, ladder), quota_class(ladder[record.submission.rung])
         for place in services.queue.places():
             if place.quota_class == wanted and place.order < own.order and self._waits(place, listed):
                 yield f"{own.run_id} overtakes {place.run_id}, which waits for {wanted} too"
@@ -102,5 +103,7 @@ class Watch:
         held = self._world.ledger.find(place.run_id)
         if held is None or held.record.state is not RunState.WAITING:
             return False
-        lease = held.record.lease  # with one, it is having its turn, or had it and has not told yet
+        lease = (
+            held.record.submission.lease
+        )  # with one, it is having its turn, or had it and has not told yet
         return lease is None or lease.expires_at <= now

@@ -18,8 +18,15 @@ from trainmaster.orchestrator.core.admission.waiting import (
     unanswered,
     why_given_up,
 )
-from trainmaster.orchestrator.core.runs.attempts import REASON_MAX_CHARS, TRIES_KEPT, GivenUp
-from trainmaster.orchestrator.core.runs.record import Job, JobState, RunRecord, RunState
+from trainmaster.orchestrator.core.runs.attempts import (
+    REASON_MAX_CHARS,
+    TRIES_KEPT,
+    AbandonedJob,
+    SubmissionState,
+)
+from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
 
 LADDER = ladder(fallbacks=[{"region": "europe-west4"}])
 FIRST, LAST = LADDER
@@ -67,25 +74,29 @@ def test_seven_days_count_from_the_first_refusal() -> None:
 
 
 def test_so_many_jobs_without_capacity_are_enough() -> None:
-    gone = GivenUp(job="projects/p/locations/l/customJobs/1", rung=0, reason="no capacity", at=NOW)
-    assert may_wait(replace(record(), given_up=(gone,) * (ROUNDS_MAX - 1)), NOW)
-    assert f"{ROUNDS_MAX} jobs" in str(why_given_up(replace(record(), given_up=(gone,) * ROUNDS_MAX), NOW))
+    gone = AbandonedJob(job="projects/p/locations/l/customJobs/1", rung=0, reason="no capacity", at=NOW)
+
+    def after(jobs: int) -> RunRecord:
+        return replace(record(), submission=SubmissionState(abandoned_jobs=(gone,) * jobs))
+
+    assert may_wait(after(ROUNDS_MAX - 1), NOW)
+    assert f"{ROUNDS_MAX} jobs" in str(why_given_up(after(ROUNDS_MAX), NOW))
 
 
 def test_the_last_tries_are_kept_and_their_reasons_cut() -> None:
     tried = record()
     for number in range(TRIES_KEPT + 1):
         tried = refused(tried, FIRST, f"{number} {'x' * 500}", NOW)
-    assert len(tried.tries) == TRIES_KEPT
-    assert tried.tries[0].outcome.startswith("1 ")
-    assert {len(each.outcome) for each in tried.tries} == {REASON_MAX_CHARS}
-    assert (tried.tries[0].rung, tried.tries[0].text) == (0, FIRST.text)
+    assert len(tried.submission.tries) == TRIES_KEPT
+    assert tried.submission.tries[0].outcome.startswith("1 ")
+    assert {len(each.outcome) for each in tried.submission.tries} == {REASON_MAX_CHARS}
+    assert (tried.submission.tries[0].rung, tried.submission.tries[0].text) == (0, FIRST.text)
 
 
 def test_a_refusal_is_an_answer() -> None:
     silent = unanswered(unanswered(record(), FIRST, "lost", NOW), FIRST, "lost", NOW)
-    assert (silent.unanswered, silent.refused_since) == (2, None)
-    assert refused(silent, FIRST, "no room", NOW).unanswered == 0
+    assert (silent.submission.unanswered, silent.admission.refused_since) == (2, None)
+    assert refused(silent, FIRST, "no room", NOW).submission.unanswered == 0
 
 
 def test_a_stockout_makes_the_next_rung_due_at_once_and_after_the_last_the_first_with_a_pause() -> None:
@@ -95,10 +106,21 @@ def test_a_stockout_makes_the_next_rung_due_at_once_and_after_the_last_the_first
         return stocked_out(before, job, "no machines", ladder=LADDER, now=NOW, attempt="b")
 
     first = without_capacity(record(), 1)
-    assert first.waiting is not None
-    assert (first.state, first.rung, first.waiting.not_before, first.job) == (RunState.WAITING, 1, NOW, None)
+    assert first.admission.waiting is not None
+    assert (first.state, first.submission.rung, first.admission.waiting.not_before, first.job) == (
+        RunState.WAITING,
+        1,
+        NOW,
+        None,
+    )
     last = without_capacity(first, 2)
-    assert last.waiting is not None
-    assert (last.rung, last.waiting.attempts, last.waiting.not_before) == (0, 1, NOW + back_off(1))
-    assert [each.rung for each in last.given_up] == [0, 1]
-    assert all(last.gave_up(f"projects/9/locations/us-central1/customJobs/{number}") for number in (1, 2))
+    assert last.admission.waiting is not None
+    assert (last.submission.rung, last.admission.waiting.attempts, last.admission.waiting.not_before) == (
+        0,
+        1,
+        NOW + back_off(1),
+    )
+    assert [each.rung for each in last.submission.abandoned_jobs] == [0, 1]
+    assert all(
+        last.submission.gave_up(f"projects/9/locations/us-central1/customJobs/{number}") for number in (1, 2)
+    )

@@ -18,7 +18,9 @@ from trainmaster.orchestrator.core.champions.rollback import after_rollback
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.requests.spec import ChampionTerms, JobSpec, spec_from
 from trainmaster.orchestrator.core.requests.tuning import Goal
-from trainmaster.orchestrator.core.runs.record import Model, ModelData, RunRecord, RunState, Source, Step
+from trainmaster.orchestrator.core.runs.outcome import Model, ModelData
+from trainmaster.orchestrator.core.runs.record import AcceptedRequest, RunRecord, Source, Step
+from trainmaster.orchestrator.core.runs.states import RunState
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DATA = ModelData(name="cassava", version="0.1.0", train_split="train", evaluation_split="validation")
@@ -41,7 +43,7 @@ def record(
         attempt="a",
         updated_at=START,
         history=(Step(state=state, at=START),),
-        model_name="m",
+        request=AcceptedRequest(document={}, model_name="m", output_uri=f"gs://models/m/{run_id}"),
         model=Model(uri=f"gs://models/m/{run_id}/model/", metrics=metrics, dataset=data),
     )
 

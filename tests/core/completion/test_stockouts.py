@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from trainmaster.orchestrator.core.completion.stockout import stockout_of
-from trainmaster.orchestrator.core.runs.record import Job, JobState, Problem
+from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -17,7 +17,7 @@ def failed(code: int, message: str) -> Job:
     return Job(
         name="projects/p/locations/us-central1/customJobs/1",
         state=JobState.FAILED,
-        error=Problem(code=code, message=message),
+        error=Failure(code=code, message=message),
     )
 
 

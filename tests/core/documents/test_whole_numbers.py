@@ -25,7 +25,8 @@ from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.request import Request, checked_request
 from trainmaster.orchestrator.core.requests.submission import submission_of
-from trainmaster.orchestrator.core.runs.record import RunRecord, RunState, Source, Step
+from trainmaster.orchestrator.core.runs.record import AcceptedRequest, RunRecord, Source, Step
+from trainmaster.orchestrator.core.runs.states import RunState
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SCHEMA = schema("training_request.v1")
@@ -58,9 +59,9 @@ def record_of(found: Request) -> RunRecord:
         attempt="a",
         updated_at=NOW,
         history=(Step(state=RunState.RESERVED, at=NOW),),
-        model_name=found.spec.model_name,
-        request=found.document,
-        priority=found.spec.priority,
+        request=AcceptedRequest(
+            document=found.document, model_name=found.spec.model_name, output_uri="gs://models/m/run-1"
+        ),
     )
 
 
@@ -92,7 +93,7 @@ def test_a_sound_request_with_points_makes_the_same_record_and_job(
     record = record_of(found)
     assert text(decoded(RunRecord, json.loads(text(record)))) == text(record)
     assert record.request is not None
-    again = dialect_of(record.request).spec_from(record.request, None)
+    again = dialect_of(record.request.document).spec_from(record.request.document, None)
     assert again == found.spec == plain.spec
     assert message_of(submission_of("run-1", again, TARGET)) == message_of(
         submission_of("run-1", plain.spec, TARGET)
@@ -200,12 +201,13 @@ def test_whole_changes_no_value_and_makes_no_huge_number(value: object) -> None:
     assert found is value or (found == value and type(found) is int and abs(found) < 10**20)
 
 
-def test_a_record_that_an_earlier_version_wrote_with_a_point_is_read() -> None:
+def test_a_record_that_was_written_with_a_point_is_read() -> None:
     document = json.loads(text(record_of(accepted(request()))))
-    read = decoded(RunRecord, {**document, "priority": 50.0})
-    assert (read.priority, type(read.priority)) == (50, int)
-    with pytest.raises(ValueError, match=r"priority: int expected, found float"):
-        decoded(RunRecord, {**document, "priority": 50.5})
+    submission = document["submission"]
+    read = decoded(RunRecord, {**document, "submission": {**submission, "rung": 1.0}}).submission.rung
+    assert (read, type(read)) == (1, int)
+    with pytest.raises(ValueError, match=r"rung: int expected, found float"):
+        decoded(RunRecord, {**document, "submission": {**submission, "rung": 1.5}})
 
 
 def test_there_are_examples_of_every_dialect() -> None:

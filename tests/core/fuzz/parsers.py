@@ -47,7 +47,7 @@ from trainmaster.orchestrator.core.retraining.signals.arrival import (
 from trainmaster.orchestrator.core.retraining.signals.image_push import image_pushed_in
 from trainmaster.orchestrator.core.retraining.signals.notice import Heard, notice_in
 from trainmaster.orchestrator.core.retraining.signals.signal import Signal
-from trainmaster.orchestrator.core.runs.record import Model
+from trainmaster.orchestrator.core.runs.outcome import Model
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 TARGET = Target(project="my-project", region="us-central1", models_bucket="my-project-models")

@@ -8,18 +8,10 @@ from hypothesis import strategies as st
 
 from trainmaster.orchestrator.core.completion.outcome import END_OF
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded, encoded_time
-from trainmaster.orchestrator.core.runs.record import (
-    ENDS,
-    LEGAL_MOVES,
-    PROGRESS,
-    JobState,
-    RunRecord,
-    RunState,
-    Source,
-    Step,
-    moved,
-    taken_over,
-)
+from trainmaster.orchestrator.core.runs.job import JobState
+from trainmaster.orchestrator.core.runs.moves import moved, taken_over
+from trainmaster.orchestrator.core.runs.record import RunRecord, Source, Step
+from trainmaster.orchestrator.core.runs.states import ENDS, LEGAL_MOVES, PROGRESS, RunState
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -55,7 +47,7 @@ def test_no_move_goes_back_but_that_of_a_job_without_capacity() -> None:
 def test_a_lease_keeps_others_off_until_it_ends() -> None:
     minute = timedelta(minutes=1)
     held = taken_over(record(), attempt="b", now=NOW, lease=minute)
-    assert held.live_lease(NOW) == held.live_lease(NOW + minute / 2) == held.lease
+    assert held.live_lease(NOW) == held.live_lease(NOW + minute / 2) == held.submission.lease
     assert held.live_lease(NOW + minute) is None
     assert record().live_lease(NOW) is None
 

@@ -121,7 +121,7 @@ def _raise_failures(seen: RetrainSighting) -> None:
     for record in seen.runs:
         if record["state"] in TERMINAL_STATES and record["state"] != "succeeded":
             raise DemoFailed(
-                f"{record['run_id']} ended {record['state']}: {record.get('error')} {record['problems']}"
+                f"{record['run_id']} ended {record['state']}: {record.get('failure')} {record['problems']}"
             )
     if seen.status and seen.status["state"] != "accepted":
         raise DemoFailed(f"The rule is not in force: {dict(seen.status)}")

@@ -17,7 +17,7 @@ from trainmaster.cli.demo.retrain_watch import Document, RetrainSighting
 from trainmaster.client.clients import Target, job_client, storage_client
 from trainmaster.client.times import moment
 from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, RUN_PREFIX, RUN_TYPES
-from trainmaster.orchestrator.core.runs.record import RunState
+from trainmaster.orchestrator.core.runs.states import RunState
 
 
 def report(
@@ -84,7 +84,7 @@ def course(seen: RetrainSighting) -> Iterator[str]:
             f"{run['run_id']} by {asked_by(run)}" for run in seen.runs
         )
     for run in fired:
-        files = run["request"]["labels"]["files"]
+        files = run["request"]["document"]["labels"]["files"]
         if files != str(BURST_FILES):
             yield f"{run['run_id']} was started for {files} files, not {BURST_FILES}"
     expected = [True, True, False]
@@ -140,7 +140,7 @@ def way_back(seen: RetrainSighting, rule_generation: int) -> Iterator[Station]:
     job_name = run["job"]["name"]
     agrees = job_name == lineage.get("job_name")
     yield "run", current["run_id"], "" if agrees else f"its record names {job_name}, the lineage another"
-    named = [arg for arg in run["request"]["args"] if arg.startswith("--data_dir=")]
+    named = [arg for arg in run["request"]["document"]["args"] if arg.startswith("--data_dir=")]
     is_read = burst is not None and named == [f"--data_dir={burst.prefix}"]
     yield "trained on", " ".join(named), "" if is_read else f"{named} is not the folder of burst 1"
 

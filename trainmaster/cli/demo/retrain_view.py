@@ -110,7 +110,7 @@ def news(seen: RetrainSighting) -> Iterator[News]:
 def _run_news(seen: RetrainSighting, run: Document) -> Iterator[News]:
     run_id, source, start = run["run_id"], run["source"], seen.started_at
     if source["kind"] == "rule":
-        files = run["request"]["labels"]["files"] if "request" in run else "?"
+        files = run["request"]["document"]["labels"]["files"] if "request" in run else "?"
         said = f"the rule fires, number {source['firing']}, for {files} new files"
         yield f"{run_id} fired", _line(start, source["event_time"], said)
     for step in run["history"]:

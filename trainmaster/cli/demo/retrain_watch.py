@@ -36,7 +36,7 @@ class RetrainSighting:
     deliveries: Sequence[Delivery] = ()
     status: Document = field(default_factory=dict)  # schemas/rule_status.v1.schema.json
     rule: Document = field(default_factory=dict)  # schemas/rule_state.v1.schema.json
-    runs: Sequence[Document] = ()  # schemas/run_record.v1.schema.json, oldest first
+    runs: Sequence[Document] = ()  # schemas/run_record.v2.schema.json, oldest first
     champion: Document = field(default_factory=dict)  # schemas/champion.v1.schema.json
     notices: Sequence[Document] = ()  # schemas/notice.v1.schema.json, as they came
     training: Mapping[str, TrainingProgress] = field(default_factory=dict)  # by run id

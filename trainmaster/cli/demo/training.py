@@ -124,7 +124,7 @@ def report(console: Console, seen: TrainingSighting, scene: Scene) -> int:
     console.rule("The run record", align="left")
     console.print_json(data=dict(seen.record))
     if seen.record.get("state") != "succeeded":
-        said = f"The run ended {seen.record.get('state')}: {seen.record.get('error')}"
+        said = f"The run ended {seen.record.get('state')}: {seen.record.get('failure')}"
         console.print(Text(said, style="red"))
         return 1
     try:

@@ -18,7 +18,7 @@ from trainmaster.cli.study.study import Study, number, shown
 FILE_COLUMNS = 200
 """A file or a pipe has no edge that a table could run over."""
 
-Record = Mapping[str, Any]  # schemas/run_record.v1.schema.json
+Record = Mapping[str, Any]  # schemas/run_record.v2.schema.json
 
 
 def report(console: Console, seen: TuningSighting, scene: Scene) -> int:
@@ -32,10 +32,10 @@ def report(console: Console, seen: TuningSighting, scene: Scene) -> int:
 def _shown(console: Console, seen: TuningSighting, scene: Scene) -> Iterator[str]:
     """Shows what there is, and yields what does not hold."""
     if seen.record.get("state") != "succeeded":
-        yield f"The run ended {seen.record.get('state')}: {seen.record.get('error')}"
+        yield f"The run ended {seen.record.get('state')}: {seen.record.get('failure')}"
     if seen.board is None:
         return
-    study, best = seen.board.study, seen.record.get("best_trial") or {}
+    study, best = seen.board.study, (seen.record.get("tuning") or {}).get("best_trial") or {}
     _show_trials(console, seen.board)
     yield from disagreements(seen.record, study)
     if best.get("model_uri"):
@@ -50,7 +50,8 @@ def _shown(console: Console, seen: TuningSighting, scene: Scene) -> Iterator[str
 
 def disagreements(record: Record, study: Study) -> Iterator[str]:
     """What the run record says otherwise than the job itself does."""
-    told, best = record.get("best_trial"), study.best
+    result: Record = record.get("tuning") or {}
+    told, best = result.get("best_trial"), study.best
     if told is None or best is None or best.result is None:
         yield f"There is no best trial: {'; '.join(record.get('problems', ())) or 'the record does not say why'}"
         return
@@ -61,12 +62,12 @@ def disagreements(record: Record, study: Study) -> Iterator[str]:
         )
     if told["parameters"] != best.parameters:
         yield f"The record's best parameters are {told['parameters']}, the trial's {dict(best.parameters)}."
-    expected = f"{record['output_uri']}/{best.id}/model/"
+    expected = f"{record['request']['output_uri']}/{best.id}/model/"
     for where, uri in (("best_trial", told), ("model", record.get("model") or {})):
         found = uri.get("model_uri") or uri.get("uri")
         if found != expected:
             yield f"The record's {where} points to {found}; the best trial writes to {expected}."
-    recorded = {trial["id"]: trial["state"] for trial in record.get("trials", ())}
+    recorded = {trial["id"]: trial["state"] for trial in result.get("trials", ())}
     existing = {trial.id: trial.state.value for trial in study.trials}
     if recorded != existing:
         yield f"The record's trials are {recorded}, the job's {existing}."

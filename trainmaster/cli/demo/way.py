@@ -28,7 +28,7 @@ class Sighting:
 
     dropped_uri: str
     dropped_at: datetime
-    record: Mapping[str, Any] = field(default_factory=dict)  # schemas/run_record.v1.schema.json; empty: none
+    record: Mapping[str, Any] = field(default_factory=dict)  # schemas/run_record.v2.schema.json; empty: none
     job_state: str | None = None
     job_started_at: datetime | None = None
     job_ended_at: datetime | None = None

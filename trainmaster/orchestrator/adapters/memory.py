@@ -22,7 +22,7 @@ from trainmaster.orchestrator.core.names import (
 )
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.runs.record import Job, JobState, Problem
+from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.trial import Trial
 from trainmaster.orchestrator.ports.runs import Clock
 
@@ -201,7 +201,7 @@ class MemoryJobs:
         name: str,
         state: JobState,
         *,
-        error: Problem | None = None,
+        error: Failure | None = None,
         trials: Sequence[Trial] | None = None,
         ran: bool = True,
     ) -> Job:

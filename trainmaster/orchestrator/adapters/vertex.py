@@ -33,7 +33,7 @@ from trainmaster.orchestrator.core.names import (
     location_region,
 )
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.runs.record import Job, JobState, Problem
+from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.trial import Measured, Trial, TrialState
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def _job(job: "CustomJob | HyperparameterTuningJob") -> Job:
         create_time=_time(job.create_time),
         start_time=_time(job.start_time),
         end_time=_time(job.end_time),
-        error=Problem(code=job.error.code, message=job.error.message) if job.error.message else None,
+        error=Failure(code=job.error.code, message=job.error.message) if job.error.message else None,
         trials=tuple(map(_trial, job.trials)) if kind is JobKind.TUNING else (),
     )
 

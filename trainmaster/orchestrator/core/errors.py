@@ -10,6 +10,7 @@
     ├── RecordExists           -        the run is on record already
     ├── RecordMoved            retry    the record changed since it was read
     ├── RecordDamaged          ack      the record's object holds something else than a record
+    │   └── RecordUnsupported  ack      the record is of another version
     ├── DocumentDamaged        retry    the rule book or a rule's state holds something else; somebody must mend it
     ├── LeaseHeld              retry    another delivery of this event is submitting the job now
     ├── LeaseTooShort          retry    too little of our own lease is left to submit safely
@@ -95,11 +96,18 @@ class RecordMoved(TrainmasterError):
 
 class RecordDamaged(TrainmasterError):
     retryable = False
+    repair: ClassVar[str] = "Restore an earlier generation, or delete the object: then the run is forgotten"
 
     def __init__(self, uri: str, problem: str) -> None:
-        super().__init__(f"{uri} holds no run record: {problem}")
+        super().__init__(f"{uri} holds no run record: {problem}. {self.repair}")
         self.uri = uri
         self.problem = problem
+
+
+class RecordUnsupported(RecordDamaged):
+    """A record of another version: it is left as it is."""
+
+    repair = "Run the release that wrote it until the run has ended, or delete the object: then the run is forgotten"
 
 
 class DocumentDamaged(TrainmasterError):

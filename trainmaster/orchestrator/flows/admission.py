@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.errors import (
     TrainmasterError,
 )
 from trainmaster.orchestrator.core.requests.arrival import Arrival
-from trainmaster.orchestrator.core.runs.record import RunState
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.ladder import ladder_for
 from trainmaster.orchestrator.flows.launch import TakeOrder, launch
 from trainmaster.orchestrator.flows.queueing import place_of, walk_of
@@ -127,12 +127,13 @@ def _turn(services: Services, walk: Walk, place: Place, *, reclaim: bool) -> Hap
     if (there.region, there.order) != (place.region, place.order):
         services.queue.put(there)
         services.queue.remove(place)
-    if record.waiting is not None and record.waiting.aside is not None:
+    waiting = record.admission.waiting
+    if waiting is not None and waiting.limit is not None:
         limits = limits_for(services, ladder[0].spec)
         limit = full_limit(services, record.run_id, limits, walk, reclaim=reclaim)
         if limit is not None:
             walk.fill(limit.name)
-            if limit.name == record.waiting.aside:
+            if limit.name == waiting.limit:
                 return None
             # It is another one by now, and whoever waits for the former need not wait for this run.
     try:

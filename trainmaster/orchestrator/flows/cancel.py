@@ -29,20 +29,20 @@ def cancel(services: Services, held: Held) -> Happened:
     if record.ended:
         tell_again(services, held)
         return Happened(message=f"the run had ended before: {record.state}", run_id=record.run_id)
-    is_new = record.cancel_asked_at is None
+    is_new = record.cancel_requested_at is None
     if is_new:
-        asked = replace(record, cancel_asked_at=now, updated_at=now, attempt=services.attempt)
+        asked = replace(record, cancel_requested_at=now, updated_at=now, attempt=services.attempt)
         held = replace(held, record=asked)
     if record.job is not None:
         if is_new:
             services.ledger.replace(held, held.record)
         services.jobs.cancel(record.job.name)
         return Happened(message=f"{record.job.name} was asked to end", run_id=record.run_id)
-    if record.lease is None:
+    if record.submission.lease is None:
         return cancelled(services, held)
     lease = record.live_lease(now)
     if lease is not None:
-        if is_new and record.unanswered > 0:
+        if is_new and record.submission.unanswered > 0:
             # The lease outlives a submission without an answer, and the sweep may be at the next one before us.
             services.ledger.replace(held, held.record)
         raise LeaseHeld(record.run_id, lease.expires_at)

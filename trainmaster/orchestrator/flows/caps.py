@@ -79,7 +79,7 @@ def tell_cap(services: Services, record: RunRecord) -> None:
 
     At least once: two at the same time may both tell it, under the same id.
     """
-    window = record.cap
+    window = record.rejection.cap if record.rejection else None
     if window is None or services.starts.was_told(window):
         return
     reached = CapPayload(window=window, reason="; ".join(record.problems), run_id=record.run_id)

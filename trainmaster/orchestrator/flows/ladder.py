@@ -14,7 +14,8 @@ def ladder_for(services: Services, record: RunRecord) -> tuple[Rung, ...]:
 
     The record must be one of an accepted request; of another, errors of any kind.
     """
-    ladder = ladder_of(record.request or {}, model_name=record.model_name, region=services.target.region)
+    document = record.request.document if record.request else {}
+    ladder = ladder_of(document, model_name=record.model_name, region=services.target.region)
     if record.output_uri is None:
         return ladder
     prefix = output_prefix_uri(record.output_uri)

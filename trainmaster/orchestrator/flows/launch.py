@@ -19,8 +19,10 @@ from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA, Order, order_in
 from trainmaster.orchestrator.core.requests.request import Refused, Request, request_in, too_large
 from trainmaster.orchestrator.core.requests.submission import output_uri_of
-from trainmaster.orchestrator.core.runs.attempts import Estimated
-from trainmaster.orchestrator.core.runs.record import Lease, RunRecord, RunState, Step
+from trainmaster.orchestrator.core.runs.attempts import Lease, SubmissionState
+from trainmaster.orchestrator.core.runs.outcome import Rejection
+from trainmaster.orchestrator.core.runs.record import AcceptedRequest, Estimated, RunRecord, Step
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.caps import OverCap, over_caps
 from trainmaster.orchestrator.flows.ladder import ladder_for
 from trainmaster.orchestrator.flows.outcome import present
@@ -120,12 +122,13 @@ def _reserved(services: Services, arrival: Arrival, request: Request, now: datet
         attempt=services.attempt,
         updated_at=now,
         history=(Step(state=RunState.RESERVED, at=now),),
-        model_name=request.spec.model_name,
-        request=request.document,
-        output_uri=output_uri_of(arrival.run_id, request.spec, services.target),
-        priority=request.spec.priority,
-        estimate=_estimated(request),
-        lease=Lease(attempt=services.attempt, expires_at=now + services.lease),
+        request=AcceptedRequest(
+            document=request.document,
+            model_name=request.spec.model_name,
+            output_uri=output_uri_of(arrival.run_id, request.spec, services.target),
+            estimate=_estimated(request),
+        ),
+        submission=SubmissionState(lease=Lease(attempt=services.attempt, expires_at=now + services.lease)),
         problems=tuple(str(warning) for warning in request.warnings),
     )
 
@@ -166,8 +169,7 @@ def _reject(services: Services, arrival: Arrival, refused: Refused, over: OverCa
         updated_at=now,
         history=(Step(state=RunState.REJECTED, at=now),),
         problems=tuple(str(fault) for fault in refused.faults),
-        report_uri=report_uri,
-        cap=over.reached.window if over is not None else None,
+        rejection=Rejection(report_uri=report_uri, cap=over.reached.window if over is not None else None),
     )
     try:
         held = services.ledger.create(record)

@@ -9,15 +9,10 @@ from trainmaster.orchestrator.core.admission.waiting import waits
 from trainmaster.orchestrator.core.errors import RecordMoved
 from trainmaster.orchestrator.core.names import RUN_LABEL, same_job
 from trainmaster.orchestrator.core.runs.attempts import Waiting
-from trainmaster.orchestrator.core.runs.record import (
-    Job,
-    Problem,
-    RunRecord,
-    RunState,
-    job_of_run,
-    moved,
-    with_job,
-)
+from trainmaster.orchestrator.core.runs.job import Failure, Job
+from trainmaster.orchestrator.core.runs.moves import job_of_run, moved, with_job
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.ladder import regions_of
 from trainmaster.orchestrator.flows.queueing import leave_queue, leave_regions, place_of
 from trainmaster.orchestrator.flows.second_job import cancel_second_jobs, look_for_second_job
@@ -50,7 +45,7 @@ def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: b
         # and taken over, and this job is the second one.
         held = present(services, held.record.run_id)
         record = held.record
-        if record.job is None and not record.ended and not record.gave_up(job.name):
+        if record.job is None and not record.ended and not record.submission.gave_up(job.name):
             raise
         # The one that was found may be the run's, and ours, whose answer never came, the second one.
         held = look_for_second_job(services, cancel_second_jobs(services, held, [job]))
@@ -58,7 +53,7 @@ def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: b
             return _gave_up(services, held, job)
     else:
         leave_queue(services, held.record)
-        if held.record.second_look_at is not None:
+        if held.record.submission.second_job_check_at is not None:
             held = look_for_second_job(services, held)
     tell_status(services, held)
     if held.record.job is None or not same_job(held.record.job.name, job.name):
@@ -68,14 +63,16 @@ def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: b
 
 
 def _is_given_up(record: RunRecord, job: Job) -> bool:
-    return record.job is None and not record.ended and record.gave_up(job.name)
+    return record.job is None and not record.ended and record.submission.gave_up(job.name)
 
 
 def _gave_up(services: Services, held: Held, job: Job) -> Happened:
     """The job found no capacity before it was on record: the lease, if it is still ours, keeps nobody off any more."""
     record, now = held.record, services.clock.now()
-    if record.lease is not None and record.lease.attempt == services.attempt:
-        free = replace(record, lease=None, updated_at=now, attempt=services.attempt)
+    lease = record.submission.lease
+    if lease is not None and lease.attempt == services.attempt:
+        submission = replace(record.submission, lease=None)
+        free = replace(record, submission=submission, updated_at=now, attempt=services.attempt)
         with suppress(RecordMoved):
             held = services.ledger.replace(held, free)
     tell_status(services, held)
@@ -83,9 +80,9 @@ def _gave_up(services: Services, held: Held, job: Job) -> Happened:
     return Happened(message=message, run_id=record.run_id, severity="NOTICE", is_due=True)
 
 
-def failed(services: Services, held: Held, problem: Problem, *, faults: Sequence[str] = ()) -> Happened:
+def failed(services: Services, held: Held, problem: Failure, *, faults: Sequence[str] = ()) -> Happened:
     """The run ended without a job, because of `problem`."""
-    record = replace(held.record, error=problem, problems=(*held.record.problems, *faults))
+    record = replace(held.record, failure=problem, problems=(*held.record.problems, *faults))
     return _ended(services, held, record, RunState.FAILED, problem.message, severity="ERROR")
 
 
@@ -106,9 +103,9 @@ def _ended(
     ended = moved(record, state, entered_at=now, now=now, attempt=services.attempt)
     held = services.ledger.replace(held, ended)
     tell_end(services, held, before)
-    if ended.second_look_at is not None:
+    if ended.submission.second_job_check_at is not None:
         look_for_second_job(services, held)
-    leaves_place = bool(before.slots) or before.state is RunState.WAITING
+    leaves_place = bool(before.admission.slots) or before.state is RunState.WAITING
     return Happened(message=message, run_id=ended.run_id, severity=severity, is_due=leaves_place)
 
 
@@ -137,7 +134,7 @@ def kept_waiting(
     held = services.ledger.replace(held, record)
     if before.state is RunState.WAITING:
         leave_regions(services, record, ladder, but=place.region)
-    give_back(services, tuple(dict.fromkeys((*before.slots, *slots))))
+    give_back(services, tuple(dict.fromkeys((*before.admission.slots, *slots))))
     tell_status(services, held)
     waits_on = Happened(message=f"the run waits: {waiting.reason}", run_id=record.run_id, severity="NOTICE")
     return replace(waits_on, is_due=is_due)

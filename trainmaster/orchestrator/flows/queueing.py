@@ -6,7 +6,8 @@ from dataclasses import replace
 from trainmaster.orchestrator.core.admission.ladder import Rung
 from trainmaster.orchestrator.core.admission.queue import Place, Walk
 from trainmaster.orchestrator.core.admission.quota import quota_class
-from trainmaster.orchestrator.core.runs.record import RunRecord, RunState
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.ladder import ladder_for, regions_of
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.flows.slots import limits_for
@@ -15,18 +16,18 @@ from trainmaster.orchestrator.flows.slots import limits_for
 def place_of(services: Services, record: RunRecord, ladder: Sequence[Rung] | None = None) -> Place:
     """The place that the record asks for; that of a run that does not wait is where it would."""
     ladder = ladder_for(services, record) if ladder is None else ladder
-    rungs = ladder[min(record.rung, len(ladder) - 1) :]
-    waiting = record.waiting
+    rungs = ladder[min(record.submission.rung, len(ladder) - 1) :]
+    waiting = record.admission.waiting
     return Place(
         run_id=record.run_id,
         region=rungs[0].region,
-        priority=record.priority,
+        priority=ladder[0].spec.priority,
         arrived_at=record.source.event_time,
         classes=tuple(dict.fromkeys(map(quota_class, rungs))),
         not_before=waiting.not_before if waiting is not None else record.updated_at,
         limits=tuple(limit.name for limit in limits_for(services, ladder[0].spec)),
-        too_fast=waiting is not None and waiting.too_fast,
-        aside=waiting.aside if waiting is not None else None,
+        too_fast=waiting is not None and waiting.rate_limited,
+        aside=waiting.limit if waiting is not None else None,
     )
 
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainmaster.orchestrator.core.completion.outcome import OVER
-from trainmaster.orchestrator.core.completion.second_job import problem_of, second_jobs
+from trainmaster.orchestrator.core.completion.second_job import second_jobs, with_second_job
 from trainmaster.orchestrator.core.errors import RecordMoved
 from trainmaster.orchestrator.core.names import job_region
-from trainmaster.orchestrator.core.runs.record import Job
+from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.flows.ladder import ladder_for, regions_of
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.ports.runs import Held
@@ -29,7 +29,7 @@ def cancel_second_jobs(services: Services, held: Held, jobs: Sequence[Job]) -> H
     """
     for job in second_jobs(held.record, jobs):
         held = _told(services, held, job, jobs)
-        if job.state not in OVER and held.record.found_second(job.name):
+        if job.state not in OVER and held.record.submission.found_second(job.name):
             services.jobs.cancel(job.name)
     return held
 
@@ -47,7 +47,9 @@ def look_for_second_job(services: Services, held: Held) -> Held:
 def second_look_done(services: Services, held: Held) -> Held:
     """The record after the sweep's one look, which is due no more."""
     held = look_for_second_job(services, held)
-    return services.ledger.replace(held, replace(held.record, second_look_at=None, attempt=services.attempt))
+    submission = replace(held.record.submission, second_job_check_at=None)
+    done = replace(held.record, submission=submission, attempt=services.attempt)
+    return services.ledger.replace(held, done)
 
 
 def _told(services: Services, held: Held, job: Job, jobs: Sequence[Job]) -> Held:
@@ -57,14 +59,9 @@ def _told(services: Services, held: Held, job: Job, jobs: Sequence[Job]) -> Held
     """
     for _ in range(RACES_MAX):
         record = held.record
-        if record.found_second(job.name) or job not in second_jobs(record, jobs):
+        if record.submission.found_second(job.name) or job not in second_jobs(record, jobs):
             return held
-        told = replace(
-            record,
-            problems=(*record.problems, problem_of(record, job)),
-            updated_at=services.clock.now(),
-            attempt=services.attempt,
-        )
+        told = with_second_job(record, job, now=services.clock.now(), attempt=services.attempt)
         try:
             return services.ledger.replace(held, told)
         except RecordMoved:

@@ -16,7 +16,11 @@ from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, is_run_id, j
 from trainmaster.orchestrator.core.requests.request import dialect_of
 from trainmaster.orchestrator.core.requests.spec import Once
 from trainmaster.orchestrator.core.requests.tuning import Tuning
-from trainmaster.orchestrator.core.runs.record import Job, RunRecord, RunState, Told, job_of_run
+from trainmaster.orchestrator.core.runs.job import Job
+from trainmaster.orchestrator.core.runs.moves import job_of_run
+from trainmaster.orchestrator.core.runs.outcome import EndReport
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.ladder import ladder_for
 from trainmaster.orchestrator.flows.queueing import place_of
 from trainmaster.orchestrator.flows.second_job import cancel_second_jobs, look_for_second_job
@@ -48,14 +52,14 @@ def settle_hint(services: Services, hint: JobHint) -> Happened:
         return Happened(
             message=f"{job.name} is a trial; the study tells the end", run_id=run_id, severity="DEBUG"
         )
-    told = Told(by="log", insert_id=hint.insert_id, entry_time=hint.entry_time)
-    happened = settle_job(services, held, job, told)
+    report = EndReport(by="log", insert_id=hint.insert_id, entry_time=hint.entry_time)
+    happened = settle_job(services, held, job, report)
     if hint.tells_end and job.state not in END_OF:
         raise JobUnfinished(job.name, job.state)
     return happened
 
 
-def settle_job(services: Services, held: Held, job: Job, told: Told) -> Happened:
+def settle_job(services: Services, held: Held, job: Job, report: EndReport) -> Happened:
     """Bring the record up to the job.
 
     Raises:
@@ -65,7 +69,11 @@ def settle_job(services: Services, held: Held, job: Job, told: Told) -> Happened
     run_id = held.record.run_id
     directory: ModelDirectory | None = None
     for _ in range(RACES_MAX):
-        if job.state in END_OF and held.record.second_look_at is not None and not held.record.ended:
+        if (
+            job.state in END_OF
+            and held.record.submission.second_job_check_at is not None
+            and not held.record.ended
+        ):
             held = look_for_second_job(services, held)
         # Each time, and after the look: a record that has moved may have given this job up, and have another.
         passed_over = _not_its_job(services, held, job)
@@ -81,7 +89,7 @@ def settle_job(services: Services, held: Held, job: Job, told: Told) -> Happened
         if due is not None and directory is None and held.record.output_uri:
             directory = services.models.look(due)
         try:
-            return _write(services, held, job, directory, told)
+            return _write(services, held, job, directory, report)
         except RecordMoved:
             held = services.ledger.find(run_id) or held
     raise RecordMoved(run_id)
@@ -90,7 +98,7 @@ def settle_job(services: Services, held: Held, job: Job, told: Told) -> Happened
 def _not_its_job(services: Services, held: Held, job: Job) -> Happened | None:
     """What becomes of a job that is not, or no more, the run's; None: it is."""
     run_id = held.record.run_id
-    if held.record.gave_up(job.name):
+    if held.record.submission.gave_up(job.name):
         return Happened(message=f"{job.name} was given up before", run_id=run_id, severity="DEBUG")
     if job_of_run(held.record, job, RUN_LABEL):
         return None
@@ -101,7 +109,7 @@ def _not_its_job(services: Services, held: Held, job: Job) -> Happened | None:
 
 
 def _write(
-    services: Services, held: Held, job: Job, directory: ModelDirectory | None, told: Told
+    services: Services, held: Held, job: Job, directory: ModelDirectory | None, report: EndReport
 ) -> Happened:
     record, now = held.record, services.clock.now()
     no_capacity = stockout_of(job)
@@ -115,7 +123,7 @@ def _write(
             tell_steps(services, record, progress)
             tell_status(services, services.ledger.replace(held, progress))
         return Happened(message=f"the job goes on: {job.state}", run_id=record.run_id, severity="DEBUG")
-    ended = settled(record, job, outcome, told=told, now=now, attempt=services.attempt)
+    ended = settled(record, job, outcome, report=report, now=now, attempt=services.attempt)
     tell_end(services, services.ledger.replace(held, ended), record)
     where = f"; its model is {ended.model.uri}" if ended.model else ""
     return Happened(message=f"the run {ended.state}{where}", run_id=record.run_id, made_room=True)
@@ -128,15 +136,15 @@ def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Hap
     services.queue.put(place_of(services, waiting, ladder))
     tell_steps(services, held.record, waiting)
     waits = services.ledger.replace(held, waiting)
-    give_back(services, held.record.slots)
+    give_back(services, held.record.admission.slots)
     tell_status(services, waits)
-    message = f"{job.name} found no capacity; next: {ladder[waiting.rung].text}"
+    message = f"{job.name} found no capacity; next: {ladder[waiting.submission.rung].text}"
     return Happened(message=message, run_id=waiting.run_id, severity="NOTICE", is_due=True)
 
 
 def tuning_of(record: RunRecord) -> Tuning | None:
     """What the run's request wants tuned; None for a run without trials."""
-    document = record.request or {}
+    document = record.request.document if record.request else {}
     match dialect_of(document).spec_from(document, record.model_name).work if document else Once():
         case Tuning() as tuning:
             return tuning

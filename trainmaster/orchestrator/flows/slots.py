@@ -23,7 +23,7 @@ from trainmaster.orchestrator.core.errors import GenerationMoved, RecordDamaged
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.names import JobKind, held_slot_parts
 from trainmaster.orchestrator.core.requests.spec import JobSpec
-from trainmaster.orchestrator.core.runs.record import RunState
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.ports.admission import Slot
 
@@ -146,7 +146,7 @@ def _is_left(services: Services, slot: Slot) -> bool:
     return record.ended or (
         record.state is RunState.WAITING
         and record.live_lease(now) is None
-        and all(slot.name != _name_of(held_slot) for held_slot in record.slots)
+        and all(slot.name != _name_of(held_slot) for held_slot in record.admission.slots)
     )
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX
 from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.requests.request import Refused, checked_request
-from trainmaster.orchestrator.core.runs.record import Problem, RunRecord
+from trainmaster.orchestrator.core.runs.job import Failure
+from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.services import Services
 
 
@@ -13,22 +14,23 @@ from trainmaster.orchestrator.flows.services import Services
 class Ended:
     """Why the run gets no job any more: None, it was to end. `faults` are those of its request, under today's policy."""
 
-    problem: Problem | None
+    problem: Failure | None
     faults: tuple[str, ...] = ()
 
 
 def why_ended(services: Services, record: RunRecord) -> Ended | None:
     """Why the run is not to be submitted once more; None: it may be. It has no job, as far as the service shows."""
-    if record.cancel_asked_at is not None:
+    if record.cancel_requested_at is not None:
         return Ended(problem=None)
-    if record.unanswered >= UNANSWERED_MAX:
-        last = record.tries[-1].outcome if record.tries else "no reason is on record"
-        why = f"Vertex AI gave no answer to {record.unanswered} submissions in a row; the last: {last}"
-        return Ended(problem=Problem(message=why))
-    read = Document(value=dict(record.request or {}))
+    submission = record.submission
+    if submission.unanswered >= UNANSWERED_MAX:
+        last = submission.tries[-1].outcome if submission.tries else "no reason is on record"
+        why = f"Vertex AI gave no answer to {submission.unanswered} submissions in a row; the last: {last}"
+        return Ended(problem=Failure(message=why))
+    read = Document(value=dict(record.request.document if record.request else {}))
     request = checked_request(read, services.standards(), name=record.model_name)
     if not isinstance(request, Refused):
         return None
     faults = tuple(str(fault) for fault in request.faults)
     why = f"the request is not allowed any more: {'; '.join(faults)}"
-    return Ended(problem=Problem(message=why), faults=faults)
+    return Ended(problem=Failure(message=why), faults=faults)

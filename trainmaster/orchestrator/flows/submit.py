@@ -40,7 +40,10 @@ from trainmaster.orchestrator.core.errors import (
 )
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.runs.attempts import Waiting
-from trainmaster.orchestrator.core.runs.record import Problem, RunRecord, RunState, taken_over
+from trainmaster.orchestrator.core.runs.job import Failure
+from trainmaster.orchestrator.core.runs.moves import taken_over
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.ladder import ladder_for
 from trainmaster.orchestrator.flows.outcome import cancelled, failed, job_of, kept_waiting, submitted
 from trainmaster.orchestrator.flows.queueing import place_of, walk_of
@@ -134,7 +137,7 @@ class _Attempt:
     classes: set[str] = field(default_factory=set)
 
     def made(self) -> Happened:
-        first = min(self.held.record.rung, len(self.ladder) - 1)
+        first = min(self.held.record.submission.rung, len(self.ladder) - 1)
         self.place = place_of(self.services, self.held.record, self.ladder)
         for rung in self.ladder[first:]:
             happened = self._tried(rung)
@@ -144,7 +147,7 @@ class _Attempt:
             return self._waits(first, self.reason, is_due=True)
         if self.refused is not None and not self.reason and first == 0:
             why = f"Vertex AI refused the job: {self.refused.reason}"
-            return self._fails(Problem(message=why, code=self.refused.code))
+            return self._fails(Failure(message=why, code=self.refused.code))
         return self._backs_off()
 
     def _tried(self, rung: Rung) -> Happened | None:
@@ -156,7 +159,7 @@ class _Attempt:
         first = None if self.asked else self.walk.before_at_limit(self.place)
         if first is not None and first.aside is not None:
             reason = f"{first.run_id} waits for a place under the same limit before it"
-            return self._waits(rung.number, reason, aside=first.aside)
+            return self._waits(rung.number, reason, limit=first.aside)
         # What refused one rung may take another one of the same class: a smaller machine, for example.
         others = None if wanted in self.classes else self.walk.why_not(self.place, wanted)
         if others is not None:
@@ -227,13 +230,13 @@ class _Attempt:
         self.held = replace(self.held, record=asked_too_fast(self.held.record, now))
         why = why_given_up(self.held.record, now)
         if why is not None:
-            return self._fails(Problem(message=f"{why}: {deferral.reason}", code=deferral.code))
-        return self._waits(rung.number, deferral.reason, not_before=until, too_fast=True)
+            return self._fails(Failure(message=f"{why}: {deferral.reason}", code=deferral.code))
+        return self._waits(rung.number, deferral.reason, not_before=until, rate_limited=True)
 
     def _aside(self, rung: Rung, limit: SlotSet) -> Happened:
         self.walk.fill(limit.name)
         reason = f"as many jobs run as the limit {limit.text} allows: {limit.slots}"
-        waits = self._waits(rung.number, reason, aside=limit.name)
+        waits = self._waits(rung.number, reason, limit=limit.name)
         # Until it was on record that it waits, another walk may have kept a slot for it that was given back.
         nobody = Walk(places=(), began_at=self.services.clock.now())
         full = full_limit(self.services, self.place.run_id, (limit,), nobody, reclaim=False)
@@ -244,12 +247,12 @@ class _Attempt:
         reason = self.reason or str(self.refused)
         why = why_given_up(record, now)
         if why is not None:
-            return self._fails(Problem(message=f"{why}: {reason}"))
+            return self._fails(Failure(message=f"{why}: {reason}"))
         attempts = attempts_of(record, self.ladder) + 1
         waiting = Waiting(reason=reason, attempts=attempts, not_before=now + back_off(attempts))
         return kept_waiting(self.services, self.held, self.ladder, waiting, 0)
 
-    def _fails(self, problem: Problem) -> Happened:
+    def _fails(self, problem: Failure) -> Happened:
         self.walk.went(self.held.record.run_id)
         return failed(self.services, self.held, problem)
 
@@ -259,8 +262,8 @@ class _Attempt:
         reason: str,
         *,
         not_before: datetime | None = None,
-        too_fast: bool = False,
-        aside: str | None = None,
+        rate_limited: bool = False,
+        limit: str | None = None,
         is_due: bool = False,
     ) -> Happened:
         """The rung stays the run's next one; it is due at once unless told otherwise."""
@@ -268,8 +271,8 @@ class _Attempt:
             reason=reason,
             attempts=attempts_of(self.held.record, self.ladder),
             not_before=not_before or self.services.clock.now(),
-            too_fast=too_fast,
-            aside=aside,
+            rate_limited=rate_limited,
+            limit=limit,
         )
         return kept_waiting(
             self.services, self.held, self.ladder, waiting, rung, slots=self.slots or (), is_due=is_due
@@ -281,10 +284,15 @@ def _on_record(services: Services, held: Held, rung: Rung, slots: tuple[str, ...
 
     The job may have to be looked for, and whoever has lost the run meanwhile must not submit it.
     """
-    if (held.record.rung, held.record.slots) == (rung.number, slots):
+    record = held.record
+    admission = replace(record.admission, slots=slots)
+    submission = replace(record.submission, rung=rung.number)
+    if (admission, submission) == (record.admission, record.submission):
         return held
     now = services.clock.now()
-    record = replace(held.record, rung=rung.number, slots=slots, updated_at=now, attempt=services.attempt)
+    record = replace(
+        record, admission=admission, submission=submission, updated_at=now, attempt=services.attempt
+    )
     return services.ledger.replace(held, record)
 
 
@@ -309,5 +317,5 @@ def _submit_rung(services: Services, held: Held, rung: Rung, ladder: Sequence[Ru
 
 
 def _lease_left(services: Services, record: RunRecord) -> timedelta:
-    now = services.clock.now()
-    return (record.lease.expires_at if record.lease else now) - now
+    now, lease = services.clock.now(), record.submission.lease
+    return (lease.expires_at if lease else now) - now

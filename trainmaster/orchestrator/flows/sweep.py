@@ -7,11 +7,13 @@ import traceback
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from trainmaster.orchestrator.core.completion.outcome import OVER, Outcome
+from trainmaster.orchestrator.core.completion.outcome import OVER
 from trainmaster.orchestrator.core.completion.record import job_vanished
 from trainmaster.orchestrator.core.errors import JobNotFound, LeaseHeld, RecordDamaged, TrainmasterError
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
-from trainmaster.orchestrator.core.runs.record import Problem, RunState, Told
+from trainmaster.orchestrator.core.runs.job import Failure
+from trainmaster.orchestrator.core.runs.outcome import EndReport
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.admission import admit
 from trainmaster.orchestrator.flows.caps import forget_old_starts
 from trainmaster.orchestrator.flows.second_job import second_look_done
@@ -25,7 +27,7 @@ ORPHAN_AGE = DELIVERED_WITHIN
 """A marker without a record is kept this long: the event that made it may come again."""
 VANISHED_AGE = timedelta(minutes=10)
 """A job not found this long after its submission was deleted, not merely not shown yet."""
-TOLD = Told(by="sweep")
+REPORT = EndReport(by="sweep")
 
 
 def sweep(services: Services) -> Iterator[Happened]:
@@ -87,8 +89,7 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> Happene
     try:
         held = services.ledger.find(marker.run_id)
     except RecordDamaged as damaged:
-        told = f"{damaged}. Restore an earlier generation, or delete the object: then the run is forgotten"
-        return Happened(message=told, run_id=marker.run_id, severity="ERROR")
+        return Happened(message=str(damaged), run_id=marker.run_id, severity="ERROR")
     if held is None:
         return _look_at_orphan(services, marker)
     record = held.record
@@ -99,7 +100,10 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> Happene
         return None
     if record.state is RunState.RESERVED:
         return resume(services, held)
-    if record.second_look_at is not None and record.second_look_at <= services.clock.now():
+    if (
+        record.submission.second_job_check_at is not None
+        and record.submission.second_job_check_at <= services.clock.now()
+    ):
         held = second_look_done(services, held)
     return _ask_job(services, held)
 
@@ -107,8 +111,8 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> Happene
 def _look_at_ended(services: Services, held: Held) -> Happened | None:
     """Whoever ended it died before all was told; or it has no job, and one may have been submitted late."""
     record = held.record
-    if record.second_look_at is not None:
-        if record.second_look_at > services.clock.now():
+    if record.submission.second_job_check_at is not None:
+        if record.submission.second_job_check_at > services.clock.now():
             return None
         held = second_look_done(services, held)
     tell_end(services, held, before_end(record))
@@ -132,13 +136,11 @@ def _ask_job(services: Services, held: Held) -> Happened:
         now = services.clock.now()
         if now - record.updated_at < VANISHED_AGE:
             return Happened(message=f"{job_name} is not to be seen yet", run_id=record.run_id)
-        outcome = Outcome(
-            state=RunState.FAILED, error=Problem(message=f"{job_name} no longer exists; it was deleted")
-        )
-        ended = job_vanished(record, outcome, told=TOLD, now=now, attempt=services.attempt)
+        failure = Failure(message=f"{job_name} no longer exists; it was deleted")
+        ended = job_vanished(record, failure, report=REPORT, now=now, attempt=services.attempt)
         tell_end(services, services.ledger.replace(held, ended), record)
-        return Happened(message=str(outcome.error), run_id=record.run_id, severity="ERROR", made_room=True)
-    happened = settle_job(services, held, job, TOLD)
-    if record.cancel_asked_at is not None and job.state not in OVER:
+        return Happened(message=str(failure), run_id=record.run_id, severity="ERROR", made_room=True)
+    happened = settle_job(services, held, job, REPORT)
+    if record.cancel_requested_at is not None and job.state not in OVER:
         services.jobs.cancel(job_name)  # which promises nothing, and may never have been asked
     return happened

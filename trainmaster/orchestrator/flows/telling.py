@@ -11,7 +11,8 @@ from dataclasses import replace
 from trainmaster.orchestrator.core.notices.notice import run_entered
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.request import dialect_of
-from trainmaster.orchestrator.core.runs.record import RunRecord, RunState
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.caps import tell_cap
 from trainmaster.orchestrator.flows.champion import challenge
 from trainmaster.orchestrator.flows.queueing import leave_queue
@@ -35,7 +36,7 @@ def tell_status(services: Services, held: Held) -> None:
             record_uri=services.ledger.record_uri(record.run_id),
             record_generation=held.version,
             reason=_reason(record),
-            report_uri=record.report_uri,
+            report_uri=record.rejection.report_uri if record.rejection else None,
             model_uri=record.model.uri if record.model else None,
             problems=() if record.state is RunState.REJECTED else record.problems,
         )
@@ -43,9 +44,9 @@ def tell_status(services: Services, held: Held) -> None:
 
 
 def _reason(record: RunRecord) -> str | None:
-    if record.waiting is not None:
-        return record.waiting.reason
-    return record.error.message if record.error is not None else None
+    if record.admission.waiting is not None:
+        return record.admission.waiting.reason
+    return record.failure.message if record.failure is not None else None
 
 
 def warned(happened: Happened, record: RunRecord) -> Happened:
@@ -97,13 +98,17 @@ def tell_end(services: Services, held: Held, before: RunRecord | None = None) ->
     tell_status(services, held)
     record = held.record
     if record.request:
-        challenge(services, record, dialect_of(record.request).spec_from(record.request, record.model_name))
+        challenge(
+            services,
+            record,
+            dialect_of(record.request.document).spec_from(record.request.document, record.model_name),
+        )
     tell_steps(services, before or replace(record, history=()), record)
     tell_cap(services, record)
     if before is None or before.state is RunState.WAITING:
         leave_queue(services, record)
-    give_back(services, record.slots)
-    if record.second_look_at is None:
+    give_back(services, record.admission.slots)
+    if record.submission.second_job_check_at is None:
         services.ledger.unmark(record.run_id)
 
 
@@ -113,7 +118,7 @@ def tell_again(services: Services, held: Held) -> None:
     Of an end without a job that is looked after once more, all of it: the sweep comes late to that one.
     """
     record = held.record
-    if record.ended and record.job is None and record.second_look_at is not None:
+    if record.ended and record.job is None and record.submission.second_job_check_at is not None:
         tell_end(services, held, before_end(record))
     else:
         tell_status(services, held)

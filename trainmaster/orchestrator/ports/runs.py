@@ -18,7 +18,9 @@ from trainmaster.orchestrator.core.retraining.rules.book import Book
 from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject, Batch
 from trainmaster.orchestrator.core.retraining.state import RuleState
 from trainmaster.orchestrator.core.retraining.status import RuleStatus
-from trainmaster.orchestrator.core.runs.record import Job, RunRecord, RunState
+from trainmaster.orchestrator.core.runs.job import Job
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from trainmaster.orchestrator.core.errors import (
     RecordDamaged,
     RecordExists,
     RecordMoved,
+    RecordUnsupported,
 )
 from trainmaster.orchestrator.core.names import (
     ACTIVE_PREFIX,
@@ -34,7 +35,7 @@ from trainmaster.orchestrator.core.names import (
     status_object,
 )
 from trainmaster.orchestrator.core.retraining.names import RULES_PREFIX, is_rule_object
-from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
 from trainmaster.orchestrator.ports.runs import DroppedRule, DropStatus, Held, Marker
 
 STATUS_RACES_MAX = 10
@@ -53,10 +54,7 @@ class StoredLedger:
             stored = self._objects.read(self._bucket, name)
         except ObjectGone:
             return None
-        try:
-            record = decoded(RunRecord, json.loads(stored.content))
-        except ValueError as error:
-            raise RecordDamaged(object_uri(self._bucket, name), str(error)) from error
+        record = _record(stored.content, object_uri(self._bucket, name))
         return Held(record=record, version=stored.generation)
 
     def create(self, record: RunRecord) -> Held:
@@ -143,6 +141,16 @@ class StoredLedger:
 
     def record_uri(self, run_id: str) -> str:
         return object_uri(self._bucket, record_object(run_id))
+
+
+def _record(content: bytes, uri: str) -> RunRecord:
+    try:
+        document = json.loads(content)
+        if isinstance(document, dict) and document.get("schema") != RECORD_SCHEMA:
+            raise RecordUnsupported(uri, f"expected {RECORD_SCHEMA}, found {document.get('schema')!r}")
+        return decoded(RunRecord, document)
+    except ValueError as error:
+        raise RecordDamaged(uri, str(error)) from error
 
 
 def _mapping(value: object) -> dict[str, object]:

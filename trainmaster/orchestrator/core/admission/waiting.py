@@ -6,8 +6,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.core.admission.ladder import Rung
-from trainmaster.orchestrator.core.runs.attempts import TRIES_KEPT, GivenUp, Try, Waiting, shortened
-from trainmaster.orchestrator.core.runs.record import Job, RunRecord, RunState, moved, with_job
+from trainmaster.orchestrator.core.runs.attempts import TRIES_KEPT, AbandonedJob, Try, Waiting, shortened
+from trainmaster.orchestrator.core.runs.job import Job
+from trainmaster.orchestrator.core.runs.moves import moved, with_job
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
 
 WAIT_FIRST = timedelta(seconds=30)
 WAIT_MOST = timedelta(minutes=10)
@@ -38,10 +41,10 @@ def short_pause(run_id: str, now: datetime) -> timedelta:
 
 def why_given_up(record: RunRecord, now: datetime) -> str | None:
     """Why the run is to look for room no longer; None: it may."""
-    since = record.refused_since
+    since = record.admission.refused_since
     if since is not None and now - since > WAIT_IN_ALL:
         return f"there was no room in the {WAIT_IN_ALL.days} days since {since:%Y-%m-%d %H:%M} UTC"
-    since = record.too_fast_since
+    since = record.admission.rate_limited_since
     if since is not None and now - since > WAIT_IN_ALL:
         return f"the service only asked for fewer requests in the {WAIT_IN_ALL.days} days since {since:%Y-%m-%d %H:%M} UTC"
     if record.round >= ROUNDS_MAX:
@@ -51,52 +54,62 @@ def why_given_up(record: RunRecord, now: datetime) -> str | None:
 
 def may_wait(record: RunRecord, now: datetime) -> bool:
     """Whether the run may go on looking for room: it was not cancelled, and has not looked for too long."""
-    return record.cancel_asked_at is None and why_given_up(record, now) is None
+    return record.cancel_requested_at is None and why_given_up(record, now) is None
 
 
 def refused(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:
     """The record with a rung that the service refused: from the first one on, `WAIT_IN_ALL` counts."""
-    since = record.refused_since or now
-    return replace(tried(record, rung, outcome, now), refused_since=since, unanswered=0)
+    record = _answered(tried(record, rung, outcome, now))
+    admission = record.admission
+    return replace(record, admission=replace(admission, refused_since=admission.refused_since or now))
 
 
 def asked_too_fast(record: RunRecord, now: datetime) -> RunRecord:
     """The record of a run that was told to ask less often; `WAIT_IN_ALL` counts while it is told nothing else."""
-    return replace(record, too_fast_since=record.too_fast_since or now, unanswered=0)
+    record = _answered(record)
+    admission = record.admission
+    since = admission.rate_limited_since or now
+    return replace(record, admission=replace(admission, rate_limited_since=since))
 
 
 def unanswered(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:
     """The record with one more submission of which nobody knows whether it made a job."""
-    return replace(tried(record, rung, outcome, now), unanswered=record.unanswered + 1)
+    record = tried(record, rung, outcome, now)
+    submission = record.submission
+    return replace(record, submission=replace(submission, unanswered=submission.unanswered + 1))
+
+
+def _answered(record: RunRecord) -> RunRecord:
+    return replace(record, submission=replace(record.submission, unanswered=0))
 
 
 def tried(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:
     """The record with a rung that had no place for the run; the last TRIES_KEPT are kept."""
     one = Try(rung=rung.number, text=rung.text, at=now, outcome=shortened(outcome))
-    return replace(record, tries=(*record.tries, one)[-TRIES_KEPT:])
+    tries = (*record.submission.tries, one)[-TRIES_KEPT:]
+    return replace(record, submission=replace(record.submission, tries=tries))
 
 
 def waits(record: RunRecord, waiting: Waiting, *, rung: int, now: datetime, attempt: str) -> RunRecord:
     """The record of a run that goes to wait, or waits on; it holds nothing meanwhile, neither lease nor slots."""
     if record.state is not RunState.WAITING:
         record = moved(record, RunState.WAITING, entered_at=now, now=now, attempt=attempt)
-    return replace(
-        record,
-        lease=None,
-        slots=(),
-        waiting=waiting,
-        too_fast_since=record.too_fast_since if waiting.too_fast else None,
-        rung=rung,
-        updated_at=now,
-        attempt=attempt,
-    )
+    admission = replace(record.admission, waiting=waiting, slots=())
+    if not waiting.rate_limited:
+        admission = replace(admission, rate_limited_since=None)
+    submission = replace(record.submission, lease=None, rung=rung)
+    return replace(record, admission=admission, submission=submission, updated_at=now, attempt=attempt)
 
 
 def attempts_of(record: RunRecord, ladder: Sequence[Rung]) -> int:
     """How often the whole ladder was tried: counted while the run waits, before by stockouts of the last rung."""
-    if record.waiting is not None:
-        return record.waiting.attempts
-    return sum(each.rung == len(ladder) - 1 for each in record.given_up)
+    if record.admission.waiting is not None:
+        return record.admission.waiting.attempts
+    return _stockouts_of_last(record.submission.abandoned_jobs, ladder)
+
+
+def _stockouts_of_last(abandoned: Sequence[AbandonedJob], ladder: Sequence[Rung]) -> int:
+    return sum(each.rung == len(ladder) - 1 for each in abandoned)
 
 
 def stocked_out(
@@ -111,25 +124,24 @@ def stocked_out(
         ValueError: the run has ended, or its job is known to have run.
     """
     known = with_job(record, job, now=now, attempt=attempt)
-    rung = ladder[min(record.rung, len(ladder) - 1)]
+    rung = ladder[min(record.submission.rung, len(ladder) - 1)]
     known = refused(known, rung, f"the job ended for want of capacity: {reason}", now)
     name = known.job.name if known.job is not None else job.name
-    gone = GivenUp(job=name, rung=rung.number, reason=shortened(reason), at=now)
-    given_up = (*record.given_up, gone)
+    gone = AbandonedJob(job=name, rung=rung.number, reason=shortened(reason), at=now)
+    abandoned = (*record.submission.abandoned_jobs, gone)
     last = rung.number + 1 >= len(ladder)
-    attempts = sum(each.rung == len(ladder) - 1 for each in given_up)
+    attempts = _stockouts_of_last(abandoned, ladder)
     waiting = Waiting(
         reason=f"there was no capacity for the job: {shortened(reason)}",
         attempts=attempts,
         not_before=now + back_off(attempts) if last else now,
     )
     back = moved(known, RunState.WAITING, entered_at=now, now=now, attempt=attempt)
-    return replace(
-        back,
-        job=None,
-        lease=record.lease,
-        slots=(),
+    submission = replace(
+        back.submission,
+        lease=record.submission.lease,
         rung=0 if last else rung.number + 1,
-        given_up=given_up,
-        waiting=waiting,
+        abandoned_jobs=abandoned,
     )
+    admission = replace(back.admission, slots=(), waiting=waiting)
+    return replace(back, job=None, admission=admission, submission=submission)

@@ -40,6 +40,7 @@ class Lineage:
 def lineage_of(record: RunRecord, spec: JobSpec) -> Lineage:
     """What the record and its request say of where the model came from."""
     source, model, image = record.source, record.model, spec.cluster.chief.program.image
+    best = record.tuning.best_trial if record.tuning else None
     dataset = model.dataset if model else None
     _, has_digest, digest = image.partition(_DIGEST)
     return Lineage(
@@ -57,7 +58,7 @@ def lineage_of(record: RunRecord, spec: JobSpec) -> Lineage:
         dataset_version=dataset.version if dataset else None,
         train_split=dataset.train_split if dataset else None,
         job_name=record.job.name if record.job else None,
-        trial_id=record.best_trial.id if record.best_trial else None,
+        trial_id=best.id if best else None,
         manifest_uri=model.manifest_uri if model else None,
         manifest_sha256=model.manifest_sha256 if model else None,
     )

@@ -20,7 +20,8 @@ from trainmaster.orchestrator.core.champions.champion import (
 from trainmaster.orchestrator.core.champions.comparison import compared
 from trainmaster.orchestrator.core.champions.lineage import lineage_of
 from trainmaster.orchestrator.core.requests.spec import JobSpec
-from trainmaster.orchestrator.core.runs.record import RunRecord, RunState
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,8 +15,9 @@ from trainmaster.orchestrator.core.documents.faults import listed, plain
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import model_uri, trial_output_uri
 from trainmaster.orchestrator.core.requests.tuning import Tuning
-from trainmaster.orchestrator.core.runs.record import Job, JobState, Model, ModelData, Problem, RunState
-from trainmaster.orchestrator.core.runs.trial import BestTrial, RecordedTrial
+from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
+from trainmaster.orchestrator.core.runs.outcome import Model, ModelData, ModelFiles, TuningResult
+from trainmaster.orchestrator.core.runs.states import RunState
 
 MANIFEST_NAME = "export.json"
 SAVED_MODEL_NAMES = ("saved_model.pb", "saved_model.pbtxt")
@@ -62,9 +63,8 @@ class Outcome:
 
     state: RunState
     model: Model | None = None
-    trials: tuple[RecordedTrial, ...] | None = None
-    best_trial: BestTrial | None = None
-    error: Problem | None = None
+    tuning: TuningResult | None = None
+    failure: Failure | None = None
     problems: tuple[str, ...] = ()
 
 
@@ -98,12 +98,12 @@ def outcome_of(
     if state is RunState.SUCCEEDED and directory is not None:
         model, problems = model_in(directory, export_schema)
         return Outcome(state=state, model=model, problems=problems)
-    return Outcome(state=state, error=_error(state, job))
+    return Outcome(state=state, failure=_failure(state, job))
 
 
-def _error(state: RunState, job: Job) -> Problem | None:
+def _failure(state: RunState, job: Job) -> Failure | None:
     if state is RunState.FAILED and job.error is None:
-        return Problem(message="Vertex AI gives no reason; the job's log may.")
+        return Failure(message="Vertex AI gives no reason; the job's log may.")
     return job.error
 
 
@@ -125,9 +125,8 @@ def _tuned(
     return Outcome(
         state=state,
         model=model,
-        trials=recorded_trials(job.trials, tuning),
-        best_trial=best,
-        error=_error(state, job),
+        tuning=TuningResult(trials=recorded_trials(job.trials, tuning), best_trial=best),
+        failure=_failure(state, job),
         problems=problems,
     )
 
@@ -137,7 +136,7 @@ def model_in(
 ) -> tuple[Model | None, tuple[str, ...]]:
     """The model in the directory, and what is wrong with it in plain words."""
     sizes = {file.path: file.size_bytes for file in directory.files}
-    whole = Model(uri=directory.uri, files=len(sizes), size_bytes=sum(sizes.values()))
+    whole = Model(uri=directory.uri, files=_files(sizes.values()))
     saved = any(name in sizes for name in SAVED_MODEL_NAMES)
     if directory.manifest is not None:
         manifest, problems = _manifest_in(directory.manifest, directory.uri, sizes, export_schema)
@@ -195,10 +194,13 @@ def _model_of(document: Mapping[str, Any], manifest: bytes, uri: str) -> tuple[M
         manifest_sha256=hashlib.sha256(manifest).hexdigest(),
         dataset=decoded(ModelData, document["dataset"]),
         metrics={name: value for name, value in metrics.items() if math.isfinite(value)},
-        files=len(document["files"]),
-        size_bytes=sum(file["size_bytes"] for file in document["files"]),
+        files=_files([file["size_bytes"] for file in document["files"]]),
     )
     return model, diverged
+
+
+def _files(sizes: Collection[int]) -> ModelFiles:
+    return ModelFiles(count=len(sizes), size_bytes=sum(sizes))
 
 
 def _float(number: float) -> float:

@@ -5,11 +5,15 @@ from dataclasses import replace
 from datetime import datetime
 
 from trainmaster.orchestrator.core.completion.outcome import Outcome
-from trainmaster.orchestrator.core.runs.record import Job, RunRecord, RunState, Told, moved, with_job
+from trainmaster.orchestrator.core.runs.job import Failure, Job
+from trainmaster.orchestrator.core.runs.moves import moved, with_job
+from trainmaster.orchestrator.core.runs.outcome import Completion, EndReport
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
 
 
 def settled(
-    record: RunRecord, job: Job, outcome: Outcome, *, told: Told, now: datetime, attempt: str
+    record: RunRecord, job: Job, outcome: Outcome, *, report: EndReport, now: datetime, attempt: str
 ) -> RunRecord:
     """The ended record.
 
@@ -21,12 +25,10 @@ def settled(
     return replace(
         ended,
         model=outcome.model,
-        trials=outcome.trials,
-        best_trial=outcome.best_trial,
-        error=outcome.error,
+        tuning=outcome.tuning,
+        failure=outcome.failure,
         problems=(*record.problems, *outcome.problems),
-        told=told,
-        durations_s=durations_s(record.source.event_time, job),
+        completion=Completion(reported_by=report, durations_s=durations_s(record.source.event_time, job)),
     )
 
 
@@ -52,8 +54,8 @@ def durations_s(asked_at: datetime, job: Job) -> Mapping[str, float]:
 
 
 def job_vanished(
-    record: RunRecord, outcome: Outcome, *, told: Told, now: datetime, attempt: str
+    record: RunRecord, failure: Failure, *, report: EndReport, now: datetime, attempt: str
 ) -> RunRecord:
     """The record of a run whose job is no longer there to be asked."""
     ended = moved(record, RunState.FAILED, entered_at=now, now=now, attempt=attempt)
-    return replace(ended, error=outcome.error, problems=(*record.problems, *outcome.problems), told=told)
+    return replace(ended, failure=failure, completion=Completion(reported_by=report))

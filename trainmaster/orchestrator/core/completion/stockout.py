@@ -2,7 +2,7 @@
 
 import re
 
-from trainmaster.orchestrator.core.runs.record import Job, JobState
+from trainmaster.orchestrator.core.runs.job import Job, JobState
 
 EXHAUSTED, UNAVAILABLE = 8, 14
 """google.rpc.Code: https://cloud.google.com/apis/design/errors#handling_errors"""

@@ -9,7 +9,9 @@ from datetime import datetime
 from typing import cast
 
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.runs.record import ENDS, Problem, RunRecord, RunState
+from trainmaster.orchestrator.core.runs.job import Failure
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
 PREFIX = "trainmaster."
 RUN_PREFIX = "trainmaster.run."
@@ -43,7 +45,7 @@ class RunPayload:
     job_name: str | None = None
     model_uri: str | None = None
     metrics: Mapping[str, float] | None = None
-    error: Problem | None = None
+    error: Failure | None = None
     report_uri: str | None = None
 
 
@@ -94,8 +96,8 @@ def run_entered(record: RunRecord, number: int, record_uri: str) -> Notice:
         job_name=record.job.name if record.job else None,
         model_uri=model.uri if model else None,
         metrics=model.metrics if model else None,
-        error=record.error if step.state in ENDS else None,
-        report_uri=record.report_uri if step.state in ENDS else None,
+        error=record.failure if step.state in ENDS else None,
+        report_uri=record.rejection.report_uri if record.rejection and step.state in ENDS else None,
     )
     notice_id = f"{record.run_id}/{step.state}"
     notice_id = notice_id if times == 1 else f"{notice_id}/{times}"

@@ -1,7 +1,9 @@
-"""What a run went through before it had a job that ran: what was tried, what was given up, why it waits."""
+"""What a run went through before it had a job that ran: admission and submission."""
 
 from dataclasses import dataclass
 from datetime import datetime
+
+from trainmaster.orchestrator.core.names import same_job
 
 TRIES_KEPT = 50
 REASON_MAX_CHARS = 200
@@ -9,22 +11,42 @@ REASON_MAX_CHARS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """Why there is no job yet, how often the whole ladder was tried, and when the next attempt is due.
-
-    `too_fast`: the service asked for fewer requests, so until then no run is submitted to that region.
-    `aside`: the run waits for a place under this limit of its own, and keeps nobody else from going.
-    """
+    """Why there is no job yet, and when the next attempt is due."""
 
     reason: str
     attempts: int
+    """How often the whole ladder was tried."""
     not_before: datetime
-    too_fast: bool = False
-    aside: str | None = None
+    rate_limited: bool = False
+    """The service asked for fewer requests: until `not_before`, no run is submitted to that region."""
+    limit: str | None = None
+    """The full limit under which the run waits for a slot; it delays no other run."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GivenUp:
-    """A job that ended for want of capacity before it ran: it is the run's no more, and no second one either."""
+class AdmissionState:
+    """What the run holds under the policy's limits, and why it waits."""
+
+    waiting: Waiting | None = None
+    slots: tuple[str, ...] = ()
+    """Slots held under limits: LIMIT/NUMBER@GENERATION, the generation being that of the slot's object."""
+    refused_since: datetime | None = None
+    """When the service first had no room for the run."""
+    rate_limited_since: datetime | None = None
+    """Since when the service has only asked for fewer requests."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """Until `expires_at`, only the attempt named here may submit the run's job."""
+
+    attempt: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbandonedJob:
+    """A job that ended for want of capacity before it ran: no longer the run's, and no second job either."""
 
     job: str
     rung: int
@@ -43,17 +65,30 @@ class Try:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimated:
-    """What the run was estimated to cost, as decimals in text, by a table whose oldest price is of `as_of`.
+class SubmissionState:
+    """How far the submission of the run's job is."""
 
-    Of the dearest step of the ladder whose prices are known; None where no step's are. `unknown` says whose are not.
-    """
+    lease: Lease | None = None
+    """Who may submit the job, and until when."""
+    rung: int = 0
+    """The rung of the request's ladder that was submitted last, or is submitted next."""
+    tries: tuple[Try, ...] = ()
+    """The last TRIES_KEPT rungs on which there was no place for the run, oldest first."""
+    abandoned_jobs: tuple[AbandonedJob, ...] = ()
+    """Jobs that found no capacity, oldest first; each began another round."""
+    second_jobs: tuple[str, ...] = ()
+    """Names of jobs that were submitted for this run beside its own, and cancelled."""
+    unanswered: int = 0
+    """Submissions in a row that got no answer."""
+    second_job_check_at: datetime | None = None
+    """When the sweep looks once for a job of an attempt that lost its lease; also after an end without a job."""
 
-    currency: str
-    as_of: str | None = None
-    per_hour: str | None = None
-    at_most: str | None = None
-    unknown: tuple[str, ...] = ()
+    def found_second(self, job_name: str) -> bool:
+        """Whether that job was found to be a second one."""
+        return job_name in self.second_jobs
+
+    def gave_up(self, job_name: str) -> bool:
+        return any(same_job(each.job, job_name) for each in self.abandoned_jobs)
 
 
 def shortened(reason: str) -> str:

@@ -10,7 +10,7 @@ from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, PREF
 from trainmaster.orchestrator.core.requests.arrival import Ignored
 from trainmaster.orchestrator.core.retraining.rules.condition import ConditionKind, UpstreamEvent
 from trainmaster.orchestrator.core.retraining.signals.signal import Signal, document_of, mapping, one_line
-from trainmaster.orchestrator.core.runs.record import ENDS, RunState
+from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
 
 @dataclass(frozen=True, kw_only=True)

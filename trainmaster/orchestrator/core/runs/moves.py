@@ -1,0 +1,84 @@
+"""How a record changes: from state to state, from attempt to attempt, and with what the service says of the job."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from trainmaster.orchestrator.core.names import same_job
+from trainmaster.orchestrator.core.runs.attempts import Lease
+from trainmaster.orchestrator.core.runs.job import Job, RecordedJob
+from trainmaster.orchestrator.core.runs.record import RunRecord, Step
+from trainmaster.orchestrator.core.runs.states import ENDS, LEGAL_MOVES, PROGRESS, RunState
+
+
+def moved(
+    record: RunRecord, state: RunState, *, entered_at: datetime, now: datetime, attempt: str
+) -> RunRecord:
+    """The record in another state, its lease given up.
+
+    Raises:
+        ValueError: the move is not legal; the caller asked for it without looking.
+    """
+    if state not in LEGAL_MOVES[record.state]:
+        raise ValueError(f"a run cannot go from {record.state} to {state}")
+    admission, submission = record.admission, replace(record.submission, lease=None)
+    if state is not RunState.WAITING:
+        admission = replace(admission, waiting=None, rate_limited_since=None)
+    if state in ENDS and record.job is not None:
+        submission = replace(submission, second_job_check_at=None)
+    return replace(
+        record,
+        state=state,
+        attempt=attempt,
+        updated_at=now,
+        admission=admission,
+        submission=submission,
+        history=(*record.history, Step(state=state, at=entered_at)),
+    )
+
+
+def taken_over(record: RunRecord, *, attempt: str, now: datetime, lease: timedelta) -> RunRecord:
+    """The record with the lease in the hands of `attempt`; its state stays.
+
+    Whoever held the lease before may only be stopped, and still submit: after this lease somebody looks for it.
+    """
+    until = now + lease
+    held = Lease(attempt=attempt, expires_at=until)
+    submission = replace(record.submission, lease=held, second_job_check_at=until)
+    return replace(record, attempt=attempt, updated_at=now, submission=submission)
+
+
+def job_of_run(record: RunRecord, job: Job, run_label: str) -> bool:
+    """Whether `job` is this run's: labelled with it, and either the one on record or of the shape we submit.
+
+    A label alone proves nothing: whoever may create jobs can write any label. A job that was given up is its no
+    more, and one that was found to be a second one never is.
+    """
+    submission = record.submission
+    if job.labels.get(run_label) != record.run_id or submission.gave_up(job.name):
+        return False
+    if submission.found_second(job.name):
+        return False
+    if record.job is not None:
+        return same_job(record.job.name, job.name)
+    return job.display_name == record.run_id and job.output_uri == record.output_uri
+
+
+def with_job(record: RunRecord, job: Job, *, now: datetime, attempt: str) -> RunRecord:
+    """The record with what the service says of the job, and every step that its times prove.
+
+    The steps' times are the job's, so that the record is the same in whatever order things were told.
+    """
+    recorded = RecordedJob(
+        name=record.job.name if record.job else job.name,
+        state=job.state,
+        create_time=job.create_time,
+        start_time=job.start_time,
+        end_time=job.end_time,
+    )
+    known = replace(record, job=recorded, attempt=attempt, updated_at=now)
+    for state, entered_at in ((RunState.SUBMITTED, job.create_time), (RunState.RUNNING, job.start_time)):
+        if entered_at is not None and PROGRESS[state] > PROGRESS[known.state]:
+            known = moved(known, state, entered_at=entered_at, now=now, attempt=attempt)
+    if known.state in (RunState.RESERVED, RunState.WAITING):
+        known = moved(known, RunState.SUBMITTED, entered_at=now, now=now, attempt=attempt)
+    return known

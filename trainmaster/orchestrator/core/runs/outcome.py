@@ -1,0 +1,99 @@
+"""What a run ended with: its model, its trials, and what followed its end."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from trainmaster.orchestrator.core.runs.trial import BestTrial, RecordedTrial
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelData:
+    """The data that the model was trained and evaluated on, as its manifest says."""
+
+    name: str
+    version: str
+    train_split: str
+    evaluation_split: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFiles:
+    """The model's files, by reference: a record stays small however many there are."""
+
+    count: int
+    size_bytes: int
+    listing_uri: str | None = None
+    """The object that lists every file with its generation and checksum."""
+    listing_sha256: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """The exported model. Without a manifest only its path is known."""
+
+    uri: str
+    format: str | None = None
+    """For example `saved_model`."""
+    manifest_uri: str | None = None
+    manifest_sha256: str | None = None
+    """The manifest holds the hash of every file, so its own hash stands for the whole export."""
+    dataset: ModelData | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    files: ModelFiles | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningResult:
+    """Every trial of a tuning, by id, and the best of those that succeeded."""
+
+    trials: tuple[RecordedTrial, ...]
+    best_trial: BestTrial | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rejection:
+    """Where the report of a refused request lies, and the cap that refused it, where one did."""
+
+    report_uri: str
+    cap: str | None = None
+    """The cap and its time: `runs_per_hour/2026-11-21T13`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndReport:
+    """What reported the job's end: a log entry, or the sweep."""
+
+    by: str
+    insert_id: str | None = None
+    entry_time: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChampionVerdict:
+    """Whether the run's model became the champion of its name, and the champion it was compared with."""
+
+    promoted: bool
+    reason: str
+    compared_with: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registration:
+    """The model's version in the Model Registry, and whether it is there yet."""
+
+    state: str
+    model_version_name: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completion:
+    """What is known of the end, and which of the steps that follow it are done."""
+
+    reported_by: EndReport | None = None
+    durations_s: Mapping[str, float] | None = None
+    """Seconds from request to job, in the queue, at work, and over all; only those that are known."""
+    steps_done: tuple[str, ...] = ()
+    """Names of the steps after the end that have finished."""
+    champion: ChampionVerdict | None = None
+    registration: Registration | None = None

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TREES = Path("tests/inspect/trees")
 
 
-def doctor(*arguments: str, cwd: Path = ROOT, **variables: str) -> "subprocess.CompletedProcess[str]":
+def inspected(*arguments: str, cwd: Path = ROOT, **variables: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-m", "trainmaster", "inspect", *arguments],
         cwd=cwd,
@@ -25,7 +25,7 @@ def doctor(*arguments: str, cwd: Path = ROOT, **variables: str) -> "subprocess.C
 
 
 def test_the_gravest_comes_first_each_with_place_cost_and_repair() -> None:
-    done = doctor(
+    done = inspected(
         str(TREES / "parameters" / "faulty.py"), "--request", str(TREES / "parameters" / "request.yaml")
     )
     assert done.returncode == 1
@@ -40,7 +40,7 @@ def test_the_gravest_comes_first_each_with_place_cost_and_repair() -> None:
 
 def test_json_lines_say_the_same() -> None:
     arguments = (str(TREES / "keras_3" / "faulty.py"),)
-    text, found = doctor(*arguments).stdout, doctor(*arguments, "--json").stdout
+    text, found = inspected(*arguments).stdout, inspected(*arguments, "--json").stdout
     findings = [json.loads(line) for line in found.splitlines()]
     assert [finding["level"] for finding in findings] == [
         line.split()[0] for line in text.splitlines() if line[:1].isalpha()
@@ -50,12 +50,12 @@ def test_json_lines_say_the_same() -> None:
 
 
 def test_warnings_alone_are_no_failure() -> None:
-    done = doctor(str(TREES / "checkpoints" / "faulty.py"))
+    done = inspected(str(TREES / "checkpoints" / "faulty.py"))
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "1 warning, 2 ok")
 
 
 def test_several_trees_are_examined_in_one_go() -> None:
-    done = doctor(str(TREES / "master" / "faulty.py"), str(TREES / "keras_3" / "faulty.py"), "--json")
+    done = inspected(str(TREES / "master" / "faulty.py"), str(TREES / "keras_3" / "faulty.py"), "--json")
     found = {
         json.loads(line)["path"] for line in done.stdout.splitlines() if json.loads(line)["level"] == "error"
     }
@@ -75,9 +75,9 @@ def test_the_program_that_the_image_starts_is_the_one_examined(words: list[str],
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "go.py").write_text("import os\nos.environ['AIP_MODEL_DIR']\n")
     (tmp_path / "train.py").write_text("print('of another program')\n")
-    assert doctor(str(tmp_path)).returncode == 1
+    assert inspected(str(tmp_path)).returncode == 1
     (tmp_path / "Dockerfile").write_text(f"FROM python\nENTRYPOINT {json.dumps(words)}\n")
-    assert doctor(str(tmp_path)).returncode == 0
+    assert inspected(str(tmp_path)).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_the_program_that_the_image_starts_is_the_one_examined(words: list[str],
     ],
 )
 def test_what_cannot_be_is_refused_with_status_2(arguments: tuple[str, ...], words: str) -> None:
-    done = doctor(*arguments)
+    done = inspected(*arguments)
     assert done.returncode == 2, done.stdout
     assert words in done.stderr
     assert done.stdout == ""
@@ -106,27 +106,27 @@ def test_what_cannot_be_is_refused_with_status_2(arguments: tuple[str, ...], wor
 
 def test_inside_an_image_the_installed_program_and_its_variables_are_examined(tmp_path: Path) -> None:
     """With no tree named: the working directory's program, else the installed one."""
-    done = doctor("--json", cwd=tmp_path)
+    done = inspected("--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (read,) = [line for line in done.stdout.splitlines() if "AIP_MODEL_DIR is read" in line]
     assert Path(json.loads(read)["path"]).is_relative_to(ROOT / "trainer")
 
     (tmp_path / "train.py").write_text((ROOT / TREES / "keras_3" / "faulty.py").read_text())
-    assert doctor("--module", "train", cwd=tmp_path).returncode == 1
-    as_image = doctor("--module", "train", cwd=tmp_path, TF_USE_LEGACY_KERAS="1")
+    assert inspected("--module", "train", cwd=tmp_path).returncode == 1
+    as_image = inspected("--module", "train", cwd=tmp_path, TF_USE_LEGACY_KERAS="1")
     assert as_image.returncode == 0
     assert "TF_USE_LEGACY_KERAS=1 is set by the image or the request" in as_image.stdout
 
 
 def test_a_tree_is_not_judged_by_the_shells_variables() -> None:
-    assert doctor(str(TREES / "keras_3" / "faulty.py"), TF_USE_LEGACY_KERAS="1").returncode == 1
+    assert inspected(str(TREES / "keras_3" / "faulty.py"), TF_USE_LEGACY_KERAS="1").returncode == 1
 
 
 def test_the_source_is_read_and_never_run(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     (tmp_path / "train.py").write_text(f"import other\nopen({str(mark)!r}, 'w')\n")
     (tmp_path / "other.py").write_text(f"open({str(mark)!r}, 'w')\n")
-    assert doctor(str(tmp_path)).returncode == 1
+    assert inspected(str(tmp_path)).returncode == 1
     assert not mark.exists()
     assert {path.name for path in tmp_path.iterdir()} == {"train.py", "other.py"}
 
@@ -135,13 +135,13 @@ def test_the_document_shows_what_the_command_prints() -> None:
     document = (ROOT / "docs" / "inspect.md").read_text()
     block = document.split("```\n$ trainmaster inspect ", 1)[1].split("\n```", 1)[0]
     arguments, _, printed = block.partition("\n")
-    done = doctor(*arguments.split())
+    done = inspected(*arguments.split())
     assert done.stdout.rstrip("\n") == printed
 
 
 def test_the_document_names_every_option_and_subject() -> None:
     document = (ROOT / "docs" / "inspect.md").read_text()
-    shown = doctor("--help").stdout
+    shown = inspected("--help").stdout
     options = {word.strip("[],") for word in shown.split() if word.strip("[],").startswith("--")} - {"--help"}
     assert {option for option in options if option not in document and option != "--"} == set()
     assert {subject for subject in Subject if f"| {subject} |" not in document} == set()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.faults import Unusable
+from trainmaster.inspect.faults import Unusable
 from trainmaster.inspect.request.read import request_in
 from trainmaster.inspect.request.request import Kind, Parameter
 from trainmaster.inspect.surroundings import Surroundings, surroundings_of, tensorflow_of

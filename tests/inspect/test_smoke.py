@@ -38,7 +38,7 @@ def command(program: Path, *options: str) -> list[str]:
     return [sys.executable, "-m", "trainmaster", "inspect", str(program), "--json", *options]
 
 
-def doctor(program: Path, *options: str, status: int) -> list[dict[str, Any]]:
+def inspected(program: Path, *options: str, status: int) -> list[dict[str, Any]]:
     """The findings of a run that ended with `status`."""
     done = subprocess.run(command(program, *options), cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stdout + done.stderr
@@ -56,7 +56,7 @@ def written(tmp_path: Path, source: str) -> Path:
 
 
 def test_a_program_that_does_right_passes(tmp_path: Path) -> None:
-    findings = doctor(written(tmp_path, GOOD), "--smoke", status=0)
+    findings = inspected(written(tmp_path, GOOD), "--smoke", status=0)
     assert "Only the chief left files in AIP_MODEL_DIR" in said(findings, "ok")
     assert "A model appeared in AIP_MODEL_DIR: saved_model.pb" in said(findings, "ok")
     assert any(text.startswith("The program ran to its end: both replicas") for text in said(findings, "ok"))
@@ -66,18 +66,18 @@ def test_a_program_that_does_right_passes(tmp_path: Path) -> None:
 def test_nothing_is_started_unless_asked_for(tmp_path: Path) -> None:
     mark = tmp_path / "started"
     program = written(tmp_path, f"open({str(mark)!r}, 'w')\n{GOOD}")
-    doctor(program, status=0)
-    doctor(program, "--no-smoke", "--", "--epochs=1", status=0)
+    inspected(program, status=0)
+    inspected(program, "--no-smoke", "--", "--epochs=1", status=0)
     assert not mark.exists()
-    doctor(program, "--", "--epochs=1", status=0)
+    inspected(program, "--", "--epochs=1", status=0)
     assert mark.exists()
 
 
-def test_a_script_is_meant_as_seen_from_where_the_doctor_is_called(tmp_path: Path) -> None:
+def test_a_script_is_meant_as_seen_from_where_the_command_is_called(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     program = written(tmp_path / "sub", GOOD)
     relative = os.path.relpath(program, ROOT)
-    findings = doctor(program, "--", "python", relative, status=0)
+    findings = inspected(program, "--", "python", relative, status=0)
     assert any(text.startswith("The program ran to its end") for text in said(findings, "ok"))
 
 
@@ -133,7 +133,7 @@ assert uri.startswith("gs://"), uri
 if json.loads(os.environ["TF_CONFIG"])["task"]["type"] == "chief":
     pathlib.Path(uri.replace("gs://", os.environ["TRAINMASTER_GCS_ROOT"] + "/"), "saved_model.pb").write_text("")
 """
-    findings = doctor(written(tmp_path, source), "--smoke", status=0)
+    findings = inspected(written(tmp_path, source), "--smoke", status=0)
     assert "A model appeared in AIP_MODEL_DIR: saved_model.pb" in said(findings, "ok")
 
 
@@ -149,7 +149,7 @@ if task == "chief":
     save()
 """
     )
-    doctor(written(tmp_path, source), "--smoke", status=0)
+    inspected(written(tmp_path, source), "--smoke", status=0)
 
 
 @pytest.mark.parametrize(
@@ -166,14 +166,16 @@ if task == "chief":
     ids=["both write", "nobody writes", "worker fails", "killed"],
 )
 def test_what_went_wrong_is_told(source: str, words: str, tmp_path: Path) -> None:
-    errors = said(doctor(written(tmp_path, source), "--smoke", status=1), "error")
+    errors = said(inspected(written(tmp_path, source), "--smoke", status=1), "error")
     assert any(words in error for error in errors), errors
 
 
 def test_a_failure_is_told_with_its_error_and_the_programs_own_line(tmp_path: Path) -> None:
     source = READ + "def load():\n    json.loads('{')\nload()\n"
     (finding,) = [
-        found for found in doctor(written(tmp_path, source), "--smoke", status=1) if found["level"] == "error"
+        found
+        for found in inspected(written(tmp_path, source), "--smoke", status=1)
+        if found["level"] == "error"
     ]
     assert "JSONDecodeError: Expecting property name" in finding["found"]
     assert finding["path"].endswith("train.py")
@@ -194,7 +196,7 @@ if task == "chief":
 @pytest.mark.slow
 def test_a_replica_that_waits_for_one_that_has_left_is_told_with_its_line(tmp_path: Path) -> None:
     program = written(tmp_path, WAITS)
-    findings = doctor(program, "--smoke", "--smoke_timeout_s=20", status=1)
+    findings = inspected(program, "--smoke", "--smoke_timeout_s=20", status=1)
     (finding,) = [found for found in findings if found["level"] == "error"]
     assert finding["found"] == (
         "chief-0 waited without end at `listener.accept()`; worker-0 had ended with exit status 0"
@@ -205,7 +207,7 @@ def test_a_replica_that_waits_for_one_that_has_left_is_told_with_its_line(tmp_pa
 @pytest.mark.slow
 def test_a_replica_at_work_when_the_time_is_over_is_not_called_hung(tmp_path: Path) -> None:
     program = written(tmp_path, READ + "while True:\n    pass\n")
-    findings = doctor(program, "--smoke", "--smoke_timeout_s=12", status=0)
+    findings = inspected(program, "--smoke", "--smoke_timeout_s=12", status=0)
     assert any("it was still at work after" in text for text in said(findings, "unknown"))
 
 
@@ -234,13 +236,15 @@ def runs(pid: int) -> bool:
 def test_what_the_replicas_started_ends_with_them(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     pids.mkdir()
-    doctor(written(tmp_path, GOOD + CHILD), "--", str(pids), status=2)  # a path alone is no program
-    doctor(written(tmp_path, GOOD + CHILD), "--", "python", str(tmp_path / "train.py"), str(pids), status=0)
+    inspected(written(tmp_path, GOOD + CHILD), "--", str(pids), status=2)  # a path alone is no program
+    inspected(
+        written(tmp_path, GOOD + CHILD), "--", "python", str(tmp_path / "train.py"), str(pids), status=0
+    )
     assert {path.name for path in pids.iterdir()} == {"chief", "worker"}
     assert living(pids) == []
 
 
-def test_a_doctor_that_is_told_to_stop_leaves_no_replica_behind(tmp_path: Path) -> None:
+def test_an_inspection_that_is_told_to_stop_leaves_no_replica_behind(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     pids.mkdir()
     program = written(tmp_path, READ + CHILD + "time.sleep(600)\n")
@@ -290,9 +294,9 @@ def test_a_trial_is_run_as_one_and_what_it_reports_is_read(
 ) -> None:
     (tmp_path / "request.yaml").write_text(REQUEST)
     program = written(tmp_path, REPORTS.replace("TAG", repr(tag)))
-    static = doctor(program, "--request", str(tmp_path / "request.yaml"), status=0)
+    static = inspected(program, "--request", str(tmp_path / "request.yaml"), status=0)
     assert any("Could not tell whether 'accuracy'" in text for text in said(static, "unknown"))
-    findings = doctor(program, "--request", str(tmp_path / "request.yaml"), "--smoke", status=status)
+    findings = inspected(program, "--request", str(tmp_path / "request.yaml"), "--smoke", status=status)
     assert any(words in text for text in said(findings, level)), findings
     assert said(findings, "unknown") == []
 
@@ -306,7 +310,7 @@ import os, pathlib
 assert "TF_CONFIG" not in os.environ
 pathlib.Path(os.environ["AIP_MODEL_DIR"], "model.keras").write_text("")
 """
-    findings = doctor(
+    findings = inspected(
         written(tmp_path, source), "--request", str(tmp_path / "request.yaml"), "--smoke", status=0
     )
     assert any("the one replica" in text for text in said(findings, "ok"))

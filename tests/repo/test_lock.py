@@ -1,6 +1,7 @@
 """What is deployed is what was tested: the exported requirements against the lock."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,16 @@ def test_every_locked_package_has_a_hash_and_no_index_is_named(path: str) -> Non
 
 def test_the_functions_deploy_no_tensorflow() -> None:
     assert not {"tensorflow", "tf-keras", "keras"} & pins("functions/requirements.txt").keys()
+
+
+def test_the_package_requires_what_the_functions_do() -> None:
+    """The local stack starts the functions in the environment that the package is installed in."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert set(declared["dependency-groups"]["functions"]) <= set(declared["project"]["dependencies"])
+
+
+def test_only_extras_bring_tensorflow_and_matplotlib() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    heavy = {"tensorflow", "tf-keras", "tensorflow-datasets", "matplotlib"}
+    assert not heavy & set(project["dependencies"])
+    assert heavy <= {name for extra in project["optional-dependencies"].values() for name in extra}

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from trainer.faults import Unusable
 from trainmaster.inspect.checks import findings_of
 from trainmaster.inspect.checks.examined import Examined
+from trainmaster.inspect.faults import Unusable
 from trainmaster.inspect.finding import Finding, Subject, exit_status, untold
 from trainmaster.inspect.options import Options, options_from
 from trainmaster.inspect.request.read import request_in
@@ -163,7 +163,7 @@ def _command(program: Sequence[str], started: str | Path, root: Path) -> list[st
     if not is_program(program):
         start = ["-m", started] if isinstance(started, str) else [str(started)]
         return [sys.executable, *start, *program]
-    # A file is meant as seen from where the doctor was called, unless the root has one of that name.
+    # A file is meant as seen from where the command was called, unless the root has one of that name.
     words = [
         str(Path(word).absolute()) if Path(word).is_file() and not (root / word).exists() else word
         for word in program
@@ -182,7 +182,7 @@ def _variables(
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Let SIGTERM unwind the stack, so that the replicas end with the doctor."""
+    """Let SIGTERM unwind the stack, so that the replicas end with this process."""
 
     def leave(number: int, _: FrameType | None) -> None:
         sys.exit(128 + number)

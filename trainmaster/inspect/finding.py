@@ -1,4 +1,4 @@
-"""What the doctor says: one value for every thing that it found."""
+"""What an inspection says: one value for every thing that it found."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

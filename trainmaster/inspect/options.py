@@ -1,4 +1,4 @@
-"""The command line of the doctor."""
+"""The command line of `trainmaster inspect`."""
 
 import argparse
 import math

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from trainer.faults import nearest
 from trainmaster.inspect.checks.examined import Check, Examined, beyond
+from trainmaster.inspect.faults import nearest
 from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, untold
 from trainmaster.inspect.source.constants import texts_of
 from trainmaster.inspect.source.module import Module, keyword, last_name, words

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.faults import nearest
 from trainmaster.inspect.checks.examined import Check, Examined
+from trainmaster.inspect.faults import nearest
 from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, untold
 from trainmaster.inspect.request.request import Kind, Parameter, Request
 from trainmaster.inspect.source.module import Module, keyword, last_name

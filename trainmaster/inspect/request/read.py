@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from trainer.faults import Unusable
+from trainmaster.inspect.faults import Unusable
 from trainmaster.inspect.request import dialects
 from trainmaster.inspect.request.document import Document, member
 from trainmaster.inspect.request.request import Request

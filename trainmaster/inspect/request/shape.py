@@ -1,6 +1,6 @@
 """Parts of a request that are of another kind than what is read there: a list where a mapping belongs.
 
-Only what the doctor reads is looked at; the service judges the rest.
+Only what the checks read is looked at; the service judges the rest.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -21,7 +21,7 @@ REPLACED = {
     "MASTER_ADDR",
 }
 OF_THE_MACHINE = {"PATH", "HOME", "LD_LIBRARY_PATH", "PYTHONPATH", "TMPDIR", "VIRTUAL_ENV", "USER"}
-BUCKET, RUN, TRIAL = "doctor", "run", "1"
+BUCKET, RUN, TRIAL = "inspect", "run", "1"
 POOLS = {"chief": "workerpool0", "master": "workerpool0", "worker": "workerpool1"}
 
 

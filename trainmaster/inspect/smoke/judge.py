@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trainer.faults import nearest
+from trainmaster.inspect.faults import nearest
 from trainmaster.inspect.finding import Finding, Level, Subject, fine, untold
 from trainmaster.inspect.request.request import Request
 from trainmaster.inspect.smoke.told import Said

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.faults import Unusable
+from trainmaster.inspect.faults import Unusable
 from trainmaster.inspect.request.request import Request
 from trainmaster.inspect.smoke.environment import of_replica, trial_flags
 from trainmaster.inspect.smoke.judge import Outcome

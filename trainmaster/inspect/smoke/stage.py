@@ -46,7 +46,7 @@ class Stage:
 def staged(roles: Sequence[str], *, is_trial: bool) -> Iterator[Stage]:
     """Directories that are there from the start, as in a bucket every path is; removed at the end."""
     run = f"{BUCKET}/{RUN}/{TRIAL}" if is_trial else f"{BUCKET}/{RUN}"
-    with tempfile.TemporaryDirectory(prefix="trainer-doctor-", ignore_cleanup_errors=True) as made:
+    with tempfile.TemporaryDirectory(prefix="trainmaster-inspect-", ignore_cleanup_errors=True) as made:
         stage = Stage(base=Path(made), run=run)
         first = stage.of(roles[0]) / "gcs" / run
         for role in roles:

@@ -1,0 +1,162 @@
+"""What a user installs: the wheel in an empty environment, used in an empty folder outside the checkout."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.project import ENDED, TINY, Project, eventually, stop
+from trainmaster.version import VERSION
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).resolve().parents[2]
+UV = (sys.executable, "-m", "uv", "--quiet")
+PROJECT = "installed"
+IMAGE = f"us-central1-docker.pkg.dev/{PROJECT}/trainmaster/own"
+NOT_OURS = ("trainer", "functions", "schemas", "examples", "deploy", "tensorflow", "matplotlib")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Installed:
+    """The command in its own environment, run in a folder that was empty."""
+
+    environment: Path
+    folder: Path
+
+    def command(self, *words: str) -> list[str]:
+        return [str(self.environment / "bin" / "trainmaster"), *words]
+
+    def run(self, *words: str, status: int = 0) -> "subprocess.CompletedProcess[str]":
+        done = subprocess.run(
+            self.command(*words),
+            cwd=self.folder,
+            env=clean(),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+
+def clean() -> dict[str, str]:
+    return {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from the source distribution, as an index would build it; the tools are those of this environment."""
+    dist = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(dist)]
+    subprocess.run([*build, "-t", "sdist"], cwd=ROOT, check=True, capture_output=True)
+    shutil.unpack_archive(next(dist.glob("*.tar.gz")), dist / "source", filter="data")
+    (source,) = (dist / "source").iterdir()
+    subprocess.run([*build, "-t", "wheel"], cwd=source, check=True, capture_output=True)
+    return next(dist.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    environment = tmp_path_factory.mktemp("environment") / "venv"
+    subprocess.run([*UV, "venv", "--python", sys.executable, str(environment)], check=True)
+    python = str(environment / "bin" / "python")
+    constraints = ["--constraint", str(ROOT / "requirements.lock")]
+    subprocess.run(
+        [*UV, "pip", "install", "--python", python, "--compile-bytecode", *constraints, str(wheel)],
+        check=True,
+    )
+    return Installed(environment=environment, folder=tmp_path_factory.mktemp("elsewhere"))
+
+
+def test_the_wheel_of_the_source_distribution_is_that_of_the_checkout(wheel: Path, tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path), "-t", "wheel"]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (direct,) = tmp_path.glob("*.whl")
+    names = [set(zipfile.ZipFile(path).namelist()) for path in (wheel, direct)]
+    assert names[0] == names[1]
+    assert {name.partition("/")[0] for name in names[0]} == {
+        "trainmaster",
+        f"trainmaster-{VERSION}.dist-info",
+    }
+    assert not [name for name in names[0] if "__pycache__" in name or "tests" in name.split("/")]
+
+
+def test_nothing_but_the_package_is_importable(installed: Installed) -> None:
+    code = f"from importlib.util import find_spec; print([each for each in {NOT_OURS!r} if find_spec(each)])"
+    python = str(installed.environment / "bin" / "python")
+    done = subprocess.run(
+        [python, "-c", code], cwd=installed.folder, env=clean(), check=True, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_command_says_what_it_is_and_which_extra_a_verb_needs(installed: Installed) -> None:
+    assert installed.run("--version").stdout == f"trainmaster {VERSION}\n"
+    assert "dead-letters" in installed.run("--help").stdout
+    assert "pip install 'trainmaster[tensorflow]'" in installed.run("demo", status=1).stderr
+    job = "projects/p/locations/r/hyperparameterTuningJobs/1"
+    assert "pip install 'trainmaster[study]'" in installed.run("study", job, status=1).stderr
+
+
+def test_a_request_is_converted_and_a_program_inspected(installed: Installed) -> None:
+    (installed.folder / "train.py").write_text("print('trains nothing')\n")
+    (installed.folder / "request.yaml").write_text(request())
+    assert "workerPoolSpecs" in installed.run("convert", "request.yaml").stdout
+    assert "error" in installed.run("inspect", "train.py", "--request", "request.yaml", status=1).stdout
+
+
+def test_deploying_needs_no_checkout(installed: Installed) -> None:
+    refused = installed.run("deploy", "--project", "Bad", "--region", "mars-north1", "--check", status=2)
+    assert "REGION is 'mars-north1'" in refused.stderr
+    assert "Nothing was created in 'Bad'" in refused.stderr
+
+
+@pytest.fixture(scope="module")
+def stack(installed: Installed) -> Iterator[Project]:
+    """The local stack as the installed command starts it, with a source tree of the user's as an image."""
+    shutil.copytree(TINY, installed.folder / "own")
+    log = installed.folder / "up.log"
+    command = installed.command("up", "--project", PROJECT, "--image", f"{IMAGE}=own")
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=installed.folder, env=clean(), stdout=output, stderr=output, start_new_session=True
+        )
+    state = installed.folder / ".trainmaster"
+    try:
+        eventually(
+            lambda: (state / "stack.env").exists() or process.poll() is not None,
+            "the stack is ready",
+            deadline_s=90,
+            hint=log.read_text,
+        )
+        assert process.poll() is None, log.read_text()
+        project = Project(state=state, process=process, log=log)
+        yield project
+        project.close()
+    finally:
+        stop(process)
+
+
+def request() -> str:
+    return f"model_name: own\nimage: {IMAGE}:1\ncluster: {{chief: {{machine: n1-standard-4}}}}\n"
+
+
+def test_a_script_of_the_users_is_trained_and_on_record(stack: Project, installed: Installed) -> None:
+    assert "# ready" in installed.run("status").stdout
+    stack.drop("requests/own.yaml", request())
+    status = stack.settled_status("requests/own.yaml")
+    assert status["state"] in ENDED, status
+    record = stack.record(status["run_id"])
+    assert record["state"] == "succeeded", record
+    assert record["model"]["uri"].endswith("/model/")
+    assert installed.run("down").stdout == "The stack on '.trainmaster' has stopped.\n"
+    assert stack.process.wait(30) == 0

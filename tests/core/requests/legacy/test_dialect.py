@@ -130,11 +130,8 @@ def test_a_row_that_is_unverified_is_named() -> None:
 
 
 def every_row() -> list[Machine]:
-    pools = [
-        pool for tier in TIERS.values() for pool in (tier.workers, tier.parameter_servers, tier.evaluators)
-    ]
-    tiers = [tier.chief for tier in TIERS.values()] + [pool.machine for pool in pools if pool]
-    return [*tiers, *MACHINES.values()]
+    pools = [machine for tier in TIERS.values() for _, machine in tier.pools.values()]
+    return [*(tier.chief for tier in TIERS.values()), *pools, *MACHINES.values()]
 
 
 def test_every_row_is_a_machine_that_takes_its_accelerators() -> None:
@@ -145,7 +142,7 @@ def test_every_row_is_a_machine_that_takes_its_accelerators() -> None:
             continue
         machines = policy.machines_of(row.machine)
         assert machines is not None, row
-        assert row.gpus is None or row.gpus.count in (machines.accelerators or {})[row.gpus.type], row
+        assert not row.accelerator or row.count in (machines.accelerators or {})[row.accelerator], row
 
 
 @pytest.mark.parametrize("name", [name for name, row in MACHINES.items() if not row.retired])
@@ -200,6 +197,10 @@ def test_a_role_with_gpus_beside_one_without_has_a_container_of_its_own() -> Non
     assert "tf-gpu" in cluster.workers.program.image
 
 
+def test_a_label_that_is_missing_is_missed_beside_the_training_input() -> None:
+    assert LEGACY.in_own(with_image(), "census").written_path("$.labels.team") == "$.labels.team"
+
+
 def test_a_policy_that_allows_no_job_dir_leaves_the_record_where_it_is() -> None:
     request = request_of(custom(jobDir="gs://elsewhere/jobs"))
     assert request.spec.output_prefix_uri is None
@@ -219,12 +220,12 @@ def test_the_migration_guide_has_every_row_as_the_tables_have_it() -> None:
     rows = {line.split("|")[1].strip(" `"): line for line in guide.splitlines() if line.startswith("| `")}
     machines = {**MACHINES, **{name: tier.chief for name, tier in TIERS.items()}}
     for name, machine in machines.items():
-        today = f"{machine.machine} with {machine.gpus.count} {machine.gpus.type}" if machine.gpus else ""
+        today = f"{machine.machine} with {machine.count} {machine.accelerator}" if machine.count else ""
         assert (today or machine.machine) in rows[name], name
         assert ("fault" in rows[name]) == bool(machine.retired), name
     for name, tier in TIERS.items():
-        for pool in (tier.workers, tier.parameter_servers):
-            assert pool is None or f"{pool.count} × {pool.machine.machine}" in rows[name]
+        for count, machine in tier.pools.values():
+            assert f"{count} × {machine.machine}" in rows[name]
     assert f"{RUNTIMES[0]} to {RUNTIMES[-1]}" in guide
     assert f"{RETIRED_RUNTIMES[0]} to {RETIRED_RUNTIMES[-1]}" in guide
     assert EXECUTOR.format(host="us", kind="cpu") in guide

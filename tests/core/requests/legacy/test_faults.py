@@ -174,7 +174,7 @@ def test_a_prediction_job_is_no_request() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", [name for name, tier in TIERS.items() if tier.retired])
+@pytest.mark.parametrize("name", [name for name, tier in TIERS.items() if tier.chief.retired])
 def test_a_tier_that_is_gone_names_todays_nearest(name: str) -> None:
     faults = faults_of(with_image(scaleTier=name))
     fault = faults[f"{HERE}.scaleTier"]

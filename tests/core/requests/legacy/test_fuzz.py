@@ -85,6 +85,8 @@ def parent(path: str) -> str:
 @example(
     {"trainingInput": {"scaleTier": ["BASIC"], "runtimeVersion": ["2.1"], "hyperparameters": {"params": [3]}}}
 )
+@example({"trainingInput": {"masterType": "a2-highgpu-1g", "scaleTier": "CUSTOM", "scheduling": {"maxWaitTime": "1800s"},
+                           "masterConfig": {"acceleratorConfig": {"type": ["NVIDIA_L4"], "count": 1}}}})  # fmt: skip
 def test_whatever_a_job_says_it_is_taken_or_refused_at_places_of_the_text(document: dict[str, Any]) -> None:
     read = checked(document)
     there = places(document)

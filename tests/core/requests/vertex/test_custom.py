@@ -12,8 +12,8 @@ from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.requests.request import VERTEX_CUSTOM, Request
 from trainmaster.orchestrator.core.requests.spec import Accelerator, Container, PythonPackage
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
+from trainmaster.orchestrator.core.requests.vertex.dialect import DEPRECATED, STRATEGY_NUMBERS
 from trainmaster.orchestrator.core.requests.vertex.pools import ACCELERATOR_NUMBERS
-from trainmaster.orchestrator.core.requests.vertex.scheduling import DEPRECATED, STRATEGY_NUMBERS
 
 TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
 REDUCER = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"

@@ -25,6 +25,7 @@ POOL: Path = ("jobSpec", "workerPoolSpecs", 0)
 PACKAGES: Path = ("jobSpec", "workerPoolSpecs", 1)
 STUDY: Path = ("studySpec",)
 PARAMETER: Path = ("studySpec", "parameters", 0)
+CONDITION: Path = (*PARAMETER, "conditionalParameterSpecs", 0, "parentIntValues")
 PLACES: list[tuple[Any, Path]] = [
     (types.CustomJob, ()),
     (types.CustomJobSpec, ("jobSpec",)),
@@ -43,6 +44,7 @@ PLACES: list[tuple[Any, Path]] = [
     (StudySpec, STUDY),
     (StudySpec.MetricSpec, (*STUDY, "metrics", 0)),
     (StudySpec.ParameterSpec, PARAMETER),
+    (StudySpec.ParameterSpec.ConditionalParameterSpec.IntValueCondition, CONDITION),
     (StudySpec.StudyStoppingConfig, (*STUDY, "studyStoppingConfig")),
     (StudySpec.MedianAutomatedStoppingSpec, (*STUDY, "medianAutomatedStoppingSpec")),
 ]
@@ -52,7 +54,8 @@ def base(path: Path, message: Any) -> Any:
     spec = job_spec()
     spec["workerPoolSpecs"][1] = package_pool(1)
     if message is types.HyperparameterTuningJob or path[:1] in {("studySpec",), ("trialJobSpec",)}:
-        study: dict[str, Any] = {"metrics": [{}], "parameters": [{"parameterId": "p"}]}
+        parameter = {"parameterId": "p", "conditionalParameterSpecs": [{"parentIntValues": {}}]}
+        study: dict[str, Any] = {"metrics": [{}], "parameters": [parameter]}
         study |= {"studyStoppingConfig": {}, "medianAutomatedStoppingSpec": {}}
         return {"displayName": "x", "studySpec": study, "trialJobSpec": spec}
     return {"displayName": "x", "jobSpec": spec, "encryptionSpec": {}}

@@ -4,16 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainmaster.orchestrator.core.documents.translation import Translated
 from trainmaster.orchestrator.core.requests.legacy.marks import is_legacy
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.requests.vertex.dialect import (
     custom_job,
     is_custom_job,
     is_tuning_job,
-    own,
     tuning_job,
 )
-from trainmaster.orchestrator.core.requests.vertex.fields import Translated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +33,11 @@ class Dialect:
         return spec_from(self.in_own(document, name).document)
 
 
+def _own(document: Mapping[str, Any], name: str | None) -> Translated:  # noqa: ARG001 - it has its own
+    region = document.get("region")
+    return Translated(document=document, region=region if isinstance(region, str) else None)
+
+
 def _legacy_in_own(document: Mapping[str, Any], name: str | None) -> Translated:
     # Imported late: few requests are of this kind, and a function's start must be short.
     from trainmaster.orchestrator.core.requests.legacy.dialect import translated as legacy_translated
@@ -44,7 +48,7 @@ def _legacy_in_own(document: Mapping[str, Any], name: str | None) -> Translated:
 LEGACY = Dialect(name="ai-platform", recognises=is_legacy, in_own=_legacy_in_own)
 VERTEX_TUNING = Dialect(name="hp-tuning-jobs", recognises=is_tuning_job, in_own=tuning_job)
 VERTEX_CUSTOM = Dialect(name="custom-jobs", recognises=is_custom_job, in_own=custom_job)
-OWN = Dialect(name="trainmaster", recognises=lambda _: True, in_own=own)
+OWN = Dialect(name="trainmaster", recognises=lambda _: True, in_own=_own)
 DIALECTS = (LEGACY, VERTEX_TUNING, VERTEX_CUSTOM, OWN)
 """Asked in this order; our own comes last and takes whatever no other knows as its own."""
 

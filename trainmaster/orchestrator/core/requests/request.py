@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.documents.faults import Fault, listed, shown
+from trainmaster.orchestrator.core.documents.translation import Translated
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.policy.policy import Policy, among
@@ -31,7 +32,6 @@ from trainmaster.orchestrator.core.requests.fallbacks import (
     without_fallbacks,
 )
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
-from trainmaster.orchestrator.core.requests.vertex.fields import Translated
 
 if TYPE_CHECKING:
     # Read late, as the price table is: most deployments never ask what a run costs.

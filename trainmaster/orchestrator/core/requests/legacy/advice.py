@@ -6,35 +6,35 @@ from trainmaster.orchestrator.core.requests.legacy.tables import CUSTOM, TIERS, 
 
 
 def tiers_of_today() -> str:
-    return listed((*(name for name, tier in TIERS.items() if not tier.retired), CUSTOM))
+    return listed((*(name for name, tier in TIERS.items() if not tier.chief.retired), CUSTOM))
 
 
 def machine_said(machine: Machine) -> str:
-    if machine.gpus is None:
-        return machine.machine
-    return f"{machine.machine} with {machine.gpus.count} {machine.gpus.type}"
+    with_accelerators = f" with {machine.count} {machine.accelerator}" if machine.accelerator else ""
+    return machine.machine + with_accelerators
 
 
 def said(tier: Tier) -> str:
-    roles = [f"master {machine_said(tier.chief)}"]
-    for role, pool in zip(OTHERS, (tier.workers, tier.parameter_servers, tier.evaluators), strict=True):
-        if pool:
-            roles.append(f"{pool.count} {role.word} {machine_said(pool.machine)}")
-    return ", ".join(roles) + (f"; {tier.notes}" if tier.notes else "")
+    pools = [(role, *tier.pools[role.ours]) for role in OTHERS if role.ours in tier.pools]
+    others = [f"{count} {role.word} {machine_said(machine)}" for role, count, machine in pools]
+    return ", ".join([f"master {machine_said(tier.chief)}", *others]) + (
+        f"; {tier.notes}" if tier.notes else ""
+    )
 
 
 def write_custom(tier: Tier) -> str:
     lines = [f"masterType: {tier.chief.machine}"]
-    for role, pool in zip(OTHERS, (tier.workers, tier.parameter_servers, tier.evaluators), strict=True):
-        if pool:
-            lines += [f"{role.type_key}: {pool.machine.machine}", f"{role.count_key}: {pool.count}"]
+    for role in OTHERS:
+        if role.ours in tier.pools:
+            count, machine = tier.pools[role.ours]
+            lines += [f"{role.type_key}: {machine.machine}", f"{role.count_key}: {count}"]
     return f"write scaleTier: {CUSTOM}, {', '.join(lines)} to be sure"
 
 
 def and_gpus(machine: Machine, role: Role) -> str:
-    if machine.gpus is None:
+    if not machine.accelerator:
         return ""
-    gpus = f"{{type: {machine.gpus.type}, count: {machine.gpus.count}}}"
+    gpus = f"{{type: {machine.accelerator}, count: {machine.count}}}"
     return f" and {role.config_key}: {{acceleratorConfig: {gpus}}}"
 
 

@@ -1,9 +1,10 @@
 """The scale tier and the machines of every role, as our own cluster."""
 
-from collections.abc import Mapping
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
-from trainmaster.orchestrator.core.documents.faults import json_path, listed, nearest, plain
+from trainmaster.orchestrator.core.documents.faults import listed, nearest, plain
+from trainmaster.orchestrator.core.documents.fields import Fields, copy_keys
+from trainmaster.orchestrator.core.documents.translation import Own, Path
 from trainmaster.orchestrator.core.requests.legacy.advice import (
     and_gpus,
     instead,
@@ -12,14 +13,7 @@ from trainmaster.orchestrator.core.requests.legacy.advice import (
     tiers_of_today,
     write_custom,
 )
-from trainmaster.orchestrator.core.requests.legacy.reading import (
-    MASTER,
-    OTHERS,
-    ROLES,
-    Counted,
-    Reading,
-    Role,
-)
+from trainmaster.orchestrator.core.requests.legacy.reading import MASTER, OTHERS, ROLES, Job, Role
 from trainmaster.orchestrator.core.requests.legacy.tables import (
     ACCELERATORS,
     CUSTOM,
@@ -30,229 +24,189 @@ from trainmaster.orchestrator.core.requests.legacy.tables import (
     Machine,
     Tier,
 )
-from trainmaster.orchestrator.core.requests.vertex.fields import Fields, Path, not_one_of, number
 
 _UNVERIFIED = "no reference page says any more which machine this was; the row of our table is unverified"
+_MACHINE_NAMES = "a machine of Compute Engine, or a legacy machine name"
 
 
-class MachineReading(Reading):
-    """The part of the translation that says what runs where."""
+def write_cluster(job: Job) -> None:
+    """What runs where."""
+    tier = _tier(job.spec)
+    if tier is None:
+        _write_custom(job)
+    else:
+        _write_tier(job, tier)
 
-    def _cluster(self, mine: dict[str, Any], spec: Fields) -> None:
-        for role in ROLES:
-            self._configs[role.ours] = self._fields(spec, role.config_key)
-        cluster: dict[str, Any] = {}
-        mine["cluster"] = cluster
-        self._places["$.cluster"] = json_path(spec.path)
-        tier = self._tier(spec)
-        if tier is None:
-            self._custom(cluster, spec)
-        else:
-            self._as_tier(cluster, spec, tier)
 
-    def _tier(self, spec: Fields) -> Tier | None:
-        """The tier's own cluster; None where the file describes one."""
-        given, path = spec.get("scaleTier"), spec.at("scaleTier")
-        types = [key for role in ROLES for key in role.size_keys if spec.has(key)]
-        if given in (None, "SCALE_TIER_UNSPECIFIED"):
-            if not types:
-                basic = TIERS["BASIC"]
-                self._warn(
-                    path, f"missing: it is BASIC. {_UNVERIFIED}: {said(basic)}", repair=write_custom(basic)
-                )
-                return basic
-            repair = "write scaleTier: CUSTOM"
-            self._wrong(path, f"missing: {listed(types)} belong to the tier CUSTOM", repair=repair)
-            return None
-        if given == CUSTOM:
-            return None
-        if not isinstance(given, str) or given not in TIERS:
-            self._faults.append(not_one_of(path, given, (*TIERS, CUSTOM)))
-            return None if types else TIERS["BASIC"]
-        tier = TIERS[given]
-        if tier.retired:
-            self._wrong(path, tier.retired, found=given, allowed=tiers_of_today(), repair=instead(tier.chief))
-        else:
-            self._warn(path, f"{_UNVERIFIED}: {said(tier)}", found=given, repair=write_custom(tier))
-        return tier
+def _tier(spec: Fields) -> Tier | None:
+    """The tier's own cluster; None where the file describes one."""
+    given = spec.get("scaleTier")
+    sizes = [key for role in ROLES for key in role.size_keys if spec.has(key)]
+    if given in (None, "SCALE_TIER_UNSPECIFIED"):
+        return _default_tier(spec, sizes)
+    if given == CUSTOM:
+        return None
+    if not isinstance(given, str) or given not in TIERS:
+        spec.refuse_choice("scaleTier", (*TIERS, CUSTOM))
+        return None if sizes else TIERS["BASIC"]
+    tier = TIERS[given]
+    if tier.chief.retired:
+        spec.refuse("scaleTier", tier.chief.retired, allowed=tiers_of_today(), repair=instead(tier.chief))
+    else:
+        spec.warn("scaleTier", f"{_UNVERIFIED}: {said(tier)}", repair=write_custom(tier))
+    return tier
 
-    def _as_tier(self, cluster: dict[str, Any], spec: Fields, tier: Tier) -> None:
-        source = spec.at("scaleTier")
-        # An unknown tier is judged as BASIC, and may be any text.
-        name = plain(str(spec.get("scaleTier") or "BASIC"))
-        for role in ROLES:
-            for key in role.size_keys:
-                if spec.has(key):
-                    self._wrong(
-                        spec.at(key),
-                        f"the tier {name} has machines of its own",
-                        found=spec.get(key),
-                        repair=f"write scaleTier: {CUSTOM}, or take {key} out",
-                    )
-            config = self._configs[role.ours]
-            if config.has("acceleratorConfig"):
-                self._wrong(
-                    config.at("acceleratorConfig"),
-                    f"the tier {name} has machines of its own",
-                    repair=f"write scaleTier: {CUSTOM} and {role.type_key}, or take acceleratorConfig out",
-                )
-        self._put_machine(cluster, MASTER, tier.chief, source)
-        for role, pool in zip(OTHERS, (tier.workers, tier.parameter_servers, tier.evaluators), strict=True):
-            if pool is not None:
-                fields = self._put_machine(cluster, role, pool.machine, source)
-                self._put(fields, ("cluster", role.ours), "count", pool.count, source)
-            elif spec.has(role.config_key):
-                self._wrong(
-                    spec.at(role.config_key),
-                    f"the tier {name} has no {role.word}",
-                    repair=f"take it out, or write scaleTier: {CUSTOM}, {role.type_key} and {role.count_key}",
-                )
-        for role in ROLES:
-            self._disk(cluster, role)
 
-    def _put_machine(
-        self, cluster: dict[str, Any], role: Role, machine: Machine, source: Path
-    ) -> dict[str, Any]:
-        here: Path = ("cluster", role.ours)
-        fields: dict[str, Any] = {}
-        self._put(cluster, ("cluster",), role.ours, fields, source)
-        self._put(fields, here, "machine", machine.machine, source)
-        self._put(fields, here, "tpu_topology", machine.tpu_topology, source)
-        if machine.gpus:
-            gpus = {"type": machine.gpus.type, "count": machine.gpus.count}
-            self._put(fields, here, "accelerator", gpus, source)
-        return fields
+def _default_tier(spec: Fields, sizes: list[str]) -> Tier | None:
+    if sizes:
+        problem = f"missing: {listed(sizes)} belong to the tier CUSTOM"
+        spec.refuse("scaleTier", problem, found="", repair="write scaleTier: CUSTOM")
+        return None
+    basic = TIERS["BASIC"]
+    problem = f"missing: it is BASIC. {_UNVERIFIED}: {said(basic)}"
+    spec.warn("scaleTier", problem, found="", repair=write_custom(basic))
+    return basic
 
-    def _custom(self, cluster: dict[str, Any], spec: Fields) -> None:
-        if spec.get(MASTER.type_key) is None:
-            self._wrong(
-                spec.at(MASTER.type_key),
-                "missing: the tier CUSTOM needs it",
-                allowed="a machine of Compute Engine, or a legacy machine name",
-                repair="write for example masterType: n1-standard-4",
-            )
-        self._role(cluster, spec, MASTER)
-        for role in OTHERS:
-            if self._has_replicas(spec, role):
-                fields = self._role(cluster, spec, role)
-                count = number(spec.get(role.count_key))
-                self._put(fields, ("cluster", role.ours), "count", count, spec.at(role.count_key))
-        self._one_category(spec)
 
-    def _has_replicas(self, spec: Fields, role: Counted) -> bool:
-        count, machine = number(spec.get(role.count_key)), spec.get(role.type_key)
-        if count is None and machine is None:
-            if spec.has(role.config_key):
-                self._wrong(
-                    spec.at(role.config_key),
-                    f"there are no {role.word} for it",
-                    repair=f"write {role.type_key} and {role.count_key}, or take it out",
-                )
-            return False
-        if count is None:
-            self._wrong(
-                spec.at(role.count_key),
-                f"missing: {role.type_key} needs it",
-                allowed=f"how many {role.word} there are",
-                repair=f"write {role.count_key}: 1, or take {role.type_key} out",
-            )
-        elif count == 0 and not isinstance(count, bool):
-            return False
-        elif machine is None:
-            self._wrong(
-                spec.at(role.type_key),
-                f"missing: {role.count_key} needs it",
-                allowed="a machine of Compute Engine, or a legacy machine name",
-                repair=f"write for example {role.type_key}: n1-standard-4, or take {role.count_key} out",
-            )
-        return True
+def _write_tier(job: Job, tier: Tier) -> None:
+    source = job.spec.at("scaleTier")
+    # An unknown tier is judged as BASIC, and may be any text.
+    name = plain(str(job.spec.get("scaleTier") or "BASIC"))
+    for role in ROLES:
+        _refuse_sizes(job, role, name)
+    _write_machine(job.cluster, MASTER, tier.chief, source)
+    for role in OTHERS:
+        if role.ours in tier.pools:
+            count, machine = tier.pools[role.ours]
+            _write_machine(job.cluster, role, machine, source).put("count", count, source)
+        elif job.spec.has(role.config_key):
+            problem = f"the tier {name} has no {role.word}"
+            repair = f"take it out, or write scaleTier: {CUSTOM}, {role.type_key} and {role.count_key}"
+            job.spec.refuse(role.config_key, problem, found="", repair=repair)
+    for role in ROLES:
+        _write_disk(job, role)
 
-    def _role(self, cluster: dict[str, Any], spec: Fields, role: Role) -> dict[str, Any]:
-        config, source, name = self._configs[role.ours], spec.at(role.type_key), spec.get(role.type_key)
-        row = MACHINES.get(name) if isinstance(name, str) else None
-        if row is not None:
-            fields = self._legacy_machine(cluster, role, row, spec)
-        else:
-            here: Path = ("cluster", role.ours)
-            fields = {}
-            self._put(cluster, ("cluster",), role.ours, fields, source)
-            self._put(fields, here, "machine", name, source)
-            self._accelerator(fields, here, config)
-            if isinstance(name, str) and "_" in name:
-                repair = nearest(name, list(MACHINES)) or "write a machine of Compute Engine"
-                self._wrong(
-                    source, "no machine of that name", found=name, allowed=listed(MACHINES, 20), repair=repair
-                )
-        self._disk(cluster, role)
-        return fields
 
-    def _legacy_machine(
-        self, cluster: dict[str, Any], role: Role, row: Machine, spec: Fields
-    ) -> dict[str, Any]:
-        config, source, name = self._configs[role.ours], spec.at(role.type_key), spec.get(role.type_key)
-        if row.retired:
-            self._wrong(source, row.retired, found=name, repair=instead(row, role))
-        else:
-            note = f"; {row.note}" if row.note else ""
-            repair = f"write {role.type_key}: {row.machine}{and_gpus(row, role)} to be sure"
-            self._warn(
-                source, f"{_UNVERIFIED}: it becomes {machine_said(row)}{note}", found=name, repair=repair
-            )
+def _refuse_sizes(job: Job, role: Role, tier: str) -> None:
+    problem = f"the tier {tier} has machines of its own"
+    for key in filter(job.spec.has, role.size_keys):
+        job.spec.refuse(key, problem, repair=f"write scaleTier: {CUSTOM}, or take {key} out")
+    if job.config(role).has("acceleratorConfig"):
+        repair = f"write scaleTier: {CUSTOM} and {role.type_key}, or take acceleratorConfig out"
+        job.config(role).refuse("acceleratorConfig", problem, found="", repair=repair)
+
+
+def _write_machine(cluster: Own, role: Role, machine: Machine, source: Path) -> Own:
+    own = cluster.inner(role.ours, source)
+    own.put("machine", machine.machine, source)
+    own.put("tpu_topology", machine.tpu_topology, source)
+    if machine.accelerator:
+        own.put("accelerator", {"type": machine.accelerator, "count": machine.count}, source)
+    return own
+
+
+def _write_custom(job: Job) -> None:
+    if not job.spec.has(MASTER.type_key):
+        repair = "write for example masterType: n1-standard-4"
+        problem = "missing: the tier CUSTOM needs it"
+        job.spec.refuse(MASTER.type_key, problem, allowed=_MACHINE_NAMES, repair=repair)
+    _write_role(job, MASTER)
+    for role in OTHERS:
+        if _has_replicas(job.spec, role):
+            _write_role(job, role)
+            copy_keys(job.spec, job.replicas(role), {role.count_key: "count"}, Fields.number)
+    _refuse_mixed_machines(job.spec)
+
+
+def _has_replicas(spec: Fields, role: Role) -> bool:
+    count, has_type = spec.number(role.count_key), spec.has(role.type_key)
+    if count is None and not has_type:
+        if spec.has(role.config_key):
+            repair = f"write {role.type_key} and {role.count_key}, or take it out"
+            spec.refuse(role.config_key, f"there are no {role.word} for it", found="", repair=repair)
+        return False
+    if count is None:
+        problem, allowed = f"missing: {role.type_key} needs it", f"how many {role.word} there are"
+        repair = f"write {role.count_key}: 1, or take {role.type_key} out"
+        spec.refuse(role.count_key, problem, allowed=allowed, repair=repair)
+    elif count == 0 and not isinstance(count, bool):
+        return False
+    elif not has_type:
+        problem = f"missing: {role.count_key} needs it"
+        repair = f"write for example {role.type_key}: n1-standard-4, or take {role.count_key} out"
+        spec.refuse(role.type_key, problem, allowed=_MACHINE_NAMES, repair=repair)
+    return True
+
+
+def _write_role(job: Job, role: Role) -> None:
+    spec, name = job.spec, job.spec.get(role.type_key)
+    row = MACHINES.get(name) if isinstance(name, str) else None
+    if row is not None:
+        _write_legacy_machine(job, role, row)
+    else:
+        own = job.cluster.inner(role.ours, spec.at(role.type_key))
+        copy_keys(spec, own, {role.type_key: "machine"})
+        _write_accelerator(job.config(role), own)
+        if isinstance(name, str) and "_" in name:
+            repair = nearest(name, list(MACHINES)) or "write a machine of Compute Engine"
+            spec.refuse(role.type_key, "no machine of that name", allowed=listed(MACHINES, 20), repair=repair)
+    _write_disk(job, role)
+
+
+def _write_legacy_machine(job: Job, role: Role, row: Machine) -> None:
+    spec, name = job.spec, job.spec.get(role.type_key)
+    _write_machine(job.cluster, role, row, spec.at(role.type_key))
+    has_accelerators = job.config(role).has("acceleratorConfig")
+    if row.retired:
         # What to write instead of a machine that is gone says its accelerators too.
-        if config.has("acceleratorConfig") and not row.retired:
-            self._wrong(
-                config.at("acceleratorConfig"),
-                f"{name} is a legacy machine, which takes no acceleratorConfig",
-                repair=f"write {role.type_key}: {row.machine}, or take acceleratorConfig out",
-            )
-        return self._put_machine(cluster, role, row, source)
-
-    def _one_category(self, spec: Fields) -> None:
-        master = spec.get(MASTER.type_key)
-        for role in OTHERS:
-            name = spec.get(role.type_key)
-            # A machine that is gone has a fault already, and today's is Compute Engine's.
-            if not (_is_there(master) and _is_there(name)) or (name in MACHINES) == (master in MACHINES):
-                continue
-            legacy, mended = (name, role) if name in MACHINES else (master, MASTER)
-            machine = MACHINES[legacy]
-            self._wrong(
-                spec.at(role.type_key),
-                f"masterType is {master!r}: all machines are legacy ones, or all are Compute Engine's",
-                found=name,
-                repair=f"write {mended.type_key}: {machine.machine}{and_gpus(machine, mended)}",
-            )
-
-    def _accelerator(self, fields: dict[str, Any], here: Path, config: Fields) -> None:
-        written = self._fields(config, "acceleratorConfig")
-        if not config.has("acceleratorConfig"):
-            return
-        kind, count = written.get("type"), number(written.get("count"))
-        if isinstance(kind, str) and kind in RETIRED_ACCELERATORS:
-            repair = RETIRED_ACCELERATORS[kind]
-            allowed = listed(ACCELERATORS)
-            self._wrong(written.at("type"), "no longer offered", found=kind, allowed=allowed, repair=repair)
-        elif kind != NO_ACCELERATOR:
-            mine: dict[str, Any] = {}
-            inner = (*here, "accelerator")
-            self._put(fields, here, "accelerator", mine, written.path)
-            self._put(mine, inner, "type", kind, written.at("type"))
-            self._put(mine, inner, "count", count, written.at("count"))
-        self._faults += written.unknown()
-
-    def _disk(self, cluster: Mapping[str, Any], role: Role) -> None:
-        config = self._configs[role.ours]
-        disk = self._fields(config, "diskConfig")
-        if not config.has("diskConfig") or role.ours not in cluster:
-            return
-        mine: dict[str, Any] = {}
-        here: Path = ("cluster", role.ours)
-        self._put(cluster[role.ours], here, "disk", mine, disk.path)
-        self._put(mine, (*here, "disk"), "type", disk.get("bootDiskType"), disk.at("bootDiskType"))
-        size = number(disk.get("bootDiskSizeGb"))
-        self._put(mine, (*here, "disk"), "size_gb", size, disk.at("bootDiskSizeGb"))
-        self._faults += disk.unknown()
+        spec.refuse(role.type_key, row.retired, repair=instead(row, role))
+        return
+    note = f"; {row.note}" if row.note else ""
+    repair = f"write {role.type_key}: {row.machine}{and_gpus(row, role)} to be sure"
+    spec.warn(role.type_key, f"{_UNVERIFIED}: it becomes {machine_said(row)}{note}", repair=repair)
+    if has_accelerators:
+        problem = f"{name} is a legacy machine, which takes no acceleratorConfig"
+        repair = f"write {role.type_key}: {row.machine}, or take acceleratorConfig out"
+        job.config(role).refuse("acceleratorConfig", problem, found="", repair=repair)
 
 
-def _is_there(name: object) -> TypeGuard[str]:
+def _refuse_mixed_machines(spec: Fields) -> None:
+    master = spec.get(MASTER.type_key)
+    for role in OTHERS:
+        name = spec.get(role.type_key)
+        # A machine that is gone has a fault already, and today's is Compute Engine's.
+        if not (_is_offered(master) and _is_offered(name)) or (name in MACHINES) == (master in MACHINES):
+            continue
+        legacy, mended = (name, role) if name in MACHINES else (master, MASTER)
+        machine = MACHINES[legacy]
+        problem = f"masterType is {master!r}: all machines are legacy ones, or all are Compute Engine's"
+        repair = f"write {mended.type_key}: {machine.machine}{and_gpus(machine, mended)}"
+        spec.refuse(role.type_key, problem, repair=repair)
+
+
+def _is_offered(name: object) -> TypeGuard[str]:
     return isinstance(name, str) and not (name in MACHINES and MACHINES[name].retired)
+
+
+def _write_accelerator(config: Fields, replicas: Own) -> None:
+    written = config.fields("acceleratorConfig")
+    if not config.has("acceleratorConfig"):
+        return
+    kind, count = written.get("type"), written.number("count")
+    if isinstance(kind, str) and kind in RETIRED_ACCELERATORS:
+        repair = RETIRED_ACCELERATORS[kind]
+        written.refuse("type", "no longer offered", allowed=listed(ACCELERATORS), repair=repair)
+    elif kind != NO_ACCELERATOR:
+        own = replicas.inner("accelerator", written.path)
+        own.put("type", kind, written.at("type"))
+        own.put("count", count, written.at("count"))
+
+
+def _write_disk(job: Job, role: Role) -> None:
+    config = job.config(role)
+    disk = config.fields("diskConfig")
+    if not config.has("diskConfig") or not job.has(role):
+        return
+    own = job.replicas(role).inner("disk", disk.path)
+    copy_keys(disk, own, {"bootDiskType": "type"})
+    copy_keys(disk, own, {"bootDiskSizeGb": "size_gb"}, Fields.number)

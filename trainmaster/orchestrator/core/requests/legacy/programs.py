@@ -1,10 +1,11 @@
 """What the replicas run: images of the user's own, or Python packages in a prebuilt one."""
 
 from collections.abc import Collection
-from typing import Any
 
-from trainmaster.orchestrator.core.documents.faults import json_path, listed
-from trainmaster.orchestrator.core.requests.legacy.reading import MASTER, OTHERS, ROLES, Reading, Role
+from trainmaster.orchestrator.core.documents.faults import listed
+from trainmaster.orchestrator.core.documents.fields import copy_keys
+from trainmaster.orchestrator.core.documents.translation import Own
+from trainmaster.orchestrator.core.requests.legacy.reading import MASTER, OTHERS, ROLES, Job, Role
 from trainmaster.orchestrator.core.requests.legacy.tables import (
     EXECUTOR,
     EXECUTOR_ENDS,
@@ -16,7 +17,6 @@ from trainmaster.orchestrator.core.requests.legacy.tables import (
     RETIRED_RUNTIMES,
     RUNTIMES,
 )
-from trainmaster.orchestrator.core.requests.vertex.fields import Fields, Path
 
 _PACKAGE_KEYS = ("packageUris", "pythonModule", "runtimeVersion", "pythonVersion")
 _OWN = ("containerCommand", "containerArgs")
@@ -27,192 +27,159 @@ _PYTHON_REPAIR = (
 )
 
 
-class ProgramReading(Reading):
-    """The part of the translation that says what is run."""
+def write_programs(job: Job) -> None:
+    """What is run, by every role of the cluster."""
+    spec = job.spec
+    images = [role for role in ROLES if job.config(role).has("imageUri")]
+    source = spec.at("args") if spec.has("args") else spec.at("jobDir")
+    job.own.put("args", _with_job_dir(job, spec.get("args")), source)
+    if images:
+        _write_containers(job, images)
+    else:
+        _write_packages(job)
+    for config in job.configs.values():
+        if config.has("tpuTfVersion"):
+            problem = "it belongs to TPU nodes beside a machine, which are no longer offered"
+            config.refuse("tpuTfVersion", problem, found="", repair="take it out")
 
-    def _programs(self, mine: dict[str, Any], spec: Fields) -> None:
-        images = [role for role in ROLES if self._configs[role.ours].has("imageUri")]
-        self._put_args(mine, spec)
-        if images:
-            self._containers(mine, spec, images)
-        else:
-            self._packages(mine, spec)
-        for role in ROLES:
-            config = self._configs[role.ours]
-            if config.has("tpuTfVersion"):
-                problem = "it belongs to TPU nodes beside a machine, which are no longer offered"
-                self._wrong(config.at("tpuTfVersion"), problem, repair="take it out")
-            self._faults += config.unknown()
 
-    def _put_args(self, mine: dict[str, Any], spec: Fields) -> None:
-        source = spec.at("args") if spec.has("args") else spec.at("jobDir")
-        self._put(mine, (), "args", self._with_job_dir(spec.get("args"), spec), source)
+def _with_job_dir(job: Job, args: object) -> object:
+    """The arguments with `--job-dir DIR` after them, two words, as the service appended them."""
+    job_dir = job.spec.get("jobDir")
+    if not isinstance(job_dir, str) or not (args is None or isinstance(args, list)):
+        return args
+    return [*(args or ()), _JOB_DIR, job_dir]
 
-    def _with_job_dir(self, args: object, spec: Fields) -> object:
-        """The arguments with `--job-dir DIR` after them, two words, as the service appended them."""
-        job_dir = spec.get("jobDir")
-        if not isinstance(job_dir, str) or not (args is None or isinstance(args, list)):
-            return args
-        return [*(args or ()), _JOB_DIR, job_dir]
 
-    def _containers(self, mine: dict[str, Any], spec: Fields, images: list[Role]) -> None:
-        for key in _PACKAGE_KEYS:
-            if spec.has(key):
-                self._wrong(
-                    spec.at(key),
-                    "a job runs an image or Python packages, not both",
-                    found=spec.get(key),
-                    repair=f"take {key} out, or {listed(f'{role.config_key}.imageUri' for role in images)}",
-                )
-        master = self._configs[MASTER.ours]
-        if MASTER not in images:
-            self._wrong(
-                master.path,
-                "missing: masterConfig.imageUri, the image of the master and of every role without one",
-                repair=f"write masterConfig: {{imageUri: {self._configs[images[0].ours].get('imageUri')}}}",
+def _write_containers(job: Job, images: list[Role]) -> None:
+    spec, master = job.spec, job.config(MASTER)
+    for key in filter(spec.has, _PACKAGE_KEYS):
+        repair = f"take {key} out, or {listed(f'{role.config_key}.imageUri' for role in images)}"
+        spec.refuse(key, "a job runs an image or Python packages, not both", repair=repair)
+    if MASTER not in images:
+        problem = "missing: masterConfig.imageUri, the image of the master and of every role without one"
+        repair = f"write masterConfig: {{imageUri: {job.config(images[0]).get('imageUri')}}}"
+        spec.refuse(MASTER.config_key, problem, found="", repair=repair)
+    where = master.at("imageUri") if MASTER in images else master.path
+    job.own.put("image", master.get("imageUri"), where)
+    for role in filter(job.has, ROLES):
+        _write_container(job, role)
+    _warn_of_lonely_command(job)
+
+
+def _write_container(job: Job, role: Role) -> None:
+    spec, config, own = job.spec, job.config(role), job.replicas(role)
+    if role is not MASTER and config.has("imageUri"):
+        copy_keys(config, own, {"imageUri": "image"})
+        # A role with an image of its own takes nothing from the top, which is where args stand.
+        own.put("args", job.own.content.get("args"), spec.at("args"))
+    for key in filter(config.has, _OWN):
+        if spec.has("args"):
+            repair = f"take args out and write the words in {role.config_key}.containerArgs"
+            config.refuse(key, f"{key} and args exclude one another", repair=repair)
+    copy_keys(config, own, {"containerCommand": "command"})
+    if config.has("containerArgs"):
+        own.put("args", _with_job_dir(job, config.get("containerArgs")), config.at("containerArgs"))
+
+
+def _warn_of_lonely_command(job: Job) -> None:
+    """Only the image is said to pass from the master to the others."""
+    if not any(map(job.config(MASTER).has, _OWN)):
+        return
+    for role in filter(job.has, OTHERS):
+        if not any(map(job.config(role).has, ("imageUri", *_OWN))):
+            problem = (
+                f"the {role.word} run the master's image, but not its containerCommand and containerArgs"
             )
-        where = master.at("imageUri") if MASTER in images else master.path
-        self._put(mine, (), "image", master.get("imageUri"), where)
-        for role in ROLES:
-            if role.ours in mine["cluster"]:
-                self._container(mine, spec, role)
-        self._lonely_command(mine, master)
+            repair = f"write them in {role.config_key} too where they are meant for the {role.word}"
+            job.spec.warn(MASTER.config_key, problem, found="", repair=repair)
 
-    def _container(self, mine: dict[str, Any], spec: Fields, role: Role) -> None:
-        config, fields = self._configs[role.ours], mine["cluster"][role.ours]
-        here: Path = ("cluster", role.ours)
-        if role is not MASTER and config.has("imageUri"):
-            self._put(fields, here, "image", config.get("imageUri"), config.at("imageUri"))
-            # A role with an image of its own takes nothing from the top, which is where args stand.
-            self._put(fields, here, "args", mine.get("args"), spec.at("args"))
-        for key in _OWN:
-            if config.has(key) and spec.has("args"):
-                self._wrong(
-                    config.at(key),
-                    f"{key} and args exclude one another",
-                    found=config.get(key),
-                    repair=f"take args out and write the words in {role.config_key}.containerArgs",
-                )
-        command = config.get("containerCommand")
-        self._put(fields, here, "command", command, config.at("containerCommand"))
-        if config.has("containerArgs"):
-            args = self._with_job_dir(config.get("containerArgs"), spec)
-            self._put(fields, here, "args", args, config.at("containerArgs"))
 
-    def _lonely_command(self, mine: dict[str, Any], master: Fields) -> None:
-        """Only the image is said to pass from the master to the others."""
-        if not any(master.has(key) for key in _OWN):
-            return
-        for role in OTHERS:
-            config = self._configs[role.ours]
-            if role.ours in mine["cluster"] and not any(config.has(key) for key in ("imageUri", *_OWN)):
-                self._warn(
-                    master.path,
-                    f"the {role.word} run the master's image, but not its containerCommand and containerArgs",
-                    repair=f"write them in {role.config_key} too where they are meant for the {role.word}",
-                )
+def _write_packages(job: Job) -> None:
+    spec = job.spec
+    for config in job.configs.values():
+        for key in filter(config.has, _OWN):
+            repair = "write the words in args, or name the image in masterConfig.imageUri"
+            config.refuse(key, "only a job with an image of its own has it", repair=repair)
+    if not any(map(spec.has, _PACKAGE_KEYS)):
+        _refuse_nothing_to_run(job)
+        return
+    for key, flag in GCLOUD_FLAGS.items():
+        if not spec.has(key):
+            repair = f"what gcloud was given with {flag} is written into the file"
+            spec.refuse(key, "missing: a job of Python packages needs it", repair=repair)
+    _check_runtime(job)
+    _check_python(job)
+    _write_package(job, job.own, MASTER)
+    for role in filter(job.has, OTHERS):
+        if _processor(job, role) != _processor(job, MASTER):
+            _write_package(job, job.replicas(role), role)
+            job.replicas(role).put("args", job.own.content.get("args"), spec.at("args"))
 
-    def _packages(self, mine: dict[str, Any], spec: Fields) -> None:
-        for role in ROLES:
-            config = self._configs[role.ours]
-            for key in _OWN:
-                if config.has(key):
-                    self._wrong(
-                        config.at(key),
-                        "only a job with an image of its own has it",
-                        found=config.get(key),
-                        repair="write the words in args, or name the image in masterConfig.imageUri",
-                    )
-        if not any(spec.has(key) for key in _PACKAGE_KEYS):
-            self._nothing_to_run(spec)
-            return
-        for key, flag in GCLOUD_FLAGS.items():
-            if spec.get(key) is None:
-                repair = f"what gcloud was given with {flag} is written into the file"
-                self._wrong(spec.at(key), "missing: a job of Python packages needs it", repair=repair)
-        self._runtime(spec)
-        self._put_package(mine, spec, mine, ())
-        chief = self._kind(mine, MASTER)
-        for role in OTHERS:
-            if role.ours in mine["cluster"] and self._kind(mine, role) != chief:
-                fields, here = mine["cluster"][role.ours], ("cluster", role.ours)
-                self._put_package(mine, spec, fields, here, role)
-                self._put(fields, here, "args", mine.get("args"), spec.at("args"))
 
-    def _put_package(
-        self,
-        mine: dict[str, Any],
-        spec: Fields,
-        into: dict[str, Any],
-        here: Path,
-        role: Role = MASTER,
-    ) -> None:
-        package: dict[str, Any] = {}
-        inner = (*here, "python_package")
-        self._put(into, here, "python_package", package, spec.path)
-        image = EXECUTOR.format(host=_host(spec.get("region")), kind=self._kind(mine, role))
-        self._put(package, inner, "executor_image", image, spec.at("runtimeVersion"))
-        self._put(package, inner, "uris", spec.get("packageUris"), spec.at("packageUris"))
-        self._put(package, inner, "module", spec.get("pythonModule"), spec.at("pythonModule"))
+def _write_package(job: Job, into: Own, role: Role) -> None:
+    spec = job.spec
+    package = into.inner("python_package", spec.path)
+    image = EXECUTOR.format(host=_host(spec.get("region")), kind=_processor(job, role))
+    package.put("executor_image", image, spec.at("runtimeVersion"))
+    copy_keys(spec, package, {"packageUris": "uris", "pythonModule": "module"})
 
-    @staticmethod
-    def _kind(mine: dict[str, Any], role: Role) -> str:
-        return "gpu" if "accelerator" in mine["cluster"][role.ours] else "cpu"
 
-    def _nothing_to_run(self, spec: Fields) -> None:
-        path = spec.at(MASTER.config_key)
-        self._wrong(
-            path,
-            "the file does not say what to run",
-            allowed="masterConfig.imageUri, or packageUris, pythonModule and runtimeVersion",
-            repair="what gcloud was given with --master-image-uri, or with "
-            f"{listed(GCLOUD_FLAGS.values())}, is written into the file",
-        )
-        # The schema would miss the image as well, at the same place.
-        self._places["$.image"] = json_path(path)
-
-    def _runtime(self, spec: Fields) -> None:
-        runtime, python = spec.get("runtimeVersion"), spec.get("pythonVersion")
-        if runtime in RETIRED_RUNTIMES:
-            self._wrong(
-                spec.at("runtimeVersion"),
-                "retired: no image with TensorFlow 1 is offered any more",
-                found=runtime,
-                allowed=listed(RUNTIMES),
-                repair=_PYTHON_REPAIR,
-            )
-        elif runtime in RUNTIMES:
-            self._warn(
-                spec.at("runtimeVersion"),
-                f"it runs in today's nearest prebuilt container, with {EXECUTOR_SAYS}; "
-                f"the list of prebuilt containers ends its availability on {EXECUTOR_ENDS}",
-                found=runtime,
-                repair="check the program with these versions, or build an image and name it in masterConfig.imageUri",
-            )
-        elif runtime is not None:
-            self._not_a_version(spec.at("runtimeVersion"), runtime, RUNTIMES, RETIRED_RUNTIMES)
-        if python in RETIRED_PYTHONS:
-            allowed = listed(PYTHONS)
-            path, problem = spec.at("pythonVersion"), "retired: no image has this Python any more"
-            self._wrong(path, problem, found=python, allowed=allowed, repair=_PYTHON_REPAIR)
-        elif python is not None and python not in PYTHONS:
-            self._not_a_version(spec.at("pythonVersion"), python, PYTHONS, RETIRED_PYTHONS)
-
-    def _not_a_version(
-        self, path: Path, found: object, allowed: Collection[str], retired: Collection[str]
-    ) -> None:
-        """A version that never was, or one without quotes: in YAML 2.10 is the number 2.1, so both may be meant."""
-        if isinstance(found, str):
-            self._wrong(path, "no version that there was", found=found, allowed=listed(allowed))
-            return
-        meant = [f"'{text}'" for text in (str(found), f"{found}0") if text in allowed]
-        problem, repair = "a string is wanted here", f"quote it: {' or '.join(meant)}"
-        if not meant and str(found) in retired:
-            problem, repair = f"{problem}, and '{found}' is retired", _PYTHON_REPAIR
-        elif not meant:
-            repair = "write one of these, in quotes"
-        self._wrong(path, problem, found=found, allowed=listed(allowed), repair=repair)
+def _processor(job: Job, role: Role) -> str:
+    return "gpu" if "accelerator" in job.replicas(role).content else "cpu"
 
 
 def _host(region: object) -> str:
     return IMAGE_HOSTS.get(region.partition("-")[0], "us") if isinstance(region, str) else "us"
+
+
+def _refuse_nothing_to_run(job: Job) -> None:
+    job.spec.refuse(
+        MASTER.config_key,
+        "the file does not say what to run",
+        found="",
+        allowed="masterConfig.imageUri, or packageUris, pythonModule and runtimeVersion",
+        repair="what gcloud was given with --master-image-uri, or with "
+        f"{listed(GCLOUD_FLAGS.values())}, is written into the file",
+    )
+    # The schema would miss the image as well, at the same place.
+    job.own.translation.place(("image",), job.spec.at(MASTER.config_key))
+
+
+def _check_runtime(job: Job) -> None:
+    runtime = job.spec.get("runtimeVersion")
+    if runtime in RETIRED_RUNTIMES:
+        problem = "retired: no image with TensorFlow 1 is offered any more"
+        job.spec.refuse("runtimeVersion", problem, allowed=listed(RUNTIMES), repair=_PYTHON_REPAIR)
+    elif runtime in RUNTIMES:
+        job.spec.warn(
+            "runtimeVersion",
+            f"it runs in today's nearest prebuilt container, with {EXECUTOR_SAYS}; "
+            f"the list of prebuilt containers ends its availability on {EXECUTOR_ENDS}",
+            repair="check the program with these versions, or build an image and name it in masterConfig.imageUri",
+        )
+    elif runtime is not None:
+        _refuse_version(job, "runtimeVersion", RUNTIMES, RETIRED_RUNTIMES)
+
+
+def _check_python(job: Job) -> None:
+    python = job.spec.get("pythonVersion")
+    if python in RETIRED_PYTHONS:
+        problem = "retired: no image has this Python any more"
+        job.spec.refuse("pythonVersion", problem, allowed=listed(PYTHONS), repair=_PYTHON_REPAIR)
+    elif python is not None and python not in PYTHONS:
+        _refuse_version(job, "pythonVersion", PYTHONS, RETIRED_PYTHONS)
+
+
+def _refuse_version(job: Job, key: str, allowed: Collection[str], retired: Collection[str]) -> None:
+    """A version that never was, or one without quotes: in YAML 2.10 is the number 2.1, so both may be meant."""
+    found = job.spec.get(key)
+    meant = [f"'{text}'" for text in (str(found), f"{found}0") if text in allowed]
+    problem, repair = "a string is wanted here", "write one of these, in quotes"
+    if isinstance(found, str):
+        problem, repair = "no version that there was", ""
+    elif meant:
+        repair = f"quote it: {' or '.join(meant)}"
+    elif str(found) in retired:
+        problem, repair = f"{problem}, and '{found}' is retired", _PYTHON_REPAIR
+    job.spec.refuse(key, problem, allowed=listed(allowed), repair=repair)

@@ -1,79 +1,63 @@
-"""What every part of the translation does: put, refuse, warn."""
+"""A legacy job while it is translated: its roles, what is read and what is written."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path, shown
-from trainmaster.orchestrator.core.requests.vertex.fields import Fields, Path, Translation
+from trainmaster.orchestrator.core.documents.fields import Fields
+from trainmaster.orchestrator.core.documents.translation import Own
 
 
 @dataclass(frozen=True, kw_only=True)
 class Role:
-    """A role by our name, by the word that people use, and by the keys of the legacy file."""
+    """A role by our name, by the word that people use, and by the prefix of its keys in the legacy file."""
 
     ours: str
     word: str
-    type_key: str
-    config_key: str
+    prefix: str
+
+    @property
+    def type_key(self) -> str:
+        return f"{self.prefix}Type"
+
+    @property
+    def count_key(self) -> str:
+        return f"{self.prefix}Count"
+
+    @property
+    def config_key(self) -> str:
+        return f"{self.prefix}Config"
 
     @property
     def size_keys(self) -> tuple[str, ...]:
         """The keys that say which machines there are: those that only the tier CUSTOM has."""
-        return (self.type_key,)
+        return (self.type_key,) if self is MASTER else (self.type_key, self.count_key)
+
+
+MASTER = Role(ours="chief", word="master", prefix="master")
+OTHERS = (
+    Role(ours="workers", word="workers", prefix="worker"),
+    Role(ours="parameter_servers", word="parameter servers", prefix="parameterServer"),
+    Role(ours="evaluators", word="evaluators", prefix="evaluator"),
+)
+ROLES = (MASTER, *OTHERS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counted(Role):
-    """A role of as many replicas as the file says."""
+class Job:
+    """`spec` is the trainingInput, `configs` the ReplicaConfig of each role by our name, `own` our own document."""
 
-    count_key: str
+    spec: Fields
+    configs: Mapping[str, Fields]
+    own: Own
+    cluster: Own
 
-    @property
-    def size_keys(self) -> tuple[str, ...]:
-        return (self.type_key, self.count_key)
+    def config(self, role: Role) -> Fields:
+        return self.configs[role.ours]
 
+    def has(self, role: Role) -> bool:
+        """Whether our own document has replicas of the role."""
+        return role.ours in self.cluster.content
 
-MASTER = Role(ours="chief", word="master", type_key="masterType", config_key="masterConfig")
-OTHERS = (
-    Counted(
-        ours="workers",
-        word="workers",
-        type_key="workerType",
-        count_key="workerCount",
-        config_key="workerConfig",
-    ),
-    Counted(
-        ours="parameter_servers",
-        word="parameter servers",
-        type_key="parameterServerType",
-        count_key="parameterServerCount",
-        config_key="parameterServerConfig",
-    ),
-    Counted(
-        ours="evaluators",
-        word="evaluators",
-        type_key="evaluatorType",
-        count_key="evaluatorCount",
-        config_key="evaluatorConfig",
-    ),
-)
-ROLES: tuple[Role, ...] = (MASTER, *OTHERS)
-
-
-class Reading(Translation):
-    """One document's translation, with what its user should know of it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._configs: dict[str, Fields] = {}
-
-    def _wrong(
-        self, path: Path, problem: str, *, found: object = None, allowed: str = "", repair: str = ""
-    ) -> None:
-        told = "" if found is None else shown(found)
-        self._faults.append(
-            Fault(path=json_path(path), problem=problem, found=told, allowed=allowed, repair=repair)
-        )
-
-    def _warn(self, path: Path, problem: str, *, found: object = None, repair: str = "") -> None:
-        told = "" if found is None else shown(found)
-        self._warnings.append(Fault(path=json_path(path), problem=problem, found=told, repair=repair))
+    def replicas(self, role: Role) -> Own:
+        """The role in our own document."""
+        return Own(self.own.translation, ("cluster", role.ours), self.cluster.content[role.ours])

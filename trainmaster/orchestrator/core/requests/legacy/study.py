@@ -1,128 +1,110 @@
 """The `hyperparameters` of a legacy job as our own tuning."""
 
-from typing import Any
-
-from trainmaster.orchestrator.core.documents.faults import json_path
-from trainmaster.orchestrator.core.requests.legacy.reading import Reading
-from trainmaster.orchestrator.core.requests.vertex.fields import Fields, Path, number
+from trainmaster.orchestrator.core.documents.faults import shown
+from trainmaster.orchestrator.core.documents.fields import Fields, copy_keys
+from trainmaster.orchestrator.core.documents.translation import Own
+from trainmaster.orchestrator.core.requests.legacy.reading import Job
+from trainmaster.orchestrator.core.requests.study import ALGORITHMS, SCALES
+from trainmaster.orchestrator.core.requests.vertex.study import GOALS, inverse
 
 DEFAULT_TAG = "training/hptuning/metric"
-_GOALS = {"MAXIMIZE": "maximize", "MINIMIZE": "minimize", "GOAL_TYPE_UNSPECIFIED": "maximize"}
 _TYPES = {
     "DOUBLE": "double",
     "INTEGER": "integer",
     "CATEGORICAL": "categorical",
     "DISCRETE": "discrete",
 }
-_SCALES = {
-    "UNIT_LINEAR_SCALE": "linear",
-    "UNIT_LOG_SCALE": "log",
-    "UNIT_REVERSE_LOG_SCALE": "reverse_log",
-}
-_ALGORITHMS = {"ALGORITHM_UNSPECIFIED": "bayesian", "GRID_SEARCH": "grid", "RANDOM_SEARCH": "random"}
 _RANGE = {"minValue": "min", "maxValue": "max"}
+_COUNTS = {"maxParallelTrials": "parallel_trials", "maxFailedTrials": "max_failed_trials"}
 _LISTS = {"CATEGORICAL": "categoricalValues", "DISCRETE": "discreteValues"}
 
 
-class StudyReading(Reading):
-    """The part of the translation that only a tuning has."""
+def write_hyperparameters(job: Job) -> None:
+    """Write the part that only a tuning has."""
+    written = job.spec.fields("hyperparameters")
+    if not job.spec.has("hyperparameters"):
+        return
+    tuning = job.own.inner("tuning", written.path)
+    _write_metric(written, tuning)
+    trials = written.number("maxTrials")
+    tuning.put("max_trials", 1 if trials is None else trials, written.at("maxTrials"))
+    copy_keys(written, tuning, _COUNTS, Fields.number)
+    parameters = tuning.inner("parameters", written.at("params"))
+    for parameter in written.items("params"):
+        _write_parameter(parameter, parameters)
+    _write_algorithm(written, tuning)
+    _refuse_resumption(written)
+    _write_early_stopping(written, tuning)
 
-    def _hyperparameters(self, mine: dict[str, Any], spec: Fields) -> None:
-        written = self._fields(spec, "hyperparameters")
-        if not spec.has("hyperparameters"):
-            return
-        here: Path = ("tuning",)
-        tuning: dict[str, Any] = {}
-        self._put(mine, (), "tuning", tuning, written.path)
-        self._objective(tuning, written)
-        for ours, theirs, default in (
-            ("max_trials", "maxTrials", 1),
-            ("parallel_trials", "maxParallelTrials", None),
-            ("max_failed_trials", "maxFailedTrials", None),
-        ):
-            count = number(written.get(theirs))
-            self._put(tuning, here, ours, default if count is None else count, written.at(theirs))
-        parameters: dict[str, Any] = {}
-        self._put(tuning, here, "parameters", parameters, written.at("params"))
-        for index, value in enumerate(self._list(written, "params")):
-            self._parameter(parameters, Fields(value, (*written.at("params"), index)))
-        self._how(tuning, written)
-        self._faults += written.unknown()
 
-    def _objective(self, tuning: dict[str, Any], written: Fields) -> None:
-        metric: dict[str, Any] = {}
-        here: Path = ("tuning", "metrics", 0)
-        tuning["metrics"] = [metric]
-        self._places["$.tuning.metrics"] = json_path(written.path)
-        self._places[json_path(here)] = json_path(written.path)
-        tag = written.get("hyperparameterMetricTag")
-        source = written.at("hyperparameterMetricTag")
-        self._put(metric, here, "id", DEFAULT_TAG if tag is None else tag, source)
-        goal = self._word(written, "goal", _GOALS) if written.get("goal") is not None else "maximize"
-        # Where the word is none of these the fault is there already; the schema need not miss it too.
-        self._put(metric, here, "goal", goal, written.at("goal"))
+def _write_metric(written: Fields, tuning: Own) -> None:
+    metric = Own(tuning.translation, (*tuning.path, "metrics", 0))
+    tuning.put("metrics", [metric.content], written.path)
+    metric.translation.place(metric.path, written.path)
+    tag = written.get("hyperparameterMetricTag")
+    metric.put("id", DEFAULT_TAG if tag is None else tag, written.at("hyperparameterMetricTag"))
+    # A word that is none of these is a fault already; the schema need not miss the goal too.
+    metric.put("goal", written.word("goal", GOALS) if written.has("goal") else "maximize", written.at("goal"))
 
-    def _how(self, tuning: dict[str, Any], written: Fields) -> None:
-        here: Path = ("tuning",)
-        if written.get("algorithm") == "POPULATION_BASED_TRAINING":
-            self._wrong(
-                written.at("algorithm"),
-                "Vertex AI has no population based training",
-                found="POPULATION_BASED_TRAINING",
-                repair="write algorithm: ALGORITHM_UNSPECIFIED, the Bayesian search, which is the nearest",
-            )
+
+def _write_algorithm(written: Fields, tuning: Own) -> None:
+    if written.get("algorithm") != "POPULATION_BASED_TRAINING":
+        tuning.put("algorithm", written.word("algorithm", inverse(ALGORITHMS)), written.at("algorithm"))
+        return
+    repair = "write algorithm: ALGORITHM_UNSPECIFIED, the Bayesian search, which is the nearest"
+    written.refuse("algorithm", "Vertex AI has no population based training", repair=repair)
+
+
+def _refuse_resumption(written: Fields) -> None:
+    if written.has("resumePreviousJobId"):
+        repair = "take it out and narrow the ranges of params to what the earlier trials found best"
+        problem = "a study of Vertex AI takes no earlier one's trials over"
+        written.refuse("resumePreviousJobId", problem, repair=repair)
+
+
+def _write_early_stopping(written: Fields, tuning: Own) -> None:
+    key = "enableTrialEarlyStopping"
+    stops = written.get(key)
+    if stops is True:
+        tuning.put("early_stopping", {"rule": "median"}, written.at(key))
+        problem = "it becomes the median rule, Vertex AI's nearest to the old service's own"
+        written.warn(key, problem, found="")
+    elif stops not in (None, False):
+        written.refuse(key, "true or false is wanted here")
+
+
+def _write_parameter(spec: Fields, parameters: Own) -> None:
+    name = spec.get("parameterName")
+    if not isinstance(name, str) or name in parameters.content:
+        problem = "the parameter stands here twice" if isinstance(name, str) else "a name is wanted here"
+        path = spec.path if spec.kind_fault else spec.at("parameterName")
+        spec.translation.refuse(path, problem, found=shown(name))
+        spec.pass_over()
+        return
+    own = parameters.inner(name, spec.path)
+    own.put("type", spec.word("type", _TYPES), spec.at("type"))
+    _write_range(spec, own)
+    _write_values(spec, own)
+    if spec.get("scaleType") not in (None, "NONE"):
+        own.put("scale", spec.word("scaleType", inverse(SCALES)), spec.at("scaleType"))
+
+
+def _write_range(spec: Fields, own: Own) -> None:
+    kind = spec.get("type")
+    for theirs, ours in _RANGE.items():
+        if kind == "DISCRETE" and spec.has(theirs):
+            problem = "a DISCRETE parameter has its discreteValues; this was never read"
+            spec.warn(theirs, problem, found="")
         else:
-            algorithm = self._word(written, "algorithm", _ALGORITHMS)
-            self._put(tuning, here, "algorithm", algorithm, written.at("algorithm"))
-        if written.has("resumePreviousJobId"):
-            self._wrong(
-                written.at("resumePreviousJobId"),
-                "a study of Vertex AI takes no earlier one's trials over",
-                found=written.get("resumePreviousJobId"),
-                repair="take it out and narrow the ranges of params to what the earlier trials found best",
-            )
-        stops, path = written.get("enableTrialEarlyStopping"), written.at("enableTrialEarlyStopping")
-        if stops is True:
-            self._put(tuning, here, "early_stopping", {"rule": "median"}, path)
-            self._warn(path, "it becomes the median rule, Vertex AI's nearest to the old service's own")
-        elif stops not in (None, False):
-            self._wrong(path, "true or false is wanted here", found=stops)
+            copy_keys(spec, own, {theirs: ours}, Fields.number if kind == "INTEGER" else Fields.get)
 
-    def _parameter(self, parameters: dict[str, Any], spec: Fields) -> None:
-        name = spec.get("parameterName")
-        if spec.kind_fault or not isinstance(name, str) or name in parameters:
-            twice = isinstance(name, str) and name in parameters
-            path = spec.path if spec.kind_fault else spec.at("parameterName")
-            self._refuse(path, "the parameter stands here twice" if twice else "a name is wanted here", name)
-            return
-        here: Path = ("tuning", "parameters")
-        fields: dict[str, Any] = {}
-        self._put(parameters, here, name, fields, spec.path)
-        inner: Path = (*here, name)
-        kind = spec.get("type")
-        self._put(fields, inner, "type", self._word(spec, "type", _TYPES), spec.at("type"))
-        self._values(fields, inner, spec, kind)
-        if spec.get("scaleType") not in (None, "NONE"):
-            self._put(fields, inner, "scale", self._word(spec, "scaleType", _SCALES), spec.at("scaleType"))
-        self._faults += spec.unknown()
 
-    def _values(self, fields: dict[str, Any], inner: Path, spec: Fields, kind: object) -> None:
-        for theirs, ours in _RANGE.items():
-            if kind == "DISCRETE" and spec.get(theirs) is not None:
-                self._warn(
-                    spec.at(theirs), "a DISCRETE parameter has its discreteValues; this was never read"
-                )
-                continue
-            value = number(spec.get(theirs)) if kind == "INTEGER" else spec.get(theirs)
-            self._put(fields, inner, ours, value, spec.at(theirs))
-        wanted = _LISTS.get(kind) if isinstance(kind, str) else None
-        for key in _LISTS.values():
-            if key == wanted or (wanted is None and spec.has(key)):
-                self._put(fields, inner, "values", spec.get(key), spec.at(key))
-            elif spec.get(key):
-                self._wrong(
-                    spec.at(key),
-                    f"a {kind} parameter has no {key}",
-                    found=spec.get(key),
-                    repair=f"write the values in {wanted}, or change the type",
-                )
+def _write_values(spec: Fields, own: Own) -> None:
+    kind = spec.get("type")
+    wanted = _LISTS.get(kind) if isinstance(kind, str) else None
+    for key in _LISTS.values():
+        if key == wanted or (wanted is None and spec.has(key)):
+            copy_keys(spec, own, {key: "values"})
+        elif spec.get(key):
+            repair = f"write the values in {wanted}, or change the type"
+            spec.refuse(key, f"a {kind} parameter has no {key}", repair=repair)

@@ -1,7 +1,7 @@
 """What AI Platform Training called things, and what they are on Vertex AI today.
 
-`unverified` marks a row whose source is general knowledge: no reference page says it any more. A request
-that uses such a row is accepted, and its user is told.
+The rows of machines and tiers are general knowledge: no reference page says them any more. A request that
+uses one is accepted with a warning.
 
 Sources: the Job message of gcloud's own client (googlecloudsdk/generated_clients/apis/ml/v1/ml_v1_messages.py,
 gcloud 528), https://cloud.google.com/vertex-ai/docs/start/migrating-to-vertex-ai,
@@ -10,107 +10,78 @@ https://cloud.google.com/vertex-ai/docs/training/pre-built-containers (read 2026
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gpus:
-    type: str
-    count: int
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Machine:
-    """A machine of Vertex AI. `note` says where it is not quite the old one.
+    """A machine of Vertex AI with `count` accelerators. `note` says where it is not quite the old one.
 
     `retired` says what of the old machine is gone; the row is then today's nearest choice, for the user to
     write and not to be taken unasked.
     """
 
     machine: str
-    gpus: Gpus | None = None
+    accelerator: str = ""
+    count: int = 0
+    _: KW_ONLY
     tpu_topology: str | None = None
     note: str = ""
     retired: str = ""
-    unverified: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pool:
-    count: int
-    machine: Machine
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tier:
-    """The cluster that a scale tier stands for, by the names of our own roles."""
+    """The cluster that a scale tier stands for. `pools` has the count and machine of each role beside the chief."""
 
     chief: Machine
-    workers: Pool | None = None
-    parameter_servers: Pool | None = None
-    evaluators: Pool | None = None
-
-    @property
-    def retired(self) -> str:
-        return self.chief.retired
+    pools: Mapping[str, tuple[int, Machine]] = field(default_factory=dict)
 
     @property
     def notes(self) -> str:
-        pools = (self.workers, self.parameter_servers, self.evaluators)
-        machines = (self.chief, *(pool.machine for pool in pools if pool))
+        machines = (self.chief, *(machine for _, machine in self.pools.values()))
         return "; ".join(dict.fromkeys(machine.note for machine in machines if machine.note))
 
 
 _NO_K80 = "NVIDIA K80 GPUs are no longer offered"
 _NO_TPU_V2 = "TPU v2 nodes beside a machine are no longer offered"
 _NO_HIGHCPU_8 = "Vertex AI trains on no n1-highcpu-8; n1-standard-8 has as many CPUs and more memory"
-_BASIC_GPU = Machine(machine="n1-standard-8", gpus=Gpus(type="NVIDIA_TESLA_T4", count=1), retired=_NO_K80)
+_T4, _P100, _V100 = "NVIDIA_TESLA_T4", "NVIDIA_TESLA_P100", "NVIDIA_TESLA_V100"
+_STANDARD_4, _HIGHMEM_8 = Machine("n1-standard-4"), Machine("n1-highmem-8")
+_HIGHCPU_8, _HIGHCPU_16 = Machine("n1-standard-8", note=_NO_HIGHCPU_8), Machine("n1-highcpu-16")
+_BASIC_GPU = Machine("n1-standard-8", _T4, 1, retired=_NO_K80)
 # A v2-8 node had four chips, as this host of TPU v5e has.
-_BASIC_TPU = Machine(machine="ct5lp-hightpu-4t", tpu_topology="2x2", retired=_NO_TPU_V2)
-_HIGHCPU_8 = Machine(machine="n1-standard-8", note=_NO_HIGHCPU_8)
-_HIGHCPU_16 = Machine(machine="n1-highcpu-16")
+_BASIC_TPU = Machine("ct5lp-hightpu-4t", tpu_topology="2x2", retired=_NO_TPU_V2)
 
 CUSTOM = "CUSTOM"
 TIERS: Mapping[str, Tier] = {
-    "BASIC": Tier(chief=Machine(machine="n1-standard-4")),
+    "BASIC": Tier(chief=_STANDARD_4),
     "STANDARD_1": Tier(
-        chief=_HIGHCPU_8,
-        workers=Pool(count=4, machine=_HIGHCPU_8),
-        parameter_servers=Pool(count=3, machine=Machine(machine="n1-standard-4")),
+        chief=_HIGHCPU_8, pools={"workers": (4, _HIGHCPU_8), "parameter_servers": (3, _STANDARD_4)}
     ),
     "PREMIUM_1": Tier(
-        chief=_HIGHCPU_16,
-        workers=Pool(count=19, machine=_HIGHCPU_16),
-        parameter_servers=Pool(count=11, machine=Machine(machine="n1-highmem-8")),
+        chief=_HIGHCPU_16, pools={"workers": (19, _HIGHCPU_16), "parameter_servers": (11, _HIGHMEM_8)}
     ),
     "BASIC_GPU": Tier(chief=_BASIC_GPU),
     "BASIC_TPU": Tier(chief=_BASIC_TPU),
 }
-
-
-def _n1(machine: str, gpu: str = "", count: int = 0, *, note: str = "", retired: str = "") -> Machine:
-    gpus = Gpus(type=gpu, count=count) if gpu else None
-    return Machine(machine=machine, gpus=gpus, note=note, retired=retired)
-
-
-_T4, _P100, _V100 = "NVIDIA_TESLA_T4", "NVIDIA_TESLA_P100", "NVIDIA_TESLA_V100"
 MACHINES: Mapping[str, Machine] = {
-    "standard": _n1("n1-standard-4"),
-    "large_model": _n1("n1-highmem-8"),
+    "standard": _STANDARD_4,
+    "large_model": _HIGHMEM_8,
     "complex_model_s": _HIGHCPU_8,
     "complex_model_m": _HIGHCPU_16,
-    "complex_model_l": _n1("n1-highcpu-32"),
+    "complex_model_l": Machine("n1-highcpu-32"),
     "standard_gpu": _BASIC_GPU,
-    "complex_model_m_gpu": _n1("n1-standard-16", _T4, 4, retired=_NO_K80),
-    "complex_model_l_gpu": _n1("n1-standard-32", _T4, 4, retired=_NO_K80),
-    "standard_p100": _n1("n1-standard-8", _P100, 1),
-    "complex_model_m_p100": _n1("n1-standard-16", _P100, 4),
-    "standard_v100": _n1("n1-standard-8", _V100, 1),
-    "large_model_v100": _n1(
+    "complex_model_m_gpu": Machine("n1-standard-16", _T4, 4, retired=_NO_K80),
+    "complex_model_l_gpu": Machine("n1-standard-32", _T4, 4, retired=_NO_K80),
+    "standard_p100": Machine("n1-standard-8", _P100, 1),
+    "complex_model_m_p100": Machine("n1-standard-16", _P100, 4),
+    "standard_v100": Machine("n1-standard-8", _V100, 1),
+    "large_model_v100": Machine(
         "n1-highmem-8", _V100, 1, note="an n1-highmem-16 takes no single V100; this has half its CPUs"
     ),
-    "complex_model_m_v100": _n1("n1-standard-16", _V100, 4),
-    "complex_model_l_v100": _n1("n1-standard-32", _V100, 8),
+    "complex_model_m_v100": Machine("n1-standard-16", _V100, 4),
+    "complex_model_l_v100": Machine("n1-standard-32", _V100, 8),
     "cloud_tpu": _BASIC_TPU,
 }
 """Legacy machine names. Names of Compute Engine (n1-highcpu-16, …) are the same on Vertex AI."""

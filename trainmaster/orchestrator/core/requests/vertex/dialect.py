@@ -11,17 +11,19 @@ https://cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.cus
 and …/projects.locations.hyperparameterTuningJobs
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path, shown
+from trainmaster.orchestrator.core.documents.fields import Fields, Numbers, by_number, copy_keys, number
+from trainmaster.orchestrator.core.documents.translation import Own, Translated, Translation
 from trainmaster.orchestrator.core.names import MODEL_LABEL, PRIORITY_LABEL, RUN_LABEL, model_name_from
-from trainmaster.orchestrator.core.requests.vertex.fields import Fields, Path, Translated, number
-from trainmaster.orchestrator.core.requests.vertex.job import JobSpecTranslation
-from trainmaster.orchestrator.core.requests.vertex.study import StudyTranslation
+from trainmaster.orchestrator.core.requests.vertex.pools import write_pools
+from trainmaster.orchestrator.core.requests.vertex.study import write_tuning
 
 MODEL_NAME_LABEL = "model_name"
 """The label that names the model; without it the display name does."""
+SERVICE_LABELS = (RUN_LABEL, MODEL_LABEL)
+"""Labels of a job that this service submitted; a request that repeats the job is a new run."""
 OUTPUT_ONLY = (
     "name",
     "state",
@@ -35,14 +37,34 @@ OUTPUT_ONLY = (
     "satisfiesPzi",
 )
 """What the service alone writes about a job; of a tuning job its trials too."""
+KEYS = {
+    "serviceAccount": "service_account",
+    "network": "network",
+    "tensorboard": "tensorboard",
+    "enableWebAccess": "web_access",
+    "enableDashboardAccess": "dashboard_access",
+    "persistentResourceId": "persistent_resource",
+    "reservedIpRanges": "reserved_ip_ranges",
+    "experiment": "experiment",
+    "experimentRun": "experiment_run",
+}
+WITHOUT_PLACE = ("models", "protectedArtifactLocationId", "pscInterfaceConfig")
+
+STRATEGY_NUMBERS: Numbers = {
+    0: "STRATEGY_UNSPECIFIED",
+    1: "ON_DEMAND",
+    2: "LOW_COST",
+    3: "STANDARD",
+    4: "SPOT",
+    6: "FLEX_START",
+}
+"""Source: google/cloud/aiplatform_v1/types/custom_job.py, read 2026-11; a test holds it to the client's."""
+DEPRECATED = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
+_STRATEGIES = {"STANDARD": "", "SPOT": "spot", "FLEX_START": "flex_start"}
+_DURATIONS = {"timeout": "timeout_s", "maxWaitDuration": "max_wait_s"}
+_FLAGS = {"restartJobOnWorkerRestart": "restart_on_worker_restart", "disableRetries": "disable_retries"}
 _TUNING_MARKS = frozenset({"studySpec", "study_spec", "trialJobSpec", "trial_job_spec"})
 _CUSTOM_MARKS = frozenset({"workerPoolSpecs", "worker_pool_specs", "jobSpec", "job_spec"})
-
-
-def own(document: Mapping[str, Any], name: str | None) -> Translated:  # noqa: ARG001 - it has its own
-    """A document in our own way, as it is."""
-    region = document.get("region")
-    return Translated(document=document, region=region if isinstance(region, str) else None)
 
 
 def is_tuning_job(document: Mapping[str, object]) -> bool:
@@ -57,7 +79,11 @@ def is_custom_job(document: Mapping[str, object]) -> bool:
 
 def tuning_job(document: Mapping[str, Any], name: str | None) -> Translated:
     """The tuning job in our own way; what was wrong with its form is in `faults`."""
-    return _Translation().tuning_job(Fields(document, ()), name)
+    job, own = _opened(document)
+    _write_envelope(job, own, name, output_only=(*OUTPUT_ONLY, "trials"))
+    _write_job_spec(job.fields("trialJobSpec"), own, ending=_run_directory(job))
+    write_tuning(job, own)
+    return own.translation.result(own.content)
 
 
 def custom_job(document: Mapping[str, Any], name: str | None) -> Translated:
@@ -65,91 +91,135 @@ def custom_job(document: Mapping[str, Any], name: str | None) -> Translated:
 
     Beside a bare CustomJobSpec may stand what gcloud takes as flags: displayName, labels, encryptionSpec.
     """
-    return _Translation().custom_job(Fields(document, ()), name)
+    job, own = _opened(document)
+    is_bare = not job.has("jobSpec")
+    _write_envelope(job, own, name, output_only=() if is_bare else OUTPUT_ONLY)
+    _write_job_spec(job if is_bare else job.fields("jobSpec"), own, ending=_run_directory(job))
+    return own.translation.result(own.content)
 
 
-class _Translation(StudyTranslation, JobSpecTranslation):
-    """One document's translation: the places, the faults and the warnings found on the way."""
+def _opened(document: Mapping[str, Any]) -> tuple[Fields, Own]:
+    translation = Translation()
+    return Fields(document, (), translation), Own(translation)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._passed_over: list[str] = []
 
-    def tuning_job(self, job: Fields, name: str | None) -> Translated:
-        mine: dict[str, Any] = {}
-        self._passed_over += job.present((*OUTPUT_ONLY, "trials"))
-        ending = self._around(mine, job, name)
-        self._job_spec(mine, self._fields(job, "trialJobSpec"), ending=ending)
-        mine["tuning"] = self._tuning(job)
-        self._faults += job.unknown()
-        return self._whole(mine)
+def _write_envelope(job: Fields, own: Own, name: str | None, *, output_only: tuple[str, ...]) -> None:
+    """Write what both kinds of job have around their spec."""
+    labels = labels_of(job)
+    passed_over = [*job.present(output_only), *(f"labels.{key}" for key in SERVICE_LABELS if key in labels)]
+    if passed_over:
+        problem = "what the service wrote about an earlier job is passed over"
+        job.translation.warn((), problem, found=", ".join(passed_over))
+    _write_model_name(job, own, labels, name)
+    write_labels(job, own, SERVICE_LABELS)
+    encryption = job.fields("encryptionSpec")
+    copy_keys(encryption, own, {"kmsKeyName": "encryption_key"})
 
-    def custom_job(self, job: Fields, name: str | None) -> Translated:
-        mine: dict[str, Any] = {}
-        if not job.has("jobSpec"):
-            ending = self._around(mine, job, name)
-            self._job_spec(mine, job, ending=ending)
-            return self._whole(mine)
-        self._passed_over += job.present(OUTPUT_ONLY)
-        ending = self._around(mine, job, name)
-        self._job_spec(mine, self._fields(job, "jobSpec"), ending=ending)
-        self._faults += job.unknown()
-        return self._whole(mine)
 
-    def _whole(self, mine: dict[str, Any]) -> Translated:
-        if self._passed_over:
-            problem = "what the service wrote about an earlier job is passed over"
-            self._warn((), problem, found=", ".join(self._passed_over))
-        return self._translated(mine)
+def labels_of(job: Fields) -> Mapping[str, object]:
+    labels = job.get("labels")
+    return labels if isinstance(labels, Mapping) else {}
 
-    def _around(self, mine: dict[str, Any], job: Fields, name: str | None) -> str:
-        """What both kinds of job have around their spec. The end of the output directory that is a run's own."""
-        labels = job.get("labels")
-        written = labels if isinstance(labels, Mapping) else {}
-        self._model_name(mine, job, written, name)
-        run_id, model = written.get(RUN_LABEL), written.get(MODEL_LABEL)
-        ours = (MODEL_NAME_LABEL, PRIORITY_LABEL, RUN_LABEL, MODEL_LABEL)
-        self._passed_over += [f"labels.{key}" for key in ours[2:] if key in written]
-        priority = number(written.get(PRIORITY_LABEL))
-        self._put(mine, (), "priority", priority, (*job.at("labels"), PRIORITY_LABEL))
-        rest: object = {key: value for key, value in written.items() if key not in ours}
-        self._put(mine, (), "labels", rest if isinstance(labels, Mapping) else labels, job.at("labels"))
-        encryption = self._fields(job, "encryptionSpec")
-        self._put(mine, (), "encryption_key", encryption.get("kmsKeyName"), encryption.at("kmsKeyName"))
-        self._faults += encryption.unknown()
-        return f"/{model}/{run_id}" if isinstance(run_id, str) and isinstance(model, str) else ""
 
-    def _model_name(
-        self, mine: dict[str, Any], job: Fields, labels: Mapping[str, object], name: str | None
-    ) -> None:
-        """By label, also that of an earlier run, by display name, by the dropped file's name."""
-        display_name, where = job.get("displayName"), job.at("displayName")
-        label = next((key for key in (MODEL_NAME_LABEL, MODEL_LABEL) if labels.get(key) is not None), None)
-        if label is not None:
-            path: Path = (*job.at("labels"), label)
-            self._put(mine, (), "model_name", labels[label], path)
-            if display_name is not None:
-                problem = f"the label {label} names the model, and the run the job: this name is passed over"
-                self._warn(where, problem, found=shown(display_name))
-        elif isinstance(display_name, str) and display_name.strip():
-            self._put(mine, (), "model_name", self._legal(display_name, where), where)
-        elif display_name is not None and not isinstance(display_name, str):
-            self._put(mine, (), "model_name", display_name, where)
-        elif name is not None:
-            self._put(mine, (), "model_name", name, where)
-        else:
-            self._put(mine, (), "model_name", None, where)
-            fault = Fault(
-                path=json_path(where),
-                problem="nothing names the model",
+def write_labels(job: Fields, own: Own, others: Collection[str] = ()) -> None:
+    """Write the priority, and the labels without those that say something to this service and `others`."""
+    labels, where = labels_of(job), job.at("labels")
+    own.put("priority", number(labels.get(PRIORITY_LABEL)), (*where, PRIORITY_LABEL))
+    ours = (MODEL_NAME_LABEL, PRIORITY_LABEL, *others)
+    rest = {key: value for key, value in labels.items() if key not in ours}
+    own.put("labels", rest if isinstance(job.get("labels"), Mapping) else job.get("labels"), where)
+
+
+def _run_directory(job: Fields) -> str:
+    """The end of the output directory of a job that this service submitted: the run's own; else empty."""
+    run_id, model = map(labels_of(job).get, SERVICE_LABELS)
+    return f"/{model}/{run_id}" if isinstance(run_id, str) and isinstance(model, str) else ""
+
+
+def _write_model_name(job: Fields, own: Own, labels: Mapping[str, object], name: str | None) -> None:
+    """By label, also that of an earlier run, by display name, by the dropped file's name."""
+    display_name, where = job.get("displayName"), job.at("displayName")
+    label = next((key for key in (MODEL_NAME_LABEL, MODEL_LABEL) if labels.get(key) is not None), None)
+    if label is not None:
+        own.put("model_name", labels[label], (*job.at("labels"), label))
+        if display_name is not None:
+            job.warn(
+                "displayName",
+                f"the label {label} names the model, and the run the job: this name is passed over",
+            )
+    elif isinstance(display_name, str) and display_name.strip():
+        own.put("model_name", _legal_name(job, display_name), where)
+    elif display_name is not None and not isinstance(display_name, str):
+        own.put("model_name", display_name, where)
+    else:
+        own.put("model_name", name, where)
+        if name is None:
+            job.refuse(
+                "displayName",
+                "nothing names the model",
+                found="",
                 allowed="displayName, or the label model_name; a dropped file is a name, too",
                 repair="write displayName: NAME beside the job's other keys",
             )
-            self._faults.append(fault)
 
-    def _legal(self, display_name: str, where: Path) -> str:
-        legal = model_name_from(display_name)
-        if legal != display_name:
-            problem = f"no name of a model: the model is called {legal}"
-            self._warn(where, problem, found=shown(display_name), repair="the label model_name names it, too")
-        return legal
+
+def _legal_name(job: Fields, display_name: str) -> str:
+    legal = model_name_from(display_name)
+    if legal != display_name:
+        problem = f"no name of a model: the model is called {legal}"
+        job.warn("displayName", problem, repair="the label model_name names it, too")
+    return legal
+
+
+def _write_job_spec(spec: Fields, own: Own, *, ending: str = "") -> None:
+    """`ending` is what the service itself put at the end of the output directory."""
+    copy_keys(spec, own, KEYS)
+    _write_output(spec, own, ending)
+    _write_scheduling(spec, own)
+    write_pools(spec, own)
+    spec.refuse_unplaced(WITHOUT_PLACE)
+
+
+def _write_output(spec: Fields, own: Own, ending: str) -> None:
+    written = spec.fields("baseOutputDirectory")
+    output = own.inner("output", written.path, there=spec.has("baseOutputDirectory"))
+    prefix = written.get("outputUriPrefix")
+    if isinstance(prefix, str) and ending:
+        prefix = prefix.rstrip("/").removesuffix(ending)
+    output.put("prefix_uri", prefix, written.at("outputUriPrefix"))
+
+
+def _write_scheduling(spec: Fields, own: Own) -> None:
+    written = spec.fields("scheduling")
+    scheduling = own.inner("scheduling", written.path, there=spec.has("scheduling"))
+    copy_keys(written, scheduling, _DURATIONS, Fields.duration)
+    copy_keys(written, scheduling, _FLAGS)
+    _write_strategy(written, scheduling)
+    _drop_without_effect(written, scheduling.content)
+
+
+def _write_strategy(written: Fields, scheduling: Own) -> None:
+    for ours in filter(None, _STRATEGIES.values()):
+        scheduling.translation.place((*scheduling.path, ours), written.at("strategy"))
+    found = by_number(written.get("strategy"), STRATEGY_NUMBERS)
+    today = DEPRECATED.get(found) if isinstance(found, str) else None
+    if today is not None:
+        problem = f"Vertex AI has deprecated this strategy; the job is submitted as {today}"
+        written.warn("strategy", problem, repair=f"write {today}")
+    words = _STRATEGIES | {old: _STRATEGIES[new] for old, new in DEPRECATED.items()}
+    word = written.word("strategy", words, STRATEGY_NUMBERS)
+    if word:
+        scheduling.content[word] = True
+
+
+def _drop_without_effect(written: Fields, scheduling: dict[str, object]) -> None:
+    """Drop what the service itself does not look at, and what would be a contradiction in our own way."""
+    if "max_wait_s" in scheduling and "flex_start" not in scheduling:
+        del scheduling["max_wait_s"]
+        problem = "Vertex AI waits with the strategy FLEX_START alone: this is passed over"
+        written.warn("maxWaitDuration", problem, repair="leave it out")
+    restart, retries = _FLAGS.values()
+    if scheduling.get(restart) is True and scheduling.get(retries) is True:
+        del scheduling[restart]
+        problem = "without retries nothing is started again: this is passed over"
+        written.warn("restartJobOnWorkerRestart", problem, repair="leave out one of the two")

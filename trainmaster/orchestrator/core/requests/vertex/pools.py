@@ -1,18 +1,17 @@
-"""Worker pools as the API spells them, said in our own way: roles, their machines, disks and shares."""
+"""Worker pools as the API spells them, said in our own way: roles, their machines, disks, shares and programs."""
 
 from collections.abc import Mapping
-from typing import Any
 
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed
-from trainmaster.orchestrator.core.requests.vertex.fields import (
+from trainmaster.orchestrator.core.documents.faults import listed, shown
+from trainmaster.orchestrator.core.documents.fields import (
     Fields,
     Numbers,
-    Path,
     by_number,
-    not_one_of,
+    copy_keys,
     number,
 )
-from trainmaster.orchestrator.core.requests.vertex.program import ProgramTranslation
+from trainmaster.orchestrator.core.documents.translation import Own, Path
+from trainmaster.orchestrator.core.requests.submission import REPLICA_ENVIRONMENT
 
 ROLES = ("chief", "workers", "parameter_servers", "evaluators")
 """The role of each pool; an empty pool keeps the places of those after it.
@@ -45,108 +44,172 @@ MACHINE_WITHOUT_PLACE = ("gpuPartitionSize", "reservationAffinity")
 POOL_WITHOUT_PLACE = ("lustreMounts",)
 _DISK_KEYS = {"bootDiskType": "type", "bootDiskSizeGb": "size_gb"}
 _MOUNT_KEYS = {"server": "server", "path": "path", "mountPoint": "mount_point"}
-
-
-class PoolTranslation(ProgramTranslation):
-    """The pools of a job. The chief's program is the request's own, whose flags and image the checks read."""
-
-    def _pools(self, mine: dict[str, Any], spec: Fields) -> None:
-        source, cluster = spec.at("workerPoolSpecs"), dict[str, Any]()
-        self._put(mine, (), "cluster", cluster, source)
-        self._places["$.image"] = json_path((*source, 0))
-        for index, role in enumerate(ROLES):
-            self._places[json_path(("cluster", role))] = json_path((*source, index))
-        for index, value in enumerate(self._list(spec, "workerPoolSpecs")):
-            path = (*source, index)
-            if index >= len(ROLES):
-                self._refuse(path, "no role is left for this pool", value, allowed=_PLACES)
-            elif isinstance(value, Mapping):
-                if any(number(each) for each in value.values()):
-                    self._pool(mine, cluster, index, Fields(value, path))
-            elif value is not None:
-                self._refuse(path, "a mapping is wanted here", value)
-        if "chief" not in cluster:
-            problem = "there is no chief, which every job has"
-            self._faults.append(Fault(path=json_path((*source, 0)), problem=problem, allowed=_PLACES))
-        self._replica_environment(cluster)
-
-    def _replica_environment(self, cluster: dict[str, Any]) -> None:
-        if not self._environments:
-            return
-        path, value = self._environments[0]
-        self._put(cluster, ("cluster",), "replica_environment", value, path)
-        if len(self._environments) != sum(role in cluster for role in ROLES) or any(
-            other != value for _, other in self._environments
-        ):
-            problem = "the replicas of a job are told of one environment alike"
-            repair = "give every pool the variable with the same value, or none"
-            self._refuse(path, problem, [each for _, each in self._environments], repair=repair)
-
-    def _pool(self, mine: dict[str, Any], cluster: dict[str, Any], index: int, pool: Fields) -> None:
-        here: Path = ("cluster", ROLES[index])
-        fields: dict[str, Any] = {}
-        self._put(cluster, ("cluster",), ROLES[index], fields, pool.path)
-        self._count(fields, here, pool)
-        self._machine(fields, here, self._fields(pool, "machineSpec"))
-        self._disk(fields, here, pool)
-        self._mounts(fields, here, pool)
-        self._program(*((mine, ()) if index == 0 else (fields, here)), pool)
-        self._faults += pool.unknown(POOL_WITHOUT_PLACE)
-
-    def _count(self, mine: dict[str, Any], here: Path, pool: Fields) -> None:
-        count = number(pool.get("replicaCount"))
-        if here[-1] != "chief":
-            self._put(mine, here, "count", 1 if count is None else count, pool.at("replicaCount"))
-        elif count is not None and (count != 1 or isinstance(count, bool)):
-            self._refuse(
-                pool.at("replicaCount"),
-                "there is exactly one chief",
-                count,
-                allowed="1 in pool 0",
-                repair="the others are workers: pool 1",
-            )
-
-    def _machine(self, mine: dict[str, Any], here: Path, machine: Fields) -> None:
-        self._put(mine, here, "machine", machine.get("machineType"), machine.at("machineType"))
-        accelerator: dict[str, Any] = {}
-        inner = (*here, "accelerator")
-        self._places[json_path(inner)] = json_path(machine.at("acceleratorType"))
-        kind = by_number(machine.get("acceleratorType"), ACCELERATOR_NUMBERS)
-        if isinstance(kind, int):
-            known = tuple(ACCELERATOR_NUMBERS.values())
-            self._faults.append(not_one_of(machine.at("acceleratorType"), kind, known))
-        none = kind == ACCELERATOR_NUMBERS[0]
-        self._put(accelerator, inner, "type", None if none else kind, machine.at("acceleratorType"))
-        count = number(machine.get("acceleratorCount"))
-        unsaid = count == 0 and "type" not in accelerator  # the API's own way to say that there are none
-        self._put(accelerator, inner, "count", None if unsaid else count, machine.at("acceleratorCount"))
-        if accelerator:
-            mine["accelerator"] = accelerator
-        self._put(mine, here, "tpu_topology", machine.get("tpuTopology"), machine.at("tpuTopology"))
-        self._faults += machine.unknown(MACHINE_WITHOUT_PLACE)
-
-    def _disk(self, mine: dict[str, Any], here: Path, pool: Fields) -> None:
-        disk = self._fields(pool, "diskSpec")
-        fields: dict[str, Any] = {}
-        self._put(mine, here, "disk", fields if pool.has("diskSpec") else None, disk.path)
-        for theirs, ours in _DISK_KEYS.items():
-            self._put(fields, (*here, "disk"), ours, number(disk.get(theirs)), disk.at(theirs))
-        self._faults += disk.unknown()
-
-    def _mounts(self, mine: dict[str, Any], here: Path, pool: Fields) -> None:
-        mounts: list[dict[str, Any]] = []
-        for index, value in enumerate(self._list(pool, "nfsMounts")):
-            mount, fields = Fields(value, (*pool.at("nfsMounts"), index)), dict[str, Any]()
-            if mount.kind_fault:
-                self._refuse(mount.path, "a mapping is wanted here", value)
-                continue
-            inner = (*here, "nfs_mounts", len(mounts))
-            self._places[json_path(inner)] = json_path(mount.path)
-            for theirs, ours in _MOUNT_KEYS.items():
-                self._put(fields, inner, ours, mount.get(theirs), mount.at(theirs))
-            self._faults += mount.unknown()
-            mounts.append(fields)
-        self._put(mine, here, "nfs_mounts", mounts or None, pool.at("nfsMounts"))
-
-
+Variable = tuple[Path, object]
+"""The written path of a variable's value, and the value."""
+_PACKAGE_KEYS = {"executorImageUri": "executor_image", "packageUris": "uris", "pythonModule": "module"}
+_PROGRAMS = ("containerSpec", "pythonPackageSpec")
+_ALLOWED = " or ".join(_PROGRAMS)
 _PLACES = listed(f"{index} {role.replace('_', ' ')}" for index, role in enumerate(ROLES))
+
+
+def write_pools(spec: Fields, own: Own) -> None:
+    """The chief's program is the request's own, whose flags and image the checks read."""
+    source, translation = spec.at("workerPoolSpecs"), spec.translation
+    cluster = own.inner("cluster", source)
+    translation.place(("image",), (*source, 0))
+    for index, role in enumerate(ROLES):
+        translation.place(("cluster", role), (*source, index))
+    environments: list[Variable] = []
+    for index, pool in enumerate(spec.items("workerPoolSpecs")):
+        environments += _write_pool(pool, index, own, cluster)
+    if "chief" not in cluster.content:
+        translation.refuse((*source, 0), "there is no chief, which every job has", allowed=_PLACES)
+    _write_replica_environment(environments, cluster)
+
+
+def _write_pool(pool: Fields, index: int, own: Own, cluster: Own) -> list[Variable]:
+    """The variables of the pool that name a replica environment."""
+    if index >= len(ROLES):
+        problem = "no role is left for this pool"
+        pool.translation.refuse(pool.path, problem, found=shown(pool.value), allowed=_PLACES)
+        return []
+    if not isinstance(pool.value, Mapping):
+        if pool.value is not None:
+            pool.translation.refuse(pool.path, "a mapping is wanted here", found=shown(pool.value))
+        return []
+    if not any(map(number, pool.value.values())):
+        return []
+    role = cluster.inner(ROLES[index], pool.path)
+    _write_resources(pool, role)
+    environments = _write_program(pool, own if index == 0 else role)
+    pool.refuse_unplaced(POOL_WITHOUT_PLACE)
+    return environments
+
+
+def _write_resources(pool: Fields, role: Own) -> None:
+    _write_count(pool, role)
+    _write_machine(pool.fields("machineSpec"), role)
+    _write_disk(pool, role)
+    _write_mounts(pool, role)
+
+
+def _write_count(pool: Fields, role: Own) -> None:
+    count = pool.number("replicaCount")
+    if role.path[-1] != "chief":
+        role.put("count", 1 if count is None else count, pool.at("replicaCount"))
+    elif count is not None and (count != 1 or isinstance(count, bool)):
+        pool.refuse(
+            "replicaCount",
+            "there is exactly one chief",
+            found=shown(count),
+            allowed="1 in pool 0",
+            repair="the others are workers: pool 1",
+        )
+
+
+def _write_machine(machine: Fields, role: Own) -> None:
+    copy_keys(machine, role, {"machineType": "machine"})
+    accelerator = Own(role.translation, (*role.path, "accelerator"))
+    role.translation.place(accelerator.path, machine.at("acceleratorType"))
+    kind = by_number(machine.get("acceleratorType"), ACCELERATOR_NUMBERS)
+    if isinstance(kind, int):
+        machine.refuse_choice("acceleratorType", tuple(ACCELERATOR_NUMBERS.values()))
+    none = kind == ACCELERATOR_NUMBERS[0]
+    accelerator.put("type", None if none else kind, machine.at("acceleratorType"))
+    count = machine.number("acceleratorCount")
+    unsaid = count == 0 and "type" not in accelerator.content  # the API's way to say that there are none
+    accelerator.put("count", None if unsaid else count, machine.at("acceleratorCount"))
+    if accelerator.content:
+        role.content["accelerator"] = accelerator.content
+    copy_keys(machine, role, {"tpuTopology": "tpu_topology"})
+    machine.refuse_unplaced(MACHINE_WITHOUT_PLACE)
+
+
+def _write_disk(pool: Fields, role: Own) -> None:
+    disk = pool.fields("diskSpec")
+    copy_keys(disk, role.inner("disk", disk.path, there=pool.has("diskSpec")), _DISK_KEYS, Fields.number)
+
+
+def _write_mounts(pool: Fields, role: Own) -> None:
+    mounts: list[object] = []
+    for mount in pool.mappings("nfsMounts"):
+        own = Own(role.translation, (*role.path, "nfs_mounts", len(mounts)))
+        own.translation.place(own.path, mount.path)
+        copy_keys(mount, own, _MOUNT_KEYS)
+        mounts.append(own.content)
+    role.put("nfs_mounts", mounts or None, pool.at("nfsMounts"))
+
+
+def _write_replica_environment(environments: list[Variable], cluster: Own) -> None:
+    if not environments:
+        return
+    path, value = environments[0]
+    cluster.put("replica_environment", value, path)
+    values = [each for _, each in environments]
+    if len(values) != len(cluster.content.keys() & set(ROLES)) or any(each != value for each in values):
+        cluster.translation.refuse(
+            path,
+            "the replicas of a job are told of one environment alike",
+            found=shown(values),
+            repair="give every pool the variable with the same value, or none",
+        )
+
+
+def _write_program(pool: Fields, own: Own) -> list[Variable]:
+    """Each pool names its own program, so that no role takes anything from another.
+
+    Returns:
+        The program's variables that name a replica environment, which all pools share.
+    """
+    container, package = (pool.fields(key) for key in _PROGRAMS)
+    both = pool.present(_PROGRAMS)
+    if len(both) > 1:
+        problem, repair = "a pool runs a container or Python packages, not both", "take one of the two out"
+        pool.translation.refuse(pool.path, problem, found=shown(both), allowed=_ALLOWED, repair=repair)
+    if pool.has("containerSpec"):
+        return _write_container(container, own)
+    if pool.has("pythonPackageSpec"):
+        return _write_package(package, own)
+    own.translation.place((*own.path, "image"), pool.path)
+    pool.translation.refuse(pool.path, "the pool says nothing to run", allowed=_ALLOWED)
+    return []
+
+
+def _write_container(container: Fields, own: Own) -> list[Variable]:
+    if not container.has("imageUri") and not container.kind_fault:
+        # Without an image of its own the role would be given the chief's.
+        container.refuse("imageUri", "missing", allowed="a container image")
+    copy_keys(container, own, {"imageUri": "image", "command": "command"})
+    return _write_arguments(container, own)
+
+
+def _write_package(package: Fields, own: Own) -> list[Variable]:
+    copy_keys(package, own.inner("python_package", package.path), _PACKAGE_KEYS)
+    return _write_arguments(package, own)
+
+
+def _write_arguments(program: Fields, own: Own) -> list[Variable]:
+    copy_keys(program, own, {"args": "args"})
+    env = Own(own.translation, (*own.path, "env"))
+    own.translation.place(env.path, program.at("env"))
+    entries = list(program.mappings("env", "a mapping of name and value is wanted here"))
+    environments = [
+        (entry.at("value"), entry.get("value")) for entry in entries if not _write_variable(entry, env)
+    ]
+    if env.content:
+        own.content["env"] = env.content
+    return environments
+
+
+def _write_variable(entry: Fields, env: Own) -> bool:
+    """False for the name of the replica environment. Every other name of ours stays for the policy to refuse."""
+    name, value = entry.get("name"), entry.get("value")
+    if not isinstance(name, str):
+        entry.refuse("name", "a name is wanted here", found=shown(name))
+    elif name in env.content:
+        entry.refuse("name", "the variable stands here twice", repair="keep one of the two")
+    elif name != REPLICA_ENVIRONMENT:
+        # Of a value that is a string nothing can be wrong but the name.
+        wrong = "name" if isinstance(value, str) else "value"
+        env.put(name, "" if value is None else value, entry.at(wrong))
+    return name != REPLICA_ENVIRONMENT

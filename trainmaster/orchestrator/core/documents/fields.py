@@ -1,0 +1,209 @@
+"""A mapping in the spelling of a Google API, read key by key."""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, nearest, shown
+from trainmaster.orchestrator.core.documents.translation import Own, Path, Translation
+from trainmaster.orchestrator.core.documents.values import whole
+
+Numbers = Mapping[int, str]
+"""The names of an enum by their numbers; 0 is the one that says nothing."""
+_SECONDS = re.compile(r"([0-9]+)(\.0+)?s")
+_WHOLE = re.compile(r"-?[0-9]{1,20}")
+_HUMP = re.compile(r"([A-Z])")
+_SNAKE = re.compile(r"_([a-z0-9])")
+
+
+class Fields:
+    """A mapping of the text, its keys by their camelCase names.
+
+    A key with nothing or an empty string behind it is absent, as it is to the API. Of a mapping that was
+    asked for anything, each key that was not is a fault at the end of the translation.
+    """
+
+    def __init__(self, value: object, path: Path, translation: Translation) -> None:
+        self.value = value
+        self.path = path
+        self.translation = translation
+        self.kind_fault = not isinstance(value, Mapping)
+        self._value: Mapping[str, object] = value if isinstance(value, Mapping) else {}
+        self._keys: dict[str, str] = {}
+        self._again: dict[str, str] = {}
+        for key in map(str, self._value):
+            name = _camel(key)
+            (self._again if name in self._keys else self._keys)[name] = key
+        self._asked: set[str] = set()
+        self._passed: set[str] = set()
+        # One-word keys do not tell the spelling; then the keys around do.
+        telling = [key for key in self._keys.values() if key.lower() != key or "_" in key]
+        around = [part for part in path if isinstance(part, str)]
+        self._snake = any("_" in key for key in telling or around)
+
+    def get(self, name: str) -> object:
+        if not self._asked:
+            self.translation.unread.append(self._unread)
+        self._asked.add(name)
+        value = self._value.get(self._keys.get(name, name))
+        return None if value == "" else value
+
+    def has(self, name: str) -> bool:
+        return self.get(name) is not None
+
+    def at(self, name: str) -> Path:
+        """Where the name stands, or would stand in the spelling of its neighbours."""
+        return (*self.path, self._spelled(name))
+
+    def present(self, names: Collection[str]) -> list[str]:
+        """Those of the names that have a value here, as the text spells them; none is offered for a misspelt one."""
+        self._passed.update(names)
+        return [self._keys[name] for name in names if self._value.get(self._keys.get(name, name)) is not None]
+
+    def number(self, name: str) -> object:
+        return number(self.get(name))
+
+    def duration(self, name: str) -> object:
+        """Whole seconds; a value that is no duration of the API is a fault."""
+        found = seconds(self.get(name))
+        if not isinstance(found, str):
+            return found
+        repair = f"write {found}s" if found.isdecimal() else ""
+        allowed = "seconds and an s, for example 3600s"
+        self.refuse(name, "no duration in whole seconds", allowed=allowed, repair=repair)
+        return None
+
+    def fields(self, name: str) -> "Fields":
+        """The mapping under the name; empty where it is absent or, with a fault, no mapping."""
+        inner = Fields(self.get(name), self.at(name), self.translation)
+        if self.has(name) and inner.kind_fault:
+            self.refuse(name, "a mapping is wanted here")
+        return inner
+
+    def items(self, name: str) -> Iterator["Fields"]:
+        """The members of a list, each read as a mapping, also one that is none."""
+        for index, value in enumerate(self.values(name)):
+            yield Fields(value, (*self.at(name), index), self.translation)
+
+    def mappings(self, name: str, problem: str = "a mapping is wanted here") -> Iterator["Fields"]:
+        """The members of a list that are mappings; the others are faults."""
+        for item in self.items(name):
+            if item.kind_fault:
+                self.translation.refuse(item.path, problem, found=shown(item.value))
+            else:
+                yield item
+
+    def values(self, name: str) -> list[object]:
+        value = self.get(name)
+        if isinstance(value, list):
+            return value
+        if self.has(name):
+            self.refuse(name, "a list is wanted here")
+        return []
+
+    def word(self, name: str, words: Mapping[str, str], numbers: Numbers | None = None) -> str | None:
+        """Our word for the API's, which may be written as its number where it has one; None where it says nothing."""
+        if not self.has(name):
+            return None
+        numbers = numbers or {}
+        value = by_number(self.get(name), numbers)
+        if value == numbers.get(0) and value not in words:
+            return None
+        if isinstance(value, str) and value in words:
+            return words[value]
+        self.refuse_choice(name, (*words, *sorted(numbers)))
+        return None
+
+    def refuse(
+        self, name: str, problem: str, *, found: str | None = None, allowed: str = "", repair: str = ""
+    ) -> None:
+        """A fault of the key. It quotes the value there, unless `found` says what to quote instead."""
+        found = self._shown(name) if found is None else found
+        self.translation.refuse(self.at(name), problem, found=found, allowed=allowed, repair=repair)
+
+    def refuse_choice(self, name: str, allowed: Collection[str | int]) -> None:
+        """A fault of a value that is none of those allowed, with the nearest of them as its repair."""
+        value = self.get(name)
+        words = [each for each in allowed if isinstance(each, str)]
+        repair = nearest(value, words) if isinstance(value, str) else ""
+        listing = listed(allowed, most=30)
+        self.refuse(name, "not one of the values", found=shown(value), allowed=listing, repair=repair)
+
+    def warn(self, name: str, problem: str, *, found: str | None = None, repair: str = "") -> None:
+        """A warning about the key, with the value there as `refuse` quotes it."""
+        found = self._shown(name) if found is None else found
+        self.translation.warn(self.at(name), problem, found=found, repair=repair)
+
+    def refuse_unplaced(self, names: Collection[str]) -> None:
+        """Refuse the API's own keys that a request has no place for."""
+        self._passed.update(names)
+        for name in names:
+            if self._value.get(self._keys.get(name, name)):
+                problem = "Vertex AI has this key, a request has no place for it yet"
+                self.refuse(name, problem, found="", repair="leave it out")
+
+    def pass_over(self) -> None:
+        """Accept whatever else is in the mapping: it has a fault already, and is not read on."""
+        self._passed.update(self._keys)
+
+    def _unread(self) -> list[Fault]:
+        """A fault for every key that was not asked for, and for one that is there in both spellings."""
+        foreign = set(self._keys) - self._asked - self._passed
+        return [*map(self._twice, sorted(self._again)), *map(self._foreign, sorted(foreign))]
+
+    def _twice(self, name: str) -> Fault:
+        return Fault(
+            path=json_path((*self.path, self._again[name])),
+            problem="the key stands here in two spellings",
+            found=listed((self._keys[name], self._again[name])),
+            repair="keep one of the two",
+        )
+
+    def _foreign(self, name: str) -> Fault:
+        known = sorted(map(self._spelled, self._asked))
+        free = sorted(self._spelled(each) for each in self._asked if each not in self._keys)
+        key = self._keys[name]
+        return Fault(
+            path=json_path((*self.path, key)),
+            problem="this key has no place in a request",
+            found=shown(key),
+            allowed=listed(known, most=20),
+            repair=nearest(key, free) or nearest(key, known),
+        )
+
+    def _spelled(self, name: str) -> str:
+        return self._keys.get(name) or (_HUMP.sub(r"_\1", name).lower() if self._snake else name)
+
+    def _shown(self, name: str) -> str:
+        value = self.get(name)
+        return "" if value is None else shown(value)
+
+
+Read = Callable[[Fields, str], object]
+"""How the value of a name is read: `Fields.get` as it is, `Fields.number`, `Fields.duration`."""
+
+
+def copy_keys(written: Fields, own: Own, keys: Mapping[str, str], read: Read = Fields.get) -> None:
+    """Put what is written under the API's keys under our own."""
+    for theirs, ours in keys.items():
+        own.put(ours, read(written, theirs), written.at(theirs))
+
+
+def by_number(value: object, numbers: Numbers) -> object:
+    """An enum's name where its number is written, in quotes or without; anything else as it is."""
+    found = number(value)
+    return numbers.get(found, value) if isinstance(found, int) and not isinstance(found, bool) else value
+
+
+def _camel(name: str) -> str:
+    return _SNAKE.sub(lambda match: match[1].upper(), name)
+
+
+def number(value: object) -> object:
+    """A 64-bit integer as the API writes it, in quotes or without, 2.0 for 2; anything else as it is."""
+    return int(value) if isinstance(value, str) and _WHOLE.fullmatch(value) else whole(value)
+
+
+def seconds(value: object) -> object:
+    """A duration as the API writes it, `3600s`, in whole seconds; anything else as it is."""
+    match = _SECONDS.fullmatch(value) if isinstance(value, str) else None
+    return int(match[1]) if match else value

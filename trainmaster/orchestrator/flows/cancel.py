@@ -9,11 +9,11 @@ A run without a job ends at once. Until somebody's lease is over, nobody knows w
 from dataclasses import replace
 
 from trainmaster.orchestrator.core.errors import LeaseHeld
+from trainmaster.orchestrator.flows.finish import refresh_status
 from trainmaster.orchestrator.flows.ladder import ladder_for
 from trainmaster.orchestrator.flows.outcome import cancelled, present
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submit import take_up
-from trainmaster.orchestrator.flows.telling import tell_again
 from trainmaster.orchestrator.ports.runs import Held
 
 
@@ -27,7 +27,7 @@ def cancel(services: Services, held: Held) -> Happened:
     """
     record, now = held.record, services.clock.now()
     if record.ended:
-        tell_again(services, held)
+        refresh_status(services, held)
         return Happened(message=f"the run had ended before: {record.state}", run_id=record.run_id)
     is_new = record.cancel_requested_at is None
     if is_new:

@@ -66,7 +66,7 @@ def launch(services: Services, arrival: Arrival, take_order: TakeOrder | None = 
         held = services.ledger.create(_reserved(services, arrival, request, now))
     except RecordExists:
         return resume(services, present(services, arrival.run_id))
-    return warned(submit(services, held, ladder_for(services, held.record)), held.record)
+    return warned(submit(services, held, ladder_for(services, held.record)), held.record.problems)
 
 
 def _content(services: Services, arrival: Arrival) -> bytes | Refused:

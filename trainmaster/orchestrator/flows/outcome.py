@@ -13,12 +13,13 @@ from trainmaster.orchestrator.core.runs.job import Failure, Job
 from trainmaster.orchestrator.core.runs.moves import job_of_run, moved, with_job
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.finish import finish_run
 from trainmaster.orchestrator.flows.ladder import regions_of
 from trainmaster.orchestrator.flows.queueing import leave_queue, leave_regions, place_of
 from trainmaster.orchestrator.flows.second_job import cancel_second_jobs, look_for_second_job
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.slots import give_back
-from trainmaster.orchestrator.flows.telling import tell_end, tell_status, tell_steps
+from trainmaster.orchestrator.flows.telling import tell_status, tell_steps, warned
 from trainmaster.orchestrator.ports.runs import Held
 
 
@@ -97,16 +98,16 @@ def _ended(
 ) -> Happened:
     """The end without a job; then one is looked for that somebody who lost his lease submitted meanwhile.
 
-    The sweep looks once more, and tells the end again then.
+    The sweep looks once more, and removes the marker then.
     """
     before, now = held.record, services.clock.now()
     ended = moved(record, state, entered_at=now, now=now, attempt=services.attempt)
-    held = services.ledger.replace(held, ended)
-    tell_end(services, held, before)
+    finished = finish_run(services, services.ledger.replace(held, ended), before)
     if ended.submission.second_job_check_at is not None:
-        look_for_second_job(services, held)
+        look_for_second_job(services, finished.held)
     leaves_place = bool(before.admission.slots) or before.state is RunState.WAITING
-    return Happened(message=message, run_id=ended.run_id, severity=severity, is_due=leaves_place)
+    happened = Happened(message=message, run_id=ended.run_id, severity=severity, is_due=leaves_place)
+    return warned(happened, finished.problems)
 
 
 def kept_waiting(

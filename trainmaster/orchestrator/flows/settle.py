@@ -21,12 +21,13 @@ from trainmaster.orchestrator.core.runs.moves import job_of_run
 from trainmaster.orchestrator.core.runs.outcome import EndReport
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.finish import finish_run, refresh_status
 from trainmaster.orchestrator.flows.ladder import ladder_for
 from trainmaster.orchestrator.flows.queueing import place_of
 from trainmaster.orchestrator.flows.second_job import cancel_second_jobs, look_for_second_job
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.slots import give_back
-from trainmaster.orchestrator.flows.telling import tell_end, tell_status, tell_steps
+from trainmaster.orchestrator.flows.telling import tell_status, tell_steps, warned
 from trainmaster.orchestrator.ports.runs import Held
 
 RACES_MAX = 5
@@ -124,9 +125,10 @@ def _write(
             tell_status(services, services.ledger.replace(held, progress))
         return Happened(message=f"the job goes on: {job.state}", run_id=record.run_id, severity="DEBUG")
     ended = settled(record, job, outcome, report=report, now=now, attempt=services.attempt)
-    tell_end(services, services.ledger.replace(held, ended), record)
+    finished = finish_run(services, services.ledger.replace(held, ended), record)
     where = f"; its model is {ended.model.uri}" if ended.model else ""
-    return Happened(message=f"the run {ended.state}{where}", run_id=record.run_id, made_room=True)
+    happened = Happened(message=f"the run {ended.state}{where}", run_id=record.run_id, made_room=True)
+    return warned(happened, finished.problems)
 
 
 def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Happened:
@@ -158,10 +160,6 @@ def _is_of_a_trial(record: RunRecord, job: Job) -> bool:
 
 
 def _already_ended(services: Services, held: Held) -> Happened:
-    """A repeated event: the status is brought up, for that costs one read.
-
-    If the first one fell between record and notice, the sweep still owes the notice.
-    """
-    tell_status(services, held)
+    refresh_status(services, held)
     record = held.record
     return Happened(message=f"the run had ended before: {record.state}", run_id=record.run_id)

@@ -44,13 +44,14 @@ from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.moves import taken_over
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.finish import refresh_status
 from trainmaster.orchestrator.flows.ladder import ladder_for
 from trainmaster.orchestrator.flows.outcome import cancelled, failed, job_of, kept_waiting, submitted
 from trainmaster.orchestrator.flows.queueing import place_of, walk_of
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.slots import full_limit, limits_for, take_slots
 from trainmaster.orchestrator.flows.standing import why_ended
-from trainmaster.orchestrator.flows.telling import tell_again, tell_status, warned
+from trainmaster.orchestrator.flows.telling import tell_status, warned
 from trainmaster.orchestrator.ports.runs import Held
 
 SUBMIT_NEEDS = timedelta(seconds=45)
@@ -65,7 +66,7 @@ def resume(services: Services, held: Held) -> Happened:
     """
     record = held.record
     if record.state not in (RunState.RESERVED, RunState.WAITING):
-        tell_again(services, held)
+        refresh_status(services, held)
         return Happened(message=f"the run is on record already, {record.state}", run_id=record.run_id)
     lease = record.live_lease(services.clock.now())
     if lease is not None:
@@ -91,7 +92,7 @@ def take_up(
     if job is None:
         end = why_ended(services, held.record)
         if end is None:
-            return warned(submit(services, held, ladder, walk, reclaim=reclaim), record)
+            return warned(submit(services, held, ladder, walk, reclaim=reclaim), record.problems)
         if walk is not None:
             walk.went(record.run_id)
         if end.problem is None:
@@ -99,7 +100,7 @@ def take_up(
         return failed(services, held, end.problem, faults=end.faults)
     if walk is not None:
         walk.went(record.run_id)
-    return warned(submitted(services, held, job, "a job of this run was found and adopted"), record)
+    return warned(submitted(services, held, job, "a job of this run was found and adopted"), record.problems)
 
 
 def submit(

@@ -16,11 +16,12 @@ from trainmaster.orchestrator.core.runs.outcome import EndReport
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.admission import admit
 from trainmaster.orchestrator.flows.caps import forget_old_starts
+from trainmaster.orchestrator.flows.finish import all_done, finish_run
 from trainmaster.orchestrator.flows.second_job import second_look_done
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.settle import settle_job
 from trainmaster.orchestrator.flows.submit import resume
-from trainmaster.orchestrator.flows.telling import before_end, tell_end
+from trainmaster.orchestrator.flows.telling import warned
 from trainmaster.orchestrator.ports.runs import Held, Marker
 
 ORPHAN_AGE = DELIVERED_WITHIN
@@ -109,15 +110,17 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> Happene
 
 
 def _look_at_ended(services: Services, held: Held) -> Happened | None:
-    """Whoever ended it died before all was told; or it has no job, and one may have been submitted late."""
+    """Steps after the end are left; or the run ended without a job, and one may have been submitted late."""
     record = held.record
-    if record.submission.second_job_check_at is not None:
-        if record.submission.second_job_check_at > services.clock.now():
-            return None
+    check_at = record.submission.second_job_check_at
+    if check_at is not None and check_at <= services.clock.now():
         held = second_look_done(services, held)
-    tell_end(services, held, before_end(record))
+    elif check_at is not None and all_done(record):
+        return None
+    problems = finish_run(services, held).problems
     had_room = record.job is not None
-    return Happened(message=f"the end was told: {record.state}", run_id=record.run_id, made_room=had_room)
+    happened = Happened(message=f"finished: {record.state}", run_id=record.run_id, made_room=had_room)
+    return warned(happened, problems)
 
 
 def _look_at_orphan(services: Services, marker: Marker) -> Happened | None:
@@ -138,8 +141,9 @@ def _ask_job(services: Services, held: Held) -> Happened:
             return Happened(message=f"{job_name} is not to be seen yet", run_id=record.run_id)
         failure = Failure(message=f"{job_name} no longer exists; it was deleted")
         ended = job_vanished(record, failure, report=REPORT, now=now, attempt=services.attempt)
-        tell_end(services, services.ledger.replace(held, ended), record)
-        return Happened(message=str(failure), run_id=record.run_id, severity="ERROR", made_room=True)
+        finished = finish_run(services, services.ledger.replace(held, ended), record)
+        happened = Happened(message=failure.message, run_id=record.run_id, severity="ERROR", made_room=True)
+        return warned(happened, finished.problems)
     happened = settle_job(services, held, job, REPORT)
     if record.cancel_requested_at is not None and job.state not in OVER:
         services.jobs.cancel(job_name)  # which promises nothing, and may never have been asked

@@ -1,0 +1,70 @@
+"""What follows the end of a run: every step is done once, whichever other one fails or takes its time."""
+
+import pytest
+
+from tests.contract.boundaries import At, raising
+from tests.contract.test_settle import launched
+from tests.contract.world import World
+from trainmaster.orchestrator.core.errors import ServiceFailed
+from trainmaster.orchestrator.flows.finish import STEPS, End, finish_run, steps_done
+from trainmaster.orchestrator.ports.runs import Held
+
+
+def ended() -> tuple[World, Held]:
+    world, arrival, job = launched()
+    world.train(world.record(arrival.run_id))
+    world.settle(world.hint(job))
+    held = world.ledger.find(arrival.run_id)
+    assert held is not None
+    return world, held
+
+
+def test_a_step_that_fails_keeps_no_other_from_running_and_the_sweep_repeats_it_alone() -> None:
+    world, arrival, job = launched()
+    world.train(world.record(arrival.run_id))
+    down = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is not there")))
+    happened = world.settle(world.hint(job), down)
+    assert "step 'notices' is not done: Pub/Sub could not publish: it is not there" in happened.message
+    assert (happened.severity, happened.made_room) == ("WARNING", True)
+    assert set(steps_done(world.record(arrival.run_id))) == set(STEPS) - {"notices"}
+    assert world.active() == [arrival.run_id]
+    again = At("write status")
+    world.sweep(again)
+    assert set(steps_done(world.record(arrival.run_id))) == set(STEPS)
+    assert world.active() == []
+    assert "write status" not in again.calls
+
+
+def test_a_slow_step_is_asked_again_until_it_is_done() -> None:
+    world, held = ended()
+    world.ledger.mark_active(held.record.run_id)
+    answers = iter(["the copy goes on", "the copy goes on", None])
+    steps = {**STEPS, "copy": lambda _: next(answers)}
+    for _ in range(2):
+        finished = finish_run(world.services(), held, steps=steps)
+        assert finished.problems == ("step 'copy' is not done: the copy goes on",)
+        assert world.active() == [held.record.run_id]
+    assert finish_run(world.services(), held, steps=steps).problems == ()
+    assert "copy" in steps_done(world.record(held.record.run_id))
+    assert world.active() == []
+
+
+def test_a_mistake_in_one_step_is_raised_after_the_others_are_on_record() -> None:
+    world, held = ended()
+    world.ledger.mark_active(held.record.run_id)
+
+    def mistaken(_: End) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        finish_run(world.services(), held, steps={"first": mistaken, "second": lambda _: None})
+    assert steps_done(world.record(held.record.run_id))[-1] == "second"
+    assert world.active() == [held.record.run_id]
+
+
+def test_steps_are_recorded_beside_what_another_attempt_wrote_meanwhile() -> None:
+    world, held = ended()
+    first = finish_run(world.services(), held, steps={"first": lambda _: None}).held
+    second = finish_run(world.services(), held, steps={"second": lambda _: None}).held
+    assert second.version > first.version
+    assert steps_done(second.record)[-2:] == ("first", "second")

@@ -1,0 +1,158 @@
+"""What follows the end of a run: named steps, each safe to repeat, and each on record once it is done.
+
+    record    the run has ended; its marker says that steps may be left
+    steps     in the table's order; one that fails keeps no other from running
+    record    names the steps that are done: one write for all of a pass
+    marker    removed once every step is done and no second job is looked for
+
+After a crash between any two of these the marker is still there, and the sweep runs the steps that are not on record.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from trainmaster.orchestrator.core.errors import RecordMoved, TrainmasterError
+from trainmaster.orchestrator.core.requests.request import dialect_of
+from trainmaster.orchestrator.core.runs.outcome import Completion
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.caps import tell_cap
+from trainmaster.orchestrator.flows.champion import challenge
+from trainmaster.orchestrator.flows.queueing import leave_queue
+from trainmaster.orchestrator.flows.services import Services
+from trainmaster.orchestrator.flows.slots import give_back
+from trainmaster.orchestrator.flows.telling import tell_status, tell_steps
+from trainmaster.orchestrator.ports.runs import Held
+
+RACES_MAX = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class End:
+    """What a step is given. `before` is the record before the end, where this process wrote it."""
+
+    services: Services
+    held: Held
+    before: RunRecord | None
+
+    @property
+    def record(self) -> RunRecord:
+        return self.held.record
+
+
+Step = Callable[[End], str | None]
+"""Returns what a slow step still waits for: the sweep calls it again. None: the step is done."""
+
+
+def _update_status(end: End) -> None:
+    tell_status(end.services, end.held)
+
+
+def _compare_with_champion(end: End) -> None:
+    request = end.record.request
+    if request is not None:
+        spec = dialect_of(request.document).spec_from(request.document, request.model_name)
+        challenge(end.services, end.record, spec)
+
+
+def _publish_notices(end: End) -> None:
+    tell_steps(end.services, end.before or replace(end.record, history=()), end.record)
+
+
+def _publish_cap_notice(end: End) -> None:
+    tell_cap(end.services, end.record)
+
+
+def _leave_queue(end: End) -> None:
+    if end.before is None or end.before.state is RunState.WAITING:
+        leave_queue(end.services, end.record)
+
+
+def _free_slots(end: End) -> None:
+    give_back(end.services, end.record.admission.slots)
+
+
+STEPS: Mapping[str, Step] = {
+    "status": _update_status,
+    "champion": _compare_with_champion,
+    "notices": _publish_notices,
+    "cap_notice": _publish_cap_notice,
+    "queue": _leave_queue,
+    "slots": _free_slots,
+}
+"""The champion comes before the notices: a rule that waits for the end of a run sees the champion after it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """The record with the steps that are done. `problems` says of each other step why it is not."""
+
+    held: Held
+    problems: tuple[str, ...] = ()
+
+
+def finish_run(
+    services: Services, held: Held, before: RunRecord | None = None, steps: Mapping[str, Step] = STEPS
+) -> Finished:
+    """Run the steps that are not on record, record those that are done, and remove the marker after the last one.
+
+    The notices are those of the states that `before` does not have; without it, those of all states.
+
+    Raises:
+        RecordMoved: the record kept changing; the sweep runs the steps again.
+        Exception: a mistake in a step, after the other steps have run.
+    """
+    end = End(services=services, held=held, before=before)
+    left = {name: step for name, step in steps.items() if name not in steps_done(held.record)}
+    outcomes = {name: _outcome(step, end) for name, step in left.items()}
+    held = _with_steps_done(services, held, [name for name, outcome in outcomes.items() if outcome is None])
+    problems = tuple(
+        f"step {name!r} is not done: {outcome}" for name, outcome in outcomes.items() if outcome is not None
+    )
+    if not problems and held.record.submission.second_job_check_at is None:
+        services.ledger.unmark(held.record.run_id)
+    for outcome in outcomes.values():
+        if isinstance(outcome, Exception) and not isinstance(outcome, TrainmasterError):
+            raise outcome
+    return Finished(held=held, problems=problems)
+
+
+def _outcome(step: Step, end: End) -> str | Exception | None:
+    """None where the step is done; else what it waits for, or its error, which must not stop the other steps."""
+    try:
+        return step(end)
+    except Exception as error:
+        return error
+
+
+def refresh_status(services: Services, held: Held) -> None:
+    """Bring the status up when an event of the run comes again; steps that are left are the sweep's."""
+    if "status" not in steps_done(held.record):
+        tell_status(services, held)
+
+
+def all_done(record: RunRecord) -> bool:
+    return set(STEPS) <= set(steps_done(record))
+
+
+def steps_done(record: RunRecord) -> tuple[str, ...]:
+    return record.completion.steps_done if record.completion is not None else ()
+
+
+def _with_steps_done(services: Services, held: Held, done: list[str]) -> Held:
+    for _ in range(RACES_MAX):
+        completion = held.record.completion or Completion()
+        names = tuple(dict.fromkeys((*completion.steps_done, *done)))
+        if names == completion.steps_done:
+            return held
+        record = replace(
+            held.record,
+            completion=replace(completion, steps_done=names),
+            updated_at=services.clock.now(),
+            attempt=services.attempt,
+        )
+        try:
+            return services.ledger.replace(held, record)
+        except RecordMoved:
+            held = services.ledger.find(held.record.run_id) or held
+    raise RecordMoved(held.record.run_id)

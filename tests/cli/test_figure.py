@@ -1,9 +1,11 @@
 """The figure shows every trial, and the same study always gives the same picture."""
 
 import io
+import math
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -11,11 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
 
-from trainmaster.cli.study.curves import spread
 from trainmaster.cli.study.figure import png_of, study_figure, svg_of
-from trainmaster.cli.study.ink import BEST, GREY
-from trainmaster.cli.study.parallel import runs, title_lines
-from trainmaster.cli.study.study import Choices, Goal, Interval, Measurement, Study, TrialState
+from trainmaster.cli.study.ink import BEST, GREY, spans_decades
+from trainmaster.cli.study.parallel import title_lines
+from trainmaster.cli.study.study import Choices, Goal, Interval, Measurement, Scale, Study, TrialState
 
 from .studies import RATE, UNITS, many, rising, study, trial
 
@@ -33,7 +34,7 @@ def lines(axes: Axes, prefix: str) -> dict[str, list[object]]:
 
 
 def panels(drawn: Study) -> tuple[Axes, Axes]:
-    above, below = study_figure(drawn).axes
+    above, below, *_uprights = study_figure(drawn).axes
     return above, below
 
 
@@ -65,7 +66,7 @@ def test_an_infeasible_trial_is_dashed_and_grey_and_has_no_place_on_the_metric()
     for axes, name in ((above, "curve-1"), (below, "trial-1")):
         (line,) = [line for line in axes.lines if line.get_gid() == name]
         assert (line.get_color(), line.get_linestyle()) == (GREY, "--")
-    assert max(line.get_xdata()) == 1  # type: ignore[type-var, arg-type]  # the second of two parameters
+    assert np.isnan(heights(below, "trial-1")).tolist() == [False, False, True]
 
 
 def test_a_conditional_parameter_that_does_not_apply_is_a_gap() -> None:
@@ -74,9 +75,7 @@ def test_a_conditional_parameter_that_does_not_apply_is_a_gap() -> None:
         trial(1, final=0.5, parameters={"learning_rate": 0.1, "num_units": 64.0}), parameters=parameters
     )
     _, below = panels(drawn)
-    stretches = [list(line.get_xdata()) for line in below.lines if line.get_gid() == "trial-1"]  # type: ignore[arg-type]  # an array
-    assert stretches == [[0], [2, 3]]
-    assert list(runs([None, 0.1, 0.2, None, None, 0.3])) == [[(1, 0.1), (2, 0.2)], [(5, 0.3)]]
+    assert np.isnan(heights(below, "trial-1")).tolist() == [False, True, False, False]
 
 
 def wide() -> Study:
@@ -175,6 +174,72 @@ def test_long_names_take_a_few_short_lines() -> None:
     assert title_lines("momentum") == ["momentum"]
 
 
-def test_labels_are_moved_apart_and_stay_in_the_panel() -> None:
-    placed = spread({"a": 0.99, "b": 0.98, "c": 0.2}, 0.1)
-    assert placed == {"a": 1.0, "b": pytest.approx(0.9), "c": 0.2}
+def heights(below: Axes, name: str) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    """The places of a trial's line on the axes of the parameters and the metric, from 0 to 1."""
+    (line,) = [line for line in below.lines if line.get_gid() == name]
+    return np.asarray(line.get_ydata(), dtype=float)
+
+
+@pytest.mark.parametrize(
+    ("scale", "value", "place"),
+    [
+        (Scale.LINEAR, 0.01, 0.0),
+        (Scale.LINEAR, 0.505, 0.5),
+        (Scale.LOG, 0.1, 0.5),
+        (Scale.LOG, 1.0, 1.0),
+        (Scale.REVERSE_LOG, 0.91, 0.5),  # 1.01 - 0.91 is the middle of 0.01 and 1 on a log scale
+        (Scale.REVERSE_LOG, 1.0, 1.0),
+        (Scale.LOG, 7.0, 1.0),
+    ],
+)
+def test_a_number_lies_where_its_scale_says(scale: Scale, value: float, place: float) -> None:
+    drawn = study(
+        trial(1, final=0.5, parameters={"x": value}),
+        parameters=(Interval(name="x", low=0.01, high=1.0, scale=scale),),
+    )
+    assert heights(panels(drawn)[1], "trial-1")[0] == pytest.approx(place)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "scale", "labels"),
+    [
+        (1e-4, 0.1, Scale.LOG, ["0.0001", "0.001", "0.01", "0.1"]),
+        (3.0, 3.0, Scale.LINEAR, ["3"]),
+        (-5e-324, 0.0, Scale.LINEAR, ["-4.941e-324"]),
+        (1e6, math.nextafter(1e6, math.inf), Scale.LOG, ["1e6"]),
+        (-1e300, 1e300, Scale.LINEAR, ["-1e300", "0", "1e300"]),
+        (1e-290, 1e290, Scale.LOG, ["1e-290", "1e290"]),
+        (0.1, 97.0, Scale.REVERSE_LOG, ["0.1", "97"]),
+    ],
+)
+def test_both_ends_of_any_range_are_labelled_and_no_two_labels_touch(
+    low: float, high: float, scale: Scale, labels: list[str]
+) -> None:
+    drawn = study(
+        trial(1, final=0.5, parameters={"x": low}),
+        parameters=(Interval(name="x", low=low, high=high, scale=scale),),
+    )
+    figure = study_figure(drawn)
+    said = [label.get_text() for label in figure.axes[2].get_yticklabels()]
+    assert set(labels) <= set(said)
+    assert overlaps(figure) == []
+
+
+def test_choices_are_equally_far_apart_and_their_labels_thinned_out_when_there_are_many() -> None:
+    places = [
+        heights(panels(study(trial(1, final=0.5, parameters={"num_units": units})))[1], "trial-1")[1]
+        for units in (64.0, 128.0, 512.0, "none")
+    ]
+    assert places[:3] == [0, 0.5, 1]
+    assert math.isnan(places[3])
+    many_words = Choices(name="x", values=tuple(float(n) for n in range(1000)))
+    assert len(study_figure(study(trial(1, final=0.5), parameters=(many_words,))).axes[2].get_yticks()) <= 8
+
+
+def test_a_metric_that_spans_decades_is_drawn_on_a_log_scale() -> None:
+    def scale(*values: float) -> str:
+        return panels(study(*(trial(n, final=value) for n, value in enumerate(values, 1))))[0].get_yscale()
+
+    assert (scale(1e4, 0.1), scale(0.5, 0.9)) == ("log", "linear")
+    assert not spans_decades([1e4, 0.0])
+    assert not spans_decades([])

@@ -10,9 +10,8 @@ from typing import Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from trainmaster.cli.study.axis import metric_axis
 from trainmaster.cli.study.curves import draw_curves
-from trainmaster.cli.study.ink import FAINT, GRID, INK, PAPER, Ink
+from trainmaster.cli.study.ink import FAINT, GRID, INK, PAPER, ink_of
 from trainmaster.cli.study.parallel import draw_parallel
 from trainmaster.cli.study.study import Study, counts, number, plural, printable, short
 
@@ -59,8 +58,7 @@ def svg_of(study: Study) -> str:
 def study_figure(study: Study) -> Figure:
     """The figure itself; only `study` decides what is on it."""
     width = max(WIDTH_IN, AXIS_WIDTH_IN * (len(study.parameters) + 2))
-    results = [trial.result for trial in study.trials if trial.result is not None]
-    ink = Ink(study=study, scale=metric_axis(study.metric, results))
+    ink = ink_of(study)
     with _styled():
         figure = Figure(figsize=(width, HEIGHT_IN), layout="constrained")
         figure.get_layout_engine().set(w_pad=0.25, h_pad=0.15, hspace=0.06)  # type: ignore[union-attr, call-arg]  # the engine asked for above

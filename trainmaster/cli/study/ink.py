@@ -6,12 +6,14 @@ vermilion of Okabe and Ito's palette, which viridis does not contain, and a thic
 Sources: https://bids.github.io/colormap/ and https://jfly.uni-koeln.de/color/
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from matplotlib import colormaps
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.patheffects import Normal, withStroke
 
-from trainmaster.cli.study.axis import NumberAxis
 from trainmaster.cli.study.study import Goal, Study, Trial, TrialState
 
 INK, FAINT, GRID, PAPER = "#1b1f24", "#5b6470", "#dfe3e8", "#ffffff"
@@ -19,17 +21,12 @@ BEST, GREY = "#d55e00", "#8a929c"
 PALEST = 0.9
 FEW = 12
 """Up to so many trials each has room for a label and for marks."""
+LOG_FROM_RATIO = 1000.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stroke:
-    """How one trial is drawn; widths in points."""
-
-    colour: Any  # matplotlib takes names and RGBA tuples
-    width: float
-    dashes: str = "-"
-    alpha: float = 1.0
-    layer: float = 2.0
+def spans_decades(values: Sequence[float]) -> bool:
+    """Whether a metric with these values is drawn on a log scale: all above 0, the ends more than LOG_FROM_RATIO apart."""
+    return bool(values) and min(values) > 0 and max(values) / min(values) > LOG_FROM_RATIO
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,27 +34,38 @@ class Ink:
     """The strokes of one study's trials: the better, the darker, and the later drawn."""
 
     study: Study
-    scale: NumberAxis
+    norm: Normalize  # from a result to 0 at the lowest, 1 at the highest
 
-    def stroke(self, trial: Trial) -> Stroke:
-        if trial is self.study.best:
-            return Stroke(colour=BEST, width=2.8, layer=4)
+    def stroke(self, trial: Trial) -> dict[str, Any]:  # Any: keywords of matplotlib's `plot`
+        """How one trial is drawn; widths in points."""
         many = len(self.study.trials) > FEW
+        grey = {"color": GREY, "linewidth": 1.0, "alpha": 0.8, "zorder": 2.0}
+        if trial is self.study.best:
+            halo = [withStroke(linewidth=5.3, foreground=PAPER), Normal()]
+            return {"color": BEST, "linewidth": 2.8, "zorder": 4.0, "path_effects": halo}
         if trial.state is TrialState.INFEASIBLE:
-            return Stroke(colour=GREY, width=1.0, dashes="--", alpha=0.8, layer=2)
+            return {**grey, "linestyle": "--"}
         if trial.result is None:
-            return Stroke(colour=GREY, width=1.0, alpha=0.8, layer=2)
-        position = self.scale.position(trial.result) or 0.0
-        return Stroke(
-            colour=self.colour_at(position),
-            width=1.2 if many else 1.8,
-            alpha=0.75 if many else 1.0,
-            layer=2.5 + self._goodness(position),
-        )
+            return grey
+        return {
+            "color": self.colour_of(trial.result),
+            "linewidth": 1.2 if many else 1.8,
+            "alpha": 0.75 if many else 1.0,
+            "zorder": 2.5 + self._goodness(trial.result),
+        }
 
-    def colour_at(self, position: float) -> Any:
-        """The colour of a result at `position` of the metric's scale, from 0 to 1."""
-        return colormaps["viridis"]((1 - self._goodness(position)) * PALEST)
+    def colour_of(self, result: float) -> Any:
+        """The colour of a result, as RGBA."""
+        return colormaps["viridis"]((1 - self._goodness(result)) * PALEST)
 
-    def _goodness(self, position: float) -> float:
-        return position if self.study.goal is Goal.MAXIMIZE else 1 - position
+    def _goodness(self, result: float) -> float:
+        """From 0, the worst result, to 1, the best."""
+        place = float(self.norm(result))
+        return place if self.study.goal is Goal.MAXIMIZE else 1 - place
+
+
+def ink_of(study: Study) -> Ink:
+    """The ink for the results that the study has now."""
+    results = [trial.result for trial in study.trials if trial.result is not None]
+    norm = LogNorm if spans_decades(results) else Normalize
+    return Ink(study=study, norm=norm(min(results, default=0.0), max(results, default=1.0)))

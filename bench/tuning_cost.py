@@ -22,7 +22,7 @@ from bench.tuning_search import Json, body_of, discrete, double, under
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.jobs.runs.log import JobLog
-from trainmaster.local.tuning.ledger import TuningJob, parse_tuning_job
+from trainmaster.local.tuning.ledger import TuningJob
 from trainmaster.local.tuning.run import TuningRun
 from trainmaster.local.tuning.space import space_of
 from trainmaster.local.tuning.store import TuningStore
@@ -51,7 +51,7 @@ PARAMETERS: list[Json] = [
 
 def new_job(at_once: int) -> TuningJob:
     body = body_of(PARAMETERS, "ALGORITHM_UNSPECIFIED", trials=TRIALS, at_once=at_once)
-    return parse_tuning_job(body, project="1", location="us-central1", job_id="1", at=datetime.now(UTC))
+    return TuningJob.parse(body, project="1", location="us-central1", job_id="1", at=datetime.now(UTC))
 
 
 def suggestions_ms() -> list[float]:
@@ -107,10 +107,7 @@ async def whole_job(directory: Path) -> tuple[TuningJob, list[float], list[float
     store.put(job)
     seen: set[str] = set()
 
-    def save(now: TuningJob, trial: Trial | None) -> None:
-        if trial is None:
-            store.put(now)
-            return
+    def save_trial(now: TuningJob, trial: Trial) -> None:
         store.put_trial(now, trial)
         if trial.id not in seen:
             seen.add(trial.id)
@@ -123,7 +120,15 @@ async def whole_job(directory: Path) -> tuple[TuningJob, list[float], list[float
             late.append(time.perf_counter() - began - 0.001)
 
     log = JobLog(lambda _entries: None, project_id="p", job_id="1")
-    run = TuningRun(job, jobs=EndsAtOnce(), save=save, log=log, metrics=directory / "metrics", seed=1)
+    run = TuningRun(
+        job,
+        jobs=EndsAtOnce(),
+        save=store.put,
+        save_trial=save_trial,
+        log=log,
+        metrics=directory / "metrics",
+        seed=1,
+    )
     watching = asyncio.create_task(sleeper())
     run.start(on_end=watching.cancel)
     await run.wait()

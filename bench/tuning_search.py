@@ -19,7 +19,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from trainmaster.local.tuning.ledger import parse_tuning_job
+from trainmaster.local.tuning.ledger import TuningJob
 from trainmaster.local.tuning.space import Value, space_of
 from trainmaster.local.tuning.suggest import Algorithm, Suggestions
 
@@ -137,7 +137,7 @@ def body_of(parameters: Sequence[Json], algorithm: str, *, trials: int, at_once:
 
 def best(parameters: Sequence[Json], function: Callable[[Point], float], algorithm: str, seed: int) -> float:
     body = body_of(parameters, algorithm, trials=TRIALS, at_once=AT_ONCE)
-    job = parse_tuning_job(body, project="1", location="us-central1", job_id="1", at=datetime.now(UTC))
+    job = TuningJob.parse(body, project="1", location="us-central1", job_id="1", at=datetime.now(UTC))
     study = job.message.study_spec
     search = Suggestions(
         space_of(study), algorithm=Algorithm(study.algorithm), maximize=job.maximize, seed=seed

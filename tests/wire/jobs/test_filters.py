@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from trainmaster.local.jobs.listing.catalogue import Catalogue
 from trainmaster.local.jobs.listing.filters import FilterError, parse_filter
-from trainmaster.local.jobs.resource.job import Job, parse_job
-from trainmaster.local.jobs.resource.lifecycle import JobState
+from trainmaster.local.jobs.resource.job import Job
 
 AT = datetime(2026, 5, 18, 12, tzinfo=UTC)
 
@@ -30,7 +29,7 @@ def labelled(labels: Mapping[str, str], *, job_id: str = "2") -> Job:
             ]
         },
     }
-    return parse_job(body, project="1", location="l", job_id=job_id, at=AT, state=JobState.PENDING)
+    return Job.parse(body, project="1", location="l", job_id=job_id, at=AT)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ import pytest
 
 from trainmaster.local.jobs.capacity.line import Capacity
 from trainmaster.local.jobs.capacity.supply import Supply
+from trainmaster.local.jobs.collection import Shared, parent_of
+from trainmaster.local.jobs.operations import Operations
 from trainmaster.local.jobs.replicas.machine import Machine
 from trainmaster.local.jobs.replicas.rootfs import Mounts
-from trainmaster.local.jobs.resource.job import Job, parse_job
+from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.jobs.runs import log as lines
 from trainmaster.local.jobs.runs.log import JobLog
@@ -49,15 +51,14 @@ class Log:
 class Line:
     """A JobService with one place. No image is provided: a job that has its place fails there and then."""
 
-    store: Store
+    store: Store[Job]
     machine: Machine
     log: Log = field(default_factory=Log)
     capacity: Capacity = field(default_factory=lambda: Capacity(1))
 
     def service(self) -> JobService:
-        return JobService(
-            project="p1", store=self.store, machine=self.machine, capacity=self.capacity, write_log=self.log.write
-        )  # fmt: skip
+        shared = Shared(project="p1", write_log=self.log.write, supply=Supply(), operations=Operations())
+        return JobService(self.store, shared, machine=self.machine, capacity=self.capacity)
 
     def run(self, job: Job) -> Run:
         around = Surroundings(
@@ -67,7 +68,7 @@ class Line:
 
     async def ended(self, service: JobService, *jobs: Job) -> list[Job]:
         for job in jobs:
-            if run := service._runs.get(job.job_id):
+            if run := service._running.get(job.job_id):
                 await run.wait()
         return [found for job in jobs if (found := service.find(job.job_id)) and found.announced]
 
@@ -78,7 +79,7 @@ def line(tmp_path: Path) -> Iterator[Line]:
         machine = Machine(
             guard=guard, images={}, buckets=tmp_path, scratch=tmp_path, mounts=Mounts.ENVIRONMENT, grace_s=0.1
         )
-        store = Store(tmp_path / "jobs.sqlite")
+        store = Store(tmp_path / "jobs.sqlite", Job)
         yield Line(store=store, machine=machine)
         store.close()
 
@@ -93,7 +94,7 @@ def body(**scheduling: Any) -> dict[str, Any]:
 
 
 def job(number: int, state: JobState, **scheduling: Any) -> Job:
-    return parse_job(
+    return Job.parse(
         body(**scheduling),
         project="1",
         location="us-central1",
@@ -112,7 +113,7 @@ def in_time(work: Callable[[], Awaitable[None]]) -> None:
 
 
 async def create(service: JobService, *bodies: dict[str, Any]) -> list[Job]:
-    where = service.parent("p1", "us-central1")
+    where = parent_of("p1", "us-central1")
     return list(await asyncio.gather(*(service.create(where, body) for body in bodies)))
 
 
@@ -206,7 +207,7 @@ def test_a_job_that_is_cancelled_in_the_line_leaves_it(line: Line) -> None:
         service = line.service()
         taken = line.capacity.line_up(1)
         first, second = await create(service, body(), body())
-        await service.cancel(service.parent("p1", "us-central1"), first.job_id)
+        await service.cancel(parent_of("p1", "us-central1"), first.job_id)
         (ended,) = await line.ended(service, first)
         assert ended.state is JobState.CANCELLED
         line.capacity.release(taken)
@@ -244,13 +245,13 @@ def test_a_service_that_stops_starts_none_of_those_who_waited(
         line.capacity = Capacity(2)
         service, grace = line.service(), asyncio.Event()
         quick, slow, waiting = await create(service, *[body()] * 3)
-        abandon = service._runs[slow.job_id].abandon
+        abandon = service._running[slow.job_id].abandon
 
         async def abandon_late() -> None:
             await grace.wait()
             await abandon()
 
-        monkeypatch.setattr(service._runs[slow.job_id], "abandon", abandon_late)
+        monkeypatch.setattr(service._running[slow.job_id], "abandon", abandon_late)
         stopping = asyncio.create_task(service.stop())
         for _ in range(100):
             await asyncio.sleep(0)

@@ -6,7 +6,7 @@ import pytest
 
 from trainmaster.local.jobs.replicas.exits import Exit
 from trainmaster.local.jobs.replicas.memory import oom_kills
-from trainmaster.local.jobs.resource.job import Job, parse_job
+from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.jobs.resource.replica import CHIEF, Replica
 from trainmaster.local.jobs.runs.messages import non_zero_exit, ran_too_long, waited_too_long
@@ -19,7 +19,7 @@ def job(**scheduling: object) -> Job:
         "containerSpec": {"imageUri": "gcr.io/p/i:1"},
     }
     body = {"displayName": "a job", "jobSpec": {"workerPoolSpecs": [pool], "scheduling": scheduling}}
-    return parse_job(
+    return Job.parse(
         body, project="1", location="europe-west4", job_id="22", at=datetime.now(UTC), state=JobState.QUEUED
     )
 

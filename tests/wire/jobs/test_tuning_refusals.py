@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trainmaster.local.jobs.resource.job import InvalidJobError
-from trainmaster.local.tuning.ledger import TuningJob, parse_tuning_job
+from trainmaster.local.tuning.ledger import TuningJob
 
 from .conftest import container
 
@@ -24,7 +24,7 @@ GOOD: dict[str, Any] = {
 
 
 def parsed(body: object) -> TuningJob:
-    return parse_tuning_job(body, project="1", location="us-central1", job_id="1", at=datetime.now(UTC))
+    return TuningJob.parse(body, project="1", location="us-central1", job_id="1", at=datetime.now(UTC))
 
 
 def faults(**study: Any) -> list[str]:

@@ -1,82 +1,29 @@
-"""The JobService itself: what each call does, whichever way it came."""
-
-import asyncio
-import builtins
-import logging
-import secrets
-from dataclasses import dataclass
-from datetime import UTC, datetime
+"""Custom jobs: when there is room for one, and what happens to machines and to the jobs of trials."""
 
 from trainmaster.local.jobs.capacity.line import Capacity
-from trainmaster.local.jobs.capacity.supply import Supply
-from trainmaster.local.jobs.listing.catalogue import Catalogue
-from trainmaster.local.jobs.listing.paging import page_of
+from trainmaster.local.jobs.collection import Collection, Parent, Shared
 from trainmaster.local.jobs.replicas.machine import Machine
 from trainmaster.local.jobs.resource.errors import ApiError, Status
-from trainmaster.local.jobs.resource.job import InvalidJobError, Job, Message, parse_job
+from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
-from trainmaster.local.jobs.resource.operations import brief, delete_operation_of
-from trainmaster.local.jobs.runs.log import Entry, JobLog, WriteLog, audit_entry
+from trainmaster.local.jobs.runs.log import JobLog
 from trainmaster.local.jobs.runs.run import Run, Surroundings
 from trainmaster.local.jobs.store import Store
-from trainmaster.local.project import project_number
-
-_log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Parent:
-    """Where a job lives. `project` is the number."""
+class JobService(Collection[Job]):
+    """Custom jobs, those of trials included, which no list shows."""
 
-    project: str
-    location: str
-
-    @property
-    def name(self) -> str:
-        """`projects/NUMBER/locations/REGION`."""
-        return f"projects/{self.project}/locations/{self.location}"
-
-
-class JobService:
-    """Custom jobs: created, read, listed, cancelled, deleted. All calls are made from one event loop."""
-
-    def __init__(
-        self,
-        *,
-        project: str,
-        store: Store,
-        machine: Machine,
-        capacity: Capacity,
-        write_log: WriteLog,
-        supply: Supply | None = None,
-    ) -> None:
-        self._project_id = project
-        self._project_number = project_number(project)
-        self._store = store
-        self._write_log = write_log
+    def __init__(self, store: Store[Job], shared: Shared, *, machine: Machine, capacity: Capacity) -> None:
+        super().__init__(Job, store, shared)
         self._capacity = capacity
-        self.supply = supply or Supply()
-        self._around = Surroundings(machine=machine, capacity=capacity, supply=self.supply, save=self._save)
-        self._jobs = Catalogue(store.jobs())
-        self._runs: dict[str, Run] = {}
+        self._around = Surroundings(machine=machine, capacity=capacity, supply=shared.supply, save=self._save)
 
-    def resume(self) -> None:
-        """Take up the jobs that the last stack left unfinished or ended without saying so in the log, oldest first."""
-        for job in list(self._jobs):
-            if not job.state.is_terminal or not job.announced:
-                self._run(job)
+    def _life_of(self, job: Job, log: JobLog) -> Run:
+        return Run(job, around=self._around, log=log)
 
-    async def stop(self) -> None:
-        """End every replica; unfinished jobs stay as they stand, for `resume`."""
-        # All at once: what one leaves would be another's, who is to end too.
-        abandoned = (run.abandon() for run in self._runs.values())
-        for outcome in await asyncio.gather(*abandoned, return_exceptions=True):
-            if isinstance(outcome, Exception):
-                raise outcome
-
-    def parent(self, project: str, location: str) -> Parent:
-        """The parent that an address names by project id or number."""
-        return Parent(project=project_number(project), location=location)
+    def _as_kept_first(self, job: Job) -> Job:
+        return job if self._capacity.has_room_for(len(job.replicas)) else job.queued()
 
     def state_of(self, job_id: str) -> JobState:
         """Where a job stands.
@@ -87,30 +34,6 @@ class JobService:
         if job := self._jobs.get(job_id):
             return job.state
         raise KeyError(job_id)
-
-    async def create(self, parent: Parent, body: object) -> Job:
-        """Accept a job and start it as soon as there is room.
-
-        Raises:
-            ApiError: INVALID_ARGUMENT with every fault; RESOURCE_EXHAUSTED when it could never run here,
-                or the region's quota or rate of requests leaves no room for it.
-        """
-        self.supply.count_request(parent.location, parent.project)
-        job_id = str(10**18 + secrets.randbelow(8 * 10**18))
-        try:
-            job = parse_job(
-                body, project=parent.project, location=parent.location, job_id=job_id, at=datetime.now(UTC),
-                state=JobState.PENDING,
-            )  # fmt: skip
-        except InvalidJobError as error:
-            raise ApiError(Status.INVALID_ARGUMENT, str(error)) from error
-        self.refuse_what_never_fits(job)
-        self.refuse_over_quota(job, job.message.job_spec)
-        job = self._accept(job)
-        await self.audit(
-            "CreateCustomJob", job.name, {"parent": parent.name, "customJob": brief(job)}, {"name": job.name}
-        )
-        return job
 
     def begin_trial(self, job: Job) -> None:
         """Start the job of a trial; one that is known already is left alone."""
@@ -123,22 +46,18 @@ class JobService:
 
     def stop_trial(self, job_id: str) -> None:
         """Begin to end the job of a trial; nothing happens to one that has ended."""
-        if run := self._runs.get(job_id):
-            run.cancel()
+        if life := self._running.get(job_id):
+            life.cancel()
 
     async def forget_trial(self, job_id: str) -> None:
         """Forget the job of a trial that has ended."""
-        if run := self._runs.get(job_id):  # its last line is still being written
-            await run.wait()
-        if job := self._jobs.pop(job_id):
-            self._store.delete(job)
+        if life := self._running.get(job_id):  # its last line is still being written
+            await life.wait()
+        if job := self._jobs.get(job_id):
+            await self._forget(job)
 
-    def project_id_of(self, job: Job) -> str:
-        """The project as the log names it."""
-        return self._project_id if job.project == self._project_number else job.project
-
-    def refuse_what_never_fits(self, job: Job) -> None:
-        """Refuse a job that asks for more than the whole machine.
+    def refuse_without_room(self, job: Job) -> None:
+        """Refuse a job that asks for more than the whole machine, or than the region's quota leaves.
 
         Raises:
             ApiError: RESOURCE_EXHAUSTED.
@@ -150,60 +69,11 @@ class JobService:
                 f"(this machine runs at most {self._capacity.replicas} replicas at once, the job asks for "
                 f"{len(job.replicas)}; the stack's capacity is a flag)",
             )
-
-    def refuse_over_quota(self, job: Job, spec: Message, *, copies: int = 1) -> None:
-        """Refuse a job for which the region's quota leaves too little; of `spec` so many copies run at once.
-
-        Raises:
-            ApiError: RESOURCE_EXHAUSTED.
-        """
-        # One that has ended may still have a run, which writes its last line.
-        runs = (each for job_id in self._runs if (each := self._jobs.get(job_id)))
-        going = [(each.location, each.message.job_spec) for each in runs if not each.state.is_terminal]
-        self.supply.refuse_over_quota(job.location, spec, copies=copies, going=going)
-
-    def _accept(self, job: Job) -> Job:
-        if not self._capacity.has_room_for(len(job.replicas)):
-            job = job.queued()
-        self._save(job)
-        self._run(job)
-        return job
-
-    def get(self, parent: Parent, job_id: str) -> Job:
-        """The job as it stands.
-
-        Raises:
-            ApiError: NOT_FOUND.
-        """
-        job = self._jobs.get(job_id)
-        if job is None or job.parent != parent.name:
-            raise ApiError(
-                Status.NOT_FOUND, f"The CustomJob {parent.name}/customJobs/{job_id} does not exist."
-            )
-        return job
-
-    def list(self, parent: Parent, *, filter_: str, page_size: int, page_token: str) -> tuple[list[Job], str]:
-        """One page of jobs, newest first, and the token of the next page; empty after the last.
-
-        Raises:
-            ApiError: INVALID_ARGUMENT for a filter, size or token that cannot be.
-        """
-        return page_of(self._jobs, parent.name, filter_=filter_, page_size=page_size, page_token=page_token)
-
-    async def cancel(self, parent: Parent, job_id: str) -> None:
-        """Begin to end a job; best effort, as the service says.
-
-        Raises:
-            ApiError: NOT_FOUND; FAILED_PRECONDITION when it has ended already.
-        """
-        job = self.get(parent, job_id)
-        if job.state.is_terminal:
-            raise ApiError(
-                Status.FAILED_PRECONDITION,
-                f"The CustomJob {job.name} is in state {job.state.api_name} and cannot be cancelled.",
-            )
-        self._runs[job_id].cancel()
-        await self.audit("CancelCustomJob", job.name, {"name": job.name}, {})
+        # One that has ended may still be running, which writes its last line.
+        running = (each for job_id in self._running if (each := self._jobs.get(job_id)))
+        self._shared.supply.refuse_over_quota(
+            job, going=[each for each in running if not each.state.is_terminal]
+        )
 
     async def preempt(self, parent: Parent, job_id: str, replica_name: str) -> None:
         """Take the machine of one replica away, as a spot machine is: the local stack's own verb.
@@ -221,83 +91,10 @@ class JobService:
                 Status.INVALID_ARGUMENT,
                 f"replica: the job {job.name} has no {replica_name!r}; it has {', '.join(replicas)}.",
             )
-        run = self._runs.get(job_id)
-        if run is None or not await run.preempt(replicas[replica_name]):
+        life = self._running.get(job_id)
+        if not isinstance(life, Run) or not await life.preempt(replicas[replica_name]):
             raise ApiError(
                 Status.FAILED_PRECONDITION,
                 f"The replica {replica_name} of {job.name} does not run at this moment "
                 f"(the job is in state {self.state_of(job_id).api_name}); only one that runs can be preempted.",
             )
-
-    async def delete(self, parent: Parent, job_id: str) -> dict[str, object]:
-        """Forget a job that has ended; the finished operation.
-
-        Raises:
-            ApiError: NOT_FOUND; FAILED_PRECONDITION while it has not ended.
-        """
-        job = self.get(parent, job_id)
-        if not job.state.is_terminal:
-            raise ApiError(
-                Status.FAILED_PRECONDITION,
-                f"The CustomJob {job.name} is in state {job.state.api_name}; only a job that has ended can be deleted.",
-            )
-        if run := self._runs.get(job_id):  # its last line is still being written
-            await run.wait()
-        self._jobs.pop(job_id)
-        self._store.delete(job)
-        operation = delete_operation_of(job)
-        self._store.put_operation(str(operation["name"]), job.parent, operation)
-        await self.audit("DeleteCustomJob", job.name, {"name": job.name}, {"name": operation["name"]})
-        return operation
-
-    def operation(self, name: str) -> dict[str, object]:
-        """The operation of that full name (with the project's number).
-
-        Raises:
-            ApiError: NOT_FOUND.
-        """
-        found = self._store.operation(name)
-        if found is None:
-            raise ApiError(Status.NOT_FOUND, f"The operation {name} does not exist.")
-        return found
-
-    def operations(self, owner: str) -> builtins.list[dict[str, object]]:
-        """Every operation of a location or of one job."""
-        return self._store.operations(owner)
-
-    def delete_operation(self, name: str) -> None:
-        """Forget an operation.
-
-        Raises:
-            ApiError: NOT_FOUND.
-        """
-        self.operation(name)
-        self._store.delete_operation(name)
-
-    def _save(self, job: Job) -> None:
-        self._store.put(job)
-        self._jobs.put(job)
-
-    def _run(self, job: Job) -> None:
-        place = job.trial
-        log = JobLog(
-            self._write_log,
-            project_id=self.project_id_of(job),
-            job_id=place.tuning_job_id if place else job.job_id,
-            trial_id=place.trial_id if place else "",
-        )
-        run = Run(job, around=self._around, log=log)
-        self._runs[job.job_id] = run
-        run.start(on_end=lambda: self._runs.pop(job.job_id, None))
-
-    async def audit(self, method: str, name: str, request: Entry, response: Entry) -> None:
-        """Write the activity entry of a call. A log that refuses it does not fail the call."""
-        entry = audit_entry(
-            method, project_id=self._project_id, resource_name=name, request=request, response=response
-        )
-        try:
-            waiting = self._write_log([entry])
-            if waiting is not None:
-                await waiting
-        except Exception:  # a log that fails must not fail the call
-            _log.exception("the audit entry of %s %s is lost", method, name)

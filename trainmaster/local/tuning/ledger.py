@@ -1,15 +1,13 @@
 """A tuning job with its trials as the API shows them: every change is a new value, nothing is done here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 
-from trainmaster.local.jobs.resource.job import Job, Message, TrialPlace, read_message
-from trainmaster.local.jobs.resource.lifecycle import JobState
-from trainmaster.local.jobs.resource.replica import Replica, replicas_of
+from trainmaster.local.jobs.resource.job import Job, Message, TrialPlace
 from trainmaster.local.tuning.space import Value, flag
 from trainmaster.local.tuning.study import Progress
 from trainmaster.local.tuning.trial import Trial, TrialState, new_trial
@@ -19,10 +17,6 @@ MIN_FAILED, MAX_FAILED_SHARE = 5, 0.5
 """With maxFailedTrialCount 0: so many failures, and more than this share of ended trials, end the job. Our choice."""
 
 _MINIMIZE = 2
-_OUTPUT_ONLY = (
-    "name", "trials", "state", "create_time", "start_time", "end_time", "update_time", "error",
-    "satisfies_pzs", "satisfies_pzi",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +30,20 @@ class TuningJob(Job):
 
     kind: ClassVar[str] = "HyperparameterTuningJob"
     collection: ClassVar[str] = "hyperparameterTuningJobs"
+    resource: ClassVar[Any] = HyperparameterTuningJob
+    faults_of: ClassVar[Callable[[Message], list[str]]] = staticmethod(faults_of)
 
     trials: Mapping[str, Trial] = field(default_factory=dict)
 
     @property
-    def replicas(self) -> tuple[Replica, ...]:
-        """What one trial needs."""
-        return replicas_of([pool.replica_count for pool in self.message.trial_job_spec.worker_pool_specs])
+    def spec(self) -> Message:
+        """Of each trial."""
+        return self.message.trial_job_spec
+
+    @property
+    def copies(self) -> int:
+        """How many trials run at once."""
+        return int(self.message.parallel_trial_count)
 
     @property
     def objectives(self) -> list[Message]:
@@ -87,21 +88,6 @@ class TuningJob(Job):
         return found
 
 
-def parse_tuning_job(body: object, *, project: str, location: str, job_id: str, at: datetime) -> TuningJob:
-    """The tuning job that `body` asks for.
-
-    Raises:
-        InvalidJobError: with every fault found.
-    """
-    empty = HyperparameterTuningJob.pb(HyperparameterTuningJob())
-    message = read_message(body, empty, output_only=_OUTPUT_ONLY, faults_of=faults_of)
-    message.state = JobState.PENDING.value
-    message.create_time.FromDatetime(at)
-    message.update_time.FromDatetime(at)
-    message.name = f"projects/{project}/locations/{location}/{TuningJob.collection}/{job_id}"
-    return TuningJob(project=project, location=location, job_id=job_id, message=message)
-
-
 def next_trial(job: TuningJob, values: Mapping[str, Value], *, custom_job_id: str) -> Trial:
     """The trial after all that the job has."""
     trial_id = str(len(job.trials) + 1)
@@ -144,16 +130,16 @@ def custom_job_of(job: TuningJob, trial: Trial, *, metrics_dir: str, at: datetim
                 pool.container_spec.args.extend(flags)
             case "python_package_spec":
                 pool.python_package_spec.args.extend(flags)
-    message.state = JobState.PENDING.value
-    message.create_time.FromDatetime(at)
-    message.update_time.FromDatetime(at)
     place = TrialPlace(
         tuning_job_id=job.job_id,
         trial_id=trial.id,
         metrics_dir=metrics_dir,
         metric_tag=job.objectives[0].metric_id,
     )
-    return Job(project=job.project, location=job.location, job_id=trial.job_id, message=message, trial=place)
+    custom_job = Job(
+        project=job.project, location=job.location, job_id=trial.job_id, message=message, trial=place
+    )
+    return custom_job.begun(at)
 
 
 def too_many_failed(job: TuningJob) -> bool:

@@ -2,17 +2,14 @@
 
 import asyncio
 import contextlib
-import logging
-import secrets
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from trainmaster.local.jobs.resource.job import CANCELLED_CODE, INTERNAL_CODE, USER_CODE, Job
+from trainmaster.local.jobs.resource.job import CANCELLED_CODE, USER_CODE, Job, new_job_id
 from trainmaster.local.jobs.resource.lifecycle import JobState
-from trainmaster.local.jobs.runs import log as lines
+from trainmaster.local.jobs.runs.life import Life
 from trainmaster.local.jobs.runs.log import JobLog
 from trainmaster.local.tuning.ledger import (
     TuningJob,
@@ -32,13 +29,6 @@ from trainmaster.local.tuning.trial import Trial, TrialState
 PERIOD_S = 0.1
 """How often trials and their metric files are looked at."""
 
-_LAST_LINE = {
-    JobState.SUCCEEDED: lines.SUCCEEDED,
-    JobState.FAILED: lines.FAILED,
-    JobState.CANCELLED: lines.CANCELLED,
-}
-_log = logging.getLogger(__name__)
-
 
 class TrialJobs(Protocol):
     """Who runs the trials' jobs: the JobService, as far as a tuning job needs it."""
@@ -53,23 +43,23 @@ class TrialJobs(Protocol):
         """Begin to end the job of a trial; nothing happens to one that has ended."""
 
 
-class TuningRun:
-    """Takes one tuning job from where it stands to its end. Start it once; `job` is where it stands now."""
+class TuningRun(Life[TuningJob]):
+    """The life of a tuning job: its trials' jobs are left to the JobService when it is abandoned."""
 
     def __init__(
         self,
         job: TuningJob,
         *,
         jobs: TrialJobs,
-        save: Callable[[TuningJob, Trial | None], None],
+        save: Callable[[TuningJob], None],
+        save_trial: Callable[[TuningJob, Trial], None],
         log: JobLog,
         metrics: Path,
         seed: int | None,
     ) -> None:
-        """`save` keeps the job, or the one trial of it that has changed."""
-        self.job = job
-        self._jobs, self._save, self._log, self._metrics, self._seed = jobs, save, log, metrics, seed
-        self._task: asyncio.Task[None] | None = None
+        """`save_trial` keeps the one trial of the job that has changed."""
+        super().__init__(job, save=save, log=log)
+        self._jobs, self._save_trial, self._metrics, self._seed = jobs, save_trial, metrics, seed
         self._stopping = stopping_of(job.message.study_spec)
         self._failed = False
         self._exhausted = False
@@ -78,44 +68,6 @@ class TuningRun:
         self._texts: dict[str, str] = {}
         self._curves: dict[str, list[Point]] = {}
         self._judged: dict[str, tuple[int, int]] = {}
-
-    def start(self, *, on_end: Callable[[], object]) -> None:
-        """Begin, in the running event loop."""
-        self._task = asyncio.create_task(self._live(), name=f"tuning job {self.job.job_id}")
-        self._task.add_done_callback(lambda _task: on_end())
-
-    def cancel(self) -> None:
-        """Ask the job to end; it is CANCELLING at once, and so is every trial's job."""
-        if self.job.state is not JobState.CANCELLING and not self.job.state.is_terminal:
-            self._move(JobState.CANCELLING)
-            self._end_trials()
-
-    async def wait(self) -> None:
-        """Return when the job has ended and its last line is written."""
-        if self._task is not None:
-            await asyncio.wait({self._task})
-
-    async def abandon(self) -> None:
-        """Leave the job as it stands, for the next stack. Its trials' jobs are left to the JobService."""
-        if self._task is not None:
-            if not self.job.state.is_terminal:
-                self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-
-    async def _live(self) -> None:
-        try:
-            if not self.job.state.is_terminal:
-                await self._to_its_end()
-        except Exception:  # whatever broke here, the job must not stay RUNNING for ever
-            _log.exception("tuning job %s: the local JobService failed", self.job.job_id)
-            self._end_trials()
-            self._move(JobState.FAILED, code=INTERNAL_CODE, reason="Internal error occurred.")
-        finally:
-            if self.job.state.is_terminal:
-                await self._log.service(_LAST_LINE[self.job.state])
-                self._keep(replace(self.job, announced=True))
-            await self._log.close()
 
     async def _to_its_end(self) -> None:
         if not self.job.trials:
@@ -128,7 +80,7 @@ class TuningRun:
                 await self._look_at(trial, suggestions)
             ending = self.job.state is JobState.CANCELLING or self._fails()
             if ending:
-                self._end_trials()
+                self._end_early()
             else:
                 self._end_when_there_is_enough()
                 await self._begin_trials(suggestions)
@@ -193,7 +145,7 @@ class TuningRun:
                 return
             if self.job.state is JobState.CANCELLING:  # meanwhile
                 return
-            custom_job_id = str(10**18 + secrets.randbelow(8 * 10**18))
+            custom_job_id = new_job_id()
             trial = next_trial(self.job, values, custom_job_id=custom_job_id)
             self._keep_trial(trial)  # before its job: a trial is never run twice
             self._begin(trial)
@@ -255,7 +207,7 @@ class TuningRun:
         self._texts.pop(trial.id, None)
         suggestions.tell(trial.id, self.job.results_of(over))
 
-    def _end_trials(self) -> None:
+    def _end_early(self) -> None:
         for trial in self.job.running:
             self._jobs.stop_trial(trial.job_id)
 
@@ -274,16 +226,9 @@ class TuningRun:
     def _folder(self, trial: Trial) -> Path:
         return self._metrics / self.job.job_id / trial.id
 
-    def _move(self, state: JobState, *, code: int = 0, reason: str = "") -> None:
-        self._keep(self.job.moved(state, at=datetime.now(UTC), code=code, reason=reason))
-
-    def _keep(self, job: TuningJob) -> None:
-        self._save(job, None)
-        self.job = job
-
     def _keep_trial(self, trial: Trial) -> None:
         job = self.job.with_trial(trial)
-        self._save(job, trial)
+        self._save_trial(job, trial)
         self.job = job
 
 

@@ -6,9 +6,9 @@ the Python client polls operations under `/ui`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Generic
 
-from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -18,111 +18,95 @@ from starlette.routing import Route
 from trainmaster.local.http import LoopbackOnly, google_error, json_value
 from trainmaster.local.injections import Injections
 from trainmaster.local.injections.http import WithInjections
-from trainmaster.local.jobs.capacity.quota import BadQuotaError, quota_from
+from trainmaster.local.jobs.capacity.quota import quota_from
+from trainmaster.local.jobs.capacity.supply import Supply
+from trainmaster.local.jobs.collection import Collection, Parent, Shared, parent_of
+from trainmaster.local.jobs.listing.catalogue import AnyJob
+from trainmaster.local.jobs.operations import Operations
 from trainmaster.local.jobs.resource.errors import ApiError, Status
-from trainmaster.local.jobs.resource.job import InvalidJobError, Job, Message, read_mask
+from trainmaster.local.jobs.resource.job import Job, read_mask
 from trainmaster.local.jobs.resource.replica import CHIEF
-from trainmaster.local.jobs.service import JobService, Parent
-from trainmaster.local.tuning.ledger import TuningJob
+from trainmaster.local.jobs.service import JobService
 from trainmaster.local.tuning.service import TuningService
 from trainmaster.local.vertex.injections import named, subjects
 
 _VERSIONS = ("v1", "v1beta1", "ui")
 _OURS = "/emulator/v1"
-_Jobs = JobService | TuningService
-_Handler = Callable[[Request], Awaitable[Response]]
+_HERE = "projects/{project}/locations/{location}"
+_Row = tuple[str, str, Callable[[Request], Awaitable[Response]]]
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 
 
-class Surface:
-    """One handler for each call; each reads the request, asks the service and shows the answer."""
+class Calls(Generic[AnyJob]):
+    """One handler for each call on the jobs of one kind; each reads the request, asks for it and shows the answer."""
 
-    def __init__(
-        self, service: JobService, jobs: _Jobs, *, kind: type[Job], resource: Message, region: str
-    ) -> None:
-        """`jobs` answers for the jobs of this `kind`, whose messages look like `resource`."""
-        self._service, self._jobs = service, jobs
-        self._region = region
-        self.collection = kind.collection
-        self._resource = resource
+    def __init__(self, jobs: Collection[AnyJob]) -> None:
+        self._jobs = jobs
+        self.collection = jobs.kind.collection
         # A list of tuning jobs comes without their trials.
-        self._listed = [field.name for field in self._resource.DESCRIPTOR.fields if field.name != "trials"]
+        self._listed = [name for name in jobs.kind.field_names() if name != "trials"]
 
     async def create(self, request: Request) -> Response:
-        job = await self._jobs.create(self._parent(request), await _body(request))
-        return await _job(request, job)
+        return await _job(request, await self._jobs.create(_parent(request), await _body(request)))
 
     async def get(self, request: Request) -> Response:
-        return await _job(request, self._jobs.get(self._parent(request), request.path_params["job"]))
+        return await _job(request, self._jobs.get(_parent(request), request.path_params["job"]))
 
     async def list(self, request: Request) -> Response:
         query = request.query_params
-        only = _only(query.get("readMask", ""), self._resource)
+        only = read_mask(query.get("readMask", ""), self._jobs.kind) or self._listed
         jobs, token = self._jobs.list(
-            self._parent(request),
+            _parent(request),
             filter_=query.get("filter", ""),
             page_size=_integer("pageSize", query.get("pageSize", "0")),
             page_token=query.get("pageToken", ""),
         )
         integers = _wants_integers(request)
-        answer: dict[str, object] = {}
-        if jobs:
-            answer[self.collection] = [
-                job.to_json(enums_as_integers=integers, only=only or self._listed) for job in jobs
-            ]
-        if token:
-            answer["nextPageToken"] = token
-        return JSONResponse(answer)
+        shown = [job.to_json(enums_as_integers=integers, only=only) for job in jobs]
+        return JSONResponse(
+            {**({self.collection: shown} if shown else {}), **({"nextPageToken": token} if token else {})}
+        )
 
     async def cancel(self, request: Request) -> Response:
-        await self._jobs.cancel(self._parent(request), request.path_params["job"])
+        await self._jobs.cancel(_parent(request), request.path_params["job"])
         return JSONResponse({})
 
     async def delete(self, request: Request) -> Response:
-        return JSONResponse(await self._jobs.delete(self._parent(request), request.path_params["job"]))
+        return JSONResponse(await self._jobs.delete(_parent(request), request.path_params["job"]))
 
-    async def operation(self, request: Request) -> Response:
-        return JSONResponse(self._service.operation(self._operation_name(request)))
 
-    async def operations(self, request: Request) -> Response:
-        owner = self._parent(request).name
-        if job := request.path_params.get("job"):
-            owner += f"/{self.collection}/{job}"
-        return JSONResponse({"operations": self._service.operations(owner)})
+class OperationCalls:
+    """The calls on operations."""
 
-    async def delete_operation(self, request: Request) -> Response:
-        self._service.delete_operation(self._operation_name(request))
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+
+    async def get(self, request: Request) -> Response:
+        return JSONResponse(self._operations.get(_operation_name(request)))
+
+    async def list(self, request: Request) -> Response:
+        # A job's own list is empty: its only operation comes when it is gone.
+        found = [] if "job" in request.path_params else self._operations.list(_parent(request).name)
+        return JSONResponse({"operations": found})
+
+    async def delete(self, request: Request) -> Response:
+        self._operations.delete(_operation_name(request))
         return JSONResponse({})
 
-    async def end_operation(self, request: Request) -> Response:
+    async def cancel(self, request: Request) -> Response:
         """Cancelling is best effort, and every operation here is done when it is first seen."""
-        self._service.operation(self._operation_name(request))
+        self._operations.get(_operation_name(request))
         return JSONResponse({})
 
-    async def locations(self, request: Request) -> Response:
-        project = request.path_params["project"]
-        return JSONResponse({"locations": [_location(project, self._region)]})
 
-    async def location(self, request: Request) -> Response:
-        return JSONResponse(_location(request.path_params["project"], request.path_params["location"]))
+class StackCalls:
+    """What no client of the service can ask for: the local stack's own calls."""
 
-    def _parent(self, request: Request) -> Parent:
-        return self._service.parent(request.path_params["project"], request.path_params["location"])
-
-    def _operation_name(self, request: Request) -> str:
-        # A job's operations are also found below the job, where older clients look.
-        return f"{self._parent(request).name}/operations/{request.path_params['operation']}"
-
-
-class Happenings:
-    """What no client of the service can ask for."""
-
-    def __init__(self, service: JobService) -> None:
-        self._service = service
+    def __init__(self, jobs: JobService, supply: Supply) -> None:
+        self._jobs, self._supply = jobs, supply
 
     async def preempt(self, request: Request) -> Response:
-        where = request.path_params
         body = await _body(request) if await request.body() else {}
         replica = body.get("replica", CHIEF.name) if isinstance(body, dict) else None
         if not isinstance(replica, str) or set(body if isinstance(body, dict) else ()) - {"replica"}:
@@ -130,43 +114,27 @@ class Happenings:
                 Status.INVALID_ARGUMENT,
                 f'Expected {{"replica": "{CHIEF.name}"}} or nothing, found {body!r:.80}.',
             )
-        parent = self._service.parent(where["project"], where["location"])
-        await self._service.preempt(parent, where["job"], replica)
+        await self._jobs.preempt(_parent(request), request.path_params["job"], replica)
         return JSONResponse({})
 
     async def put_quota(self, request: Request) -> Response:
-        try:
-            self._service.supply.put(quota_from(await _body(request)))
-        except BadQuotaError as wrong:
-            raise ApiError(Status.INVALID_ARGUMENT, str(wrong)) from wrong
+        self._supply.put(quota_from(await _body(request)))
         return JSONResponse({})
 
 
 def application(
-    service: JobService, tuning: TuningService, *, region: str, injections: Injections
+    jobs: JobService, tuning: TuningService, shared: Shared, *, region: str, injections: Injections
 ) -> LoopbackOnly:
     """The ASGI application of one JobService, with the injections at every call of it."""
-    surfaces = [
-        Surface(service, service, kind=Job, resource=CustomJob.pb(CustomJob()), region=region),
-        Surface(
-            service,
-            tuning,
-            kind=TuningJob,
-            resource=HyperparameterTuningJob.pb(HyperparameterTuningJob()),
-            region=region,
-        ),
+    own = StackCalls(jobs, shared.supply)
+    table = [
+        *(row for version in _VERSIONS for row in _service_calls(version, jobs, tuning, shared.operations)),
+        *(row for version in _VERSIONS for row in _location_calls(version, region)),
+        ("POST", f"{_OURS}/{_HERE}/customJobs/{{job}}:preempt", own.preempt),
+        ("PUT", f"{_OURS}/quota", own.put_quota),
     ]
-    routes = [
-        route for version in _VERSIONS for surface in surfaces for route in _routes(surface, f"/{version}")
-    ]
-    happenings = Happenings(service)
-    preempt = f"{_OURS}/projects/{{project}}/locations/{{location}}/customJobs/{{job}}:preempt"
     calls = Starlette(
-        routes=[
-            *routes,
-            Route(preempt, happenings.preempt, methods=["POST"]),
-            Route(f"{_OURS}/quota", happenings.put_quota, methods=["PUT"]),
-        ],
+        routes=[Route(path, handler, methods=[method]) for method, path, handler in table],
         exception_handlers={ApiError: _refused, HTTPException: _not_routed, Exception: _broken},
     )
     return LoopbackOnly(
@@ -174,26 +142,48 @@ def application(
     )
 
 
-def _routes(surface: Surface, version: str) -> list[Route]:
-    locations = f"{version}/projects/{{project}}/locations"
-    here = f"{locations}/{{location}}"
-    jobs = f"{here}/{surface.collection}"
-    operations = [f"{here}/operations", f"{jobs}/{{job}}/operations"]
-    table: list[tuple[str, str, _Handler]] = [
-        ("POST", jobs, surface.create),
-        ("GET", jobs, surface.list),
-        ("POST", f"{jobs}/{{job}}:cancel", surface.cancel),
-        ("GET", f"{jobs}/{{job}}", surface.get),
-        ("DELETE", f"{jobs}/{{job}}", surface.delete),
-        *(("GET", path, surface.operations) for path in operations),
-        *(("GET", f"{path}/{{operation}}", surface.operation) for path in operations),
-        *(("DELETE", f"{path}/{{operation}}", surface.delete_operation) for path in operations),
-        *(("POST", f"{path}/{{operation}}:cancel", surface.end_operation) for path in operations),
-        *(("POST", f"{path}/{{operation}}:wait", surface.operation) for path in operations),
-        ("GET", locations, surface.locations),
-        ("GET", here, surface.location),
-    ]
-    return [Route(path, handler, methods=[method]) for method, path, handler in table]
+def _service_calls(
+    version: str, jobs: JobService, tuning: TuningService, operations: Operations
+) -> Iterator[_Row]:
+    here = f"/{version}/{_HERE}"
+    for calls in (Calls(jobs), Calls(tuning)):
+        collection = f"{here}/{calls.collection}"
+        yield "POST", collection, calls.create
+        yield "GET", collection, calls.list
+        yield "POST", f"{collection}/{{job}}:cancel", calls.cancel
+        yield "GET", f"{collection}/{{job}}", calls.get
+        yield "DELETE", f"{collection}/{{job}}", calls.delete
+        # A job's operations are also found below the job, where older clients look.
+        yield from _operation_calls(f"{collection}/{{job}}/operations", OperationCalls(operations))
+    yield from _operation_calls(f"{here}/operations", OperationCalls(operations))
+
+
+def _operation_calls(path: str, calls: OperationCalls) -> Iterator[_Row]:
+    one = f"{path}/{{operation}}"
+    yield "GET", path, calls.list
+    yield "GET", one, calls.get
+    yield "DELETE", one, calls.delete
+    yield "POST", f"{one}:cancel", calls.cancel
+    yield "POST", f"{one}:wait", calls.get
+
+
+def _location_calls(version: str, region: str) -> Iterator[_Row]:
+    async def listed(request: Request) -> Response:
+        return JSONResponse({"locations": [_location(request.path_params["project"], region)]})
+
+    async def one(request: Request) -> Response:
+        return JSONResponse(_location(request.path_params["project"], request.path_params["location"]))
+
+    yield "GET", f"/{version}/projects/{{project}}/locations", listed
+    yield "GET", f"/{version}/{_HERE}", one
+
+
+def _parent(request: Request) -> Parent:
+    return parent_of(request.path_params["project"], request.path_params["location"])
+
+
+def _operation_name(request: Request) -> str:
+    return f"{_parent(request).name}/operations/{request.path_params['operation']}"
 
 
 async def _job(request: Request, job: Job) -> Response:
@@ -218,13 +208,6 @@ async def _body(request: Request) -> object:
         return json_value(raw)
     except ValueError as error:
         raise ApiError(Status.INVALID_ARGUMENT, f"Invalid JSON payload received. {error}") from error
-
-
-def _only(mask: str, resource: Message) -> list[str]:
-    try:
-        return read_mask(mask, resource)
-    except InvalidJobError as error:
-        raise ApiError(Status.INVALID_ARGUMENT, str(error)) from error
 
 
 def _integer(name: str, text: str) -> int:

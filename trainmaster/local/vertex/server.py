@@ -6,27 +6,32 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import LoopbackOnly, in_thread, serving
+from trainmaster.local.http import in_thread, serving
 from trainmaster.local.injections import Injections
 from trainmaster.local.jobs.capacity.line import Capacity
 from trainmaster.local.jobs.capacity.quota import Quota
 from trainmaster.local.jobs.capacity.supply import Supply
+from trainmaster.local.jobs.collection import Shared
 from trainmaster.local.jobs.images.dockerfile import repository_of
+from trainmaster.local.jobs.operations import Operations
 from trainmaster.local.jobs.replicas import rootfs
 from trainmaster.local.jobs.replicas.containers import Containers, ContainersUnavailableError, containers_here
 from trainmaster.local.jobs.replicas.machine import Machine, default_capacity
 from trainmaster.local.jobs.replicas.rootfs import Mounts
+from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.jobs.runs.log import WriteLog
 from trainmaster.local.jobs.service import JobService
 from trainmaster.local.jobs.store import Store
 from trainmaster.local.process import ProcessGuard
 from trainmaster.local.tuning.service import TuningService
+from trainmaster.local.tuning.store import TuningStore
 from trainmaster.local.vertex.api import application
 
 MountChoice = Literal["auto", "private", "environment"]
@@ -90,11 +95,6 @@ class Jobs:
         self._supply = Supply(quota)
         self._running: _Running | None = None
 
-    @property
-    def mounts(self) -> Mounts:
-        """How replicas see their files. After `start`."""
-        return self._started().machine.mounts
-
     def state_of(self, job_id: str) -> JobState:
         """Where a job stands, without a request: for parts of the stack in the same process.
 
@@ -125,24 +125,22 @@ class Jobs:
             containers=containers,
             only_containers=self._runtime == "container",
         )
-        store = Store(self._dir / "jobs.sqlite")
-        service = JobService(
+        shared = Shared(
             project=self._project,
-            store=store,
-            machine=machine,
-            capacity=Capacity(self._capacity),
             write_log=self._write_log,
             supply=self._supply,
+            operations=Operations(),
         )
+        database = self._dir / "jobs.sqlite"
+        service = JobService(Store(database, Job), shared, machine=machine, capacity=Capacity(self._capacity))
         tuning = TuningService(
-            jobs=service, store=store, directory=self._dir, write_log=self._write_log, seed=self._seed
+            TuningStore(database), shared, jobs=service, metrics=self._dir / "metrics", seed=self._seed
         )
         self._running = _Running(
             service=service,
             tuning=tuning,
-            store=store,
             machine=machine,
-            app=application(service, tuning, region=self._region, injections=self._injections),
+            app=application(service, tuning, shared, region=self._region, injections=self._injections),
         )
         service.resume()
         tuning.resume()
@@ -156,7 +154,6 @@ class Jobs:
         await running.service.stop()
         if self._given_guard is None:
             await running.machine.guard.stop(grace_s=self._grace_s)
-        running.store.close()
         shutil.rmtree(running.machine.scratch, ignore_errors=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -169,12 +166,12 @@ class Jobs:
         return self._running
 
 
+@dataclass(frozen=True, kw_only=True)
 class _Running:
-    def __init__(
-        self, *, service: JobService, tuning: TuningService, store: Store, machine: Machine, app: LoopbackOnly
-    ) -> None:
-        self.service, self.tuning, self.store, self.machine = service, tuning, store, machine
-        self.app = app
+    service: JobService
+    tuning: TuningService
+    machine: Machine
+    app: ASGIApp
 
 
 @contextlib.contextmanager

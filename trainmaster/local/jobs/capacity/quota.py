@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 
 from google.cloud.aiplatform_v1.types import AcceleratorType, Scheduling
 
+from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Message
 
 REPLICAS = "replicas"
@@ -22,8 +23,11 @@ _SPOT = "spot"
 _METRIC = "aiplatform.googleapis.com/custom_model_training_"
 
 
-class BadQuotaError(Exception):
+class BadQuotaError(ApiError):
     """A document that says no quotas; the message has a line for each thing wrong with it."""
+
+    def __init__(self, wrong: Sequence[str]) -> None:
+        super().__init__(Status.INVALID_ARGUMENT, "\n".join(wrong))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +122,7 @@ def quota_from(document: object) -> Quota:
         region: reading.count(rate, f"$.requests_per_minute.{region}") for region, rate in rates.items()
     }
     if reading.wrong:
-        raise BadQuotaError("\n".join(reading.wrong))
+        raise BadQuotaError(reading.wrong)
     return Quota(limits=tuple(limits), stockouts=tuple(stockouts), requests_per_minute=read_rates)
 
 

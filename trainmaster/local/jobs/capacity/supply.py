@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from trainmaster.local.jobs.capacity.quota import Limit, Quota, Stockout, held, is_spot, metric_of, uses
 from trainmaster.local.jobs.resource.errors import ApiError, Status
-from trainmaster.local.jobs.resource.job import Message
+from trainmaster.local.jobs.resource.job import Job
 
 _MINUTE_S = 60.0
 
@@ -46,25 +46,18 @@ class Supply:
             )
         lately.append(now)
 
-    def refuse_over_quota(
-        self, region: str, spec: Message, *, copies: int, going: Iterable[tuple[str, Message]]
-    ) -> None:
-        """Refuse a job, of which so many copies run at once, for which the jobs that go on leave too little.
-
-        Args:
-            region: where it is to run.
-            spec: the CustomJobSpec.
-            copies: 1, or how many trials run in parallel.
-            going: region and CustomJobSpec of every job that has not ended.
+    def refuse_over_quota(self, job: Job, *, going: Iterable[Job]) -> None:
+        """Refuse a job for which those that have not ended, `going`, leave too little.
 
         Raises:
             ApiError: RESOURCE_EXHAUSTED, with every metric that would be exceeded.
         """
-        here = [other for where, other in going if where == region and is_spot(other) == is_spot(spec)]
+        region, spot = job.location, is_spot(job.spec)
+        here = [other for other in going if other.location == region and is_spot(other.spec) == spot]
         exceeded = [
             metric_of(limit)
             for limit in self.quota.limits
-            if limit.region == region and limit.spot == is_spot(spec) and _exceeds(limit, spec, copies, here)
+            if limit.region == region and limit.spot == spot and _exceeds(limit, job, here)
         ]
         if exceeded:
             metrics = ", ".join(dict.fromkeys(exceeded))
@@ -72,24 +65,24 @@ class Supply:
                 Status.RESOURCE_EXHAUSTED, f"The following quota metrics exceed quota limits: {metrics}"
             )
 
-    def is_out_of_stock(self, region: str, spec: Message) -> bool:
+    def is_out_of_stock(self, job: Job) -> bool:
         """Whether this job finds no machines; asked once for each job, for it is counted."""
         for number, stockout in enumerate(self.quota.stockouts):
             left = stockout.times is None or self._struck[number] < stockout.times
-            if left and _concerns(stockout, region, spec):
+            if left and _concerns(stockout, job):
                 self._struck[number] += 1
                 return True
         return False
 
 
-def _exceeds(limit: Limit, spec: Message, copies: int, others: Iterable[Message]) -> bool:
-    asked = copies * held(spec, limit.resource)
-    return asked > 0 and asked + sum(held(other, limit.resource) for other in others) > limit.most
+def _exceeds(limit: Limit, job: Job, others: Iterable[Job]) -> bool:
+    asked = job.copies * held(job.spec, limit.resource)
+    return asked > 0 and asked + sum(held(other.spec, limit.resource) for other in others) > limit.most
 
 
-def _concerns(stockout: Stockout, region: str, spec: Message) -> bool:
+def _concerns(stockout: Stockout, job: Job) -> bool:
     return (
-        fnmatchcase(region, stockout.region)
-        and stockout.spot in (None, is_spot(spec))
-        and uses(spec, stockout.resource)
+        fnmatchcase(job.location, stockout.region)
+        and stockout.spot in (None, is_spot(job.spec))
+        and uses(job.spec, stockout.resource)
     )

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
 
@@ -26,8 +27,11 @@ _ORDER: dict[str, Callable[[datetime, datetime], bool]] = {
 }  # fmt: skip
 
 
-class FilterError(Exception):
+class FilterError(ApiError):
     """A filter that the service would refuse."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Status.INVALID_ARGUMENT, message)
 
 
 @dataclass(frozen=True, kw_only=True)

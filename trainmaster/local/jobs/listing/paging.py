@@ -3,7 +3,7 @@
 import hashlib
 
 from trainmaster.local.jobs.listing.catalogue import AnyJob, Catalogue
-from trainmaster.local.jobs.listing.filters import FilterError, parse_filter
+from trainmaster.local.jobs.listing.filters import parse_filter
 from trainmaster.local.jobs.resource.errors import ApiError, Status
 
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 1000
@@ -17,10 +17,7 @@ def page_of(
     Raises:
         ApiError: INVALID_ARGUMENT for a filter, size or token that cannot be.
     """
-    try:
-        wanted = parse_filter(filter_)
-    except FilterError as error:
-        raise ApiError(Status.INVALID_ARGUMENT, str(error)) from error
+    wanted = parse_filter(filter_)
     if page_size < 0:
         raise ApiError(Status.INVALID_ARGUMENT, f"page_size: not negative, found {page_size}.")
     size = min(page_size or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)

@@ -1,6 +1,7 @@
 """A custom job as the API knows it: read from JSON, checked, moved from state to state, shown as JSON."""
 
 import re
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ from typing import Any, ClassVar, Self
 from google.cloud.aiplatform_v1.types import CustomJob, Scheduling
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
+from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.json_fields import snake_case, unknown_fields
 from trainmaster.local.jobs.resource.lifecycle import JobState, may_follow
 from trainmaster.local.jobs.resource.replica import Replica, replicas_of
@@ -23,17 +25,17 @@ CANCELLED_CODE, USER_CODE, EXHAUSTED_CODE, INTERNAL_CODE = 1, 3, 8, 13
 DEFAULT_TIMEOUT = timedelta(days=7)
 DEFAULT_MAX_WAIT = timedelta(days=1)
 """Of FLEX_START. Source: the comments of google.cloud.aiplatform.v1.Scheduling."""
-_OUTPUT_ONLY = (
-    "name", "state", "create_time", "start_time", "end_time", "update_time", "error",
+_OUTPUT_ONLY = frozenset({
+    "name", "trials", "state", "create_time", "start_time", "end_time", "update_time", "error",
     "web_access_uris", "satisfies_pzs", "satisfies_pzi",
-)  # fmt: skip
+})  # fmt: skip
 
 
-class InvalidJobError(Exception):
-    """A body that is no acceptable CustomJob; `faults` has one sentence for each thing wrong."""
+class InvalidJobError(ApiError):
+    """A body that is no acceptable job; `faults` has one sentence for each thing wrong."""
 
     def __init__(self, faults: Sequence[str]) -> None:
-        super().__init__("\n".join(faults))
+        super().__init__(Status.INVALID_ARGUMENT, "\n".join(faults))
         self.faults = tuple(faults)
 
 
@@ -54,7 +56,7 @@ class TrialPlace:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One custom job at one moment.
+    """One custom job at one moment; a tuning job is one with a message of its own.
 
     Attributes:
         project: the number, as in the service's own answers, whichever way the caller addressed it.
@@ -66,6 +68,8 @@ class Job:
 
     kind: ClassVar[str] = "CustomJob"
     collection: ClassVar[str] = "customJobs"
+    resource: ClassVar[Any] = CustomJob
+    faults_of: ClassVar[Callable[[Message], list[str]]] = staticmethod(faults_of)
 
     project: str
     location: str
@@ -74,6 +78,32 @@ class Job:
     attempts: int = 0
     announced: bool = False
     trial: TrialPlace | None = None
+
+    @classmethod
+    def parse(
+        cls,
+        body: object,
+        *,
+        project: str,
+        location: str,
+        job_id: str,
+        at: datetime,
+        state: JobState = JobState.PENDING,
+    ) -> Self:
+        """The new job that `body` asks for, the resource as JSON. Output-only fields are dropped, as the service does.
+
+        Raises:
+            InvalidJobError: with every fault found.
+        """
+        message = _read_message(body, cls.resource.pb(cls.resource()), faults_of=cls.faults_of)
+        job = cls(project=project, location=location, job_id=job_id, message=message)
+        message.name = job.name
+        return job.begun(at, state)
+
+    @classmethod
+    def field_names(cls) -> list[str]:
+        """The resource's top-level fields, in snake_case."""
+        return [field.name for field in cls.resource.pb(cls.resource()).DESCRIPTOR.fields]
 
     @property
     def parent(self) -> str:
@@ -97,20 +127,30 @@ class Job:
         return created
 
     @property
+    def spec(self) -> Message:
+        """The CustomJobSpec: of the job, or of each trial."""
+        return self.message.job_spec
+
+    @property
+    def copies(self) -> int:
+        """How many times `spec` runs at once."""
+        return 1
+
+    @property
     def replicas(self) -> tuple[Replica, ...]:
-        """Every replica that the job asks for, the chief first."""
-        return replicas_of([pool.replica_count for pool in self.message.job_spec.worker_pool_specs])
+        """Every replica that `spec` asks for, the chief first."""
+        return replicas_of([pool.replica_count for pool in self.spec.worker_pool_specs])
 
     @property
     def timeout(self) -> timedelta:
         """The longest it may be RUNNING."""
-        asked: timedelta = self.message.job_spec.scheduling.timeout.ToTimedelta()
+        asked: timedelta = self.spec.scheduling.timeout.ToTimedelta()
         return asked or DEFAULT_TIMEOUT
 
     @property
     def max_wait(self) -> timedelta | None:
         """The longest it may wait for room; None for ever. Only FLEX_START has such a limit."""
-        scheduling = self.message.job_spec.scheduling
+        scheduling = self.spec.scheduling
         if scheduling.strategy != Scheduling.Strategy.FLEX_START:
             return None
         if not scheduling.HasField("max_wait_duration"):
@@ -137,6 +177,14 @@ class Job:
             message.error.code, message.error.message = code, reason
         return replace(self, message=message)
 
+    def begun(self, at: datetime, state: JobState = JobState.PENDING) -> Self:
+        """The same job as it is accepted."""
+        message = copied(self.message)
+        message.state = state.value
+        message.create_time.FromDatetime(at)
+        message.update_time.FromDatetime(at)
+        return replace(self, message=message)
+
     def queued(self) -> Self:
         """The same new job, waiting for room."""
         message = copied(self.message)
@@ -155,30 +203,12 @@ class Job:
         return found
 
 
-def parse_job(
-    body: object, *, project: str, location: str, job_id: str, at: datetime, state: JobState
-) -> Job:
-    """The job that `body`, a CustomJob as JSON, asks for. Output-only fields in it are dropped, as the service does.
-
-    Raises:
-        InvalidJobError: with every fault found.
-    """
-    message = read_message(body, CustomJob.pb(CustomJob()), output_only=_OUTPUT_ONLY, faults_of=faults_of)
-    message.state = state.value
-    message.create_time.FromDatetime(at)
-    message.update_time.FromDatetime(at)
-    message.name = f"projects/{project}/locations/{location}/customJobs/{job_id}"
-    return Job(project=project, location=location, job_id=job_id, message=message)
+def new_job_id() -> str:
+    """19 digits, as the service's ids have."""
+    return str(10**18 + secrets.randbelow(8 * 10**18))
 
 
-def read_message(
-    body: object, message: Message, *, output_only: Sequence[str], faults_of: Callable[[Message], list[str]]
-) -> Message:
-    """`message` filled from `body`, its JSON; `output_only` fields in it are dropped, as the service does.
-
-    Raises:
-        InvalidJobError: with every fault found.
-    """
+def _read_message(body: object, message: Message, *, faults_of: Callable[[Message], list[str]]) -> Message:
     if not isinstance(body, Mapping):
         raise InvalidJobError([f"The request body must be a JSON object, found {body!r:.80}."])
     if unknown := unknown_fields(body, message.DESCRIPTOR):
@@ -187,8 +217,9 @@ def read_message(
         ParseDict(body, message)
     except ParseError as error:
         raise InvalidJobError([f"Invalid JSON payload received. {_plainly(error)}"]) from error
-    for field in output_only:
-        message.ClearField(field)
+    for field in message.DESCRIPTOR.fields:
+        if field.name in _OUTPUT_ONLY:
+            message.ClearField(field.name)
     if faults := faults_of(message):
         raise InvalidJobError(faults)
     return message
@@ -201,21 +232,18 @@ def copied(message: Message) -> Message:
     return copy
 
 
-def read_mask(text: str, resource: Message) -> list[str]:
-    """The top-level fields of `resource` that a `readMask` keeps, in snake_case; none given keeps all.
+def read_mask(text: str, kind: type[Job]) -> list[str]:
+    """The top-level fields of a job that a `readMask` keeps, in snake_case; none given keeps all.
 
     Raises:
         InvalidJobError: a path that it does not have.
     """
     paths = [snake_case(path.strip()) for path in text.split(",") if path.strip()]
-    known = {field.name for field in resource.DESCRIPTOR.fields}
     tops = [path.partition(".")[0] for path in paths]
     if tops == ["*"]:
         return []
-    if wrong := [path for path in tops if path not in known]:
-        raise InvalidJobError(
-            [f"Invalid read_mask: {resource.DESCRIPTOR.name} has no field {path!r}." for path in wrong]
-        )
+    if wrong := [path for path in tops if path not in kind.field_names()]:
+        raise InvalidJobError([f"Invalid read_mask: {kind.kind} has no field {path!r}." for path in wrong])
     return tops
 
 

@@ -6,7 +6,7 @@ Source of the service's lines: logs of training jobs published in public reposit
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
@@ -127,7 +127,12 @@ class JobLog:
 
 
 def audit_entry(
-    method: str, *, project_id: str, resource_name: str, request: Entry, response: Entry
+    method: str,
+    *,
+    project_id: str,
+    resource_name: str,
+    request: Mapping[str, object],
+    response: Mapping[str, object],
 ) -> Entry:
     """The activity entry that a call to JobService leaves, as far as a local stack has its facts.
 

@@ -6,7 +6,6 @@ then the service's terminal line.
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -23,6 +22,7 @@ from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.jobs.resource.replica import Replica
 from trainmaster.local.jobs.runs import log as lines
 from trainmaster.local.jobs.runs import messages
+from trainmaster.local.jobs.runs.life import Life
 from trainmaster.local.jobs.runs.log import JobLog
 from trainmaster.local.jobs.runs.restarts import (
     MAX_INTERNAL_ATTEMPTS,
@@ -34,13 +34,7 @@ from trainmaster.local.jobs.runs.restarts import (
     Succeed,
 )
 
-_LAST_LINE = {
-    JobState.SUCCEEDED: lines.SUCCEEDED,
-    JobState.FAILED: lines.FAILED,
-    JobState.CANCELLED: lines.CANCELLED,
-}
 _Result = TypeVar("_Result")
-_log = logging.getLogger(__name__)
 
 
 class _CancelledError(Exception):
@@ -69,34 +63,27 @@ class Surroundings:
     save: Callable[[Job], None]
 
 
-class Run:
-    """Takes one job from where it stands to its end. Start it once; `job` is where it stands now."""
+class Run(Life[Job]):
+    """The life of a custom job, on the machines of its replicas."""
 
     def __init__(self, job: Job, *, around: Surroundings, log: JobLog) -> None:
-        self.job = job
+        super().__init__(job, save=around.save, log=log)
         self._around = around
-        self._log = log
         self._cancelled = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._turn: Turn | None = None
         self._running: Team | None = None
 
     def start(self, *, on_end: Callable[[], object]) -> None:
-        """Line up for room and begin, in the running event loop; `on_end` is called when nothing of the run is left."""
-        turn = self._around.capacity.line_up(len(self.job.replicas))
+        """Line up for room and begin."""
+        self._turn = self._around.capacity.line_up(len(self.job.replicas))
+        super().start(on_end=on_end)
 
-        def over(_task: asyncio.Task[None]) -> None:
-            # Here too, for a task that was cancelled before its first step.
-            self._around.capacity.release(turn)
-            on_end()
+    def _end_early(self) -> None:
+        self._cancelled.set()
 
-        self._task = asyncio.create_task(self._live(turn), name=f"job {self.job.job_id}")
-        self._task.add_done_callback(over)
-
-    def cancel(self) -> None:
-        """Ask the job to end; it is CANCELLING at once. Nothing happens to one that is ending already."""
-        if self.job.state not in {JobState.CANCELLING, *(state for state in JobState if state.is_terminal)}:
-            self._move(JobState.CANCELLING)
-            self._cancelled.set()
+    def _release(self) -> None:
+        if self._turn is not None:
+            self._around.capacity.release(self._turn)
 
     async def preempt(self, replica: Replica) -> bool:
         """Take the machine of a replica away as a spot machine is; False when it does not run at this moment."""
@@ -105,38 +92,9 @@ class Run:
         await self._log.service(messages.preempts(replica, self._around.machine.grace_s), "WARNING")
         return True
 
-    async def wait(self) -> None:
-        """Return when the job has ended and its last line is written."""
-        if self._task is not None:
-            await asyncio.wait({self._task})
-
-    async def abandon(self) -> None:
-        """End the replicas and leave the job as it stands, for the next stack to take up."""
-        if self._task is not None:
-            if not self.job.state.is_terminal:  # else only its last line is missing
-                self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-
-    async def _live(self, turn: Turn) -> None:
+    async def _to_its_end(self) -> None:
         try:
-            # One that has ended lacks its last line: the last stack was killed between the two.
-            if not self.job.state.is_terminal:
-                await self._to_its_end(turn)
-            self._around.capacity.release(turn)  # the last line may take its time
-            await self._announce()
-        except Exception:  # whatever broke here, the job must not stay RUNNING for ever
-            _log.exception("job %s: the local JobService failed", self.job.job_id)
-            self._around.capacity.release(turn)
-            if not self.job.state.is_terminal:
-                self._move(JobState.FAILED, code=INTERNAL_CODE, reason=messages.internal_error(self.job))
-            await self._announce()
-        finally:
-            await self._log.close()
-
-    async def _to_its_end(self, turn: Turn) -> None:
-        try:
-            await self._train_when_there_is_room(turn)
+            await self._train_when_there_is_room()
         except _FailedError as failure:
             self._move(JobState.FAILED, code=failure.code, reason=str(failure))
         except _CancelledError as cancelled:
@@ -146,19 +104,14 @@ class Run:
         else:
             self._move(JobState.SUCCEEDED)
 
-    async def _announce(self) -> None:
-        """Write the terminal line. At least once: after a kill just here, the next stack writes it again."""
-        await self._log.service(_LAST_LINE[self.job.state])
-        self._keep(replace(self.job, announced=True))
-
-    async def _train_when_there_is_room(self, turn: Turn) -> None:
+    async def _train_when_there_is_room(self) -> None:
         if self.job.state is JobState.CANCELLING:  # the stack ended while it was being cancelled
             raise _CancelledError("CANCELED")
         if self.job.state is JobState.RUNNING:
             await self._recover()
         await self._log.service(lines.WAITING)
         try:
-            await self._unless_cancelled(turn.came.wait(), within=self._wait_left())
+            await self._unless_cancelled(self._has_room(), within=self._wait_left())
         except _TimeIsOverError as over:
             reason = messages.waited_too_long(self.job)
             await self._log.service(reason, "ERROR")
@@ -168,17 +121,20 @@ class Run:
         await self._find_machines()
         await self._train()
 
+    async def _has_room(self) -> None:
+        if self._turn is not None:
+            await self._turn.came.wait()
+
     async def _recover(self) -> None:
         """A stack that ended under a running job is what an internal error is to the service."""
-        disabled = self.job.message.job_spec.scheduling.disable_retries
+        disabled = self.job.spec.scheduling.disable_retries
         if disabled or self.job.attempts >= MAX_INTERNAL_ATTEMPTS:
             await self._log.service(messages.internal_error(self.job), "ERROR")
             raise _FailedError(INTERNAL_CODE, messages.internal_error(self.job))
         await self._log.service(lines.INTERNAL_ERROR, "WARNING")
 
     async def _find_machines(self) -> None:
-        spec = self.job.message.job_spec
-        if self.job.attempts == 0 and self._around.supply.is_out_of_stock(self.job.location, spec):
+        if self.job.attempts == 0 and self._around.supply.is_out_of_stock(self.job):
             reason = messages.out_of_stock(self.job)
             await self._log.service(reason, "ERROR")
             raise _FailedError(EXHAUSTED_CODE, reason)
@@ -207,7 +163,7 @@ class Run:
                 await self._log.service(lines.TORN_DOWN)
 
     async def _until_decided(self, team: Team) -> None:
-        scheduling = self.job.message.job_spec.scheduling
+        scheduling = self.job.spec.scheduling
         restarts = Restarts(
             with_the_job=scheduling.restart_job_on_worker_restart, retries_disabled=scheduling.disable_retries
         )
@@ -287,10 +243,3 @@ class Run:
         for text in notes:
             await self._log.service(text)
         return team
-
-    def _move(self, state: JobState, *, code: int = 0, reason: str = "") -> None:
-        self._keep(self.job.moved(state, at=datetime.now(UTC), code=code, reason=reason))
-
-    def _keep(self, job: Job) -> None:
-        self._around.save(job)
-        self.job = job

@@ -1,0 +1,218 @@
+"""The jobs of one kind and what every call on them does, whichever way it came."""
+
+import asyncio
+import builtins
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Generic
+
+from trainmaster.local.jobs.capacity.supply import Supply
+from trainmaster.local.jobs.listing.catalogue import AnyJob, Catalogue
+from trainmaster.local.jobs.listing.paging import page_of
+from trainmaster.local.jobs.operations import Operation, Operations
+from trainmaster.local.jobs.resource.errors import ApiError, Status
+from trainmaster.local.jobs.resource.job import Job, new_job_id
+from trainmaster.local.jobs.runs.life import Life
+from trainmaster.local.jobs.runs.log import JobLog, WriteLog, audit_entry
+from trainmaster.local.jobs.store import Store
+from trainmaster.local.project import project_number
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parent:
+    """Where a job lives. `project` is the number."""
+
+    project: str
+    location: str
+
+    @property
+    def name(self) -> str:
+        """`projects/NUMBER/locations/REGION`."""
+        return f"projects/{self.project}/locations/{self.location}"
+
+
+def parent_of(project: str, location: str) -> Parent:
+    """The parent that an address names by project id or number."""
+    return Parent(project=project_number(project), location=location)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """What the collections of one stack share.
+
+    Attributes:
+        project: the project's id.
+        write_log: takes the log entries of jobs and of calls.
+        supply: what each region has for jobs.
+    """
+
+    project: str
+    write_log: WriteLog
+    supply: Supply
+    operations: Operations
+
+
+class Collection(ABC, Generic[AnyJob]):
+    """Jobs of one kind: created, read, listed, cancelled, deleted. All calls are made from one event loop."""
+
+    def __init__(self, kind: type[AnyJob], store: Store[AnyJob], shared: Shared) -> None:
+        self.kind = kind
+        self._store = store
+        self._shared = shared
+        self._jobs = Catalogue(store.jobs())
+        self._running: dict[str, Life[AnyJob]] = {}
+
+    @abstractmethod
+    def refuse_without_room(self, job: Job) -> None:
+        """Raises `ApiError`: RESOURCE_EXHAUSTED when the job could never run here, or the region's quota is used up."""
+
+    @abstractmethod
+    def _life_of(self, job: AnyJob, log: JobLog) -> Life[AnyJob]:
+        """The job's life, not begun."""
+
+    def _as_kept_first(self, job: AnyJob) -> AnyJob:
+        """The new job as it is kept first."""
+        return job
+
+    async def _forget(self, job: AnyJob) -> None:
+        """Remove what the collection holds of an ended job."""
+        self._jobs.pop(job.job_id)
+        self._store.delete(job)
+
+    def resume(self) -> None:
+        """Take up the jobs that the last stack left unfinished or ended without saying so in the log, oldest first."""
+        for job in list(self._jobs):
+            if not job.announced:
+                self._begin(job)
+
+    async def stop(self) -> None:
+        """Stop working on jobs; unfinished ones stay as they stand, for `resume`."""
+        # All at once: what one leaves would be another's, who is to end too.
+        abandoned = (life.abandon() for life in self._running.values())
+        for outcome in await asyncio.gather(*abandoned, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                raise outcome
+        self._store.close()
+
+    async def create(self, parent: Parent, body: object) -> AnyJob:
+        """Accept a job and start it as soon as there is room.
+
+        Raises:
+            ApiError: INVALID_ARGUMENT with every fault; RESOURCE_EXHAUSTED when it could never run here,
+                or the region's quota or rate of requests leaves no room for it.
+        """
+        self._shared.supply.count_request(parent.location, parent.project)
+        job = self.kind.parse(
+            body, project=parent.project, location=parent.location, job_id=new_job_id(), at=datetime.now(UTC)
+        )
+        self.refuse_without_room(job)
+        job = self._accept(job)
+        shown = {"displayName": job.message.display_name, "labels": dict(job.message.labels)}
+        field = self.kind.kind[0].lower() + self.kind.kind[1:]
+        await self._audit("Create", job, {"parent": parent.name, field: shown}, {"name": job.name})
+        return job
+
+    def get(self, parent: Parent, job_id: str) -> AnyJob:
+        """The job as it stands.
+
+        Raises:
+            ApiError: NOT_FOUND.
+        """
+        job = self._jobs.get(job_id)
+        if job is None or job.parent != parent.name:
+            name = f"{parent.name}/{self.kind.collection}/{job_id}"
+            raise ApiError(Status.NOT_FOUND, f"The {self.kind.kind} {name} does not exist.")
+        return job
+
+    def list(
+        self, parent: Parent, *, filter_: str, page_size: int, page_token: str
+    ) -> tuple[builtins.list[AnyJob], str]:
+        """One page of jobs, newest first, and the token of the next page; empty after the last.
+
+        Raises:
+            ApiError: INVALID_ARGUMENT for a filter, size or token that cannot be.
+        """
+        return page_of(self._jobs, parent.name, filter_=filter_, page_size=page_size, page_token=page_token)
+
+    async def cancel(self, parent: Parent, job_id: str) -> None:
+        """Begin to end a job; best effort, as the service says.
+
+        Raises:
+            ApiError: NOT_FOUND; FAILED_PRECONDITION when it has ended already.
+        """
+        job = self.get(parent, job_id)
+        if job.state.is_terminal:
+            raise _wrong_state(job, " and cannot be cancelled")
+        self._running[job_id].cancel()
+        await self._audit("Cancel", job, {"name": job.name}, {})
+
+    async def delete(self, parent: Parent, job_id: str) -> Operation:
+        """Forget a job that has ended; the finished operation.
+
+        Raises:
+            ApiError: NOT_FOUND; FAILED_PRECONDITION while it has not ended.
+        """
+        job = self.get(parent, job_id)
+        if not job.state.is_terminal:
+            raise _wrong_state(job, "; only a job that has ended can be deleted")
+        if life := self._running.get(job_id):  # its last line is still being written
+            await life.wait()
+        await self._forget(job)
+        operation = self._shared.operations.deletion_of(job)
+        await self._audit("Delete", job, {"name": job.name}, {"name": operation["name"]})
+        return operation
+
+    def _accept(self, job: AnyJob) -> AnyJob:
+        job = self._as_kept_first(job)
+        self._save(job)
+        self._begin(job)
+        return job
+
+    def _save(self, job: AnyJob) -> None:
+        self._store.put(job)
+        self._jobs.put(job)
+
+    def _begin(self, job: AnyJob) -> None:
+        log = JobLog(
+            self._shared.write_log,
+            project_id=self._project_id_of(job),
+            job_id=job.trial.tuning_job_id if job.trial else job.job_id,
+            trial_id=job.trial.trial_id if job.trial else "",
+        )
+        life = self._running[job.job_id] = self._life_of(job, log)
+        life.start(on_end=lambda: self._running.pop(job.job_id, None))
+
+    def _project_id_of(self, job: Job) -> str:
+        """The project as the log names it."""
+        project = self._shared.project
+        return project if job.project == project_number(project) else job.project
+
+    async def _audit(
+        self, verb: str, job: Job, request: Mapping[str, object], response: Mapping[str, object]
+    ) -> None:
+        """Write the activity entry of a call. A log that refuses it does not fail the call."""
+        method = f"{verb}{self.kind.kind}"
+        entry = audit_entry(
+            method,
+            project_id=self._shared.project,
+            resource_name=job.name,
+            request=request,
+            response=response,
+        )
+        try:
+            waiting = self._shared.write_log([entry])
+            if waiting is not None:
+                await waiting
+        except Exception:  # a log that fails must not fail the call
+            _log.exception("the audit entry of %s %s is lost", method, job.name)
+
+
+def _wrong_state(job: Job, what: str) -> ApiError:
+    return ApiError(
+        Status.FAILED_PRECONDITION, f"The {job.kind} {job.name} is in state {job.state.api_name}{what}."
+    )

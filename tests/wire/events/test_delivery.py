@@ -19,8 +19,8 @@ from trainmaster.local.events.eventarc import (
     transport_of,
 )
 from trainmaster.local.functions import BucketTrigger, Function, TopicTrigger, Trigger
+from trainmaster.local.publisher import Publisher
 from trainmaster.local.storage import serve as serve_storage
-from trainmaster.local.storage.pubsub import Publisher
 
 from .conftest import PROJECT, REGION, Deliver, Recorder
 

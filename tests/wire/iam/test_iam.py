@@ -15,7 +15,7 @@ from trainmaster.local.http import in_thread, serving
 from trainmaster.local.iam import Grants, application
 from trainmaster.local.stack.access import ACCOUNT_PREFIX, grants_of
 from trainmaster.local.stack.topology import Topology, read_topology
-from trainmaster.local.storage.serving import served
+from trainmaster.local.storage.server import served
 
 DEPLOY = Path(__file__).resolve().parents[3] / "trainmaster" / "deploy"
 PROJECT, REGION = "iam-project", "us-central1"

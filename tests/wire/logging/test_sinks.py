@@ -129,8 +129,11 @@ def test_a_masked_update_changes_those_fields_alone(stack: Stack) -> None:
 @contextlib.contextmanager
 def process(folder: Path, address: str) -> Iterator[str]:
     """Logging as a process of its own, killed at the end."""
-    command = [sys.executable, "-m", "trainmaster.local.logging", "--dir", str(folder), "--pubsub", address]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]) as child:
+    command = [sys.executable, "-m", "trainmaster.local.logging", "--dir", str(folder)]
+    environment = {**os.environ, "PUBSUB_EMULATOR_HOST": address}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3], env=environment
+    ) as child:
         try:
             assert child.stdout is not None
             yield child.stdout.readline().strip().partition("=")[2]

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.logging.stack import JOB_LOG
+from trainmaster.local.instants import format_instant, parse_instant
 from trainmaster.local.logging.entry import Defaults, complete_entry
-from trainmaster.local.logging.instants import format_instant, parse_instant
 from trainmaster.local.logging.structured import Stream, entry_from_line
 
 

@@ -4,9 +4,15 @@ from google.cloud import storage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.local.storage.errors import RefusedError
-from trainmaster.local.storage.listing import ListQuery, glob_pattern, list_page, page_token, resume_of
-from trainmaster.local.storage.records import Fingerprint, StoredObject
+from trainmaster.local.storage.objects.errors import RefusedError
+from trainmaster.local.storage.objects.listing import (
+    ListQuery,
+    glob_pattern,
+    list_page,
+    page_token,
+    resume_of,
+)
+from trainmaster.local.storage.objects.records import Fingerprint, StoredObject
 
 NAMES = ["a", "a/", "a/b", "a/c/d", "b/x", "b/y", "z", "ä", "\U0001f600", "\uffee"]
 

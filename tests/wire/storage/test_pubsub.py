@@ -5,9 +5,9 @@ from pathlib import Path
 from google.cloud import storage
 
 from tests.wire.pubsub.clients import connected
+from trainmaster.local.publisher import Publisher
 from trainmaster.local.pubsub import serve as serve_pubsub
 from trainmaster.local.storage import serve
-from trainmaster.local.storage.pubsub import Publisher
 
 Connect = Callable[[str], AbstractContextManager[storage.Client]]
 

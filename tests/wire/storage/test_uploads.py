@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmaster.local.storage import serve
-from trainmaster.local.storage.errors import RefusedError
-from trainmaster.local.storage.multipart import RelatedParser, boundary_of
+from trainmaster.local.storage.api.multipart import RelatedParser, boundary_of
+from trainmaster.local.storage.objects.errors import RefusedError
 
 PIECE = 256 * 1024
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.local.storage.watching import Watch
+from trainmaster.local.storage.drops.watching import Watch
 
 Eventually = Callable[[Callable[[], bool]], None]
 

@@ -17,11 +17,10 @@ SERVICES = ("storage", "pubsub", "vertex", "logging", "functions")
 
 METHODS: Mapping[str, Mapping[str, str]] = {
     "storage": {
-        "buckets": "delete get getIamPolicy getStorageLayout insert list patch testIamPermissions update",
+        "buckets": "delete get getIamPolicy getStorageLayout insert list patch testIamPermissions",
         "managedFolders": "list",
         "notifications": "delete get insert list",
         "objects": "cancelUpload compose copy delete get insert list patch rewrite update",
-        "projects.serviceAccount": "get",
         "": "batch notify",
     },
     "pubsub": {

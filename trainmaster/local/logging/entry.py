@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from trainmaster.local.instants import format_instant, parse_instant
 from trainmaster.local.logging.filters.fields import FIELDS
-from trainmaster.local.logging.instants import format_instant, parse_instant
 from trainmaster.local.logging.severity import RANKS, severity_name
 
 MAX_ENTRY_BYTES = 256 * 1024
 MAX_LOG_NAME = 512
 
-_LOG_NAME = re.compile(r"(?P<parent>(?:projects|organizations|folders|billingAccounts)/[^/\s]+)/logs/[^/\s]+")
+_LOG_NAME = re.compile(r"(?P<parent>projects/[^/\s]+)/logs/[^/\s]+")
 _PAYLOADS = ("textPayload", "jsonPayload", "protoPayload")
 _SPELLINGS = {name.lower(): name for name in FIELDS}
 

@@ -1,12 +1,18 @@
-"""How injections see Cloud Logging: `entries.write` and so on; entries by their logs, sinks and logs by name."""
+"""Where injections strike Cloud Logging: its methods, `entries.write` and so on, and what sinks export."""
 
 import json
 import re
+from collections.abc import Callable, Sequence
 
 from starlette.types import Scope
 
+from trainmaster.local.injections import Call, Injections
+from trainmaster.local.injections.apply import done
+from trainmaster.local.injections.injection import SENDING_KINDS
+from trainmaster.local.publisher import Message, Publish
+
 _ENTRIES = re.compile(r"/v2/entries:(write|list|tail)")
-_OTHERS = re.compile(r"/v2/((?:projects|organizations|folders|billingAccounts)/[^/]+/(sinks|logs)(?:/(.+))?)")
+_OTHERS = re.compile(r"/v2/(projects/[^/]+/(sinks|logs)(?:/(.+))?)")
 _METHODS = {
     ("GET", False): "list",
     ("POST", False): "create",
@@ -38,11 +44,17 @@ def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
     if not isinstance(request, dict):
         return ()
     entries = request.get("entries")
-    logs = (
-        [each.get("logName") for each in entries if isinstance(each, dict)]
-        if isinstance(entries, list)
-        else []
-    )
-    return tuple(
-        dict.fromkeys(log for log in [request.get("logName"), *logs] if isinstance(log, str) and log)
-    )
+    named = [request, *(entries if isinstance(entries, list) else [])]
+    logs = [each.get("logName") for each in named if isinstance(each, dict)]
+    return tuple(dict.fromkeys(log for log in logs if isinstance(log, str) and log))
+
+
+def exporting(publish: Publish, injections: Injections, topic_of: Callable[[str], str]) -> Publish:
+    """`publish` for sinks by their full name, with the injections at `logging.export`."""
+
+    def export(sink: str, messages: Sequence[Message]) -> None:
+        topic = topic_of(sink)
+        call = Call(at="logging.export", subjects=(sink, topic), kinds=SENDING_KINDS)
+        done(injections, call, lambda: publish(topic, messages), lost=None)
+
+    return export

@@ -1,9 +1,10 @@
-"""The emulator as a whole: an ASGI application, a state folder, and the sinks' tasks."""
+"""The emulator as a whole: an ASGI application, a state folder, and what the sinks owe."""
 
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from starlette.types import ASGIApp
@@ -11,12 +12,12 @@ from starlette.types import ASGIApp
 from trainmaster.local.http import LoopbackOnly, in_thread, serving
 from trainmaster.local.injections import Injections
 from trainmaster.local.injections.http import WithInjections
-from trainmaster.local.logging.app import create_app
+from trainmaster.local.logging.api import application
 from trainmaster.local.logging.entry import EntryError
-from trainmaster.local.logging.injections import named, subjects
-from trainmaster.local.logging.outbox import Outbox, TopicPublisher
+from trainmaster.local.logging.injections import exporting, named, subjects
 from trainmaster.local.logging.service import Service
 from trainmaster.local.logging.store import Store
+from trainmaster.local.publisher import Publish, Publisher
 
 RETENTION_S = 30 * 24 * 3600
 """As long as the service's own default bucket keeps entries."""
@@ -32,25 +33,25 @@ class Logging:
         self,
         *,
         dir: Path | str,  # noqa: A002  # the name every emulator of the stack uses
-        publisher_target: str | None = None,
+        publish: Publish | None = None,
         injections: Injections | None = None,
     ) -> None:
         """Open the state.
 
-        `publisher_target` is the `host:port` of Pub/Sub; without it PUBSUB_EMULATOR_HOST is asked when first needed.
+        Without `publish`, what sinks owe is kept until a later start has one.
         `injections` are shared with other emulators; its own when None.
 
         Raises:
             StateInUseError: another emulator runs on this folder.
         """
         self._store = Store(Path(dir))
+        self._service = Service(self._store)
         injections = injections or Injections()
-        self._outbox = Outbox(self._store, TopicPublisher(publisher_target), injections)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._service = Service(self._store, routed=self._wake, sinks_changed=self._follow)
+        self._publish = exporting(publish, injections, self._service.topic_of) if publish else None
+        self._exporting: asyncio.Task[None] | None = None
         self.app: ASGIApp = LoopbackOnly(
             WithInjections(
-                app=create_app(self._service, self.stats),
+                app=application(self._service),
                 injections=injections,
                 service="logging",
                 named=named,
@@ -60,14 +61,16 @@ class Logging:
 
     async def start(self) -> None:
         """Begin to deliver what sinks owe."""
-        self._loop = asyncio.get_running_loop()
         self._store.drop_before(time.time_ns() - RETENTION_S * 1_000_000_000)
-        self._outbox.follow(self._service.sinks)
+        if self._publish:
+            self._exporting = asyncio.create_task(self._service.outbox.run(self._publish))
 
     async def stop(self) -> None:
         """Stop delivering and close the state."""
-        self._loop = None
-        await self._outbox.stop()
+        task, self._exporting = self._exporting, None
+        if task:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
         self._store.close()
 
     def write(self, entries: Sequence[Mapping[str, object]]) -> None:
@@ -76,52 +79,27 @@ class Logging:
         Raises:
             EntryError: at least one entry is faulty; none was kept.
         """
-        written = self._service.write(entries)
-        if written.faults:
-            raise EntryError(
-                "; ".join(f"entries[{index}]: {fault}" for index, fault in written.faults.items())
-            )
-
-    def stats(self) -> dict[str, object]:
-        """How many entries there are, and how each sink is doing: owed, published, its last error."""
-        owing = self._store.owing()
-        sinks = [
-            {
-                "name": name,
-                "topic": sink.topic,
-                "owed": owing.get(name, 0),
-                **(vars(account) if (account := self._outbox.accounts.get(name)) else {}),
-            }
-            for name, sink in list(self._service.sinks.items())
-        ]
-        return {"entries": self._store.count(), "sinks": sinks}
-
-    def _wake(self) -> None:
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._outbox.wake)
-
-    def _follow(self) -> None:
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(lambda: self._outbox.follow(self._service.sinks))
+        if faults := self._service.write(entries):
+            raise EntryError("; ".join(f"entries[{index}]: {fault}" for index, fault in faults.items()))
 
 
-@contextlib.contextmanager
-def serve(dir: Path | str, pubsub: str | None = None, *, port: int = 0) -> Iterator[str]:  # noqa: A002  # as above
+def serve(dir: Path | str, pubsub: str | None = None, *, port: int = 0) -> AbstractContextManager[str]:  # noqa: A002  # as above
     """The URL of an emulator that runs in a thread of its own until the block ends; `pubsub` is `host:port`."""
+    publish = Publisher(pubsub) if pubsub else None
 
     @contextlib.asynccontextmanager
     async def running() -> AsyncIterator[str]:
-        async with serving_logging(dir, pubsub, port=port) as url:
-            yield url
+        with contextlib.closing(publish) if publish else contextlib.nullcontext():
+            async with served(dir, publish=publish, port=port) as url:
+                yield url
 
-    with in_thread(running) as url:
-        yield url
+    return in_thread(running)
 
 
 @contextlib.asynccontextmanager
-async def serving_logging(dir: Path | str, pubsub: str | None = None, *, port: int = 0) -> AsyncIterator[str]:  # noqa: A002  # as above
+async def served(dir: Path | str, *, publish: Publish | None = None, port: int = 0) -> AsyncIterator[str]:  # noqa: A002  # as above
     """The URL of an emulator in this event loop, until the block ends."""
-    emulator = Logging(dir=dir, publisher_target=pubsub)
+    emulator = Logging(dir=dir, publish=publish)
     try:
         await emulator.start()
         async with serving(emulator.app, port=port) as url:

@@ -3,18 +3,16 @@
 import base64
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from trainmaster.local.instants import now_ns
 from trainmaster.local.logging.entry import Defaults, Entry, EntryError, complete_entry
 from trainmaster.local.logging.filters import compile_filter, parse_filter
-from trainmaster.local.logging.instants import now_ns
-from trainmaster.local.logging.narrowing import bounds_of
-from trainmaster.local.logging.sinks import Sink, load_sink, new_resource, updated_resource
+from trainmaster.local.logging.filters.bounds import bounds_of
+from trainmaster.local.logging.sinks import Sink, load_sink, message_of, new_resource, updated_resource
 from trainmaster.local.logging.store import Position, Store
-
-DEFAULT_PAGE = 50
-MAX_PAGE = 1000
+from trainmaster.local.outbox import Outbox
 
 
 class InvalidRequestError(ValueError):
@@ -30,14 +28,6 @@ class AlreadyExistsError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
-    """How a write went: faults by the entry's position, counted from 0."""
-
-    accepted: int
-    faults: Mapping[int, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Page:
     entries: Sequence[Mapping[str, object]]
     next_page_token: str
@@ -46,19 +36,14 @@ class Page:
 class Service:
     """Entries and sinks over one store. Any thread may call."""
 
-    def __init__(
-        self, store: Store, *, routed: Callable[[], None], sinks_changed: Callable[[], None]
-    ) -> None:
-        """`routed` is called when a sink owes something new, `sinks_changed` when `sinks` has changed."""
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._routed = routed
-        self._sinks_changed = sinks_changed
         self._lock = threading.Lock()
-        self.sinks: dict[str, Sink] = {
+        self.outbox = Outbox(store)
+        """What each sink owes, by the sink's full name."""
+        self._sinks: dict[str, Sink] = {
             name: load_sink(name, resource) for name, resource in store.sinks().items()
         }
-
-    # -- entries
 
     def write(
         self,
@@ -67,9 +52,10 @@ class Service:
         *,
         partial_success: bool = False,
         dry_run: bool = False,
-    ) -> Written:
-        """Keep the entries and what sinks owe for them, in one step; then it is on disk.
+    ) -> Mapping[int, str]:
+        """Keep the entries and what sinks owe for them, in one step: on disk when this returns.
 
+        Gives the faults by the entry's position, counted from 0.
         With `partial_success` the good ones are kept beside faulty ones, otherwise all or none.
         """
         received_ns = now_ns()
@@ -80,20 +66,18 @@ class Service:
                 accepted.append(complete_entry(given, defaults or Defaults(), received_ns=received_ns))
             except EntryError as fault:
                 faults[index] = str(fault)
-        if faults and not partial_success:
-            return Written(accepted=0, faults=faults)
-        if not dry_run and accepted:
-            sinks = list(self.sinks.values())
-            owed = [
-                (sink.full_name, entry)
-                for entry in accepted
-                for sink in sinks
-                if sink.parent == entry.parent and sink.passes(entry.fields)
-            ]
-            self._store.add(accepted, owed)
-            if owed:
-                self._routed()
-        return Written(accepted=len(accepted), faults=faults)
+        if not dry_run and (partial_success or not faults):
+            self._keep_entries(accepted)
+        return faults
+
+    def _keep_entries(self, entries: Sequence[Entry]) -> None:
+        with self._store.transaction():
+            self._store.add(entries)
+            for entry in entries:
+                for sink in list(self._sinks.values()):
+                    if sink.parent == entry.parent and sink.passes(entry.fields):
+                        self.outbox.owe(sink.full_name, *message_of(entry))
+        self.outbox.wake()
 
     def list(
         self, parents: Sequence[str], filter_text: str, *, descending: bool, page_size: int, page_token: str
@@ -129,20 +113,22 @@ class Service:
         if not self._store.delete_log(log_name):
             raise NotFoundError(f"Log {log_name} does not exist")
 
-    # -- sinks
-
     def sink(self, full_name: str) -> Sink:
         """The sink.
 
         Raises:
             NotFoundError: there is none of that name.
         """
-        if (sink := self.sinks.get(full_name)) is None:
+        if (sink := self._sinks.get(full_name)) is None:
             raise NotFoundError(f"Sink {full_name.rpartition('/')[2]} does not exist")
         return sink
 
+    def topic_of(self, full_name: str) -> str:
+        """Where a sink publishes to now. Raises `NotFoundError`."""
+        return self.sink(full_name).topic
+
     def sinks_of(self, parent: str) -> Sequence[Sink]:
-        return [self.sinks[name] for name in sorted(self.sinks) if self.sinks[name].parent == parent]
+        return [sink for _, sink in sorted(self._sinks.items()) if sink.parent == parent]
 
     def create_sink(self, parent: str, given: Mapping[str, object], *, unique_writer: bool) -> Sink:
         """A new sink; only entries received from now on reach it.
@@ -153,7 +139,7 @@ class Service:
         """
         full_name = f"{parent}/sinks/{given.get('name', '')}"
         with self._lock:
-            if full_name in self.sinks:
+            if full_name in self._sinks:
                 raise AlreadyExistsError(f"Sink {given.get('name')} already exists")
             return self._keep(load_sink(full_name, new_resource(parent, given, unique_writer=unique_writer)))
 
@@ -173,8 +159,8 @@ class Service:
 
     def _keep(self, sink: Sink) -> Sink:
         self._store.put_sink(sink.full_name, sink.resource)
-        self.sinks[sink.full_name] = sink
-        self._sinks_changed()
+        self._sinks[sink.full_name] = sink
+        self.outbox.retry()
         return sink
 
     def delete_sink(self, full_name: str) -> None:
@@ -183,11 +169,25 @@ class Service:
         Raises:
             NotFoundError: there is none of that name.
         """
-        with self._lock:
+        with self._lock, self._store.transaction():
             self.sink(full_name)
             self._store.delete_sink(full_name)
-            del self.sinks[full_name]
-            self._sinks_changed()
+            self.outbox.forget(full_name)
+            del self._sinks[full_name]
+
+    def stats(self) -> dict[str, object]:
+        """How many entries there are, and how each sink is doing: owed, published, its last error."""
+        owing = self.outbox.owing()
+        sinks = [
+            {
+                "name": name,
+                "topic": sink.topic,
+                "owed": owing.get(name, 0),
+                **vars(self.outbox.accounts[name]),
+            }
+            for name, sink in list(self._sinks.items())
+        ]
+        return {"entries": self._store.count(), "sinks": sinks}
 
 
 def _token(position: Position | None) -> str:

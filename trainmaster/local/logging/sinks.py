@@ -7,9 +7,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from trainmaster.local.instants import format_instant, now_ns
+from trainmaster.local.logging.entry import Entry
 from trainmaster.local.logging.filters import FilterError, Predicate, compile_filter, parse_filter
-from trainmaster.local.logging.instants import format_instant, now_ns
 from trainmaster.local.project import project_number
+from trainmaster.local.publisher import Message
 
 DEFAULT_UPDATE_MASK = ("destination", "filter", "includeChildren")
 """What an update without a mask changes, as the reference says."""
@@ -131,6 +133,11 @@ def updated_resource(
         resource["writerIdentity"] = current["writerIdentity"]
     resource["updateTime"] = format_instant(now_ns())
     return resource
+
+
+def message_of(entry: Entry) -> Message:
+    """What a sink publishes of an entry. Source: https://cloud.google.com/logging/docs/export/pubsub"""
+    return entry.json.encode(), {"logging.googleapis.com/timestamp": format_instant(entry.timestamp_ns)}
 
 
 def writer_identity(parent: str, *, unique: bool) -> str:

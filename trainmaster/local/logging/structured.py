@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from trainmaster.local.logging.instants import format_instant, parse_instant
+from trainmaster.local.instants import format_instant, parse_instant
 from trainmaster.local.logging.severity import severity_name
 
 Stream: TypeAlias = Literal["stdout", "stderr"]

@@ -16,13 +16,13 @@ from trainmaster.local.iam import Grants, application
 from trainmaster.local.injections import Injections
 from trainmaster.local.logging import Logging
 from trainmaster.local.process import ProcessGuard
+from trainmaster.local.publisher import Publisher
 from trainmaster.local.pubsub import PubSub
 from trainmaster.local.registry import Registry, RegistryFailedError
 from trainmaster.local.stack.errors import ServiceError
 from trainmaster.local.stack.options import Options
 from trainmaster.local.stack.state import StateFolder
 from trainmaster.local.storage import Storage
-from trainmaster.local.storage.pubsub import Publisher
 from trainmaster.local.vertex import Jobs
 
 SERVICES = ("storage", "pubsub", "vertex", "logging")
@@ -80,7 +80,7 @@ async def running_services(
         publisher = Publisher(pubsub_host)
         running.callback(publisher.close)
 
-        logging = Logging(dir=state.folder("logging"), publisher_target=pubsub_host, injections=injections)
+        logging = Logging(dir=state.folder("logging"), publish=publisher, injections=injections)
         running.push_async_callback(logging.stop)
         await logging.start()
         logging_url = await starting.bound(logging.app, "logging").start()

@@ -1,4 +1,4 @@
-"""How injections see Cloud Storage: methods by their names in the discovery document, objects as `BUCKET/NAME`."""
+"""Where injections strike Cloud Storage: methods by their names in the discovery document, objects as `BUCKET/NAME`."""
 
 import json
 import re
@@ -10,9 +10,9 @@ from starlette.types import Scope
 from trainmaster.local.injections import Call, Injections
 from trainmaster.local.injections.apply import done
 from trainmaster.local.injections.injection import SENDING_KINDS
+from trainmaster.local.publisher import Message, Publish
 from trainmaster.local.storage.api.routes import route_for
-from trainmaster.local.storage.delivery import Publish
-from trainmaster.local.storage.errors import RefusedError
+from trainmaster.local.storage.objects.errors import RefusedError
 
 _HEAD_BYTES = 64 * 1024
 # The metadata of a multipart upload comes before its bytes.
@@ -21,13 +21,13 @@ _NAME = re.compile(rb'"name"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 def named(scope: Scope) -> str | None:
     """The method's name; None for a path of the emulator's own and for what is no call."""
-    route = _route(scope)
-    return route[0] if route and not route[0].startswith("_") else None
+    name, _ = _route(scope)
+    return name if name and not name.startswith("_") else None
 
 
 def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
     """`BUCKET/NAME` of the object, and of the one that is written to where there are two; else the bucket's name."""
-    _, path = _route(scope) or ("", {})
+    _, path = _route(scope)
     bucket = path.get("bucket", "")
     name = path.get("object", "") or _inserted(scope, body)
     found = [f"{bucket}/{name}" if bucket and name else bucket or name]
@@ -39,7 +39,7 @@ def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
 def notifying(publish: Publish, injections: Injections) -> Publish:
     """`publish` with the injections at `storage.notify`; subjects are the topic and each message's `BUCKET/NAME`."""
 
-    def publishing(topic: str, messages: Sequence[tuple[bytes, Mapping[str, str]]]) -> None:
+    def publishing(topic: str, messages: Sequence[Message]) -> None:
         objects = [f"{each.get('bucketId', '')}/{each.get('objectId', '')}" for _, each in messages]
         call = Call(at="storage.notify", subjects=(topic, *objects), kinds=SENDING_KINDS)
         done(injections, call, lambda: publish(topic, messages), lost=None)
@@ -47,12 +47,11 @@ def notifying(publish: Publish, injections: Injections) -> Publish:
     return publishing
 
 
-def _route(scope: Scope) -> tuple[str, Mapping[str, str]] | None:
-    raw_path = scope.get("raw_path") or scope["path"].encode()
+def _route(scope: Scope) -> tuple[str, Mapping[str, str]]:
     try:
-        route, path = route_for(scope["method"], raw_path.decode("ascii", errors="replace"))
+        route, path = route_for(scope)
     except RefusedError:
-        return None
+        return "", {}
     return route.name, path
 
 

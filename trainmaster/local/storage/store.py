@@ -2,28 +2,25 @@
 
 import contextlib
 import dataclasses
-import fcntl
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from trainmaster.local.storage.catalog import Catalog
-from trainmaster.local.storage.errors import (
-    RefusedError,
+from trainmaster.local.storage.notifications.configs import Notifications
+from trainmaster.local.storage.objects.catalog import Catalog
+from trainmaster.local.storage.objects.errors import (
     UnsettledError,
     being_written,
     invalid,
     no_such_bucket,
     no_such_object,
 )
-from trainmaster.local.storage.folder import Folder, fingerprint_of
-from trainmaster.local.storage.names import is_plain, object_fault
-from trainmaster.local.storage.outbox import Outbox
-from trainmaster.local.storage.preconditions import Preconditions
-from trainmaster.local.storage.records import Bucket, EventType, Fingerprint, StoredObject
-from trainmaster.local.storage.staging import Staged
+from trainmaster.local.storage.objects.folder import Folder, fingerprint_of
+from trainmaster.local.storage.objects.names import is_plain, object_fault
+from trainmaster.local.storage.objects.preconditions import Preconditions
+from trainmaster.local.storage.objects.records import Bucket, EventType, Fingerprint, StoredObject
+from trainmaster.local.storage.objects.staging import Staged
 
 NO_CONDITIONS = Preconditions()
 
@@ -43,25 +40,20 @@ class Store:
         """Open or create.
 
         Raises:
-            RuntimeError: another process has this directory open.
+            StateInUseError: another process has this directory open.
         """
+        self.catalog = Catalog(directory / "objects.db")
+        self.notifications = Notifications(self.catalog)
         self.buckets_path = directory / "buckets"
         self._aside = directory / "aside"
         self.uploads_path = directory / "uploads"
         for path in (self.buckets_path, self._aside, self.uploads_path):
             path.mkdir(parents=True, exist_ok=True)
-        self._claim = _claim(directory / "lock")
-        self.lock = threading.RLock()
-        self.catalog = Catalog(directory / "objects.db")
-        self.outbox = Outbox(self.catalog)
-        self.on_owed: Callable[[], None] = lambda: None
         self._folders: dict[str, Folder] = {}
         self._recover()
 
     def close(self) -> None:
-        with self.lock:
-            self.catalog.close()
-            os.close(self._claim)
+        self.catalog.close()
 
     @staticmethod
     def now_us() -> int:
@@ -69,10 +61,10 @@ class Store:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[int]:
-        """A transaction under the lock; gives the time of the change in microseconds."""
-        with self.lock, self.catalog.changing():
+        """A transaction, which nobody else's may interrupt; gives the time of the change in microseconds."""
+        with self.catalog.transaction():
             yield self.now_us()
-        self.on_owed()
+        self.notifications.outbox.wake()
 
     def folder(self, bucket: str) -> Folder:
         """The plain files of a bucket. Raises `RefusedError` (404) when there is no such bucket."""
@@ -87,15 +79,14 @@ class Store:
 
     def bucket(self, name: str) -> Bucket:
         """Raises `RefusedError` (404) when there is no such bucket."""
-        with self.lock:
-            found = self.catalog.find_bucket(name)
+        found = self.catalog.find_bucket(name)
         if found is None:
             raise no_such_bucket(name)
         return found
 
     def find(self, bucket: str, name: str, *, strict: bool = True) -> StoredObject | None:
         """The live object; None when there is none. Raises `RefusedError` (404) for a missing bucket, `UnsettledError`."""
-        with self.lock:
+        with self.catalog.lock:
             folder = self.folder(bucket)
             live = self.catalog.find(bucket, name)
             if strict and not _agrees(live, folder.fingerprint(name) if is_plain(name) else None):
@@ -146,9 +137,8 @@ class Store:
         """
         if fault := object_fault(name):
             raise invalid(fault)
-        with self.lock:
-            with self.catalog.changing():
-                now_us = self.now_us()
+        with self.catalog.lock:
+            with self.changing() as now_us:
                 replaced = self.find(bucket, name, strict=strict)
                 conditions.check_write(replaced)
                 plain = is_plain(name) and self.folder(bucket).has_room_for(name)
@@ -172,16 +162,17 @@ class Store:
             stored = self._place(stored, staged.path)
             self.forget_bytes(replaced, stored)
         staged.close()
-        self.on_owed()
         return stored
 
     def record(self, stored: StoredObject, replaced: StoredObject | None, *, now_us: int) -> None:
         """Put a new generation on record and owe its notifications. Call inside `changing`."""
         self.catalog.put(stored)
         overwrote = replaced.generation if replaced else 0
-        self.outbox.owe(EventType.FINALIZE, stored, now_us=now_us, other_generation=overwrote)
+        self.notifications.owe(EventType.FINALIZE, stored, now_us=now_us, other_generation=overwrote)
         if replaced:
-            self.outbox.owe(EventType.DELETE, replaced, now_us=now_us, other_generation=stored.generation)
+            self.notifications.owe(
+                EventType.DELETE, replaced, now_us=now_us, other_generation=stored.generation
+            )
 
     def patch(
         self,
@@ -201,7 +192,7 @@ class Store:
                 change(live), metageneration=live.metageneration + 1, updated_us=now_us
             )
             self.catalog.put(changed)
-            self.outbox.owe(EventType.METADATA_UPDATE, changed, now_us=now_us)
+            self.notifications.owe(EventType.METADATA_UPDATE, changed, now_us=now_us)
             return changed
 
     def delete(
@@ -226,7 +217,7 @@ class Store:
     def drop(self, live: StoredObject, *, now_us: int) -> None:
         """Take an object off the record and owe its notification. Call inside `changing`."""
         self.catalog.remove(live.bucket, live.name)
-        self.outbox.owe(EventType.DELETE, live, now_us=now_us)
+        self.notifications.owe(EventType.DELETE, live, now_us=now_us)
 
     def _place(self, stored: StoredObject, staged: Path) -> StoredObject:
         if stored.aside:
@@ -247,7 +238,7 @@ class Store:
                 (self._aside / replaced.aside).unlink()
 
     def _recover(self) -> None:
-        unfinished = {row[0] for row in self.catalog.db.execute("SELECT id FROM uploads WHERE result = ''")}
+        unfinished = {row[0] for row in self.catalog.rows("SELECT id FROM uploads WHERE result = ''")}
         for staged in list(self.uploads_path.iterdir()):
             stored = self.catalog.with_token(staged.name)
             if stored is None:
@@ -264,18 +255,3 @@ class Store:
 def _agrees(live: StoredObject | None, seen: Fingerprint | None) -> bool:
     """Whether the file seen is the one on record: for an object kept aside, or none at all, there must be no file."""
     return seen == (live.fingerprint if live and not live.aside else None)
-
-
-def _claim(path: Path) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise RuntimeError(
-            f"the storage directory {str(path.parent)!r} is in use by another process; stop that one, or take another directory"
-        ) from None
-    return descriptor
-
-
-__all__ = ["NO_CONDITIONS", "RefusedError", "Store"]

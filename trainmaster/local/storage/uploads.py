@@ -5,10 +5,10 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from trainmaster.local.storage.errors import RefusedError
-from trainmaster.local.storage.preconditions import Preconditions
-from trainmaster.local.storage.records import StoredObject
-from trainmaster.local.storage.staging import Staged
+from trainmaster.local.storage.objects.errors import RefusedError
+from trainmaster.local.storage.objects.preconditions import Preconditions
+from trainmaster.local.storage.objects.records import StoredObject
+from trainmaster.local.storage.objects.staging import Staged
 from trainmaster.local.storage.store import Store
 
 _KEPT_US = 7 * 24 * 3600 * 1_000_000  # a session ends after a week, as the service's do
@@ -34,17 +34,15 @@ class Uploads:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._open: OrderedDict[str, Staged] = OrderedDict()
-        with store.changing() as now_us:
-            store.catalog.db.execute("DELETE FROM uploads WHERE created_us < ?", (now_us - _KEPT_US,))
+        store.catalog.execute("DELETE FROM uploads WHERE created_us < ?", (store.now_us() - _KEPT_US,))
 
     def begin(self, insertion: Insertion) -> str:
         """The id of a new session."""
         staged = Staged(self._store.uploads_path)
-        with self._store.changing() as now_us:
-            self._store.catalog.db.execute(
-                "INSERT INTO uploads VALUES (?, ?, ?, ?, '')",
-                (staged.token, insertion.bucket, json.dumps(asdict(insertion)), now_us),
-            )
+        self._store.catalog.execute(
+            "INSERT INTO uploads VALUES (?, ?, ?, ?, '')",
+            (staged.token, insertion.bucket, json.dumps(asdict(insertion)), self._store.now_us()),
+        )
         self._keep(staged)
         return staged.token
 
@@ -63,8 +61,7 @@ class Uploads:
         _, result = self._row(upload_id)
         if not result and (upload_id in self._open or (self._store.uploads_path / upload_id).exists()):
             return None
-        with self._store.lock:
-            stored = self._store.catalog.with_token(upload_id)
+        stored = self._store.catalog.with_token(upload_id)
         if stored is None:
             raise _no_such_upload(upload_id)
         return stored
@@ -78,8 +75,7 @@ class Uploads:
     def finish(self, upload_id: str) -> None:
         """Note that the staged file has become an object."""
         self._open.pop(upload_id, None)
-        with self._store.changing():
-            self._store.catalog.db.execute("UPDATE uploads SET result = 'done' WHERE id = ?", (upload_id,))
+        self._store.catalog.execute("UPDATE uploads SET result = 'done' WHERE id = ?", (upload_id,))
 
     def cancel(self, upload_id: str) -> None:
         """End the session and forget its bytes. Raises `RefusedError` (404) when there is no such session."""
@@ -88,8 +84,7 @@ class Uploads:
         if staged:
             staged.discard()
         (self._store.uploads_path / upload_id).unlink(missing_ok=True)
-        with self._store.changing():
-            self._store.catalog.db.execute("DELETE FROM uploads WHERE id = ?", (upload_id,))
+        self._store.catalog.execute("DELETE FROM uploads WHERE id = ?", (upload_id,))
 
     def close(self) -> None:
         """Let go of the open files; the sessions stay."""
@@ -102,10 +97,7 @@ class Uploads:
             self._open.popitem(last=False)[1].close()
 
     def _row(self, upload_id: str) -> tuple[str, str]:
-        with self._store.lock:
-            row = self._store.catalog.db.execute(
-                "SELECT request, result FROM uploads WHERE id = ?", (upload_id,)
-            ).fetchone()
+        row = self._store.catalog.row("SELECT request, result FROM uploads WHERE id = ?", (upload_id,))
         if row is None:
             raise _no_such_upload(upload_id)
         return row[0], row[1]

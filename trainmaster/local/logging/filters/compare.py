@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from trainmaster.local.instants import parse_instant
 from trainmaster.local.logging.filters.errors import FilterError
 from trainmaster.local.logging.filters.fields import Kind
 from trainmaster.local.logging.filters.tree import Comparison, Operator, Value
-from trainmaster.local.logging.instants import parse_instant
 from trainmaster.local.logging.severity import RANKS, severity_name
 
 Test: TypeAlias = Callable[[object], bool]

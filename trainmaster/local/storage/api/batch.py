@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from starlette.types import Message as AsgiMessage
 
 from trainmaster.local.storage.api.call import Call
-from trainmaster.local.storage.errors import invalid
+from trainmaster.local.storage.objects.errors import invalid
 
 _MAX_CALLS = 100
 _BOUNDARY = "batch_answers"

@@ -7,37 +7,18 @@ import shutil
 from starlette.responses import Response
 
 from trainmaster.local.iam.grants import member_of
-from trainmaster.local.storage.api.call import Call, Json, json_answer, no_content, text_field
-from trainmaster.local.storage.errors import RefusedError, condition_not_met, invalid
-from trainmaster.local.storage.listing import page_token, resume_of
-from trainmaster.local.storage.names import bucket_fault
-from trainmaster.local.storage.preconditions import whole_number
-from trainmaster.local.storage.records import Bucket
-from trainmaster.local.storage.resource import bucket_json
+from trainmaster.local.storage.api.call import Call, Json, json_answer, merged, no_content, text_field
+from trainmaster.local.storage.objects.errors import RefusedError, condition_not_met, invalid
+from trainmaster.local.storage.objects.listing import page_token, resume_of
+from trainmaster.local.storage.objects.names import bucket_fault
+from trainmaster.local.storage.objects.preconditions import whole_number
+from trainmaster.local.storage.objects.records import Bucket
+from trainmaster.local.storage.objects.resource import bucket_json
 
-_SERVICE_ACCOUNT = "storage-emulator@gs-project-accounts.iam.gserviceaccount.com"
 _WRITABLE = (
-    *(
-        "acl",
-        "autoclass",
-        "billing",
-        "cors",
-        "defaultEventBasedHold",
-        "defaultObjectAcl",
-        "encryption",
-        "iamConfiguration",
-    ),
-    *(
-        "labels",
-        "lifecycle",
-        "location",
-        "logging",
-        "retentionPolicy",
-        "rpo",
-        "softDeletePolicy",
-        "storageClass",
-    ),
-    *("versioning", "website"),
+    *("acl", "autoclass", "billing", "cors", "defaultEventBasedHold", "defaultObjectAcl", "encryption"),
+    *("iamConfiguration", "labels", "lifecycle", "location", "logging", "retentionPolicy", "rpo"),
+    *("softDeletePolicy", "storageClass", "versioning", "website"),
 )
 
 
@@ -81,8 +62,7 @@ async def list_all(call: Call) -> Response:
     project = call.query.get("project", "")
     if not project:
         raise RefusedError(400, "required", "Required parameter: project")
-    with call.store.lock:
-        found = call.store.catalog.buckets(project=project, prefix=call.query.get("prefix", ""))
+    found = call.store.catalog.buckets(project=project, prefix=call.query.get("prefix", ""))
     resume = resume_of(call.query.get("pageToken", ""))
     found = [bucket for bucket in found if bucket.name >= resume]
     limit = whole_number(call.query, "maxResults") or 1000
@@ -100,25 +80,13 @@ async def patch(call: Call) -> Response:
     with call.store.changing() as now_us:
         bucket = call.store.bucket(call.path["bucket"])
         _check_metageneration(call, bucket)
-        fields = dict(bucket.fields)
-        labels = body.get("labels")
-        merged = dict(body)
-        if isinstance(labels, dict):
-            before = fields.get("labels")
-            both = {**(before if isinstance(before, dict) else {}), **labels}
-            merged["labels"] = {key: value for key, value in both.items() if value is not None} or None
-        fields = {key: value for key, value in fields.items() if key not in merged} | _fields(merged)
-        changed = _changed(call, bucket, fields, now_us)
-    return json_answer(bucket_json(changed, call.base_url))
-
-
-async def update(call: Call) -> Response:
-    """Replace every writable property."""
-    body = await call.json()
-    with call.store.changing() as now_us:
-        bucket = call.store.bucket(call.path["bucket"])
-        _check_metageneration(call, bucket)
-        changed = _changed(call, bucket, _fields(body), now_us)
+        if isinstance(body.get("labels"), dict):
+            body["labels"] = merged(bucket.fields.get("labels"), body["labels"]) or None
+        kept = {key: value for key, value in bucket.fields.items() if key not in body}
+        changed = dataclasses.replace(
+            bucket, fields=kept | _fields(body), metageneration=bucket.metageneration + 1, updated_us=now_us
+        )
+        call.store.catalog.put_bucket(changed)
     return json_answer(bucket_json(changed, call.base_url))
 
 
@@ -136,7 +104,7 @@ async def delete(call: Call) -> Response:
         ):
             raise RefusedError(409, "conflict", "The bucket you tried to delete is not empty.")
         store.catalog.remove_bucket(name)
-        store.outbox.forget(name)
+        store.notifications.forget(name)
         store.forget_folder(name)
         shutil.rmtree(folder, ignore_errors=True)
     return no_content()
@@ -181,18 +149,6 @@ async def test_iam_permissions(call: Call) -> Response:
 
 def _iam_name(call: Call) -> str:
     return f"projects/_/buckets/{call.store.bucket(call.path['bucket']).name}"
-
-
-async def service_account(call: Call) -> Response:  # noqa: ARG001  # every method takes its call
-    return json_answer({"kind": "storage#serviceAccount", "email_address": _SERVICE_ACCOUNT})
-
-
-def _changed(call: Call, bucket: Bucket, fields: Json, now_us: int) -> Bucket:
-    changed = dataclasses.replace(
-        bucket, fields=fields, metageneration=bucket.metageneration + 1, updated_us=now_us
-    )
-    call.store.catalog.put_bucket(changed)
-    return changed
 
 
 def _check_metageneration(call: Call, bucket: Bucket, *, reading: bool = False) -> None:

@@ -1,65 +1,21 @@
 """One request as a method of the API sees it, and what all methods share."""
 
-import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
-from weakref import WeakValueDictionary
+from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from trainmaster.local.http import json_value
-from trainmaster.local.iam.grants import Grants
-from trainmaster.local.storage.arrivals import Arrivals
-from trainmaster.local.storage.errors import UnsettledError, invalid
-from trainmaster.local.storage.preconditions import Preconditions, preconditions_from
-from trainmaster.local.storage.resource import WRITABLE_OBJECT_FIELDS
+from trainmaster.local.storage.objects.errors import invalid
+from trainmaster.local.storage.objects.preconditions import Preconditions, preconditions_from
+from trainmaster.local.storage.objects.resource import WRITABLE_OBJECT_FIELDS
+from trainmaster.local.storage.service import Service
 from trainmaster.local.storage.store import Store
-from trainmaster.local.storage.uploads import Uploads
 
 Json = dict[str, object]
 
 _MAX_JSON_BYTES = 4 << 20
-_ATTEMPTS = 3
-
-_Result_co = TypeVar("_Result_co", covariant=True)
-
-
-class StoreOperation(Protocol[_Result_co]):
-    """Something that looks at an object; see `Store` for what `strict` means."""
-
-    def __call__(self, *, strict: bool) -> _Result_co: ...
-
-
-@dataclass(kw_only=True)
-class Service:
-    """What the methods work on."""
-
-    store: Store
-    arrivals: Arrivals
-    uploads: Uploads
-    grants: Grants | None = None
-    counts: Counter[str] = field(default_factory=Counter)
-    _turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
-
-    def turn(self, upload_id: str) -> asyncio.Lock:
-        """The lock of one upload session: its pieces are taken one after the other.
-
-        A client that lost patience may send a piece again while the first is still being read.
-        """
-        return self._turns.setdefault(upload_id, asyncio.Lock())
-
-    async def settled(self, operation: StoreOperation[_Result_co]) -> _Result_co:
-        """The operation's result, after taking in what something else did to the files it looks at."""
-        for _ in range(_ATTEMPTS):
-            try:
-                return operation(strict=True)
-            except UnsettledError as changed:
-                if not await asyncio.to_thread(self.arrivals.look, changed.bucket, changed.name):
-                    break
-        return operation(strict=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,17 +93,8 @@ def object_fields(body: Mapping[str, object]) -> Json:
     fields: Json = {}
     for key in WRITABLE_OBJECT_FIELDS:
         value = body.get(key)
-        if value is None:
-            continue
-        match key:
-            case "metadata":
-                fields[key] = custom_metadata(value)
-            case "eventBasedHold" | "temporaryHold":
-                if not isinstance(value, bool):
-                    raise invalid(f"Invalid value for {key}: {value!r}; true or false is allowed.")
-                fields[key] = value
-            case _:
-                fields[key] = text_field(body, key)
+        if value is not None:
+            fields[key] = custom_metadata(value) if key == "metadata" else text_field(body, key)
     return fields
 
 
@@ -158,6 +105,12 @@ def custom_metadata(value: object) -> dict[str, str]:
     ):
         raise invalid(f"Invalid value for metadata: {value!r}; an object of strings is allowed.")
     return {str(key): each for key, each in value.items() if each is not None}
+
+
+def merged(before: object, change: object) -> Json:
+    """One JSON object with another's entries; null removes one."""
+    both = {**(before if isinstance(before, dict) else {}), **(change if isinstance(change, dict) else {})}
+    return {key: value for key, value in both.items() if value is not None}
 
 
 def json_answer(resource: Mapping[str, object], *, code: int = 200) -> Response:

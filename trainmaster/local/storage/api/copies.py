@@ -9,12 +9,12 @@ from starlette.responses import Response
 
 from trainmaster.local.storage.api.call import Call, Json, json_answer, object_fields, text_field
 from trainmaster.local.storage.api.insertion import put
-from trainmaster.local.storage.arrivals import DEFAULT_CONTENT_TYPE
-from trainmaster.local.storage.errors import being_written, invalid
-from trainmaster.local.storage.preconditions import Preconditions, preconditions_from, whole_number
-from trainmaster.local.storage.records import StoredObject
-from trainmaster.local.storage.resource import object_json
-from trainmaster.local.storage.staging import Staged
+from trainmaster.local.storage.drops.arrivals import DEFAULT_CONTENT_TYPE
+from trainmaster.local.storage.objects.errors import being_written, invalid
+from trainmaster.local.storage.objects.preconditions import Preconditions, preconditions_from, whole_number
+from trainmaster.local.storage.objects.records import StoredObject
+from trainmaster.local.storage.objects.resource import object_json
+from trainmaster.local.storage.objects.staging import Staged
 from trainmaster.local.storage.uploads import Insertion
 
 _CHUNK_BYTES = 1 << 20

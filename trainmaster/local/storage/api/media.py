@@ -10,9 +10,9 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from trainmaster.local.storage.api.call import Call
-from trainmaster.local.storage.errors import RefusedError
-from trainmaster.local.storage.preconditions import etag_of
-from trainmaster.local.storage.records import StoredObject
+from trainmaster.local.storage.objects.errors import RefusedError
+from trainmaster.local.storage.objects.preconditions import etag_of
+from trainmaster.local.storage.objects.records import StoredObject
 
 _CHUNK_BYTES = 1 << 18
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")

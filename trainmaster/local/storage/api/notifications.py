@@ -10,12 +10,12 @@ from trainmaster.local.storage.api.call import (
     no_content,
     text_field,
 )
-from trainmaster.local.storage.errors import RefusedError, invalid
-from trainmaster.local.storage.outbox import MAX_CONFIGS_PER_BUCKET
-from trainmaster.local.storage.records import EventType, NotificationConfig
-from trainmaster.local.storage.resource import notification_json
+from trainmaster.local.storage.objects.errors import RefusedError, invalid
+from trainmaster.local.storage.objects.records import EventType, NotificationConfig
+from trainmaster.local.storage.objects.resource import notification_json
 
 _SERVICE_PREFIX = "//pubsub.googleapis.com/"
+MAX_CONFIGS_PER_BUCKET = 100
 _MAX_PER_EVENT = 10
 _PAYLOADS = {"JSON_API_V1": True, "NONE": False}
 
@@ -27,10 +27,10 @@ async def insert(call: Call) -> Response:
     bucket = call.path["bucket"]
     with store.changing():
         store.bucket(bucket)
-        others = store.outbox.configs(bucket)
+        others = store.notifications.configs(bucket)
         config = NotificationConfig(
             bucket=bucket,
-            id=str(1 + max((int(each.id) for each in others), default=0)),
+            id=1 + max((each.id for each in others), default=0),
             topic=_topic(text_field(body, "topic")),
             event_types=_event_types(body.get("event_types")),
             prefix=text_field(body, "object_name_prefix"),
@@ -38,7 +38,7 @@ async def insert(call: Call) -> Response:
             payload=_payload(text_field(body, "payload_format")),
         )
         _check_limits([*others, config])
-        store.outbox.add_config(config)
+        store.notifications.add(config)
     return json_answer(notification_json(config, call.base_url))
 
 
@@ -47,9 +47,7 @@ async def get(call: Call) -> Response:
 
 
 async def list_all(call: Call) -> Response:
-    with call.store.lock:
-        call.store.bucket(call.path["bucket"])
-        found = call.store.outbox.configs(call.path["bucket"])
+    found = _configs(call)
     answer: Json = {"kind": "storage#notifications"}
     if found:
         answer["items"] = [notification_json(config, call.base_url) for config in found]
@@ -58,18 +56,21 @@ async def list_all(call: Call) -> Response:
 
 async def delete(call: Call) -> Response:
     with call.store.changing():
-        call.store.outbox.remove_config(call.path["bucket"], _find(call).id)
+        call.store.notifications.remove(_find(call))
     return no_content()
 
 
+def _configs(call: Call) -> list[NotificationConfig]:
+    bucket = call.store.bucket(call.path["bucket"])
+    return call.store.notifications.configs(bucket.name)
+
+
 def _find(call: Call) -> NotificationConfig:
-    bucket, wanted = call.path["bucket"], call.path["notification"]
-    with call.store.lock:
-        call.store.bucket(bucket)
-        for config in call.store.outbox.configs(bucket):
-            if config.id == wanted:
-                return config
-    raise RefusedError(404, "notFound", f"No such notification configuration: {bucket}/{wanted}")
+    wanted = call.path["notification"]
+    for config in _configs(call):
+        if str(config.id) == wanted:
+            return config
+    raise RefusedError(404, "notFound", f"No such notification configuration: {call.path['bucket']}/{wanted}")
 
 
 def _topic(text: str) -> str:
@@ -83,16 +84,10 @@ def _topic(text: str) -> str:
 def _event_types(value: object) -> tuple[EventType, ...]:
     if value is None:
         return ()
-    try:
-        return tuple(EventType(each) for each in value) if isinstance(value, list) else _refuse_events(value)
-    except ValueError:
-        return _refuse_events(value)
-
-
-def _refuse_events(value: object) -> tuple[EventType, ...]:
-    raise invalid(
-        f"Invalid event_types: {value!r}; a list of {[str(each) for each in EventType]} is allowed."
-    )
+    known = [str(each) for each in EventType]
+    if not isinstance(value, list) or not all(each in known for each in value):
+        raise invalid(f"Invalid event_types: {value!r}; a list of {known} is allowed.")
+    return tuple(EventType(each) for each in value)
 
 
 def _payload(text: str) -> bool:

@@ -11,18 +11,26 @@ from trainmaster.local.storage.api.call import (
     Json,
     custom_metadata,
     json_answer,
+    merged,
     no_content,
     object_fields,
     text_field,
 )
 from trainmaster.local.storage.api.media import media
-from trainmaster.local.storage.arrivals import DEFAULT_CONTENT_TYPE
-from trainmaster.local.storage.errors import invalid
-from trainmaster.local.storage.listing import MAX_RESULTS, ListQuery, Page, list_page, page_token, resume_of
-from trainmaster.local.storage.names import is_plain
-from trainmaster.local.storage.preconditions import whole_number
-from trainmaster.local.storage.records import StoredObject
-from trainmaster.local.storage.resource import object_json
+from trainmaster.local.storage.drops.arrivals import DEFAULT_CONTENT_TYPE
+from trainmaster.local.storage.objects.errors import invalid
+from trainmaster.local.storage.objects.listing import (
+    MAX_RESULTS,
+    ListQuery,
+    Page,
+    list_page,
+    page_token,
+    resume_of,
+)
+from trainmaster.local.storage.objects.names import is_plain
+from trainmaster.local.storage.objects.preconditions import whole_number
+from trainmaster.local.storage.objects.records import StoredObject
+from trainmaster.local.storage.objects.resource import object_json
 
 _ROUNDS = 3
 
@@ -62,12 +70,7 @@ async def patch(call: Call) -> Response:
         metadata = body.get("metadata")
         if metadata is not None:
             custom_metadata(metadata)  # refuses other types
-            before = live.fields.get("metadata")
-            both = {
-                **(before if isinstance(before, dict) else {}),
-                **(metadata if isinstance(metadata, dict) else {}),
-            }
-            fields["metadata"] = {key: value for key, value in both.items() if value is not None}
+            fields["metadata"] = merged(live.fields.get("metadata"), metadata)
         if not fields.get("metadata"):
             fields.pop("metadata", None)
         content_type = text_field(body, "contentType") if "contentType" in body else live.content_type
@@ -124,8 +127,7 @@ async def _fresh_page(call: Call, bucket: str, query: ListQuery) -> Page:
     await asyncio.to_thread(arrivals.refresh, bucket, query.prefix)
 
     def scan(start: str, end: str, limit: int) -> list[StoredObject]:
-        with store.lock:
-            return store.catalog.scan(bucket, start=start, end=end, limit=limit)
+        return store.catalog.scan(bucket, start=start, end=end, limit=limit)
 
     folder = store.folder(bucket)
     for _ in range(_ROUNDS):

@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from trainmaster.local.storage.api.call import Call, Json, json_answer
 from trainmaster.local.storage.api.insertion import insertion_of, put
-from trainmaster.local.storage.errors import invalid, no_such_object
-from trainmaster.local.storage.resource import object_json
-from trainmaster.local.storage.staging import Staged
+from trainmaster.local.storage.objects.errors import invalid, no_such_object
+from trainmaster.local.storage.objects.resource import object_json
+from trainmaster.local.storage.objects.staging import Staged
 
 _RESUME_INCOMPLETE = 308
 _CANCELLED = 499

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from starlette.responses import Response
+from starlette.types import Scope
 
-from trainmaster.local.storage.api import batch, buckets, copies, inserts, notifications, objects, resumable
+from trainmaster.local.storage.api import batch, buckets, copies, notifications, objects, resumable, uploads
 from trainmaster.local.storage.api.call import Call, json_answer
-from trainmaster.local.storage.errors import RefusedError
+from trainmaster.local.storage.objects.errors import RefusedError, invalid
 
 Method = Callable[[Call], Awaitable[Response]]
 
@@ -43,7 +44,7 @@ ROUTES = tuple(
         ("GET", _OBJECT, "objects.get", objects.get),
         ("GET", f"/download{_OBJECT}", "objects.get", objects.download),
         ("HEAD", f"/download{_OBJECT}", "objects.get", objects.download),
-        ("POST", _UPLOAD, "objects.insert", inserts.insert),
+        ("POST", _UPLOAD, "objects.insert", uploads.insert),
         ("PUT", _UPLOAD, "objects.insert", resumable.send),
         ("DELETE", _UPLOAD, "objects.cancelUpload", resumable.cancel),
         ("GET", f"{_BUCKET}/o", "objects.list", objects.list_all),
@@ -57,7 +58,6 @@ ROUTES = tuple(
         ("POST", f"{_ROOT}/b", "buckets.insert", buckets.insert),
         ("GET", _BUCKET, "buckets.get", buckets.get),
         ("PATCH", _BUCKET, "buckets.patch", buckets.patch),
-        ("PUT", _BUCKET, "buckets.update", buckets.update),
         ("DELETE", _BUCKET, "buckets.delete", buckets.delete),
         ("GET", f"{_BUCKET}/storageLayout", "buckets.getStorageLayout", buckets.storage_layout),
         ("GET", f"{_BUCKET}/managedFolders", "managedFolders.list", buckets.managed_folders),
@@ -67,40 +67,30 @@ ROUTES = tuple(
         ("POST", f"{_BUCKET}/notificationConfigs", "notifications.insert", notifications.insert),
         ("GET", _NOTIFICATION, "notifications.get", notifications.get),
         ("DELETE", _NOTIFICATION, "notifications.delete", notifications.delete),
-        (
-            "GET",
-            f"{_ROOT}/projects/[^/]+/serviceAccount",
-            "projects.serviceAccount.get",
-            buckets.service_account,
-        ),
         ("POST", "/batch/storage/v1", "batch", batch.batch),
         ("GET", "/_stats", "_stats", _stats),
     )
 )
 
 
-def route_for(verb: str, raw_path: str) -> tuple[Route, Mapping[str, str]]:
-    """The route and the decoded variables of its path.
+def route_for(scope: Scope) -> tuple[Route, Mapping[str, str]]:
+    """The route of a request and the decoded variables of its path.
 
     Raises:
         RefusedError: 404 for a path that is not imitated, 405 for a verb that the path does not take,
             400 for a path that is not UTF-8 when decoded.
     """
-    known = False
-    for route in ROUTES:
-        found = route.pattern.fullmatch(raw_path)
-        if not found:
-            continue
+    verb = scope["method"]
+    raw_path = (scope.get("raw_path") or scope["path"].encode()).decode("ascii", errors="replace")
+    matches = [(route, found) for route in ROUTES if (found := route.pattern.fullmatch(raw_path))]
+    for route, found in matches:
         if route.verb == verb:
             try:
                 return route, {
-                    key: unquote(value, errors="strict") for key, value in found.groupdict().items()
+                    name: unquote(part, errors="strict") for name, part in found.groupdict().items()
                 }
             except UnicodeDecodeError:
-                raise RefusedError(
-                    400, "invalid", f"Invalid path: {raw_path!r} is not UTF-8 when decoded."
-                ) from None
-        known = True
-    if known:
+                raise invalid(f"Invalid path: {raw_path!r} is not UTF-8 when decoded.") from None
+    if matches:
         raise RefusedError(405, "methodNotAllowed", f"{verb} is not imitated here: {raw_path}")
     raise RefusedError(404, "notFound", f"No such method in this emulator: {verb} {raw_path}")

@@ -8,8 +8,8 @@ import threading
 from pathlib import Path
 from typing import Protocol
 
-from trainmaster.local.storage.errors import RefusedError
-from trainmaster.local.storage.inotify import Event, Inotify, Mask
+from trainmaster.local.storage.drops.inotify import Event, Inotify, Mask
+from trainmaster.local.storage.objects.errors import RefusedError
 
 _log = logging.getLogger(__name__)
 

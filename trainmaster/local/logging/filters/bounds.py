@@ -6,10 +6,10 @@ Only parts that every passing entry must satisfy count; the whole filter is eval
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from trainmaster.local.instants import parse_instant
 from trainmaster.local.logging.filters.compare import fold
 from trainmaster.local.logging.filters.fields import resolve
 from trainmaster.local.logging.filters.tree import And, Comparison, Node, Operator
-from trainmaster.local.logging.instants import parse_instant
 from trainmaster.local.logging.severity import RANKS, severity_name
 
 

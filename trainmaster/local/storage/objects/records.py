@@ -69,9 +69,12 @@ class NotificationConfig:
     """Who is told of what. `topic` is `projects/P/topics/T`; no event types means all of them."""
 
     bucket: str
-    id: str
+    id: int
     topic: str
     event_types: tuple[EventType, ...]
     prefix: str
     attributes: Mapping[str, str]
     payload: bool
+
+    def asks_for(self, event: EventType, name: str) -> bool:
+        return name.startswith(self.prefix) and (not self.event_types or event in self.event_types)

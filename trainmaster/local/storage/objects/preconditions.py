@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainmaster.local.storage.errors import condition_not_met, invalid, not_modified
-from trainmaster.local.storage.records import StoredObject
+from trainmaster.local.storage.objects.errors import condition_not_met, invalid, not_modified
+from trainmaster.local.storage.objects.records import StoredObject
 
 _MAX_INT64 = 2**63 - 1
 

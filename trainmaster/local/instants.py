@@ -1,4 +1,4 @@
-"""RFC 3339 timestamps as nanoseconds since 1970, which is what the service keeps."""
+"""RFC 3339 timestamps as nanoseconds since 1970, which is what Google's services keep."""
 
 import re
 import time
@@ -43,11 +43,11 @@ def _offset_s(offset: str | None) -> int:
     return sign * (int(digits[:2]) * 3600 + int(digits[2:]) * 60)
 
 
-def format_instant(nanos: int) -> str:
-    """RFC 3339 in UTC with 0, 3, 6 or 9 digits of a second, as protobuf's JSON has them."""
+def format_instant(nanos: int, *, digits: int | None = None) -> str:
+    """RFC 3339 in UTC, with so many digits of a second; else with 0, 3, 6 or 9, as protobuf's JSON has them."""
     seconds, rest = divmod(nanos, _NANOS)
     text = (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat(timespec="seconds")
-    digits = f"{rest:09d}"
-    while digits.endswith("000"):
-        digits = digits[:-3]
-    return f"{text}.{digits}Z" if digits else f"{text}Z"
+    fraction = f"{rest:09d}"[:digits]
+    while digits is None and fraction.endswith("000"):
+        fraction = fraction[:-3]
+    return f"{text}.{fraction}Z" if fraction else f"{text}Z"

@@ -6,11 +6,11 @@ from starlette.responses import Response
 
 from trainmaster.local.storage.api.call import Call, json_answer, json_object
 from trainmaster.local.storage.api.insertion import insertion_of, put
+from trainmaster.local.storage.api.multipart import RelatedParser, boundary_of
 from trainmaster.local.storage.api.resumable import begin
-from trainmaster.local.storage.errors import invalid
-from trainmaster.local.storage.multipart import RelatedParser, boundary_of
-from trainmaster.local.storage.resource import object_json
-from trainmaster.local.storage.staging import Staged
+from trainmaster.local.storage.objects.errors import invalid
+from trainmaster.local.storage.objects.resource import object_json
+from trainmaster.local.storage.objects.staging import Staged
 
 
 async def insert(call: Call) -> Response:

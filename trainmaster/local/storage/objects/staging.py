@@ -8,9 +8,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from trainmaster.local.storage.digest import Digest, digest_of
-from trainmaster.local.storage.folder import fingerprint_of
-from trainmaster.local.storage.records import Fingerprint
+from trainmaster.local.storage.objects.digest import Digest, digest_of
+from trainmaster.local.storage.objects.folder import fingerprint_of
+from trainmaster.local.storage.objects.records import Fingerprint
 
 
 class Staged:

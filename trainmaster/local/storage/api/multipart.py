@@ -7,7 +7,7 @@ Source: https://cloud.google.com/storage/docs/uploading-objects#rest-upload-obje
 import re
 from collections.abc import Iterator
 
-from trainmaster.local.storage.errors import invalid
+from trainmaster.local.storage.objects.errors import invalid
 
 _MAX_METADATA_BYTES = 1 << 20
 _BOUNDARY = re.compile(r"""boundary=(?:"([^"]+)"|'([^']+)'|([^;\s]+))""", re.IGNORECASE)

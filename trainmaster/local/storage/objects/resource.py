@@ -4,15 +4,15 @@ Source: https://cloud.google.com/storage/docs/json_api/v1/objects and …/bucket
 """
 
 import base64
-from datetime import UTC, datetime
 from urllib.parse import quote
 
-from trainmaster.local.storage.preconditions import etag_of
-from trainmaster.local.storage.records import Bucket, NotificationConfig, StoredObject
+from trainmaster.local.instants import format_instant
+from trainmaster.local.storage.objects.preconditions import etag_of
+from trainmaster.local.storage.objects.records import Bucket, NotificationConfig, StoredObject
 
 WRITABLE_OBJECT_FIELDS = (
     *("cacheControl", "contentDisposition", "contentEncoding", "contentLanguage", "customTime"),
-    *("eventBasedHold", "temporaryHold", "storageClass", "metadata"),
+    *("storageClass", "metadata"),
 )
 _DEFAULT_CLASS = "STANDARD"
 
@@ -70,9 +70,9 @@ def notification_json(config: NotificationConfig, base_url: str) -> dict[str, ob
     """The notificationConfigs resource, which alone of all spells its keys with underscores."""
     resource: dict[str, object] = {
         "kind": "storage#notification",
-        "id": config.id,
+        "id": str(config.id),
         "selfLink": f"{base_url}/storage/v1/b/{config.bucket}/notificationConfigs/{config.id}",
-        "etag": config.id,
+        "etag": str(config.id),
         "topic": f"//pubsub.googleapis.com/{config.topic}",
         "payload_format": "JSON_API_V1" if config.payload else "NONE",
     }
@@ -87,5 +87,4 @@ def notification_json(config: NotificationConfig, base_url: str) -> dict[str, ob
 
 def rfc3339(us: int, *, digits: int = 3) -> str:
     """Microseconds since the epoch as UTC text with that many decimals."""
-    text = datetime.fromtimestamp(us // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{text}.{us % 1_000_000:06d}"[: len(text) + 1 + digits] + "Z"
+    return format_instant(us * 1000, digits=digits)

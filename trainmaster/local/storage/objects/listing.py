@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from trainmaster.local.storage.errors import invalid
-from trainmaster.local.storage.names import after
-from trainmaster.local.storage.records import StoredObject
+from trainmaster.local.storage.objects.errors import invalid
+from trainmaster.local.storage.objects.names import after
+from trainmaster.local.storage.objects.records import StoredObject
 
 MAX_RESULTS = 1000
 _ROWS_PER_SCAN = 1000

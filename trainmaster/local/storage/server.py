@@ -1,29 +1,31 @@
-"""The emulator as one ASGI application with its background work."""
+"""The emulator as a whole: an ASGI application, the buckets' folder, and the work behind them."""
 
 import asyncio
-import contextlib
 import logging
 import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import LoopbackOnly, google_error
+from trainmaster.local.http import LoopbackOnly, Server, google_error, in_thread
 from trainmaster.local.iam.grants import Grants
 from trainmaster.local.injections import Injections
 from trainmaster.local.injections.http import WithInjections
-from trainmaster.local.storage.api.call import Call, Service
+from trainmaster.local.publisher import Publish
+from trainmaster.local.storage.api.call import Call
 from trainmaster.local.storage.api.routes import route_for
-from trainmaster.local.storage.arrivals import Arrivals
-from trainmaster.local.storage.delivery import Delivery, Publish
-from trainmaster.local.storage.errors import RefusedError
+from trainmaster.local.storage.drops.arrivals import Arrivals
+from trainmaster.local.storage.drops.watching import Watch
 from trainmaster.local.storage.injections import named, notifying, subjects
-from trainmaster.local.storage.inotify import AVAILABLE
+from trainmaster.local.storage.notifications.configs import with_links
+from trainmaster.local.storage.objects.errors import RefusedError
+from trainmaster.local.storage.service import Service
 from trainmaster.local.storage.store import Store
 from trainmaster.local.storage.uploads import Uploads
-from trainmaster.local.storage.watching import Watch
 
 _LOOK_AGAIN_S = 0.1
 _REFRESH_S = 5.0
@@ -35,7 +37,7 @@ _log = logging.getLogger(__name__)
 class Storage:
     """Cloud Storage over the buckets in one directory: an ASGI application, live between `start` and `stop`.
 
-    `url` is the address for links in notifications; set it before objects are written, at the latest on `start`.
+    `url` is the address for links in notifications; set it before `start`.
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class Storage:
         are answered from; without, everyone may do everything.
 
         Raises:
-            RuntimeError: another process has this directory open.
+            StateInUseError: another process has this directory open.
         """
         self.url = url
         self.store = Store(Path(dir))
@@ -78,14 +80,13 @@ class Storage:
 
     async def start(self) -> None:
         """Watch the folders, take in what changed while nobody did, and deliver notifications."""
-        if AVAILABLE:
-            self._watch = Watch(self.store.buckets_path)
-            self.arrivals.before_listing = self._watch.add
-            self._watch.start(self.arrivals)
+        self._watch = Watch(self.store.buckets_path)
+        self.arrivals.before_listing = self._watch.add
+        self._watch.start(self.arrivals)
         await asyncio.to_thread(self.arrivals.refresh_all)
         work = [self._look_again(), self._refresh()]
         if self._publish:
-            work.append(Delivery(self.store, self._publish, lambda: self.url).run())
+            work.append(self.store.notifications.outbox.run(with_links(self._publish, self.url)))
         self._tasks = [asyncio.create_task(each) for each in work]
 
     async def stop(self) -> None:
@@ -119,14 +120,12 @@ class Storage:
             pause_s = max(_REFRESH_S, _REFRESH_SHARE * (time.monotonic() - began))
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with contextlib.suppress(ClientDisconnect):  # nobody is left to answer to
-            response = await self._respond(Request({**scope, "app": self._answer}, receive))
-            await response(scope, receive, send)
+        response = await self._respond(Request({**scope, "app": self._answer}, receive))
+        await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
         try:
-            raw_path = request.scope.get("raw_path") or request.scope["path"].encode()
-            route, path = route_for(request.method, raw_path.decode("ascii", errors="replace"))
+            route, path = route_for(request.scope)
             self._service.counts[route.name] += 1
             return await route.method(Call(request=request, path=path, service=self._service))
         except RefusedError as refused:
@@ -147,6 +146,35 @@ def _refusal(refused: RefusedError) -> Response:
 
 async def _drain(request: Request) -> None:
     """Read what is left of the body: clients that are still sending would take an early answer for a broken connection."""
-    with contextlib.suppress(RuntimeError):  # it was read to its end already
+    try:
         async for _ in request.stream():
             pass
+    except RuntimeError:  # it was read to its end already
+        return
+
+
+@asynccontextmanager
+async def served(
+    dir: Path | str,  # noqa: A002
+    *,
+    publish: Publish | None = None,
+    port: int = 0,
+    grants: Grants | None = None,
+) -> AsyncIterator[str]:
+    """The URL of an emulator over `dir`, served while the block runs. `port` 0 picks a free one."""
+    storage = Storage(dir=dir, publish=publish, grants=grants)
+    try:
+        server = Server(storage, port=port)
+        storage.url = server.url
+        try:
+            await storage.start()
+            yield await server.start()
+        finally:
+            await server.stop()
+    finally:
+        await storage.stop()
+
+
+def serve(dir: Path | str, *, publish: Publish | None = None, port: int = 0) -> AbstractContextManager[str]:  # noqa: A002
+    """The URL of an emulator over `dir`, served in a thread of its own while the `with` block runs."""
+    return in_thread(lambda: served(dir, publish=publish, port=port))

@@ -1,11 +1,19 @@
 """Publishing through the official Pub/Sub client, which is imported and connected when the first message is due."""
 
 import threading
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from google.pubsub_v1 import PublisherClient
+
+Message: TypeAlias = tuple[bytes, Mapping[str, str]]
+"""Data and attributes."""
+
+Publish: TypeAlias = Callable[[str, Sequence[Message]], None]
+"""Publishes messages to a topic, `projects/P/topics/T`; called in a worker thread, may block.
+
+Raises when it cannot tell that all of them were taken."""
 
 _TIMEOUT_S = 10.0
 
@@ -18,7 +26,7 @@ class Publisher:
         self._lock = threading.Lock()
         self._client: PublisherClient | None = None
 
-    def __call__(self, topic: str, messages: Sequence[tuple[bytes, Mapping[str, str]]]) -> None:
+    def __call__(self, topic: str, messages: Sequence[Message]) -> None:
         """Raises what the client raises: `google.api_core.exceptions.GoogleAPICallError`."""
         from google.pubsub_v1 import PubsubMessage
 
@@ -42,7 +50,6 @@ class Publisher:
 
         with self._lock:
             if self._client is None:
-                self._client = PublisherClient(
-                    transport=PublisherGrpcTransport(channel=grpc.insecure_channel(self._host))
-                )
+                channel = grpc.insecure_channel(self._host)
+                self._client = PublisherClient(transport=PublisherGrpcTransport(channel=channel))
             return self._client

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 from enum import Enum, auto
 
-from trainmaster.local.storage.digest import Digest, digest_of
-from trainmaster.local.storage.errors import RefusedError
-from trainmaster.local.storage.folder import Folder, Listing, fingerprint_of, is_closed
-from trainmaster.local.storage.names import folder_of, is_plain, object_fault
-from trainmaster.local.storage.records import Fingerprint, StoredObject
+from trainmaster.local.storage.objects.digest import Digest, digest_of
+from trainmaster.local.storage.objects.errors import RefusedError
+from trainmaster.local.storage.objects.folder import Folder, Listing, fingerprint_of, is_closed
+from trainmaster.local.storage.objects.names import folder_of, is_plain, object_fault
+from trainmaster.local.storage.objects.records import Fingerprint, StoredObject
 from trainmaster.local.storage.store import Store
 
 DEFAULT_CONTENT_TYPE = "application/octet-stream"
@@ -38,9 +38,8 @@ class Arrivals:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.before_listing: Callable[[str, str], None] = lambda _bucket, _folder: None
-        self._lock = (
-            threading.Lock()
-        )  # guards the two collections below, held for no longer than a set operation
+        # Guards the two collections below, held for no longer than a set operation.
+        self._lock = threading.Lock()
         self._waiting: set[tuple[str, str]] = set()
         self._unchanged: dict[tuple[str, str], Listing] = {}
 
@@ -85,8 +84,7 @@ class Arrivals:
         """
         folder = self._store.folder(bucket)
         start = folder_of(prefix)
-        with self._store.lock:
-            missing = self._store.catalog.folders(bucket, start)
+        missing = self._store.catalog.folders(bucket, start)
         waiting = [start]
         while waiting:
             current = waiting.pop()
@@ -101,9 +99,7 @@ class Arrivals:
 
     def refresh_all(self) -> None:
         """Take in every change in every bucket."""
-        with self._store.lock:
-            buckets = self._store.catalog.buckets()
-        for bucket in buckets:
+        for bucket in self._store.catalog.buckets():
             try:
                 self.refresh(bucket.name)
             except RefusedError:
@@ -133,12 +129,10 @@ class Arrivals:
     def _compare(self, bucket: str, current: str, listing: Listing | None) -> bool:
         """Look at every file of one folder that differs from its record. True when all is settled."""
         if listing is None:
-            with (
-                self._lock
-            ):  # a folder renamed away and back looks as it did, but its objects were taken off the record
+            # A folder renamed away and back looks as it did, but its objects were taken off the record.
+            with self._lock:
                 self._unchanged.pop((bucket, current), None)
-        with self._store.lock:
-            known = self._store.catalog.plain_in_folder(bucket, current)
+        known = self._store.catalog.plain_in_folder(bucket, current)
         found = {f"{current}{each}": seen for each, seen in listing.files.items()} if listing else {}
         changed = [name for name, seen in found.items() if known.get(name) != seen]
         removed = [name for name in known if name not in found]

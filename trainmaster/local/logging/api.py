@@ -1,0 +1,240 @@
+"""The REST surface of Logging v2.
+
+Source: https://cloud.google.com/logging/docs/reference/v2/rest
+"""
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from trainmaster.local.http import google_error, json_value
+from trainmaster.local.logging.entry import Defaults
+from trainmaster.local.logging.filters import FilterError
+from trainmaster.local.logging.service import (
+    AlreadyExistsError,
+    InvalidRequestError,
+    NotFoundError,
+    Service,
+)
+from trainmaster.local.logging.sinks import DEFAULT_UPDATE_MASK, Sink, SinkError
+
+Handler: TypeAlias = Callable[[Service, Request], Awaitable[Response]]
+Body: TypeAlias = Mapping[str, object]
+
+DEFAULT_PAGE = 50
+MAX_PAGE = 1000
+MAX_BODY_BYTES = 10 * 1024 * 1024
+_PROJECT = re.compile(r"projects/[^/\s]+")
+
+
+def application(service: Service) -> Starlette:
+    """The ASGI application. `GET /_stats`, which the real service does not have, shows how sinks are doing."""
+    project = "/v2/projects/{project}"
+    return Starlette(
+        routes=[
+            _route("POST", "/v2/entries:write", service, _write),
+            _route("POST", "/v2/entries:list", service, _list),
+            _route("POST", "/v2/entries:tail", service, _tail),
+            _route("GET", "/_stats", service, _stats),
+            _route("GET", f"{project}/logs", service, _logs),
+            _route("DELETE", f"{project}/logs/{{log:path}}", service, _delete_log),
+            _route("POST", f"{project}/sinks", service, _create_sink),
+            _route("GET", f"{project}/sinks", service, _list_sinks),
+            _route("GET", f"{project}/sinks/{{sink}}", service, _get_sink),
+            _route("PUT", f"{project}/sinks/{{sink}}", service, _update_sink),
+            _route("PATCH", f"{project}/sinks/{{sink}}", service, _update_sink),
+            _route("DELETE", f"{project}/sinks/{{sink}}", service, _delete_sink),
+        ]
+    )
+
+
+def _route(verb: str, path: str, service: Service, handler: Handler) -> Route:
+    """The handler's route, with every refusal turned into Google's error body."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await handler(service, request)
+        except (InvalidRequestError, FilterError, SinkError) as fault:
+            return google_error(400, str(fault), status="INVALID_ARGUMENT")
+        except NotFoundError as fault:
+            return google_error(404, str(fault), status="NOT_FOUND")
+        except AlreadyExistsError as fault:
+            return google_error(409, str(fault), status="ALREADY_EXISTS")
+
+    return Route(path, answer, methods=[verb])
+
+
+async def _write(service: Service, request: Request) -> Response:
+    body = await _body(request)
+    entries = body.get("entries")
+    if not isinstance(entries, list) or not entries:
+        raise InvalidRequestError("entries must be a list with at least one log entry")
+    defaults = Defaults(
+        log_name=str(body.get("logName") or ""),
+        resource=_mapping(body, "resource"),
+        labels=_mapping(body, "labels"),
+    )
+    faults = await run_in_threadpool(
+        service.write,
+        entries,
+        defaults,
+        partial_success=bool(body.get("partialSuccess")),
+        dry_run=bool(body.get("dryRun")),
+    )
+    if not faults:
+        return JSONResponse({})
+    first = next(iter(faults))
+    errors = {str(at): {"code": 3, "message": fault} for at, fault in faults.items()}
+    kind = "type.googleapis.com/google.logging.v2.WriteLogEntriesPartialErrors"
+    return google_error(
+        400,
+        f"Log entry with index {first} was refused: {faults[first]}"
+        + (f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""),
+        status="INVALID_ARGUMENT",
+        details=[{"@type": kind, "logEntryErrors": errors}],
+    )
+
+
+async def _list(service: Service, request: Request) -> Response:
+    body = await _body(request)
+    order = str(body.get("orderBy") or "timestamp asc").split()
+    if order not in (["timestamp"], ["timestamp", "asc"], ["timestamp", "desc"]):
+        raise InvalidRequestError(f"orderBy {' '.join(order)!r} must be 'timestamp asc' or 'timestamp desc'")
+    page = await run_in_threadpool(
+        service.list,
+        _parents(body),
+        str(body.get("filter") or ""),
+        descending=order[-1] == "desc",
+        page_size=_page_size(body.get("pageSize")),
+        page_token=str(body.get("pageToken") or ""),
+    )
+    answer: dict[str, object] = {"entries": list(page.entries)} if page.entries else {}
+    if page.next_page_token:
+        answer["nextPageToken"] = page.next_page_token
+    return JSONResponse(answer)
+
+
+async def _tail(_service: Service, _request: Request) -> Response:
+    return google_error(
+        501,
+        "entries:tail is a two-way gRPC stream and this emulator speaks REST; list entries newer than the last.",
+        status="UNIMPLEMENTED",
+    )
+
+
+async def _stats(service: Service, _request: Request) -> Response:
+    return JSONResponse(await run_in_threadpool(service.stats))
+
+
+async def _logs(service: Service, request: Request) -> Response:
+    names = await run_in_threadpool(service.log_names, _parent(request))
+    return JSONResponse({"logNames": list(names)} if names else {})
+
+
+async def _delete_log(service: Service, request: Request) -> Response:
+    # The server has decoded the path once; a log's name keeps its id encoded.
+    log_id = quote(request.path_params["log"], safe="-_.~")
+    await run_in_threadpool(service.delete_log, f"{_parent(request)}/logs/{log_id}")
+    return JSONResponse({})
+
+
+async def _create_sink(service: Service, request: Request) -> Response:
+    given = await _body(request)
+    return _shown(service.create_sink(_parent(request), given, unique_writer=_unique_writer(request)))
+
+
+async def _list_sinks(service: Service, request: Request) -> Response:
+    sinks = service.sinks_of(_parent(request))
+    return JSONResponse({"sinks": [dict(sink.resource) for sink in sinks]} if sinks else {})
+
+
+async def _get_sink(service: Service, request: Request) -> Response:
+    return _shown(service.sink(_sink_name(request)))
+
+
+async def _update_sink(service: Service, request: Request) -> Response:
+    mask = tuple(filter(None, request.query_params.get("updateMask", "").split(",")))
+    sink = service.update_sink(
+        _sink_name(request),
+        await _body(request),
+        mask=mask or DEFAULT_UPDATE_MASK,
+        unique_writer=_unique_writer(request),
+    )
+    return _shown(sink)
+
+
+async def _delete_sink(service: Service, request: Request) -> Response:
+    service.delete_sink(_sink_name(request))
+    return JSONResponse({})
+
+
+async def _body(request: Request) -> Body:
+    """The body, its keys in camel case: snake case is as good."""
+    raw = await request.body()
+    if len(raw) > MAX_BODY_BYTES:
+        raise InvalidRequestError(f"the request has {len(raw)} bytes, at most {MAX_BODY_BYTES} are allowed")
+    try:
+        body = json_value(_whole_characters(raw))
+    except (ValueError, RecursionError) as fault:
+        raise InvalidRequestError(f"the body is no JSON: {fault}") from fault
+    if not isinstance(body, dict):
+        raise InvalidRequestError(f"the body must be an object, found {type(body).__name__}")
+    return {re.sub(r"_([a-z])", lambda found: found[1].upper(), key): value for key, value in body.items()}
+
+
+def _whole_characters(raw: bytes) -> bytes:
+    """The body with `?` for halves of surrogate pairs: a log entry that is nearly right is better than none."""
+    if b"\\u" not in raw:
+        return raw
+    return json.dumps(json.loads(raw), ensure_ascii=False).encode(errors="replace")
+
+
+def _mapping(body: Body, name: str) -> Body | None:
+    value = body.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise InvalidRequestError(f"{name} must be an object, found {value!r}")
+    return value
+
+
+def _parents(body: Body) -> list[str]:
+    """The projects to list. A view of a log bucket stands for the whole project here."""
+    given = body.get("resourceNames") or []
+    if not isinstance(given, list):
+        raise InvalidRequestError("resourceNames must be a list of names such as projects/PROJECT")
+    found = [match[0] for name in given if (match := _PROJECT.match(str(name)))]
+    if not given or len(found) != len(given):
+        raise InvalidRequestError(f"resourceNames {given!r} must name at least one projects/PROJECT each")
+    return list(dict.fromkeys(found))
+
+
+def _page_size(given: object) -> int:
+    if given in (None, 0):
+        return DEFAULT_PAGE
+    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+        raise InvalidRequestError(f"pageSize {given!r} must be a number from 1 to {MAX_PAGE}")
+    return min(given, MAX_PAGE)
+
+
+def _parent(request: Request) -> str:
+    return f"projects/{request.path_params['project']}"
+
+
+def _sink_name(request: Request) -> str:
+    return f"{_parent(request)}/sinks/{request.path_params['sink']}"
+
+
+def _unique_writer(request: Request) -> bool:
+    """True in whatever case: the Python client writes `True`."""
+    return request.query_params.get("uniqueWriterIdentity", "").lower() == "true"
+
+
+def _shown(sink: Sink) -> Response:
+    return JSONResponse(dict(sink.resource))

@@ -1,0 +1,154 @@
+"""Messages that an emulator owes to Pub/Sub: written with the change they tell of, published at least once.
+
+A message leaves the outbox only after Pub/Sub has answered; a kill in between publishes it again.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from google.api_core.exceptions import InvalidArgument
+
+from trainmaster.local.instants import format_instant, now_ns
+from trainmaster.local.publisher import Message, Publish
+from trainmaster.local.sqlite import Database
+
+OUTBOX_SCHEMA = """
+CREATE TABLE IF NOT EXISTS owed (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, data BLOB NOT NULL, attributes TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS owed_by_key ON owed (key, id);
+"""
+
+FIRST_PAUSE_S = 0.25
+LONGEST_PAUSE_S = 15.0
+_BATCH = 100
+# Well below the 10 MB of a publish request, even when every message is a log entry of 256 KiB.
+_BATCH_BYTES = 4_000_000
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(kw_only=True)
+class Account:
+    """How the messages of one key are doing; failures count in a row."""
+
+    published: int = 0
+    dropped: int = 0
+    failures: int = 0
+    last_error: str = ""
+    last_error_time: str = ""
+
+
+class Outbox:
+    """Messages owed, by key (a topic, a sink): each key is published at its own pace, in order.
+
+    `owe` and `forget` belong into the transaction of the change that they follow. Any thread may call
+    everything but `run`.
+    """
+
+    def __init__(self, database: Database) -> None:
+        """The database has the table of `OUTBOX_SCHEMA`."""
+        self._database = database
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._owed = asyncio.Event()
+        self._again = asyncio.Event()
+        self.accounts: defaultdict[str, Account] = defaultdict(Account)
+
+    def owe(self, key: str, data: bytes, attributes: Mapping[str, str]) -> None:
+        self._database.execute(
+            "INSERT INTO owed (key, data, attributes) VALUES (?, ?, ?)", (key, data, json.dumps(attributes))
+        )
+
+    def forget(self, key: str) -> None:
+        """Owe this key nothing any more."""
+        self._database.execute("DELETE FROM owed WHERE key = ?", (key,))
+        self.accounts.pop(key, None)
+
+    def owing(self) -> dict[str, int]:
+        """How many messages each key is owed."""
+        return dict(self._database.rows("SELECT key, count(*) FROM owed GROUP BY key"))
+
+    def wake(self) -> None:
+        """Publish what was owed since. Call it after the transaction."""
+        self._call_in_loop(self._owed)
+
+    def retry(self) -> None:
+        """Publish again at once what waits after a failure, because something changed that may help."""
+        self._call_in_loop(self._again)
+
+    def _call_in_loop(self, event: asyncio.Event) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended; the next start publishes
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(event.set)
+
+    async def run(self, publish: Publish) -> None:
+        """Publish until cancelled. `publish` gets the key in place of the topic."""
+        self._loop = asyncio.get_running_loop()
+        tasks: dict[str, asyncio.Task[None]] = {}
+        try:
+            while True:
+                self._owed.clear()
+                for key in self.owing():
+                    if key not in tasks or tasks[key].done():
+                        tasks[key] = asyncio.create_task(self._empty(key, publish), name=f"outbox {key}")
+                await self._owed.wait()
+        finally:
+            self._loop = None
+            for task in tasks.values():
+                task.cancel()
+            await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+    async def _empty(self, key: str, publish: Publish) -> None:
+        """Publish everything that one key is owed."""
+        while batch := self._batch(key):
+            self._again.clear()
+            if await self._send(key, batch, publish):
+                continue
+            pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(self.accounts[key].failures - 1, 20))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._again.wait(), pause_s)
+
+    def _batch(self, key: str) -> list[tuple[int, Message]]:
+        """The oldest messages of a key that fit into one request; always the first."""
+        rows = self._database.rows(
+            "SELECT id, data, attributes FROM owed WHERE key = ? ORDER BY id LIMIT ?", (key, _BATCH)
+        )
+        batch: list[tuple[int, Message]] = []
+        size = 0
+        for row_id, data, attributes in rows:
+            size += len(data)
+            if batch and size > _BATCH_BYTES:
+                break
+            batch.append((row_id, (data, json.loads(attributes))))
+        return batch
+
+    async def _send(self, key: str, batch: Sequence[tuple[int, Message]], publish: Publish) -> bool:
+        """Whether the batch was settled: published, or refused for ever."""
+        account = self.accounts[key]
+        try:
+            await asyncio.to_thread(publish, key, [message for _, message in batch])
+        except InvalidArgument as error:
+            # Pub/Sub will never take one of these; the others must not wait for it for ever.
+            if len(batch) > 1:
+                return all([await self._send(key, [one], publish) for one in batch])
+            _note(key, account, f"dropped a message that Pub/Sub refuses: {error.message}")
+            account.dropped += 1
+        except Exception as error:  # whatever it is, the messages stay owed
+            account.failures += 1
+            _note(key, account, str(error) or type(error).__name__)
+            return False
+        else:
+            account.published += len(batch)
+            account.failures = 0
+        self._database.executemany("DELETE FROM owed WHERE id = ?", [(row_id,) for row_id, _ in batch])
+        return True
+
+
+def _note(key: str, account: Account, error: str) -> None:
+    if error != account.last_error or account.failures == 1:
+        _log.error("cannot publish what %s is owed: %s", key, error)
+    account.last_error, account.last_error_time = error, format_instant(now_ns())

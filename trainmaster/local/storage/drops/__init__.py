@@ -1,0 +1,1 @@
+"""Files that something else drops into a bucket's folder, changes there or removes."""

@@ -1,0 +1,1 @@
+"""Who is told of changes to objects, and in which words."""

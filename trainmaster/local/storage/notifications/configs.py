@@ -1,0 +1,112 @@
+"""Notification configurations, and what they make of a change: written with it, published by the outbox."""
+
+import json
+from collections.abc import Sequence
+
+from trainmaster.local.outbox import Outbox
+from trainmaster.local.publisher import Message, Publish
+from trainmaster.local.storage.objects.catalog import Catalog
+from trainmaster.local.storage.objects.records import EventType, NotificationConfig, StoredObject
+from trainmaster.local.storage.objects.resource import object_json, rfc3339
+
+_LINKS = ("selfLink", "mediaLink")
+_NO_BASE = ""
+
+
+class Notifications:
+    """The configurations of every bucket, and what they are owed, by topic."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._configs: dict[str, list[NotificationConfig]] = {}
+        self.outbox = Outbox(catalog)
+
+    def configs(self, bucket: str) -> list[NotificationConfig]:
+        """In the order of their ids."""
+        if bucket not in self._configs:
+            rows = self._catalog.rows(
+                "SELECT * FROM notification_configs WHERE bucket = ? ORDER BY id", (bucket,)
+            )
+            self._configs[bucket] = [_config(row) for row in rows]
+        return self._configs[bucket]
+
+    def add(self, config: NotificationConfig) -> None:
+        values = {"event_types": json.dumps(config.event_types), "attributes": json.dumps(config.attributes)}
+        self._catalog.execute(
+            "INSERT INTO notification_configs VALUES (:bucket, :id, :topic, :event_types, :prefix, :attributes, :payload)",
+            {**vars(config), **values},
+        )
+        self.forget(config.bucket)
+
+    def remove(self, config: NotificationConfig) -> None:
+        self._catalog.execute(
+            "DELETE FROM notification_configs WHERE bucket = ? AND id = ?", (config.bucket, config.id)
+        )
+        self.forget(config.bucket)
+
+    def forget(self, bucket: str) -> None:
+        """Read this bucket's configurations again when they are next needed."""
+        self._configs.pop(bucket, None)
+
+    def owe(self, event: EventType, stored: StoredObject, *, now_us: int, other_generation: int = 0) -> None:
+        """Owe this event to every configuration that asks for it.
+
+        `other_generation` is what a FINALIZE overwrote, or what a DELETE was overwritten by.
+        """
+        for config in self.configs(stored.bucket):
+            if config.asks_for(event, stored.name):
+                # Links get the address of the emulator that publishes: another one than now, after a restart.
+                data = json.dumps(object_json(stored, _NO_BASE)).encode() if config.payload else b""
+                attributes = _attributes(config, event, stored, now_us, other_generation)
+                self.outbox.owe(config.topic, data, attributes)
+
+
+def with_links(publish: Publish, base_url: str) -> Publish:
+    """`publish` with the links of each payload below `base_url`."""
+
+    def linked(message: Message) -> Message:
+        data, attributes = message
+        if not data:
+            return message
+        resource = json.loads(data)
+        return json.dumps(
+            {**resource, **{key: base_url + resource[key] for key in _LINKS}}
+        ).encode(), attributes
+
+    def publishing(topic: str, messages: Sequence[Message]) -> None:
+        publish(topic, [linked(message) for message in messages])
+
+    return publishing
+
+
+def _attributes(
+    config: NotificationConfig, event: EventType, stored: StoredObject, now_us: int, other_generation: int
+) -> dict[str, str]:
+    """Source: https://cloud.google.com/storage/docs/pubsub-notifications#attributes"""
+    attributes = {
+        **config.attributes,
+        "notificationConfig": f"projects/_/buckets/{config.bucket}/notificationConfigs/{config.id}",
+        "eventType": str(event),
+        "payloadFormat": "JSON_API_V1" if config.payload else "NONE",
+        "bucketId": stored.bucket,
+        "objectId": stored.name,
+        "objectGeneration": str(stored.generation),
+        "eventTime": rfc3339(now_us, digits=6),
+    }
+    if other_generation:
+        key = "overwroteGeneration" if event is EventType.FINALIZE else "overwrittenByGeneration"
+        attributes[key] = str(other_generation)
+    return attributes
+
+
+def _config(row: tuple[str, int, str, str, str, str, int]) -> NotificationConfig:
+    bucket, number, topic, event_types, prefix, attributes, payload = row
+    return NotificationConfig(
+        bucket=bucket,
+        id=number,
+        topic=topic,
+        event_types=tuple(EventType(each) for each in json.loads(event_types)),
+        prefix=prefix,
+        attributes=json.loads(attributes),
+        payload=bool(payload),
+    )

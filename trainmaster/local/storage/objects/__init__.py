@@ -1,0 +1,1 @@
+"""What an object is, which bytes it has, and where both are kept."""

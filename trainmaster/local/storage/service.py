@@ -1,0 +1,52 @@
+"""What the methods of the API work on, and how they see an object whose file something else may change."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+from weakref import WeakValueDictionary
+
+from trainmaster.local.iam.grants import Grants
+from trainmaster.local.storage.drops.arrivals import Arrivals
+from trainmaster.local.storage.objects.errors import UnsettledError
+from trainmaster.local.storage.store import Store
+from trainmaster.local.storage.uploads import Uploads
+
+_ATTEMPTS = 3
+
+_Result_co = TypeVar("_Result_co", covariant=True)
+
+
+class StoreOperation(Protocol[_Result_co]):
+    """Something that looks at an object; see `Store` for what `strict` means."""
+
+    def __call__(self, *, strict: bool) -> _Result_co: ...
+
+
+@dataclass(kw_only=True)
+class Service:
+    """What the methods work on."""
+
+    store: Store
+    arrivals: Arrivals
+    uploads: Uploads
+    grants: Grants | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+    _turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+
+    def turn(self, upload_id: str) -> asyncio.Lock:
+        """The lock of one upload session: its pieces are taken one after the other.
+
+        A client that lost patience may send a piece again while the first is still being read.
+        """
+        return self._turns.setdefault(upload_id, asyncio.Lock())
+
+    async def settled(self, operation: StoreOperation[_Result_co]) -> _Result_co:
+        """The operation's result, after taking in what something else did to the files it looks at."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return operation(strict=True)
+            except UnsettledError as changed:
+                if not await asyncio.to_thread(self.arrivals.look, changed.bucket, changed.name):
+                    break
+        return operation(strict=False)

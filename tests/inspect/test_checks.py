@@ -8,7 +8,7 @@ import pytest
 from trainmaster.inspect.checks import findings_of
 from trainmaster.inspect.checks.examined import Examined
 from trainmaster.inspect.finding import Finding, Level, Subject
-from trainmaster.inspect.request.read import request_in
+from trainmaster.inspect.request import request_in
 from trainmaster.inspect.source.tree import program_in, tree_at
 from trainmaster.inspect.surroundings import Surroundings, surroundings_of
 
@@ -103,7 +103,7 @@ def test_the_trainer_itself_has_nothing_to_complain_of(monkeypatch: pytest.Monke
 def test_a_fault_of_clusters_is_a_warning_where_the_request_has_one_replica(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text((TREES / "keras_3" / "faulty.py").read_text())
     (tmp_path / "request.yaml").write_text(
-        "model_name: a\nimage: b\ncluster: {chief: {machine: n1-standard-4}}\n"
+        "model_name: a\nimage: gcr.io/p/b\ncluster: {chief: {machine: n1-standard-4}}\n"
     )
     (finding,) = complaints(examined(tmp_path / "train.py"))
     assert (finding.subject, finding.level) == (Subject.KERAS, Level.WARNING)
@@ -179,7 +179,10 @@ def test_what_another_package_may_do_is_not_called_missing(tmp_path: Path) -> No
 def test_replicas_that_restart_alone_are_warned_of(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text((TREES / "chief_alone" / "mended.py").read_text())
     request = tmp_path / "request.yaml"
-    request.write_text("model_name: a\nimage: b\ncluster: {workers: {count: 1}}\n")
+    request.write_text(
+        "model_name: a\nimage: gcr.io/p/b\n"
+        "cluster: {chief: {machine: n1-standard-4}, workers: {machine: n1-standard-4, count: 1}}\n"
+    )
     (finding,) = complaints(examined(tmp_path / "train.py"))
     assert (finding.level, finding.subject) == (Level.WARNING, Subject.CHECKPOINTS)
     request.write_text(request.read_text() + "scheduling: {restart_on_worker_restart: true}\n")

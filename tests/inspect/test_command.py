@@ -104,18 +104,14 @@ def test_what_cannot_be_is_refused_with_status_2(arguments: tuple[str, ...], wor
     assert done.stdout == ""
 
 
-def test_inside_an_image_the_installed_program_and_its_variables_are_examined(tmp_path: Path) -> None:
-    """With no tree named: the working directory's program, else the installed one."""
-    done = inspected("--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    (read,) = [line for line in done.stdout.splitlines() if "AIP_MODEL_DIR is read" in line]
-    assert Path(json.loads(read)["path"]).is_relative_to(ROOT / "trainer")
-
+def test_with_no_tree_named_the_working_directorys_program_is_examined(tmp_path: Path) -> None:
+    nothing = inspected(cwd=tmp_path)
+    assert nothing.returncode == 2
+    assert "'.' has no Python file" in nothing.stderr
     (tmp_path / "train.py").write_text((ROOT / TREES / "keras_3" / "faulty.py").read_text())
-    assert inspected("--module", "train", cwd=tmp_path).returncode == 1
-    as_image = inspected("--module", "train", cwd=tmp_path, TF_USE_LEGACY_KERAS="1")
-    assert as_image.returncode == 0
-    assert "TF_USE_LEGACY_KERAS=1 is set by the image or the request" in as_image.stdout
+    assert inspected(cwd=tmp_path).returncode == 1
+    (tmp_path / "train.py").write_text((ROOT / TREES / "keras_3" / "mended.py").read_text())
+    assert inspected(cwd=tmp_path).returncode == 0
 
 
 def test_a_tree_is_not_judged_by_the_shells_variables() -> None:

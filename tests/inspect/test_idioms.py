@@ -200,7 +200,9 @@ def test_the_model_must_go_where_it_is_looked_for(source: str, tmp_path: Path) -
         f"import subprocess\n{source}\n" if "Popen" in source else f"{source}\n"
     )
     if request:
-        (tmp_path / "request.yaml").write_text(f"model_name: a\nimage: b\n{request}\n")
+        (tmp_path / "request.yaml").write_text(
+            f"model_name: a\nimage: gcr.io/p/b\ncluster: {{chief: {{machine: n1-standard-4}}}}\n{request}\n"
+        )
     (finding,) = [each for each in examined(tmp_path / "train.py") if each.subject is Subject.MODEL_DIR]
     assert finding.level is level
     assert words in finding.found

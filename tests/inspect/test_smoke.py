@@ -25,10 +25,11 @@ def save():
 GOOD = READ + "if task == 'chief':\n    save()\n"
 REQUEST = """
 model_name: small
-image: r/p/i
+image: gcr.io/p/i
 tuning:
   metrics: [{id: accuracy, goal: maximize}]
   parameters: {num_units: {type: discrete, values: [64, 128]}}
+  max_trials: 2
 cluster: {chief: {machine: n1-standard-4}, workers: {count: 1, machine: n1-standard-4}}
 scheduling: {restart_on_worker_restart: true}
 """
@@ -303,7 +304,7 @@ def test_a_trial_is_run_as_one_and_what_it_reports_is_read(
 
 def test_a_request_for_one_replica_is_run_with_one(tmp_path: Path) -> None:
     (tmp_path / "request.yaml").write_text(
-        "model_name: a\nimage: b\ncluster: {chief: {machine: n1-standard-4}}\n"
+        "model_name: a\nimage: gcr.io/p/b\ncluster: {chief: {machine: n1-standard-4}}\n"
     )
     source = """
 import os, pathlib

@@ -34,7 +34,7 @@ def test_a_trial_of_the_trainer_is_held_against_its_study(horses_dir: Path, tmp_
     }
     request = {
         "model_name": "horses",
-        "image": "r/p/i",
+        "image": "gcr.io/p/i",
         "args": [WORKLOAD],
         "cluster": {"chief": {"machine": "n1-standard-4"}},
         "tuning": {"metrics": metrics, "parameters": parameters, "max_trials": 2},

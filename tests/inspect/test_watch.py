@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from trainmaster.inspect.finding import Place
+from trainmaster.inspect.smoke.last_error import last_error_in
 from trainmaster.inspect.smoke.replica import Replica
 from trainmaster.inspect.smoke.run import put_off
-from trainmaster.inspect.smoke.told import said_in
 from trainmaster.inspect.smoke.watch import Limits, State, watch
 
 ENDS, FAILS, SLEEPS, WORKS = "pass", "raise SystemExit(3)", "import time; time.sleep(600)", "while True: pass"
@@ -93,8 +93,8 @@ Traceback (most recent call last):
     return _default_decoder.decode(s)
 json.decoder.JSONDecodeError: Expecting property name {{{{node a/b}}}} enclosed
 """
-    said = said_in(text, tmp_path)
-    assert said.error == "json.decoder.JSONDecodeError: Expecting property name enclosed"
+    said = last_error_in(text, tmp_path)
+    assert said.text == "json.decoder.JSONDecodeError: Expecting property name enclosed"
     assert said.place == Place(path=str(program), line=3)
     assert said.code == "json.loads('{')"
 
@@ -134,18 +134,18 @@ ValueError: Attempt to convert a value (PerReplica:{
 def test_what_a_runtime_writes_behind_a_traceback_is_not_the_error_and_a_last_word_is(
     tmp_path: Path, behind: str, error: str
 ) -> None:
-    assert said_in(RAISED + behind, tmp_path).error == error
+    assert last_error_in(RAISED + behind, tmp_path).text == error
 
 
 def test_a_line_that_a_thread_logs_into_a_traceback_is_not_the_error(tmp_path: Path) -> None:
     logged = RAISED.replace("ValueError", "done\nERROR:tensorflow:last error: lost\nValueError")
-    assert said_in(logged, tmp_path).error == "ValueError: Attempt to convert a value (PerReplica:{"
+    assert last_error_in(logged, tmp_path).text == "ValueError: Attempt to convert a value (PerReplica:{"
 
 
 def test_an_interpreter_that_dies_over_a_traceback_is_told(tmp_path: Path) -> None:
     begun, _, _ = RAISED.partition("ValueError")
     died = "Fatal Python error: Segmentation fault"
-    assert said_in(f"{begun}{died}\n", tmp_path).error == died
+    assert last_error_in(f"{begun}{died}\n", tmp_path).text == died
 
 
 def test_a_signal_that_comes_as_replicas_start_is_answered_once_all_are_known() -> None:
@@ -174,9 +174,9 @@ Current thread 0x00007f0000000002 (most recent call first):
   File "{program}", line 2 in main
   File "{program}", line 3 in <module>
 """
-    assert said_in(text, tmp_path).place == Place(path=str(program), line=2)
+    assert last_error_in(text, tmp_path).place == Place(path=str(program), line=2)
 
 
 def test_a_silent_end_names_nothing(tmp_path: Path) -> None:
-    said = said_in("", tmp_path)
-    assert (said.error, said.place, said.code) == ("", None, "")
+    said = last_error_in("", tmp_path)
+    assert (said.text, said.place, said.code) == ("", None, "")

@@ -1,6 +1,5 @@
 """`trainmaster inspect`: from the command line to an exit status."""
 
-import importlib.util
 import os
 import signal
 import sys
@@ -13,10 +12,9 @@ from types import FrameType
 from trainmaster.inspect.checks import findings_of
 from trainmaster.inspect.checks.examined import Examined
 from trainmaster.inspect.faults import Unusable
-from trainmaster.inspect.finding import Finding, Subject, exit_status, untold
+from trainmaster.inspect.finding import Finding, Subject, exit_status, unknown
 from trainmaster.inspect.options import Options, options_from
-from trainmaster.inspect.request.read import request_in
-from trainmaster.inspect.request.request import Request
+from trainmaster.inspect.request import Request, request_in
 from trainmaster.inspect.show import as_json_lines, as_text
 from trainmaster.inspect.smoke.environment import inherited
 from trainmaster.inspect.smoke.judge import judged, settled
@@ -31,7 +29,7 @@ GCS_ROOT_VARIABLE = "TRAINMASTER_GCS_ROOT"
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """The exit status; `environment` is what this process was started with, unchanged by any import."""
+    """The exit status. Of `environment` a smoke run's replicas have what is no choice of the shell's."""
     options = options_from(arguments)
     try:
         findings = _findings(options, environment)
@@ -58,20 +56,18 @@ def _findings(options: Options, environment: Mapping[str, str]) -> list[Finding]
         )
     request = None if options.request is None else request_in(options.request)
     found: list[Finding] = []
-    for given in options.trees or (None,):
+    for given in options.trees:
         found += _of_one(given, options, request, environment)
     return found
 
 
 def _of_one(
-    given: Path | None, options: Options, request: Request | None, environment: Mapping[str, str]
+    given: Path, options: Options, request: Request | None, environment: Mapping[str, str]
 ) -> list[Finding]:
-    tree = _installed(options, request) if given is None else tree_at(given)
+    tree = tree_at(given)
     surroundings = surroundings_of(tree.root)
-    if given is None:  # inside the image its own variables are what a Dockerfile set
-        surroundings = replace(surroundings, variables=environment)
-    if request is not None and request.image is not None and surroundings.tensorflow is None:
-        surroundings = replace(surroundings, tensorflow=tensorflow_of(request.image))
+    if request is not None and surroundings.tensorflow is None:
+        surroundings = replace(surroundings, tensorflow=tensorflow_of(request.program.image))
     module = _module(tree, options, request, surroundings)
     program = program_in(tree, module)
     examined = Examined(program=program, surroundings=surroundings, request=request)
@@ -87,7 +83,7 @@ def _of_one(
     run = SmokeRun(
         command=_command(options.program, started, tree.root),
         root=tree.root,
-        variables=_variables(tree, environment, examined, is_image=given is None),
+        variables=_variables(tree, environment, examined),
         request=request,
         replicas=options.smoke_replicas or (1 if examined.is_alone else 2),
         uses_uris=program.mentions(GCS_ROOT_VARIABLE),
@@ -99,42 +95,19 @@ def _of_one(
 
 
 def _module_elsewhere(
-    tree: Tree, given: Path | None, options: Options, request: Request | None
+    tree: Tree, given: Path, options: Options, request: Request | None
 ) -> Iterator[Finding]:
     """That the request starts a module which is not what was examined."""
     module = None if request is None else request.module
-    if module is None or options.module is not None or given is None or given.is_file():
+    if module is None or options.module is not None or given.is_file():
         return
     if tree.file_of(module) is None:
-        yield untold(
+        yield unknown(
             Subject.SOURCE,
             f"whether the request's module {module!r} runs: it is not in {given}, so all files there were examined",
             repair="Name the tree that its package is built from, or correct the request's module; a package without "
             "it ends every replica with exit status 1.",
         )
-
-
-def _installed(options: Options, request: Request | None) -> Tree:
-    """The tree that `python -m` would find here: the working directory's, else what is installed.
-
-    Raises:
-        Unusable: there is no such module.
-    """
-    here = Tree(root=Path.cwd(), given=Path.cwd())
-    named = _named(here, options, request, surroundings_of(here.root))
-    module = named[0] if named else DEFAULT_MODULE
-    if here.file_of(module) is not None:
-        return here
-    try:
-        spec = importlib.util.find_spec(module.partition(".")[0])
-    except (ImportError, ValueError):
-        spec = None
-    if spec is None or spec.origin is None:
-        raise Unusable(
-            f"No module {module!r} is here or installed; name a source tree, or the module that is run with --module."
-        )
-    home = Path(spec.origin).parent
-    return Tree(root=home.parent, given=home)
 
 
 def _module(tree: Tree, options: Options, request: Request | None, surroundings: Surroundings) -> str | None:
@@ -171,10 +144,8 @@ def _command(program: Sequence[str], started: str | Path, root: Path) -> list[st
     return [sys.executable if words[0] in {"python", "python3"} else words[0], *words[1:]]
 
 
-def _variables(
-    tree: Tree, environment: Mapping[str, str], examined: Examined, *, is_image: bool
-) -> dict[str, str]:
-    variables = inherited(environment, examined.variables, is_image=is_image)
+def _variables(tree: Tree, environment: Mapping[str, str], examined: Examined) -> dict[str, str]:
+    variables = inherited(environment, examined.variables)
     paths = [str(place) for place in tree.search[1:] if place.is_dir()]
     variables["PYTHONPATH"] = ":".join([*paths, *filter(None, [environment.get("PYTHONPATH")])])
     return variables

@@ -56,7 +56,7 @@ def fine(subject: Subject, found: str, place: Place | None = None) -> Finding:
     return Finding(level=Level.OK, subject=subject, found=found, place=place)
 
 
-def untold(subject: Subject, found: str, place: Place | None = None, *, repair: str = "") -> Finding:
+def unknown(subject: Subject, found: str, place: Place | None = None, *, repair: str = "") -> Finding:
     """What the source alone does not tell; `found` says why."""
     return Finding(
         level=Level.UNKNOWN,

@@ -13,7 +13,7 @@ DEFAULT_TIMEOUT_S = 300.0
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """`trees` empty: what is installed here is examined. `program` is what stands behind `--`."""
+    """`program` is what stands behind `--`."""
 
     trees: tuple[Path, ...]
     request: Path | None
@@ -58,7 +58,12 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "trees", nargs="*", type=Path, metavar="TREE_OR_FILE", help="source (default: what is installed here)"
+        "trees",
+        nargs="*",
+        type=Path,
+        default=[Path()],
+        metavar="TREE_OR_FILE",
+        help="source (default: the working directory)",
     )
     parser.add_argument(
         "--request", type=Path, help="the request that the program will be run by, in any dialect"

@@ -8,7 +8,7 @@ from trainmaster.inspect.finding import Finding, Level
 
 WIDTH = 110
 ORDER = (Level.ERROR, Level.WARNING, Level.UNKNOWN, Level.OK)
-COUNTED = {Level.ERROR: "error", Level.WARNING: "warning", Level.UNKNOWN: "not told", Level.OK: "ok"}
+COUNTED = {Level.ERROR: "error", Level.WARNING: "warning", Level.UNKNOWN: "unknown", Level.OK: "ok"}
 
 
 def as_text(findings: Sequence[Finding]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from trainmaster.inspect.finding import Finding, Level
-from trainmaster.inspect.request.request import Request
+from trainmaster.inspect.request import Request
 from trainmaster.inspect.source.module import Module, last_name
 from trainmaster.inspect.source.order import Step, steps_of
 from trainmaster.inspect.source.program import Program
@@ -54,7 +54,10 @@ class Examined:
     @property
     def variables(self) -> Mapping[str, str]:
         """What the image and the request set for every replica; the request's count."""
-        return {**self.surroundings.variables, **(self.request.env if self.request is not None else {})}
+        return {
+            **self.surroundings.variables,
+            **(self.request.program.env if self.request is not None else {}),
+        }
 
     def harm(self) -> Level:
         """How bad a fault is that only a cluster suffers from."""

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from trainmaster.inspect.checks.examined import Call, Check, Examined
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, untold
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, unknown
 from trainmaster.inspect.source.guards import guards_of
 from trainmaster.inspect.source.module import keyword
 from trainmaster.inspect.source.order import Step
@@ -43,7 +43,7 @@ def check(examined: Examined) -> Check:
     elif "keras" in uses:
         yield _keras_3(examined, fits, f"`import keras` is Keras 3, whatever {VARIABLE} says")
     else:
-        yield untold(Subject.KERAS, "which Keras builds the model that is fitted on several workers")
+        yield unknown(Subject.KERAS, "which Keras builds the model that is fitted on several workers")
 
 
 def _keras_used(examined: Examined) -> set[str]:
@@ -75,7 +75,7 @@ def _of_tf_keras(examined: Examined, fits: list[Call]) -> Check:
     elif step.is_certain:
         yield fine(Subject.KERAS, f"{VARIABLE} is set before tensorflow is imported", place)
     else:
-        yield untold(Subject.KERAS, f"whether {VARIABLE} is always set before tensorflow is imported", place)
+        yield unknown(Subject.KERAS, f"whether {VARIABLE} is always set before tensorflow is imported", place)
 
 
 def _keras_3(examined: Examined, fits: list[Call], why: str) -> Finding:
@@ -84,7 +84,7 @@ def _keras_3(examined: Examined, fits: list[Call], why: str) -> Finding:
         module.dotted(call.func) == "tensorflow.GradientTape" for module, call in examined.program.calls()
     )
     if has_loop and any(guards_of(module, fit)):
-        return untold(
+        return unknown(
             Subject.KERAS,
             f"whether `fit` or the program's own loop trains on several workers; {why}",
             module.place(fit),

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from trainmaster.inspect.checks.examined import Check, Examined, beyond
 from trainmaster.inspect.faults import nearest
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, untold
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, unknown
 from trainmaster.inspect.source.constants import texts_of
 from trainmaster.inspect.source.module import Module, keyword, last_name, words
 
@@ -33,7 +33,7 @@ def check(examined: Examined) -> Check:
         return
     reports = list(_reports(examined))
     if not reports and not examined.program.is_whole:
-        yield untold(Subject.METRIC, f"whether a metric is reported: {beyond(examined.program)}")
+        yield unknown(Subject.METRIC, f"whether a metric is reported: {beyond(examined.program)}")
         return
     if not reports:
         yield Finding(
@@ -46,15 +46,15 @@ def check(examined: Examined) -> Check:
         )
         return
     for metric in request.metrics:
-        yield _told(metric, reports)
+        yield _metric_finding(metric, reports)
 
 
-def _told(metric: str, reports: list[Report]) -> Finding:
+def _metric_finding(metric: str, reports: list[Report]) -> Finding:
     for report in reports:
         if report.follows_study or metric in (report.tags or ()):
             return fine(Subject.METRIC, f"The study's metric {metric!r} is reported", report.place)
     if unfixed := [report for report in reports if report.tags is None]:
-        return untold(Subject.METRIC, f"whether {metric!r} is among the metrics reported", unfixed[0].place)
+        return unknown(Subject.METRIC, f"whether {metric!r} is among the metrics reported", unfixed[0].place)
     tags = sorted({tag for report in reports for tag in report.tags or ()})
     return Finding(
         level=Level.ERROR,
@@ -98,7 +98,9 @@ def _by_itself(examined: Examined) -> Report:
     place = module.place(node)
     if OWN_FLAG not in examined.program.strings:
         return Report(place=place, tags=None)
-    args = [argument.replace("-", "_") for argument in (examined.request.args if examined.request else ())]
+    args = [
+        argument.replace("-", "_") for argument in (examined.request.program.args if examined.request else ())
+    ]
     given = [argument.partition("=")[2] for argument in args if argument.startswith(f"__{OWN_FLAG}=")]
     given += [value for flag, value in pairwise(args) if flag == f"__{OWN_FLAG}"]
     if given:

@@ -4,7 +4,7 @@ import ast
 
 from trainmaster.inspect.checks.examined import Check, Examined, beyond
 from trainmaster.inspect.checks.saving import saves_in
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, untold
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, unknown
 from trainmaster.inspect.source.module import last_name
 
 VARIABLE = "AIP_MODEL_DIR"
@@ -20,15 +20,17 @@ def check(examined: Examined) -> Check:
     if (place := _read_at(examined)) is not None:
         yield fine(Subject.MODEL_DIR, f"{VARIABLE} is read", place)
         return
-    asked = [] if request is None else [*request.args, *request.command, *request.env.values()]
+    asked = (
+        [] if request is None else [*request.program.args, *request.command, *request.program.env.values()]
+    )
     if any(VARIABLE in word for word in (*asked, examined.surroundings.dockerfile)) or _by_sdk(examined):
         yield fine(Subject.MODEL_DIR, f"{VARIABLE} is handed to the program")
     elif program.strings & JOB_DIR:
         yield _by_job_dir(examined)
     elif not program.is_whole:
-        yield untold(Subject.MODEL_DIR, f"whether {VARIABLE} is read: {beyond(program)}")
+        yield unknown(Subject.MODEL_DIR, f"whether {VARIABLE} is read: {beyond(program)}")
     elif program.mentions("AIP_") or any(last_name(call.func) in STARTERS for _, call in program.calls()):
-        yield untold(
+        yield unknown(
             Subject.MODEL_DIR, f"whether {VARIABLE} is read: the program composes names or starts others"
         )
     else:
@@ -49,15 +51,15 @@ def _unread(examined: Examined) -> Finding:
 
 
 def _by_job_dir(examined: Examined) -> Finding:
-    """--job-dir is passed by AI Platform Training for a `jobDir`; Vertex AI passes what `args` say."""
+    """Vertex AI passes what `args` say; the `jobDir` of AI Platform Training becomes one of them."""
     request = examined.request
     if request is None:
         found = (
             f"The program reads --job-dir and not {VARIABLE}; nothing but the request's own args passes it"
         )
         return Finding(level=Level.WARNING, subject=Subject.MODEL_DIR, found=found, cost=COST, repair=REPAIR)
-    given = {argument.partition("=")[0] for argument in request.args}
-    if request.job_dir is not None or given & JOB_DIR:
+    given = {argument.partition("=")[0] for argument in request.program.args}
+    if given & JOB_DIR:
         return fine(
             Subject.MODEL_DIR, "The program's --job-dir is given by the request", Place(path=request.path)
         )

@@ -12,9 +12,10 @@ from typing import Any
 
 from trainmaster.inspect.checks.examined import Check, Examined
 from trainmaster.inspect.faults import nearest
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, untold
-from trainmaster.inspect.request.request import Kind, Parameter, Request
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, unknown
+from trainmaster.inspect.request import Parameter, Request
 from trainmaster.inspect.source.module import Module, keyword, last_name
+from trainmaster.orchestrator.core.requests.tuning import ParameterType
 
 ADDERS = {"add_argument", "option", "Option", "add_option"}
 DEFINES = re.compile(r"DEFINE_\w+")  # absl.flags
@@ -51,7 +52,7 @@ def check(examined: Examined) -> Check:
     if request is None or not request.parameters:
         return
     line = command_line_of(examined)
-    findings = [_told(parameter, line, examined, request) for parameter in request.parameters]
+    findings = [_parameter_finding(parameter, line, examined, request) for parameter in request.parameters]
     taken = [
         parameter.name for parameter, found in zip(request.parameters, findings, strict=True) if found is None
     ]
@@ -91,7 +92,9 @@ def _is_positional(call: ast.Call) -> bool:
     return bool(call.args) and isinstance(call.args[0], ast.Constant)
 
 
-def _told(parameter: Parameter, line: CommandLine, examined: Examined, request: Request) -> Finding | None:
+def _parameter_finding(
+    parameter: Parameter, line: CommandLine, examined: Examined, request: Request
+) -> Finding | None:
     flag = line.flag(parameter.name)
     if flag is not None:
         return _unreadable(parameter, flag)
@@ -102,7 +105,7 @@ def _told(parameter: Parameter, line: CommandLine, examined: Examined, request: 
     if not line.exists or line.is_open or _takes_both_spellings(examined) or not examined.program.is_whole:
         if parameter.name in examined.program.strings and line.exists:
             return None  # declared by a table that the parser is built from
-        return untold(found=f"whether the program takes --{parameter.name}", **here)
+        return unknown(found=f"whether the program takes --{parameter.name}", **here)
     repair = (
         f'Declare it: parser.add_argument("--{parameter.name}", …).'
         f"{nearest(parameter.name, [flag.name for flag in line.flags])}"
@@ -125,7 +128,7 @@ def _told(parameter: Parameter, line: CommandLine, examined: Examined, request: 
 
 
 def _unreadable(parameter: Parameter, flag: Flag) -> Finding | None:
-    if parameter.kind is not Kind.DISCRETE or not flag.reads_whole:
+    if parameter.type is not ParameterType.DISCRETE or not flag.reads_whole:
         return None
     return Finding(
         level=Level.ERROR,

@@ -8,7 +8,7 @@ https://cloud.google.com/vertex-ai/docs/training/distributed-training.
 import ast
 
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, untold
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, unknown
 from trainmaster.inspect.source.module import keyword, words
 
 NAMES = {"ps": "parameter servers", "evaluator": "evaluators"}
@@ -56,7 +56,7 @@ def _has_its_own_resolver(examined: Examined) -> bool:
 def _refused_master(examined: Examined, path: str) -> Finding:
     module, call = examined.multi_worker[0]
     if "master" in examined.program.strings:
-        return untold(
+        return unknown(
             Subject.ROLES, "whether TF_CONFIG's 'master' is renamed before the strategy", module.place(call)
         )
     return Finding(
@@ -76,7 +76,7 @@ def _without_branch(examined: Examined, role: str) -> Finding:
     if role in examined.program.strings:
         return fine(Subject.ROLES, f"The program knows the role {role!r}", place)
     if step is None or not step.is_certain or _has_its_own_resolver(examined):
-        return untold(Subject.ROLES, f"what the request's {NAMES[role]} do in this program", place)
+        return unknown(Subject.ROLES, f"what the request's {NAMES[role]} do in this program", place)
     return Finding(
         level=Level.ERROR,
         subject=Subject.ROLES,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import Finding, Subject, fine, untold
+from trainmaster.inspect.finding import Finding, Subject, fine, unknown
 from trainmaster.inspect.source.guards import is_chief_alone, knows_role
 from trainmaster.inspect.source.module import Module, keyword
 from trainmaster.inspect.source.origins import Origin, origin_of
@@ -73,7 +73,7 @@ def _chief_alone(examined: Examined, saves: list[Save]) -> Check:
     save = saves[0]
     place = save.module.place(save.call)
     if examined.parameter_server:
-        yield untold(
+        yield unknown(
             Subject.SAVING,
             f"whether `{save.shown}`, reached by the chief alone, runs under which strategy",
             place,
@@ -101,7 +101,7 @@ def _shared(examined: Examined, save: Save) -> Finding | None:
         case Origin.OWN:
             return None
         case Origin.UNKNOWN:
-            return untold(
+            return unknown(
                 Subject.SAVING,
                 f"whether the replicas save to different directories with `{save.shown}`",
                 place,

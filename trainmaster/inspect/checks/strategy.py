@@ -7,7 +7,7 @@ Found by running each (TensorFlow 2.21): after one of OPERATIONS the constructor
 import ast
 
 from trainmaster.inspect.checks.examined import MULTI_WORKER, Check, Examined
-from trainmaster.inspect.finding import Finding, Subject, fine, untold
+from trainmaster.inspect.finding import Finding, Subject, fine, unknown
 from trainmaster.inspect.source.order import Step
 
 OPERATIONS = {
@@ -31,11 +31,11 @@ def check(examined: Examined) -> Check:
         if name in OPERATIONS and (operation is None or (step.is_certain and not operation.is_certain)):
             operation = step
         if name in MULTI_WORKER:
-            yield _told(examined, operation, step)
+            yield _order_finding(examined, operation, step)
             return
 
 
-def _told(examined: Examined, operation: Step | None, strategy: Step) -> Finding:
+def _order_finding(examined: Examined, operation: Step | None, strategy: Step) -> Finding:
     built = strategy.module.place(strategy.node)
     if operation is None:
         return fine(
@@ -44,7 +44,7 @@ def _told(examined: Examined, operation: Step | None, strategy: Step) -> Finding
     before = operation.module.place(operation.node)
     name = ast.unparse(operation.node.func) if isinstance(operation.node, ast.Call) else ""
     if not operation.is_certain:
-        return untold(
+        return unknown(
             Subject.STRATEGY, f"whether `{name}` runs before the strategy is built at {built}", before
         )
     return Finding(

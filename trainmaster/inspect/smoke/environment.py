@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from trainmaster.inspect.request.request import Request
+from trainmaster.inspect.request import Request
 
 OURS = ("AIP_", "CLOUD_ML_")
 REPLACED = {
@@ -19,24 +19,23 @@ REPLACED = {
     "RANK",
     "WORLD_SIZE",
     "MASTER_ADDR",
+    "TF_USE_LEGACY_KERAS",
 }
 OF_THE_MACHINE = {"PATH", "HOME", "LD_LIBRARY_PATH", "PYTHONPATH", "TMPDIR", "VIRTUAL_ENV", "USER"}
 BUCKET, RUN, TRIAL = "inspect", "run", "1"
 POOLS = {"chief": "workerpool0", "master": "workerpool0", "worker": "workerpool1"}
 
 
-def inherited(own: Mapping[str, str], declared: Mapping[str, str], *, is_image: bool) -> dict[str, str]:
+def inherited(own: Mapping[str, str], declared: Mapping[str, str]) -> dict[str, str]:
     """What a replica has of this machine, `own`, and of the image's and request's `declared` variables.
 
-    Inside an image (`is_image`) its own variables are the job's; elsewhere the shell's choice of Keras is
-    not. Paths that a Dockerfile sets are those of the image and are left out.
+    The shell's choice of Keras is left out, and so are paths that a Dockerfile sets: they are the image's.
     """
-    dropped = REPLACED if is_image else REPLACED | {"TF_USE_LEGACY_KERAS"}
-    kept = {name: value for name, value in own.items() if name not in dropped and not name.startswith(OURS)}
-    told = {
+    kept = {name: value for name, value in own.items() if name not in REPLACED and not name.startswith(OURS)}
+    set_by_job = {
         name: value for name, value in declared.items() if name not in OF_THE_MACHINE and "$" not in value
     }
-    return kept | told
+    return kept | set_by_job
 
 
 def of_replica(

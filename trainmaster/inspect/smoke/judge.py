@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from trainmaster.inspect.faults import nearest
-from trainmaster.inspect.finding import Finding, Level, Subject, fine, untold
-from trainmaster.inspect.request.request import Request
-from trainmaster.inspect.smoke.told import Said
+from trainmaster.inspect.finding import Finding, Level, Subject, fine, unknown
+from trainmaster.inspect.request import Request
+from trainmaster.inspect.smoke.last_error import LastError
 from trainmaster.inspect.smoke.watch import State
 
 MODEL_FILES = ("saved_model.pb", ".keras", ".h5", ".weights.h5", ".pt", ".pth", ".ckpt", ".onnx", ".pkl", ".joblib", ".bst", ".safetensors", ".index", ".npz")  # fmt: skip
@@ -31,7 +31,7 @@ class Outcome:
     state: State
     status: int | None
     seconds: float
-    said: Said
+    last_error: LastError
     files: tuple[str, ...]
     reported: frozenset[str]
 
@@ -56,11 +56,11 @@ def judged(outcomes: Sequence[Outcome], request: Request | None) -> list[Finding
 def settled(static: Sequence[Finding], smoke: Sequence[Finding]) -> list[Finding]:
     """All findings, without what the source did not tell and the run did."""
     is_done = any(finding.subject is Subject.SMOKE and finding.level is Level.OK for finding in smoke)
-    told = {finding.subject for finding in smoke}
+    shown = {finding.subject for finding in smoke}
     kept = [
         finding
         for finding in static
-        if finding.level is not Level.UNKNOWN or not (is_done or finding.subject in told)
+        if finding.level is not Level.UNKNOWN or not (is_done or finding.subject in shown)
     ]
     return [*kept, *smoke]
 
@@ -75,10 +75,10 @@ def _ends(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
         yield _deserted(left, outcomes)
     for outcome in outcomes:
         if outcome.state is State.BUSY:
-            yield untold(
+            yield unknown(
                 Subject.SMOKE,
                 f"how {outcome.name} would have ended: it was still at work after {outcome.seconds:.0f} s",
-                outcome.said.place,
+                outcome.last_error.place,
                 repair="Give smaller arguments behind `--`, or more time with --smoke_timeout_s.",
             )
 
@@ -87,12 +87,12 @@ def _without_echo(failed: Sequence[Outcome]) -> list[Outcome]:
     """One of those that failed in the same way."""
     first: dict[tuple[str, object], Outcome] = {}
     for outcome in failed:
-        first.setdefault((outcome.said.error.partition(":")[0], outcome.said.place), outcome)
+        first.setdefault((outcome.last_error.text.partition(":")[0], outcome.last_error.place), outcome)
     return list(first.values())
 
 
 def _failed(outcome: Outcome) -> Finding:
-    error = outcome.said.error
+    error = outcome.last_error.text
     subject = next((subject for sign, subject in SIGNS.items() if sign in error), Subject.SMOKE)
     if outcome.status == MISUSED and "argument" in error:
         subject = Subject.PARAMETERS
@@ -102,22 +102,22 @@ def _failed(outcome: Outcome) -> Finding:
         level=Level.ERROR,
         subject=subject,
         found=f"{outcome.name} {how} after {outcome.seconds:.0f} s{f': {error}' if error else ''}",
-        place=outcome.said.place,
+        place=outcome.last_error.place,
         cost="The job would fail the same way, after its machines have started and the image was pulled.",
         repair="Repair what the error says; `--keep_output DIR` keeps all that the replicas wrote.",
     )
 
 
 def _lost_peer(outcome: Outcome) -> bool:
-    return any(sign in outcome.said.error for sign in LOST_PEER)
+    return any(sign in outcome.last_error.text for sign in LOST_PEER)
 
 
 def _deserted(left: Sequence[Outcome], outcomes: Sequence[Outcome]) -> Finding:
     """Replicas that waited for a peer, without end or until they lost it; where they waited tells what for."""
     first = left[0]
     waited = "waited without end" if first.state is State.HUNG else f"lost a peer after {first.seconds:.0f} s"
-    at = f" at `{first.said.code}`" if first.said.code else ""
-    error = f" ({first.said.error})" if first.state is State.ENDED else ""
+    at = f" at `{first.last_error.code}`" if first.last_error.code else ""
+    error = f" ({first.last_error.text})" if first.state is State.ENDED else ""
     beside = "".join(
         f"; {other.name} had ended with exit status {other.status}" for other in outcomes if other not in left
     )
@@ -125,7 +125,7 @@ def _deserted(left: Sequence[Outcome], outcomes: Sequence[Outcome]) -> Finding:
         level=Level.ERROR,
         subject=Subject.SMOKE,
         found=f"{' and '.join(outcome.name for outcome in left)} {waited}{at}{error}{beside}",
-        place=first.said.place,
+        place=first.last_error.place,
         cost="All machines of the job are paid for until it fails or its time limit comes, and there is no model.",
         repair="Let every replica make the same joint calls in the same order: steps, evaluation and saving too.",
     )

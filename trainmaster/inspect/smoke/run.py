@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.inspect.faults import Unusable
-from trainmaster.inspect.request.request import Request
+from trainmaster.inspect.request import Request
 from trainmaster.inspect.smoke.environment import of_replica, trial_flags
 from trainmaster.inspect.smoke.judge import Outcome
+from trainmaster.inspect.smoke.last_error import last_error_in
 from trainmaster.inspect.smoke.replica import Replica
 from trainmaster.inspect.smoke.stage import Stage, staged
-from trainmaster.inspect.smoke.told import said_in
 from trainmaster.inspect.smoke.watch import Limits, State, watch
 
 DUMPS = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -63,7 +63,7 @@ class SmokeRun:
                         state=states[replica.role],
                         status=status,
                         seconds=replica.seconds,
-                        said=said_in(text, self.root),
+                        last_error=last_error_in(text, self.root),
                         files=stage.model_files(replica.role),
                         reported=stage.reported(replica.role),
                     )

@@ -24,19 +24,21 @@ MAX_CHARACTERS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
-    """`error` is one line, empty where none was written; `place` is in the program's own files, `code` its text."""
+class LastError:
+    """`text` is one line, empty where none was written; `place` is in the program's own files, `code` its text."""
 
-    error: str
+    text: str
     place: Place | None
     code: str = ""
 
 
-def said_in(text: str, root: Path) -> Said:
+def last_error_in(text: str, root: Path) -> LastError:
     """Of the last traceback, or of the stacks that an aborted process wrote."""
     text = IGNORED.sub("", text)
     place = _dumped(text, root) or _raised(text, root)
-    return Said(error=_short(_error(text).strip()), place=place, code="" if place is None else _code(place))
+    return LastError(
+        text=_short(_error(text).strip()), place=place, code="" if place is None else _code(place)
+    )
 
 
 def _error(text: str) -> str:
@@ -45,9 +47,9 @@ def _error(text: str) -> str:
     if raised:
         words, exceptions = LAST_WORD.findall(last), EXCEPTION.findall(last)
         # An exception without a text comes last, for it may be a lone word that a thread has printed.
-        told = [*words[-1:], *(line for line in exceptions if ":" in line), *exceptions]
-        if told:
-            return str(told[0])
+        found = [*words[-1:], *(line for line in exceptions if ":" in line), *exceptions]
+        if found:
+            return str(found[0])
     errors = ERROR.findall(text)
     lines = [line for line in text.splitlines() if line.strip()]
     return str(errors[-1]) if errors else (lines[-1] if lines else "")

@@ -194,11 +194,15 @@ class _Quiet(uvicorn.Server):
                 await asyncio.wait_for(self._told.wait(), 1.0)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # A connection that was accepted just now is in none of uvicorn's sets yet, and asyncio would lose it if its
+        # server were closed before it is (https://github.com/python/cpython/issues/109564).
+        for each in sockets or []:
+            asyncio.get_running_loop().remove_reader(each)
+        await _run_scheduled()
         for server in self.servers:
             server.close()
         for each in sockets or []:
             each.close()
-        await _run_scheduled()  # a connection that was accepted just now is in none of uvicorn's sets yet
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.config.timeout_graceful_shutdown):
                 while self.server_state.connections or self.server_state.tasks:

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import socket
 import warnings
+from contextlib import suppress
 
 import httpx
 import pytest
@@ -67,6 +68,29 @@ def test_a_stop_closes_every_connection(request_line: bytes, pause_s: float) -> 
         gc.collect()
         client.settimeout(5)
         assert client.recv(1) == b""
+    assert not leaks
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_a_connection_that_comes_while_a_server_stops_is_closed(turns: int) -> None:
+    """As many turns of the event loop after the stop has begun."""
+
+    async def connect_while_it_stops() -> socket.socket:
+        server = Server(hello)
+        await server.start()
+        stopping = asyncio.create_task(server.stop())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        client = socket.create_connection(("127.0.0.1", server.port))
+        await stopping
+        return client
+
+    with asyncio.run(connect_while_it_stops()) as client, warnings.catch_warnings(record=True) as leaks:
+        warnings.simplefilter("always", ResourceWarning)
+        gc.collect()
+        client.settimeout(5)
+        with suppress(ConnectionResetError):
+            assert client.recv(1) == b""
     assert not leaks
 
 

@@ -8,6 +8,7 @@ STAMP  := .venv/.installed-from-lock
 # One worker more than processors, for a part of the tests waits; more than four only wait for each other.
 CORES   := $(shell getconf _NPROCESSORS_ONLN)
 WORKERS := -n $(shell expr $(CORES) + 1) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+PYTEST  := $(PY) -m pytest --by-part --quiet $(WORKERS)
 
 .PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage deploy undeploy doctor image convert bench lock clean
 
@@ -25,11 +26,14 @@ demo-tuning: $(STAMP) ## watch six trials search for the best model, on this mac
 demo-retrain: $(STAMP) ## watch new data train the next champion, on this machine
 	@$(PY) -m trainmaster demo retraining
 
-test: check    ## lint, types, import rules and every test
-	$(PY) -m pytest $(WORKERS)
+test: $(STAMP) ## lint, types, import rules and every test, in about 12 minutes
+	@echo "Checks, then every test: about 12 minutes on two quiet cores. make test-fast takes 2 minutes."
+	@$(MAKE) --no-print-directory check
+	$(PYTEST)
 
-test-fast: $(STAMP) ## the tests that take seconds
-	$(PY) -m pytest -m "not slow" $(WORKERS)
+test-fast: $(STAMP) ## the tests that take seconds, in about 2 minutes
+	@echo "The tests that take seconds: about 2 minutes on two quiet cores."
+	$(PYTEST) -m "not slow"
 
 check: $(STAMP) ## lint, types, import rules
 	$(PY) -m ruff check

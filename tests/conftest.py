@@ -1,16 +1,49 @@
-"""What holds for all tests: how Hypothesis draws, and who comes first."""
+"""What holds for all tests: how Hypothesis draws, who comes first, and where leftovers are found."""
 
+import gc
+import os
+import tracemalloc
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.progress import Progress
 from trainmaster.deploy.stage import stage
 
 # Hypothesis asserts no timings: how fast a machine draws examples is no property of the code.
 settings.register_profile("trainmaster", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("trainmaster")
+
+FRAMES = 5
+"""Of the place that allocated what was not closed."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--by-part", action="store_true", help="a line for each quarter of a folder's tests")
+
+
+@pytest.hookimpl(trylast=True)  # behind the terminal's own
+def pytest_configure(config: pytest.Config) -> None:
+    if os.environ.get("CI"):
+        tracemalloc.start(FRAMES)
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and config.getoption("--by-part"):
+        config.pluginmanager.register(Progress(reporter))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def closed_what_it_opened() -> Iterator[None]:
+    """What a module's tests forgot to close fails the last of them, not a later test that happens to collect it.
+
+    Pytest turns the ResourceWarning of a collected object into an error of the test that runs. What is left after a
+    collection is not looked at again, for each look at all that was ever imported would take a part of a second.
+    """
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

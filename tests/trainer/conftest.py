@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.trainer import warm
+from tests.trainer.warm import WarmProcess
 from trainmaster.local.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,20 +23,13 @@ ARGUMENTS = (
     "--steps_per_epoch=3",
     "--learning_rate=0.001",
 )
-HELD = """
-import runpy, sys
-import trainer, tensorflow, tensorflow_datasets, tf_keras
-print('{"event": "held"}', flush=True)
-sys.argv += sys.stdin.readline().split()
-runpy.run_module("trainer.task", run_name="__main__", alter_sys=True)
-"""
 
 
 @dataclass(kw_only=True)
 class Replica:
     """A trainer process; its standard output is a file of JSON lines."""
 
-    process: "subprocess.Popen[bytes]"
+    process: WarmProcess
     out: Path
     err: Path
     scratch: Path
@@ -46,16 +39,6 @@ class Replica:
         # The last one may be being written.
         whole = [json.loads(line) for line in lines if line.endswith("\n")]
         return [event for event in whole if event["event"] == name]
-
-    def is_held(self) -> bool:
-        """Whether a replica that was started as held waits for `go`."""
-        return bool(self.events("held"))
-
-    def go(self, *arguments: str) -> None:
-        """Let a replica begin that was started as held; of a flag that is given twice the last one counts."""
-        assert self.process.stdin is not None
-        with self.process.stdin as stdin:
-            stdin.write(" ".join(arguments).encode() + b"\n")
 
     def wait(self) -> int:
         return self.process.wait(ENDS_WITHIN_S)
@@ -80,8 +63,7 @@ class Runner:
     def run_dir(self) -> Path:
         return self.root / "buckets" / "models" / "run-1"
 
-    def start(self, *arguments: str, environment: dict[str, str], held: bool = False) -> Replica:
-        """A replica; one that is held imports TensorFlow, which takes longer than its peers wait, and no more."""
+    def start(self, *arguments: str, environment: dict[str, str]) -> Replica:
         number = len(self.started)
         out, err = self.root / f"{number}.out", self.root / f"{number}.err"
         scratch = self.root / f"{number}.tmp"
@@ -94,16 +76,16 @@ class Runner:
             "TRAINMASTER_GCS_ROOT": str(self.root / "buckets"),
             "TMPDIR": str(scratch),
         }
-        program = ("-c", HELD) if held else ("-m", "trainer.task")
-        with out.open("wb") as stdout, err.open("wb") as stderr:
-            process = subprocess.Popen(
-                [sys.executable, *program, f"--data_dir={self.data_dir}", *ARGUMENTS, *arguments],
-                cwd=ROOT,
-                env=os.environ | variables | environment,
-                stdin=subprocess.PIPE if held else None,
-                stdout=stdout,
-                stderr=stderr,
-            )
+        process = WarmProcess(
+            "trainer.task",
+            f"--data_dir={self.data_dir}",
+            *ARGUMENTS,
+            *arguments,
+            cwd=ROOT,
+            environment=os.environ | variables | environment,
+            out=out,
+            err=err,
+        )
         replica = Replica(process=process, out=out, err=err, scratch=scratch)
         self.started.append(replica)
         return replica
@@ -128,6 +110,13 @@ def _tf_config(cluster: dict[str, list[str]], role: str) -> str:
     return json.dumps({"cluster": cluster, "task": {"type": role, "index": 0}, "environment": "cloud"})
 
 
+@pytest.fixture(scope="session", autouse=True)
+def loaded_packages() -> Iterator[None]:
+    """What the first replica loads serves all that follow, and ends with the session."""
+    yield
+    warm.stop()
+
+
 @pytest.fixture(scope="session")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo's data set, 60 small images: 39 train, 9 validation, 12 test."""
@@ -145,18 +134,11 @@ def horses_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def write_demo_dataset(path: Path, *options: str) -> None:
-    subprocess.run(
-        [
-            sys.executable,
-            "examples/demo_dataset.py",
-            "--data_dir",
-            str(path),
-            *(options or ("--examples=60", "--image_size=32")),
-        ],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
+    out, err = path / "out", path / "err"
+    wanted = options or ("--examples=60", "--image_size=32")
+    arguments = ("demo_dataset", f"--data_dir={path}", *wanted)
+    writing = WarmProcess(*arguments, cwd=ROOT / "examples", environment=os.environ, out=out, err=err)
+    assert writing.wait(ENDS_WITHIN_S) == 0, err.read_text()
 
 
 @pytest.fixture(scope="module")
@@ -170,5 +152,3 @@ def reap(replicas: Iterable[Replica]) -> None:
     for replica in replicas:
         replica.process.kill()
         replica.process.wait()
-        if replica.process.stdin is not None:
-            replica.process.stdin.close()

@@ -27,17 +27,12 @@ print(json.dumps({"inputs": inputs, "answer": answer}))
 """
 
 
-def said(program: str, path: Path, *arguments: str) -> dict[str, Any]:
-    """What `program` prints in a fresh process whose first argument is `path`."""
+def said(program: str, *arguments: str) -> Any:
+    """What `program` prints, as JSON, in a fresh process with these arguments, the trainer not on its path."""
     done = subprocess.run(
-        [sys.executable, "-c", program, str(path), *arguments],
-        cwd=path,
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-P", "-c", program, *arguments], capture_output=True, text=True, check=True
     )
-    loaded: dict[str, Any] = json.loads(done.stdout)
-    return loaded
+    return json.loads(done.stdout)
 
 
 def check_export(model_dir: Path) -> dict[str, Any]:

@@ -37,14 +37,15 @@ class Roles:
             task = {"type": POOLS[role], "index": index, "trial": ""}
         return {self.speaks: json.dumps({"cluster": cluster, "task": task, "environment": "cloud"})}
 
-    def start(self, role: str, index: int = 0, *, held: bool = False) -> Replica:
+    def start(self, role: str, *arguments: str, index: int = 0) -> Replica:
+        """A replica; of a flag that is given twice the last one counts."""
         variables = self.variables(role, index)
-        return self.runner.start(*TINY, *self.arguments, environment=variables, held=held)
+        return self.runner.start(*TINY, *self.arguments, *arguments, environment=variables)
 
     def start_all(self) -> dict[str, Replica]:
         """Every replica by its name, `worker-1`."""
         return {
-            f"{role}-{index}": self.start(role, index)
+            f"{role}-{index}": self.start(role, index=index)
             for role, count in self.counts.items()
             for index in range(count)
         }

@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.trainer.conftest import ENDS_WITHIN_S, ROOT, Replica, reap
+from tests.trainer.warm import WarmProcess
 from trainmaster.local.ports import free_ports
 
 # Convolution, batch normalization where asked, Adam: what a checkpoint must hold, in as little as that.
@@ -74,14 +73,15 @@ class Small:
         variables = {"TRAINMASTER_GCS_ROOT": str(self.root / "buckets"), "TMPDIR": str(scratch)}
         cluster = {"TF_CONFIG": json.dumps(tf_config)} if tf_config else {}
         common = ["--workload=small", f"--data_dir={self.data_dir}", "--weights=random", *self.arguments]
-        with out.open("wb") as stdout, err.open("wb") as stderr:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "trainer.task", *common, *arguments],
-                cwd=self.root / "tree",
-                env=os.environ | places | variables | cluster,
-                stdout=stdout,
-                stderr=stderr,
-            )
+        process = WarmProcess(
+            "trainer.task",
+            *common,
+            *arguments,
+            cwd=self.root / "tree",
+            environment=os.environ | places | variables | cluster,
+            out=out,
+            err=err,
+        )
         replica = Replica(process=process, out=out, err=err, scratch=scratch)
         self.started.append(replica)
         return replica

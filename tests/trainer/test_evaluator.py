@@ -73,11 +73,10 @@ def test_an_evaluator_follows_a_synchronous_training_and_a_restarted_one_repeats
     )
     evaluator = roles.start("evaluator")
     trainers = {"chief-0": roles.start("chief"), "worker-0": roles.start("worker")}
-    again = roles.start("evaluator", held=True)
     evaluator.wait_until(lambda replica: replica.events("evaluated"))
     evaluator.process.kill()
     evaluator.process.wait()
-    again.go()
+    again = roles.start("evaluator")
     assert statuses(trainers | {"evaluator-0": again}) == {"chief-0": 0, "worker-0": 0, "evaluator-0": 0}
 
     told = evaluator.events("evaluated") + again.events("evaluated")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.conftest import ROOT, Replica, Runner, reap, write_demo_dataset
+from tests.trainer.conftest import ROOT, Runner, reap, write_demo_dataset
 from tests.trainer.exports import SERVE, check_export, said
 from tests.trainer.roles import Roles, statuses
 from tests.trainer.test_liveness import SETTINGS_FRAME
@@ -134,7 +134,7 @@ def test_all_roles_train_one_model_that_learns_and_an_evaluator_says_the_same_of
     manifest = check_export(own_runner.run_dir / "model")
     assert manifest["training"]["strategy"] == "ParameterServerStrategy"
     assert manifest["metrics"]["val_accuracy"] == pytest.approx(finished[-1]["val_accuracy"])
-    answer = said(SERVE, own_runner.run_dir / "model")["answer"]
+    answer = said(SERVE, str(own_runner.run_dir / "model"))["answer"]
     assert [sum(row) for row in answer["probabilities"]] == pytest.approx([1, 1, 1], abs=1e-5)
     for name in ("worker-0", "worker-1", "ps-0", "ps-1"):
         assert len(replicas[name].events("serving")) == 1
@@ -178,29 +178,21 @@ def test_a_worker_may_go_and_come_back_and_who_loses_more_ends_to_be_started_aga
     replicas = roles.start_all()
     chief = replicas["chief-0"]
     chief.wait_until(lambda replica: replica.events("epoch_finished"))
-    again = roles.start("worker", held=True)
-    again.wait_until(Replica.is_held)
     replicas["worker-0"].process.kill()
     replicas["worker-0"].process.wait()
     epochs_without = len(chief.events("epoch_finished"))
     time.sleep(1.5 * ABSENT_AFTER_S)  # away for longer than a parameter server may be
-    again.go()
+    again = roles.start("worker")
     chief.wait_until(lambda replica: len(replica.events("epoch_finished")) > epochs_without)
 
-    next_chief = roles.start("chief", held=True)
-    next_chief.wait_until(Replica.is_held)
     chief.process.send_signal(signal.SIGTERM)
     assert chief.wait() == 143
     saved = chief.events("checkpoint_saved")[-1]
-    chief = next_chief  # alone: those that serve are still there
-    chief.go()
+    chief = roles.start("chief")  # alone: those that serve are still there
     chief.wait_until(lambda replica: replica.events("epoch_finished"))
     (started,) = chief.events("train_started")
     assert (started["initial_epoch"], started["initial_step"]) == (saved["epoch"], saved["step"])
 
-    resumed = {name: roles.start(name, held=True) for name in ("ps", "chief")}
-    for replica in resumed.values():
-        replica.wait_until(Replica.is_held)
     replicas["ps-0"].process.kill()
     assert chief.wait() == 134
     (lost,) = chief.events("peer_lost")
@@ -209,8 +201,7 @@ def test_a_worker_may_go_and_come_back_and_who_loses_more_ends_to_be_started_aga
 
     checkpoint = latest(own_runner.run_dir / "checkpoints")
     assert checkpoint is not None
-    for replica in resumed.values():
-        replica.go(f"--epochs={checkpoint.epoch + 1}")
+    resumed = {name: roles.start(name, f"--epochs={checkpoint.epoch + 1}") for name in ("ps", "chief")}
     assert statuses(resumed | {"worker": again}) == {"ps": 0, "chief": 0, "worker": 0}
     assert check_export(own_runner.run_dir / "model")["training"]["initial_epoch"] == checkpoint.epoch
     assert forsaken.wait() == 134

@@ -72,6 +72,7 @@ def test_a_worker_killed_and_restarted_alone_ends_its_peer_and_the_run_continues
     worker.process.kill()
     again = small.start("killed", "--checkpoint_steps=30", tf_config=configs[1])
     assert statuses([chief], LOST_WITHIN_S) == [134], said_in([chief])
+    assert not (small.run_dir("killed") / "model" / "export.json").exists()
     assert again.process.poll() is None, "it waits for a chief"
     replicas = [small.start("killed", "--checkpoint_steps=30", tf_config=configs[0]), again]
     assert finished(small, "killed", replicas) == uninterrupted

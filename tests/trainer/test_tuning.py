@@ -1,7 +1,6 @@
 """Real trials of the workload to tune: what they report, and what they leave."""
 
 import json
-import os
 import shutil
 import signal
 import time
@@ -9,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.trainer.conftest import Replica, Runner, reap
@@ -85,7 +85,7 @@ def test_a_trial_reports_each_evaluation_and_exports_a_model_of_its_own(trials: 
     assert manifest["class_names"] == ["horses", "humans"]
     assert manifest["metrics"]["val_accuracy"] == evaluations[-1]
     assert manifest["dataset"]["evaluation_split"] == "test"
-    served = said(SERVE, trials.base("1") / "model")
+    served = said(SERVE, str(trials.base("1") / "model"))
     rows = served["answer"]["probabilities"]
     assert [len(row) for row in rows] == [2, 2, 2]
     assert [sum(row) for row in rows] == pytest.approx([1, 1, 1], abs=1e-6)
@@ -94,7 +94,8 @@ def test_a_trial_reports_each_evaluation_and_exports_a_model_of_its_own(trials: 
 
 def stopped(replica: Replica) -> None:
     replica.process.send_signal(signal.SIGSTOP)
-    os.waitid(os.P_PID, replica.process.pid, os.WSTOPPED)
+    process = psutil.Process(replica.process.pid)
+    replica.wait_until(lambda _: process.status() == psutil.STATUS_STOPPED)
 
 
 def test_a_killed_trial_goes_on_and_no_step_is_reported_twice(trials: Trials) -> None:

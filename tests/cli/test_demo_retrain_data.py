@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import tensorflow_datasets as tfds
 
-from trainmaster.cli.demo.retrain_data import BURST_FILES, BURSTS, DATASET, FIRST, written
+from trainmaster.cli.demo.retrain_data import BURST_FILES, BURSTS, DATASET, FIRST
+from trainmaster.cli.demo.stage import write_dataset
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -14,7 +15,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     root = tmp_path_factory.mktemp("data")
-    return [written(root / str(number), options) for number, options in enumerate((FIRST, *BURSTS))]
+    return [
+        write_dataset(root / str(number), DATASET, *options)
+        for number, options in enumerate((FIRST, *BURSTS))
+    ]
 
 
 def examples(folder: Path, split: str) -> list[tuple[str, int]]:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.cli.study.files import write_study
-from trainmaster.cli.study.page import page_of
+from trainmaster.cli.study.page import page_of, write_study
 from trainmaster.cli.study.study import Choices, Study, TrialState
 
 from .studies import START, many, study, trial

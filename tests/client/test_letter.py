@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tests.client.letters import OBJECT, PROJECT, PUBLISHED, forwarded, letter
-from trainmaster.client.dead_letters.letter import KEY_CHARS, NoSourceError, attributes_to_put_back, event_key
+from trainmaster.client.dead_letters.letter import NoSourceError, attributes_to_put_back, event_key
 from trainmaster.local.events.cloudevent import Message, from_message, from_notification
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
+from trainmaster.orchestrator.core.events.event_key import KEY_CHARS
 from trainmaster.orchestrator.core.events.event_key import event_key as key_of_function
 
 

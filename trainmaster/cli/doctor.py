@@ -1,6 +1,7 @@
 """`trainmaster doctor`: test every part of a deployment, in the cloud or on the local stack."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -27,22 +28,12 @@ from trainmaster.resources import DEPLOY
     metavar="S",
     help="how long to wait for the functions' answers",
 )
-def doctor(
-    *,
-    state: Path | None,
-    project: str | None,
-    region: str | None,
-    topology: Path,
-    request: Path | None,
-    wait_s: float,
-) -> int:
+def doctor(**given: Any) -> int:  # Any: click's values, of the types above
     """Test every part of a deployment, and name the repair of what fails.
 
-    Nothing is trained and no run is created. Exit status: 0 nothing failed, 1 something did, 2 there is no deployment to try.
+    Nothing is trained and no run is created. Exit status: 0 nothing failed, 1 something did, 2 there is no deployment to
+    try.
     """
     from trainmaster.deploy.doctor.command import Options, examine
 
-    options = Options(
-        state=state, project=project, region=region, topology=topology, request=request, wait_s=wait_s
-    )
-    return examine(options)
+    return examine(Options(**given))

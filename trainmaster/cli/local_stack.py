@@ -15,7 +15,6 @@ from trainmaster.resources import IMPORTED_FROM
 START_DEADLINE_S = 90
 STOP_DEADLINE_S = 60
 TAIL_LINES = 20
-TRAINMASTER = (sys.executable, "-m", "trainmaster")
 
 
 class StackFailed(Exception):
@@ -32,7 +31,7 @@ def local_stack(state: Path, log: Path, arguments: tuple[str, ...] = ()) -> Iter
     Raises:
         StackFailed: it ended by itself, or was not ready within START_DEADLINE_S seconds.
     """
-    command = [*TRAINMASTER, "up", "--state", str(state.absolute()), *arguments]
+    command = [sys.executable, "-m", "trainmaster", "up", "--state", str(state.absolute()), *arguments]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
@@ -46,12 +45,6 @@ def local_stack(state: Path, log: Path, arguments: tuple[str, ...] = ()) -> Iter
             yield _when_ready(process, state / "stack.env", log)
         finally:
             _stop(process)
-
-
-def stack_runs_on(state: Path) -> bool:
-    """Whether a stack runs on `state`, ready or not."""
-    status = [*TRAINMASTER, "status", "--state", str(state.absolute())]
-    return subprocess.run(status, cwd=IMPORTED_FROM, check=False, capture_output=True).returncode == 0
 
 
 def _when_ready(process: "subprocess.Popen[bytes]", env_file: Path, log: Path) -> dict[str, str]:

@@ -1,12 +1,9 @@
-"""Official clients, pointed where the environment says: the local stack or Google Cloud.
-
-The functions' own settings are not imported: the console is one more user of the same APIs.
-"""
+"""Official clients, pointed where the environment says: the local stack or Google Cloud."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
@@ -48,48 +45,31 @@ def target_from(environment: Mapping[str, str]) -> Target:
 
 
 def storage_client(target: Target) -> "StorageClient":
-    from google.auth.credentials import AnonymousCredentials
     from google.cloud import storage
 
-    if target.storage_host is None:
-        return storage.Client(project=target.project)
-    return storage.Client(
-        project=target.project,
-        credentials=AnonymousCredentials(),
-        client_options={"api_endpoint": target.storage_host},
-    )
+    return storage.Client(project=target.project, **_local(target.storage_host))
 
 
 def job_client(*, region: str, vertex_host: str | None) -> "JobServiceClient":
-    from google.auth.credentials import AnonymousCredentials
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 
-    if vertex_host is None:
-        endpoint = f"{region}-aiplatform.googleapis.com"
-        return JobServiceClient(transport="rest", client_options={"api_endpoint": endpoint})
-    return JobServiceClient(
-        transport="rest",
-        credentials=AnonymousCredentials(),
-        client_options={"api_endpoint": vertex_host},
-    )
-
-
-def logging_client(target: Target) -> "LoggingClient":
-    return log_reader(project=target.project, logging_host=target.logging_host)
+    regional = {"client_options": {"api_endpoint": f"{region}-aiplatform.googleapis.com"}}
+    return JobServiceClient(transport="rest", **(_local(vertex_host) or regional))
 
 
 def log_reader(*, project: str, logging_host: str | None) -> "LoggingClient":
-    from google.auth.credentials import AnonymousCredentials
     from google.cloud import logging
 
-    if logging_host is None:
-        return logging.Client(project=project, _use_grpc=False)
-    return logging.Client(
-        project=project,
-        credentials=AnonymousCredentials(),
-        _use_grpc=False,
-        client_options={"api_endpoint": logging_host},
-    )
+    return logging.Client(project=project, _use_grpc=False, **_local(logging_host))
+
+
+def _local(host: str | None) -> dict[str, Any]:  # Any: keywords of three libraries
+    """What points a client at a service of the local stack; nothing for Google Cloud."""
+    from google.auth.credentials import AnonymousCredentials
+
+    if host is None:
+        return {}
+    return {"credentials": AnonymousCredentials(), "client_options": {"api_endpoint": host}}
 
 
 @contextmanager

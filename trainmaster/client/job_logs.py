@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from trainmaster.orchestrator.core.completion.entry import TRIAL_LABEL
+
 if TYPE_CHECKING:
     from google.cloud.logging import Client as LoggingClient
 
 SERVICE_TASK = "service"
 COMPLETED = "Job completed successfully."
-TRIAL_LABEL = "ml.googleapis.com/trial_id"
 
 LATE = timedelta(minutes=1)
 """How far back each look goes: replicas send their lines in batches, so one may become readable after another with a

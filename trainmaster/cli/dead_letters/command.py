@@ -179,7 +179,10 @@ def _shown(letter: Letter, failure: Said | None) -> str:
         source = letter.subscription_name.rpartition("/")[2]
     except NoSourceError as fault:
         return f"{letter.id}  not to be put back: {fault}"
-    what = ascii(letter.object_uri)[1:-1] or f"a message of {len(letter.data)} bytes"
+    what = f"a message of {len(letter.data)} bytes"
+    if letter.object is not None:
+        bucket, name, generation = letter.object
+        what = ascii(f"gs://{bucket}/{name}#{generation}")[1:-1]
     why = (
         failure.text
         if failure

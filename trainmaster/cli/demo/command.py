@@ -1,7 +1,8 @@
 """`trainmaster demo`: watch a request, a tuning or a retraining from its event to its model, on this machine."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,36 +11,16 @@ import click
 
 @dataclass(frozen=True, kw_only=True)
 class _Demo:
-    state: Path  # the folder of its local stack
-    extras: Mapping[str, str]  # by module that it needs, the extra that brings it
-    play: Callable[[Path], int]
+    state: str  # the folder of its local stack
+    module: str  # its `run` plays the demo
+    extras: Mapping[str, str]  # by package that it needs, the extra that brings it
 
 
-def _training(state: Path) -> int:
-    from trainmaster.cli.demo.training import DEMO
-
-    return DEMO.run(state)
-
-
-def _tuning(state: Path) -> int:
-    from trainmaster.cli.demo.tuning import DEMO
-
-    return DEMO.run(state)
-
-
-def _retraining(state: Path) -> int:
-    from trainmaster.cli.demo.retrain import run
-
-    return run(state)
-
-
-TENSORFLOW = {"tensorflow": "tensorflow", "tensorflow_datasets": "tensorflow"}
+_TENSORFLOW = {"tensorflow": "tensorflow", "tensorflow_datasets": "tensorflow"}
 DEMOS: Mapping[str, _Demo] = {
-    "training": _Demo(state=Path(".trainmaster/demo"), extras=TENSORFLOW, play=_training),
-    "tuning": _Demo(
-        state=Path(".trainmaster/demo-tuning"), extras={**TENSORFLOW, "matplotlib": "study"}, play=_tuning
-    ),
-    "retraining": _Demo(state=Path(".trainmaster/demo-retrain"), extras=TENSORFLOW, play=_retraining),
+    "training": _Demo(state="demo", module="training", extras=_TENSORFLOW),
+    "tuning": _Demo(state="demo-tuning", module="tuning", extras={**_TENSORFLOW, "matplotlib": "study"}),
+    "retraining": _Demo(state="demo-retrain", module="retrain", extras=_TENSORFLOW),
 }
 
 
@@ -54,8 +35,11 @@ def demo(name: str, state: Path | None) -> int:
     Exit status: 0 if everything it shows holds, else 1.
     """
     chosen = DEMOS[name]
-    missing = sorted({extra for module, extra in chosen.extras.items() if find_spec(module) is None})
+    missing = sorted({extra for package, extra in chosen.extras.items() if find_spec(package) is None})
     if missing:
         wanted = f"trainmaster[{','.join(missing)}]"
         raise click.ClickException(f"The demo {name} needs more packages: pip install '{wanted}'")
-    return chosen.play(state or chosen.state)
+    status: int = import_module(f"trainmaster.cli.demo.{chosen.module}").run(
+        state or Path(".trainmaster") / chosen.state
+    )
+    return status

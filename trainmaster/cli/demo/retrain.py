@@ -9,7 +9,7 @@ from string import Template
 
 from rich.console import Console
 
-from trainmaster.cli.demo.retrain_data import BURSTS, FIRST, uploaded, written
+from trainmaster.cli.demo.retrain_data import BURSTS, DATASET, FIRST, uploaded
 from trainmaster.cli.demo.retrain_notices import listening
 from trainmaster.cli.demo.retrain_report import report, unheard
 from trainmaster.cli.demo.retrain_view import view
@@ -19,13 +19,15 @@ from trainmaster.cli.demo.stage import (
     POLL_S,
     DemoFailed,
     Dropped,
+    delivered,
     drop,
     on_fresh_stack,
     show_document,
+    write_dataset,
 )
 from trainmaster.cli.demo.view import View
-from trainmaster.cli.demo.way import TERMINAL_STATES
-from trainmaster.client.clients import Target, storage_client, target_from
+from trainmaster.client.clients import Target, target_from
+from trainmaster.orchestrator.core.runs.states import ENDS
 from trainmaster.resources import ROOT
 
 RULE = ROOT / "examples" / "demo_rule.yaml"
@@ -42,7 +44,7 @@ def _whole_way(console: Console, environment: Mapping[str, str], state: Path) ->
     target = target_from(environment)
     with ThreadPoolExecutor(len(BURSTS) + 1) as pool:
         folders = [
-            pool.submit(written, state / "data" / str(number), options)
+            pool.submit(write_dataset, state / "data" / str(number), DATASET, *options)
             for number, options in enumerate((FIRST, *BURSTS))
         ]
     first, *bursts = (folder.result() for folder in folders)
@@ -119,7 +121,7 @@ def _raise_failures(seen: RetrainSighting) -> None:
         DemoFailed: a run has ended without success, or the rule is not in force.
     """
     for record in seen.runs:
-        if record["state"] in TERMINAL_STATES and record["state"] != "succeeded":
+        if record["state"] in ENDS and record["state"] != "succeeded":
             raise DemoFailed(
                 f"{record['run_id']} ended {record['state']}: {record.get('failure')} {record['problems']}"
             )
@@ -129,9 +131,7 @@ def _raise_failures(seen: RetrainSighting) -> None:
 
 def _drop_request(console: Console, target: Target, data: Path) -> Dropped:
     """The first champion's request in the inbox, and its data where it looks for it: a bucket that no rule watches."""
-    bucket = storage_client(target).create_bucket(f"{target.project}-datasets").name
-    uploaded(target, bucket, "tfds/", data, lambda _: None)
-    request = filled(REQUEST, target, data_dir=f"gs://{bucket}/tfds")
+    request = filled(REQUEST, target, data_dir=delivered(target, data))
     show_document(console, "The rule", filled(RULE, target))
     show_document(console, "The first champion's request", request)
     return drop(target, f"requests/{REQUEST.name}", request)

@@ -4,15 +4,12 @@ Every data set has the same clean test split. The second burst has the first one
 labels to learn from are wrong.
 """
 
-import subprocess
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from trainmaster.cli.demo.stage import DATASET_WRITER, DemoFailed
 from trainmaster.client.clients import Target, storage_client
 
 DATASET = "horses_or_humans"
@@ -36,19 +33,6 @@ class Burst:
     first_at: datetime
     done_at: datetime
     done_uri: str
-
-
-def written(folder: Path, options: Iterable[str]) -> Path:
-    """The TFDS data directory `folder`, with the data set as the options say.
-
-    Raises:
-        DemoFailed: it could not be written.
-    """
-    command = [sys.executable, str(DATASET_WRITER), "--dataset", DATASET, "--data_dir", str(folder), *options]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise DemoFailed(f"The demo's data set could not be written.\n{done.stderr}")
-    return folder
 
 
 def uploaded(target: Target, bucket: str, prefix: str, folder: Path, told: Callable[[int], None]) -> Burst:

@@ -1,6 +1,5 @@
 """Where the retraining demo stands: the rule, its runs, the champion and the notices, read from the services."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,9 +8,10 @@ from typing import Any
 from trainmaster.cli.demo.progress import TrainingProgress
 from trainmaster.cli.demo.retrain_data import Burst
 from trainmaster.cli.demo.retrain_notices import Heard
-from trainmaster.cli.demo.way import TERMINAL_STATES
-from trainmaster.client.clients import Target, logging_client, storage_client
+from trainmaster.client.clients import Target, log_reader, storage_client
 from trainmaster.client.job_logs import JobLogs
+from trainmaster.client.records import document_at
+from trainmaster.orchestrator.core.runs.states import ENDS
 
 RULE_ID = "horses"
 RULE_OBJECT = f"rules/{RULE_ID}.yaml"
@@ -49,7 +49,7 @@ class RetrainSighting:
     @property
     def is_settled(self) -> bool:
         """Whether nothing that arrived is left to fire on, no firing is under way, and every run has ended."""
-        is_over = all(run["state"] in TERMINAL_STATES for run in self.runs)
+        is_over = all(run["state"] in ENDS for run in self.runs)
         return not self.counted and "firing" not in self.rule and "queued" not in self.rule and is_over
 
     @property
@@ -67,7 +67,7 @@ class RetrainWatch:
     def __init__(self, target: Target, heard: Heard, started_at: datetime) -> None:
         self._target, self._heard, self._started_at = target, heard, started_at
         self._storage = storage_client(target)
-        self._logging = logging_client(target)
+        self._logging = log_reader(project=target.project, logging_host=target.logging_host)
         self._logs: dict[str, JobLogs] = {}
         self._training: dict[str, TrainingProgress] = {}
         self.deliveries: list[Delivery] = []
@@ -99,12 +99,5 @@ class RetrainWatch:
                 known = known.after(entry.payload)
         self._training[run_id] = known
 
-    def _document(self, name: str) -> dict[str, Any]:
-        from google.api_core.exceptions import NotFound
-
-        try:
-            content = self._storage.bucket(self._target.ledger_bucket).blob(name).download_as_bytes()
-        except NotFound:
-            return {}
-        document: dict[str, Any] = json.loads(content)
-        return document
+    def _document(self, name: str) -> Document:
+        return document_at(self._storage, self._target.ledger_bucket, name)

@@ -20,8 +20,9 @@ from rich.syntax import Syntax
 
 from trainmaster.cli.demo.view import View
 from trainmaster.cli.demo.way import Sighting
-from trainmaster.cli.local_stack import StackFailed, local_stack, stack_runs_on
+from trainmaster.cli.local_stack import StackFailed, local_stack
 from trainmaster.client.clients import Target, storage_client, target_from
+from trainmaster.local.stack.state import owner_of
 from trainmaster.resources import ROOT
 
 DATASET_WRITER = ROOT / "examples" / "demo_dataset.py"
@@ -113,7 +114,7 @@ def fresh(state: Path) -> None:
     Raises:
         DemoFailed: the folder exists and holds something that no demo made, or a demo that is running.
     """
-    if (state / MARKER).exists() and stack_runs_on(state):
+    if (state / MARKER).exists() and owner_of(state) is not None:
         raise DemoFailed(
             f"A demo is running in {state}. Wait for its end, or name another folder with --state."
         )
@@ -135,18 +136,27 @@ def _data_dir(target: Target, state: Path, dataset: str) -> str:
     real = os.environ.get("TFDS_DATA_DIR")
     if real:
         return str(Path(real).resolve())
-    local = state / "dataset"
-    written = subprocess.run(
-        [sys.executable, str(DATASET_WRITER), "--dataset", dataset, "--data_dir", str(local)],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    return delivered(target, write_dataset(state / "dataset", dataset))
+
+
+def write_dataset(folder: Path, dataset: str, *options: str) -> Path:
+    """The TFDS data directory `folder`, with the small data set as the options say.
+
+    Raises:
+        DemoFailed: it could not be written.
+    """
+    command = [sys.executable, str(DATASET_WRITER), "--dataset", dataset, "--data_dir", str(folder), *options]
+    written = subprocess.run(command, check=False, capture_output=True, text=True)
     if written.returncode != 0:
         raise DemoFailed(f"The demo's data set could not be written.\n{written.stderr}")
+    return folder
+
+
+def delivered(target: Target, folder: Path) -> str:
+    """The URI of the data directory, uploaded to a new bucket, which no rule watches."""
     bucket = storage_client(target).create_bucket(f"{target.project}-datasets")
-    for path in sorted(file for file in local.rglob("*") if file.is_file()):
-        bucket.blob(f"tfds/{path.relative_to(local).as_posix()}").upload_from_filename(str(path))
+    for path in sorted(file for file in folder.rglob("*") if file.is_file()):
+        bucket.blob(f"tfds/{path.relative_to(folder).as_posix()}").upload_from_filename(str(path))
     return f"gs://{bucket.name}/tfds"
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.cli.demo.stage import Dropped
-from trainmaster.client.clients import Target, job_client, logging_client, storage_client
+from trainmaster.client.clients import Target, job_client, log_reader, storage_client
 from trainmaster.client.job_logs import JobLogs, says_completed
 from trainmaster.client.records import latest_run_of
 
@@ -26,7 +26,7 @@ class Trail:
     def __init__(self, target: Target, dropped: Dropped) -> None:
         self._target, self._dropped = target, dropped
         self._storage = storage_client(target)
-        self._logs = JobLogs(logging_client(target))
+        self._logs = JobLogs(log_reader(project=target.project, logging_host=target.logging_host))
         self._completed_line_at: datetime | None = None
         self.jobs = job_client(region=target.region, vertex_host=target.vertex_host)
 

@@ -139,10 +139,10 @@ def view(console: Console) -> View[TrainingSighting]:
     return View(console, picture=picture, news=news)
 
 
-DEMO = Demo(
+run = Demo(
     request=ROOT / "examples" / "demo.yaml",
     dataset="cassava",
     watch=TrainingWatch,
     view=view,
     report=report,
-)
+).run

@@ -49,10 +49,10 @@ def view(console: Console) -> View[TuningSighting]:
     return View(console, picture=picture, news=news)
 
 
-DEMO = Demo(
+run = Demo(
     request=ROOT / "examples" / "demo_tuning.yaml",
     dataset="horses_or_humans",
     watch=TuningWatch,
     view=view,
     report=report,
-)
+).run

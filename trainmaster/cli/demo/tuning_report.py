@@ -12,7 +12,7 @@ from trainmaster.cli.demo.model import Answers, show_model
 from trainmaster.cli.demo.stage import Scene
 from trainmaster.cli.demo.tuning_watch import TuningSighting
 from trainmaster.cli.study.board import Board
-from trainmaster.cli.study.files import write_study
+from trainmaster.cli.study.page import write_study
 from trainmaster.cli.study.study import Study, number, shown
 
 FILE_COLUMNS = 200

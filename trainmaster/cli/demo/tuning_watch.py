@@ -12,8 +12,8 @@ from trainmaster.cli.study.board import Board
 from trainmaster.cli.study.read import study_of
 from trainmaster.cli.study.study import counts
 from trainmaster.client.clients import Target
-from trainmaster.client.job_logs import TRIAL_LABEL
 from trainmaster.client.times import moment_of
+from trainmaster.orchestrator.core.completion.entry import TRIAL_LABEL
 
 LAST_TRIAL_ENDS = "Last trial ends"
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from trainmaster.client.job_logs import COMPLETED
 from trainmaster.client.times import moment
+from trainmaster.orchestrator.core.runs.states import ENDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,7 @@ class Sighting:
 
     @property
     def ended(self) -> bool:
-        return self.record.get("state") in TERMINAL_STATES
+        return self.record.get("state") in ENDS
 
 
 def first_time(record: Mapping[str, Any], state: str) -> datetime | None:
@@ -70,8 +71,3 @@ def whole_way(seen: Sighting, *, resource: str, at_work: Iterable[Hop]) -> list[
             detail=str(model_uri or record.get("state", "")) if seen.ended else "",
         ),
     ]
-
-
-TERMINAL_STATES = frozenset(
-    {"succeeded", "failed", "cancelled", "rejected", "expired", "partially_succeeded"}
-)

@@ -38,7 +38,7 @@ def study(job_name: str, out: Path) -> int:
         )
     if find_spec("matplotlib") is None:
         raise click.ClickException("A study is drawn with matplotlib: pip install 'trainmaster[study]'")
-    from trainmaster.cli.study.files import write_study
+    from trainmaster.cli.study.page import write_study
     from trainmaster.cli.study.read import study_of
 
     job = _read(job_name, name["region"])

@@ -1,10 +1,12 @@
 """A study as one HTML page that needs nothing but itself: no script, no font, no network."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from html import escape
+from pathlib import Path
 
 from trainmaster.cli.study.board import seconds
-from trainmaster.cli.study.figure import summary, svg_of
+from trainmaster.cli.study.figure import png_of, summary, svg_of
 from trainmaster.cli.study.study import Study, Trial, printable, shown
 
 # Nothing may be loaded and no script may run, whatever a parameter is called.
@@ -29,6 +31,21 @@ th:first-child, td:first-child, th:nth-child(2), td:nth-child(2), td:last-child 
 tr.best { background: var(--best); font-weight: 600; }
 td { max-width: 22rem; overflow-wrap: anywhere; }
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyFiles:
+    html: Path
+    png: Path
+
+
+def write_study(study: Study, directory: Path, *, model_uri: str | None, at: datetime) -> StudyFiles:
+    """`study.html` and `study.png` in `directory`, which is made; older ones are replaced."""
+    directory.mkdir(parents=True, exist_ok=True)
+    files = StudyFiles(html=directory / "study.html", png=directory / "study.png")
+    files.html.write_text(page_of(study, model_uri=model_uri, at=at), encoding="utf-8")
+    files.png.write_bytes(png_of(study))
+    return files
 
 
 def page_of(study: Study, *, model_uri: str | None, at: datetime) -> str:

@@ -4,21 +4,20 @@ Pub/Sub forwards a message that kept failing as a new one, its bytes and attribu
 more: https://cloud.google.com/pubsub/docs/handling-failures#how_dead_letter_topics_work
 """
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-KEY_CHARS = 32
-_SHOWN_CHARS = 200
-# What a function is told of a message that was put back: trainmaster/orchestrator/core/events/envelope.py reads it.
-REPLAYED_ID = "trainmaster_replayed_id"
-REPLAYED_PUBLISH_TIME = "trainmaster_replayed_publish_time"
-REPLAYED_WITHIN = timedelta(days=62)
-"""An earlier time than so long before is not believed, as the functions believe none."""
+from trainmaster.orchestrator.core.events.envelope import (
+    REPLAYED_ID,
+    REPLAYED_PUBLISH_TIME,
+    first_published,
+    time_or,
+)
+from trainmaster.orchestrator.core.events.event_key import message_key, object_key
 
+_SHOWN_CHARS = 200
 _FORWARDED = "CloudPubSubDeadLetter"
 _RESERVED = "goog"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -85,14 +84,9 @@ class Letter:
 
     @property
     def published_at(self) -> datetime:
-        """When the event was published first, also if it was put back before; else when it was given up.
-
-        What a function takes for no time is none here either, or the two would know the event by different keys:
-        trainmaster/orchestrator/core/events/envelope.py and its `decoded_time`.
-        """
-        own = _time(self.attributes.get(f"{_FORWARDED}SourceTopicPublishTime", "")) or self.given_up_at
-        replayed = _time(self.attributes.get(REPLAYED_PUBLISH_TIME, ""))
-        return replayed if replayed and timedelta(0) <= own - replayed <= REPLAYED_WITHIN else own
+        """When the event was published first, also if it was put back before; else when it was given up."""
+        own = time_or(self.attributes.get(f"{_FORWARDED}SourceTopicPublishTime"), self.given_up_at)
+        return first_published(time_or(self.attributes.get(REPLAYED_PUBLISH_TIME), own), own)
 
     @property
     def failed_since(self) -> datetime:
@@ -100,13 +94,13 @@ class Letter:
         return min(max(self.published_at, _EPOCH), self.given_up_at) - CLOCKS_APART
 
     @property
-    def object_uri(self) -> str:
-        """`gs://bucket/name#generation` for a bucket's event, empty for a message."""
-        found = [self.attributes.get(name) for name in ("bucketId", "objectId", "objectGeneration")]
-        if "eventType" not in self.attributes or not all(found):
-            return ""
-        bucket, name, generation = found
-        return f"gs://{bucket}/{name}#{generation}"
+    def object(self) -> tuple[str, str, str] | None:
+        """Bucket, name and generation for a bucket's event, None for a message."""
+        bucket, name, generation = (
+            self.attributes.get(key, "") for key in ("bucketId", "objectId", "objectGeneration")
+        )
+        is_object = "eventType" in self.attributes and bucket and name and generation
+        return (bucket, name, generation) if is_object else None
 
     @property
     def own_attributes(self) -> dict[str, str]:
@@ -121,12 +115,10 @@ class Letter:
 
 
 def event_key(letter: Letter) -> str:
-    """The key under which a function told why it failed: trainmaster/orchestrator/core/events/event_key.py says how."""
-    if letter.object_uri:
-        found = [letter.attributes[name] for name in ("bucketId", "objectId", "objectGeneration")]
-        return _digest(["object", *found])
-    published_ms = (letter.published_at - _EPOCH) // timedelta(milliseconds=1)
-    return _digest(["message", published_ms, letter.data.hex(), sorted(letter.own_attributes.items())])
+    """The key under which a function told why the event failed."""
+    if letter.object is not None:
+        return object_key(*letter.object)
+    return message_key(letter.published_at, letter.data, letter.own_attributes)
 
 
 def attributes_to_put_back(letter: Letter, event_id: str) -> dict[str, str]:
@@ -140,7 +132,7 @@ def attributes_to_put_back(letter: Letter, event_id: str) -> dict[str, str]:
         event_id: the message's id when it failed; empty where no log tells. The letter's own then stands
             for it, so that a letter that is put back twice is at least one and the same.
     """
-    if letter.object_uri:
+    if letter.object is not None:
         return letter.own_attributes
     return {
         **letter.own_attributes,
@@ -149,18 +141,6 @@ def attributes_to_put_back(letter: Letter, event_id: str) -> dict[str, str]:
     }
 
 
-def _time(text: str) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text)
-        return found.astimezone(UTC) if found.tzinfo is not None else None
-    except (ValueError, OverflowError):  # no time, or beyond the years 1 to 9999 in UTC
-        return None
-
-
 def shown(text: str) -> str:
     """Foreign text within quotes and printable: terminals obey what they print."""
     return ascii(text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}...")
-
-
-def _digest(parts: list[object]) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:KEY_CHARS]

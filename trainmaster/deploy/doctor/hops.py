@@ -7,9 +7,10 @@ from trainmaster.client.dead_letters.letter import CLOCKS_APART
 from trainmaster.client.dead_letters.reasons import Reasons, Said
 from trainmaster.deploy.doctor.deployment import Deployment
 from trainmaster.deploy.doctor.finding import Finding, failed, ok, unknown
-from trainmaster.deploy.doctor.probe import MARK, Probe
+from trainmaster.deploy.doctor.probe import Probe
 from trainmaster.deploy.doctor.repair import redeploy
 from trainmaster.deploy.doctor.witness import Witness
+from trainmaster.orchestrator.core.events.self_test import MARK
 
 if TYPE_CHECKING:
     from google.cloud.logging import Client as LoggingClient

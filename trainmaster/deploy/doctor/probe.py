@@ -11,19 +11,25 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from google.api_core.exceptions import GoogleAPICallError, NotFound
+from google.api_core.exceptions import GoogleAPICallError
 
+from trainmaster.client.job_logs import COMPLETED
+from trainmaster.client.records import document_at
 from trainmaster.deploy.doctor.deployment import Deployment
+from trainmaster.orchestrator.core.events.self_test import (
+    DRY_RUN,
+    MARK,
+    NOBODYS_JOB,
+    SELF_TEST_ID,
+    SELF_TEST_PREFIX,
+)
 
 if TYPE_CHECKING:
     from google.cloud.logging import Client as LoggingClient
     from google.cloud.storage import Client as StorageClient
     from google.pubsub_v1 import PublisherClient
 
-MARK = "trainmaster_self_test"
-NOBODYS_JOB = "0"
 LOG_ID = "trainmaster-self-test"
-COMPLETED = "Job completed successfully."
 _LOOK_EVERY_S = 1.0
 _CALL_S = 30.0
 
@@ -65,7 +71,7 @@ def publish_request(publisher: "PublisherClient", deployment: Deployment, docume
     from google.pubsub_v1.types import PubsubMessage
 
     probe = Probe()
-    message = PubsubMessage(data=document, attributes={"dry_run": "true", "self_test_id": probe.id})
+    message = PubsubMessage(data=document, attributes={DRY_RUN: "true", SELF_TEST_ID: probe.id})
     topic = deployment.topic("requests").resource
     try:
         answer = publisher.publish(topic=topic, messages=[message], timeout=_CALL_S)
@@ -98,17 +104,8 @@ def wait_for_answers(
     while True:
         waiting = [probe for probe in probes if probe.answer is None and not probe.cannot]
         for probe in waiting:
-            probe.answer = _answer(storage, ledger_bucket, probe)
+            probe.answer = document_at(storage, ledger_bucket, f"{SELF_TEST_PREFIX}{probe.id}.json") or None
         left = deadline - time.monotonic()
         if all(probe.answer is not None for probe in waiting) or left <= 0:
             return
         time.sleep(min(_LOOK_EVERY_S, left))
-
-
-def _answer(storage: "StorageClient", ledger_bucket: str, probe: Probe) -> dict[str, Any] | None:
-    try:
-        content = storage.bucket(ledger_bucket).blob(f"self-test/{probe.id}.json").download_as_bytes()
-    except NotFound:
-        return None
-    document: dict[str, Any] = json.loads(content)
-    return document

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from google.api_core.exceptions import DeadlineExceeded, GoogleAPICallError
 
 from trainmaster.deploy.doctor.deployment import Deployment
-from trainmaster.deploy.doctor.probe import MARK
+from trainmaster.orchestrator.core.events.self_test import MARK
 
 if TYPE_CHECKING:
     from google.pubsub_v1 import SubscriberClient

@@ -77,14 +77,14 @@ def pubsub_message(envelope: Envelope) -> PubsubMessage:
     replayed_time = named.pop(REPLAYED_PUBLISH_TIME, "")
     return PubsubMessage(
         message_id=replayed_id or str(message.get("messageId") or message.get("message_id") or envelope.id),
-        publish_time=_believed(time_or(replayed_time, published_at), published_at),
+        publish_time=first_published(time_or(replayed_time, published_at), published_at),
         attributes=named,
         data=data,
     )
 
 
-def _believed(replayed_at: datetime, published_at: datetime) -> datetime:
-    """When a message was published first; a time that cannot be it is passed over."""
+def first_published(replayed_at: datetime, published_at: datetime) -> datetime:
+    """When a message was published first; `replayed_at`, which anybody may claim, only where it can be that."""
     return replayed_at if timedelta() <= published_at - replayed_at <= REPLAYED_WITHIN else published_at
 
 

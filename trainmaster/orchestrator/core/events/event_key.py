@@ -2,7 +2,7 @@
 
 Pub/Sub forwards a message that kept failing as a new message with a new id, and adds only where it came from and
 when it was published; the reason is the function's to tell. It tells it in its log, under this key, which a reader
-of the dead letter computes from the letter itself (`trainmaster/client/dead_letters/letter.py`, the same words).
+of the dead letter computes from the letter itself: `trainmaster/client/dead_letters/letter.py`.
 """
 
 import hashlib
@@ -28,13 +28,23 @@ def event_key(envelope: Envelope) -> str:
         return ""
     if "message" not in data:
         found = [data.get(name) for name in ("bucket", "name", "generation")]
-        return _digest(["object", *map(str, found)]) if all(found) else ""
+        return object_key(*map(str, found)) if all(found) else ""
     try:
         message = pubsub_message(envelope)
     except EventMalformed:
         return ""
-    published_ms = (message.publish_time - _EPOCH) // timedelta(milliseconds=1)
-    return _digest(["message", published_ms, message.data.hex(), sorted(message.attributes.items())])
+    return message_key(message.publish_time, message.data, message.attributes)
+
+
+def object_key(bucket: str, name: str, generation: str) -> str:
+    """The key of an object's event."""
+    return _digest(["object", bucket, name, generation])
+
+
+def message_key(publish_time: datetime, data: bytes, attributes: Mapping[str, str]) -> str:
+    """The key of a message, with the attributes that it had when it was published first."""
+    published_ms = (publish_time - _EPOCH) // timedelta(milliseconds=1)
+    return _digest(["message", published_ms, data.hex(), sorted(attributes.items())])
 
 
 def _digest(parts: list[object]) -> str:

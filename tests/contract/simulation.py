@@ -19,7 +19,7 @@ from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs, Me
 from trainmaster.orchestrator.adapters.objects import Listed, Stored
 from trainmaster.orchestrator.adapters.stored.runs import StoredLedger
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.retraining.names import ARRIVALS_PREFIX
+from trainmaster.orchestrator.core.retraining.rules.names import ARRIVALS_PREFIX
 from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject
 from trainmaster.orchestrator.core.runs.job import Job
 

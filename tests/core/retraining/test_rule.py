@@ -21,7 +21,6 @@ from tests.core.retraining_cases import (
 )
 from tests.core.standards import ROOT
 from trainmaster.orchestrator.core.requests.request import Refused
-from trainmaster.orchestrator.core.retraining.names import rule_id_of
 from trainmaster.orchestrator.core.retraining.rules.book import MAX_RULES, Book, book_in
 from trainmaster.orchestrator.core.retraining.rules.condition import (
     Age,
@@ -33,6 +32,7 @@ from trainmaster.orchestrator.core.retraining.rules.condition import (
     Upstream,
     UpstreamEvent,
 )
+from trainmaster.orchestrator.core.retraining.rules.names import rule_id_of
 from trainmaster.orchestrator.core.retraining.rules.reading import MAX_RULE_BYTES, template_uri
 from trainmaster.orchestrator.core.retraining.rules.rule import Rule, WhileRunning
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainmaster.orchestrator.core.retraining.rules.condition import Schedule
-from trainmaster.orchestrator.core.retraining.schedule import last_due, schedule_faults, time_zones
+from trainmaster.orchestrator.core.retraining.rules.schedule import last_due, schedule_faults, time_zones
 
 AMSTERDAM = "Europe/Amsterdam"
 

@@ -15,8 +15,8 @@ from tests.core.retraining_cases import DAY, NOON, SECOND, arrived, batch, fresh
 from tests.core.standards import schema
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope
-from trainmaster.orchestrator.core.retraining.names import batch_object, state_object
 from trainmaster.orchestrator.core.retraining.rules.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.rules.names import batch_object, state_object
 from trainmaster.orchestrator.core.retraining.signals.arrival import (
     ArrivedObject,
     Batch,

@@ -8,7 +8,7 @@ import threading
 
 from trainmaster.orchestrator.adapters.objects import Objects
 from trainmaster.orchestrator.core.errors import GenerationMoved, ServiceFailed
-from trainmaster.orchestrator.core.retraining.names import batch_object
+from trainmaster.orchestrator.core.retraining.rules.names import batch_object
 from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject, encoded_batch
 from trainmaster.orchestrator.ports.runs import Clock
 

@@ -7,7 +7,7 @@ from itertools import islice
 
 from trainmaster.orchestrator.adapters.objects import Objects
 from trainmaster.orchestrator.core.errors import ObjectGone
-from trainmaster.orchestrator.core.retraining.names import ARRIVALS_PREFIX
+from trainmaster.orchestrator.core.retraining.rules.names import ARRIVALS_PREFIX
 from trainmaster.orchestrator.core.retraining.signals.arrival import Batch, batch_in
 
 AT_ONCE = 10

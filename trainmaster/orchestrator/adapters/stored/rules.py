@@ -8,8 +8,8 @@ from trainmaster.orchestrator.adapters.objects import Objects, json_bytes
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved, ObjectGone
 from trainmaster.orchestrator.core.names import object_uri, status_object
-from trainmaster.orchestrator.core.retraining.names import BOOK_OBJECT, state_object
 from trainmaster.orchestrator.core.retraining.rules.book import Book, book_in
+from trainmaster.orchestrator.core.retraining.rules.names import BOOK_OBJECT, state_object
 from trainmaster.orchestrator.core.retraining.state import RuleState, state_in
 from trainmaster.orchestrator.core.retraining.status import RuleStatus
 from trainmaster.orchestrator.ports.runs import HeldBook, HeldState

@@ -34,7 +34,7 @@ from trainmaster.orchestrator.core.names import (
     split_object_uri,
     status_object,
 )
-from trainmaster.orchestrator.core.retraining.names import RULES_PREFIX, is_rule_object
+from trainmaster.orchestrator.core.retraining.rules.names import RULES_PREFIX, is_rule_object
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
 from trainmaster.orchestrator.ports.runs import DroppedRule, DropStatus, Held, Marker
 

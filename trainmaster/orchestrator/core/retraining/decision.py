@@ -27,7 +27,7 @@ from trainmaster.orchestrator.core.retraining.firing import (
 from trainmaster.orchestrator.core.retraining.rules.condition import Age, ConditionKind, NewData, Schedule
 from trainmaster.orchestrator.core.retraining.rules.filling import VALUE_MAX_CHARS, unfilled
 from trainmaster.orchestrator.core.retraining.rules.rule import Rule, WhileRunning
-from trainmaster.orchestrator.core.retraining.schedule import last_due
+from trainmaster.orchestrator.core.retraining.rules.schedule import last_due
 from trainmaster.orchestrator.core.retraining.signals.signal import Signal, heeds
 from trainmaster.orchestrator.core.retraining.state import (
     DAY,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.documents.unvalidated import mapping_at
 from trainmaster.orchestrator.core.retraining.rules.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.rules.rule import Rule
 from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject, Batch
@@ -132,11 +133,7 @@ class RuleState:
     @property
     def document(self) -> dict[str, object]:
         """The state as JSON holds it."""
-        return {**_mapping(encoded(self))}
-
-
-def _mapping(document: object) -> Mapping[str, object]:
-    return document if isinstance(document, Mapping) else {}
+        return {**mapping_at(encoded(self))}
 
 
 def state_in(document: object) -> RuleState:

@@ -10,7 +10,7 @@ from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone
 from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.names import object_uri, run_id_of_key, split_object_uri, stem
 from trainmaster.orchestrator.core.requests.request import Refused
-from trainmaster.orchestrator.core.retraining.names import is_rule_object, rule_id_of
+from trainmaster.orchestrator.core.retraining.rules.names import is_rule_object, rule_id_of
 from trainmaster.orchestrator.core.retraining.rules.reading import MAX_RULE_BYTES, rule_in, template_uri
 from trainmaster.orchestrator.core.retraining.rules.rule import Rule
 from trainmaster.orchestrator.core.retraining.signals.arrival import arrived_in

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from trainmaster.orchestrator.core.errors import GenerationMoved, TrainmasterError
-from trainmaster.orchestrator.core.retraining.names import rule_id_of
 from trainmaster.orchestrator.core.retraining.rules.book import Book
+from trainmaster.orchestrator.core.retraining.rules.names import rule_id_of
 from trainmaster.orchestrator.core.retraining.rules.rule import Rule
 from trainmaster.orchestrator.core.retraining.status import RuleStanding, RuleStatus
 from trainmaster.orchestrator.flows.retraining.accept import RuleDrop, accept

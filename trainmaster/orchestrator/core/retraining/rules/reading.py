@@ -9,10 +9,10 @@ from trainmaster.orchestrator.core.documents.faults import Fault, json_path, lis
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, split_object_uri
 from trainmaster.orchestrator.core.requests.request import Refused, Standards
-from trainmaster.orchestrator.core.retraining.names import RULES_PREFIX, rule_id_of
 from trainmaster.orchestrator.core.retraining.rules.book import MAX_BOOK_BYTES, MAX_RULES, Book
 from trainmaster.orchestrator.core.retraining.rules.condition import Condition, condition_from
 from trainmaster.orchestrator.core.retraining.rules.loop import loops_of
+from trainmaster.orchestrator.core.retraining.rules.names import RULES_PREFIX, rule_id_of
 from trainmaster.orchestrator.core.retraining.rules.request_check import (
     Checked,
     Circumstances,
@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.retraining.rules.request_check import (
     template_request,
 )
 from trainmaster.orchestrator.core.retraining.rules.rule import Makes, Rule, rule_from
-from trainmaster.orchestrator.core.retraining.schedule import schedule_faults
+from trainmaster.orchestrator.core.retraining.rules.schedule import schedule_faults
 
 MAX_RULE_BYTES = 64 * 1024
 RULE_SCHEMA = "retraining_rule.v1"

@@ -6,6 +6,7 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, shown
+from trainmaster.orchestrator.core.documents.unvalidated import at, mapping_at
 from trainmaster.orchestrator.core.names import output_uri
 from trainmaster.orchestrator.core.policy.policy import repository
 from trainmaster.orchestrator.core.requests.programs import images_in
@@ -16,7 +17,6 @@ from trainmaster.orchestrator.core.requests.request import (
     dialect_of,
     too_large,
 )
-from trainmaster.orchestrator.core.retraining.names import is_model_name
 from trainmaster.orchestrator.core.retraining.rules.condition import Condition, Manual, NewData, NewImage
 from trainmaster.orchestrator.core.retraining.rules.filling import (
     MEANINGS,
@@ -27,6 +27,7 @@ from trainmaster.orchestrator.core.retraining.rules.filling import (
     places_in,
     unfit,
 )
+from trainmaster.orchestrator.core.retraining.rules.names import is_model_name
 from trainmaster.orchestrator.core.retraining.rules.rule import Makes
 from trainmaster.orchestrator.core.retraining.rules.samples import (
     ALWAYS,
@@ -35,7 +36,6 @@ from trainmaster.orchestrator.core.retraining.rules.samples import (
     possible,
     sample_values,
 )
-from trainmaster.orchestrator.core.retraining.signals.signal import mapping
 
 SAMPLED = "checked with sample values for its places"
 _FIXED = ("$.model_name", "$.output.prefix_uri")
@@ -135,7 +135,7 @@ def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: Cir
 def made_by(request: Mapping[str, Any]) -> Makes | None:
     """What the request's runs make; None where it does not name a model as requests must."""
     meant = dialect_of(request).in_own(request, None).document
-    model_name, prefix_uri = meant.get("model_name"), mapping(meant.get("output")).get("prefix_uri")
+    model_name, prefix_uri = meant.get("model_name"), at(meant, "output", "prefix_uri")
     if not isinstance(model_name, str) or not is_model_name(model_name):
         return None
     return Makes(
@@ -214,7 +214,7 @@ def _by_tag(document: object, condition: Condition) -> Iterator[Fault]:
     """A run that was started by a new image, and would take that image by a tag, in any of its roles."""
     if not isinstance(condition, NewImage):
         return
-    request = mapping(document)
+    request = mapping_at(document)
     meant = dialect_of(request).in_own(request, None)
     for path, image in images_in(meant.document):
         if "@" not in image and repository(image) == condition.repository:

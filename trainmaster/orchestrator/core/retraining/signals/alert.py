@@ -8,6 +8,7 @@ which Pub/Sub channels send too) and https://cloud.google.com/vertex-ai/docs/mod
 from collections.abc import Mapping
 
 from trainmaster.orchestrator.core.documents.faults import listed
+from trainmaster.orchestrator.core.documents.unvalidated import mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 from trainmaster.orchestrator.core.requests.arrival import Ignored
@@ -15,7 +16,6 @@ from trainmaster.orchestrator.core.retraining.rules.condition import ConditionKi
 from trainmaster.orchestrator.core.retraining.signals.signal import (
     Signal,
     document_of,
-    mapping,
     one_line,
     texts,
 )
@@ -43,7 +43,7 @@ def alert_in(message: PubsubMessage) -> Signal | Ignored:
     """
     document = document_of(message, "an alert")
     if "incident" in document:
-        return _incident(message, mapping(document["incident"]))
+        return _incident(message, mapping_at(document, "incident"))
     if "logName" in document:
         return _log_entry(message, document)
     keys = listed(sorted(map(one_line, document)), most=10) or "nothing"
@@ -63,11 +63,11 @@ def _incident(message: PubsubMessage, incident: Mapping[str, object]) -> Signal 
         raise EventMalformed(f"incident {incident_id!r} is {state!r}; {OPEN} or {CLOSED} is wanted")
     policy = one_line(str(incident.get("policy_name") or ""))
     labels = [
-        mapping(incident.get("policy_user_labels")),
-        mapping(mapping(incident.get("resource")).get("labels")),
-        mapping(mapping(incident.get("metric")).get("labels")),
-        mapping(mapping(incident.get("metadata")).get("user_labels")),
-        mapping(mapping(incident.get("metadata")).get("system_labels")),
+        mapping_at(incident, "policy_user_labels"),
+        mapping_at(incident, "resource", "labels"),
+        mapping_at(incident, "metric", "labels"),
+        mapping_at(incident, "metadata", "user_labels"),
+        mapping_at(incident, "metadata", "system_labels"),
     ]
     return _alert(
         message,
@@ -79,7 +79,7 @@ def _incident(message: PubsubMessage, incident: Mapping[str, object]) -> Signal 
 
 
 def _log_entry(message: PubsubMessage, entry: Mapping[str, object]) -> Signal | Ignored:
-    payload = mapping(entry.get("jsonPayload"))
+    payload = mapping_at(entry, "jsonPayload")
     log_name = str(entry["logName"])
     if not log_name.endswith(ANOMALY_LOG) and not str(payload.get("@type", "")).endswith(ANOMALY_TYPE):
         return Ignored(reason=f"a log entry of {log_name!r}, not of Model Monitoring's {ANOMALY_LOG}")
@@ -88,7 +88,7 @@ def _log_entry(message: PubsubMessage, entry: Mapping[str, object]) -> Signal | 
         raise EventMalformed(
             f"message {message.message_id!r} is an anomaly without insertId or anomalyObjective"
         )
-    labels = mapping(mapping(entry.get("resource")).get("labels"))
+    labels = mapping_at(entry, "resource", "labels")
     named = [payload.get(key) for key in ("deployedModelId", "model", "modelDeploymentMonitoringJob")]
     return _alert(
         message,
@@ -101,7 +101,7 @@ def _log_entry(message: PubsubMessage, entry: Mapping[str, object]) -> Signal | 
 
 def _features(payload: Mapping[str, object]) -> str:
     anomalies = payload.get("featureAnomalies")
-    features = [mapping(each) for each in anomalies] if isinstance(anomalies, list) else []
+    features = [mapping_at(each) for each in anomalies] if isinstance(anomalies, list) else []
     lines = (
         f"{each.get('featureDisplayName')} {each.get('deviation')} above {each.get('threshold')}"
         for each in features

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from trainmaster.orchestrator.core.documents.unvalidated import mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage, time_or
 from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, PREFIX, RUN_PREFIX
 from trainmaster.orchestrator.core.requests.arrival import Ignored
 from trainmaster.orchestrator.core.retraining.rules.condition import ConditionKind, UpstreamEvent
-from trainmaster.orchestrator.core.retraining.signals.signal import Signal, document_of, mapping, one_line
+from trainmaster.orchestrator.core.retraining.signals.signal import Signal, document_of, one_line
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
 
@@ -33,7 +34,7 @@ def notice_in(message: PubsubMessage) -> Heard | Ignored:
         raise EventMalformed(
             f"message {message.message_id!r} is no notice of ours: its id is {event_id!r}, its type {kind!r}"
         )
-    data = mapping(event.get("data"))
+    data = mapping_at(event, "data")
     at = time_or(event.get("time"), message.publish_time)
     if kind == CHAMPION_PROMOTED:
         return Heard(signal=_upstream(event_id, at, UpstreamEvent.PROMOTED, data))

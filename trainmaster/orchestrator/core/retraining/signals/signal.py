@@ -130,10 +130,6 @@ def document_of(message: PubsubMessage, what: str) -> Mapping[str, object]:
     return document
 
 
-def mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def texts(values: Iterable[object]) -> tuple[str, ...]:
     """Those of the values that are texts with something in them, each once, in one line each."""
     return tuple(

@@ -1,6 +1,7 @@
 """The places that a plan may name are those that the emulators ask at, and each knows its kinds."""
 
-import inspect
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from starlette.types import Scope
@@ -8,10 +9,11 @@ from starlette.types import Scope
 from trainmaster.local.injections import BadInjectionsError, Kind, plan_from
 from trainmaster.local.injections.places import PLACES, kinds_at
 from trainmaster.local.logging import injections as logging
-from trainmaster.local.pubsub import iam
+from trainmaster.local.pubsub.api.methods import methods_of
 from trainmaster.local.pubsub.injections import place_of
-from trainmaster.local.pubsub.publisher import Publisher
-from trainmaster.local.pubsub.subscriber import Subscriber
+from trainmaster.local.pubsub.resources import Subscriptions, Topics
+from trainmaster.local.pubsub.service import Service
+from trainmaster.local.pubsub.store import Store
 from trainmaster.local.storage.api.routes import ROUTES
 from trainmaster.local.vertex import injections as vertex
 
@@ -68,13 +70,11 @@ def test_the_places_of_storage_are_its_routes_and_its_notifications() -> None:
     assert places("storage") == routes | {"storage.notify"}
 
 
-def test_the_places_of_pubsub_are_its_methods_its_stream_and_what_goes_out() -> None:
-    methods = {
-        place_of(name)
-        for servicer in (Publisher, Subscriber, iam.IamPolicy)
-        for name, _ in inspect.getmembers(servicer, inspect.iscoroutinefunction)
-        if not name.startswith("_")
-    }
+def test_the_places_of_pubsub_are_its_methods_its_stream_and_what_goes_out(tmp_path: Path) -> None:
+    with closing(Service(Store(tmp_path))) as service:
+        subscriptions = Subscriptions(service, changed=lambda _subscription: None)
+        services = methods_of(service, Topics(service), subscriptions).values()
+    methods = {place_of(name) for each in services for name in each}
     assert places("pubsub") == methods | {"pubsub.streamingPull", "pubsub.deliver"}
 
 

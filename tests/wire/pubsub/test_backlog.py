@@ -7,9 +7,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
-from trainmaster.local.pubsub.backlog import Backlog, Failed
-from trainmaster.local.pubsub.lease import Entry, Holder, Lease
-from trainmaster.local.pubsub.policy import Backoff, DeliveryPolicy
+from trainmaster.local.pubsub.delivery.backlog import Backlog, Failed
+from trainmaster.local.pubsub.delivery.lease import Entry, Holder, Lease
+from trainmaster.local.pubsub.delivery.policy import Backoff, DeliveryPolicy
 
 DEADLINE_S = 10.0
 
@@ -30,7 +30,7 @@ class Model(RuleBasedStateMachine):
         self.failures: dict[int, int] = {}
         self.not_before: dict[int, float] = {}
         self.out: dict[int, Lease] = {}
-        self.holder = Holder(max_messages=20)
+        self.holder = Holder(max_messages=20, deadline_s=DEADLINE_S)
 
     @rule(key=st.sampled_from(["", "a", "b"]), size=st.integers(1, 100))
     def publish(self, key: str, size: int) -> None:
@@ -41,7 +41,7 @@ class Model(RuleBasedStateMachine):
 
     @rule(target=leases, count=st.integers(1, 5))
     def take(self, count: int) -> object:
-        taken = self.backlog.take(self.now, deadline_s=DEADLINE_S, holder=self.holder, count=count)
+        taken = self.backlog.take(self.now, self.holder, count=count)
         assert len(taken) <= count
         for lease in taken:
             message_id = lease.entry.message_id
@@ -128,7 +128,7 @@ class Model(RuleBasedStateMachine):
         self._settle(self.backlog.expire(self.now))
         seen: list[Lease] = []
         holder = Holder()
-        while batch := self.backlog.take(self.now, deadline_s=DEADLINE_S, holder=holder, count=100):
+        while batch := self.backlog.take(self.now, holder, count=100):
             for lease in batch:
                 seen.append(lease)
                 self.backlog.ack(self.now, message_id=lease.entry.message_id, serial=lease.serial)
@@ -145,10 +145,10 @@ TestBacklog.settings = settings(max_examples=150, stateful_step_count=40, deadli
 def test_an_acknowledgement_after_the_deadline_still_counts() -> None:
     backlog = Backlog(DeliveryPolicy())
     backlog.add(Entry(message_id=7, ordering_key="", size=1))
-    (lease,) = backlog.take(0, deadline_s=10, holder=Holder(), count=1)
+    (lease,) = backlog.take(0, Holder(), count=1)
     backlog.expire(11)
     assert backlog.ack(12, message_id=7, serial=lease.serial) == [7]
-    assert backlog.take(13, deadline_s=10, holder=Holder(), count=1) == []
+    assert backlog.take(13, Holder(), count=1) == []
 
 
 def test_back_off_doubles_from_its_minimum_to_its_maximum() -> None:
@@ -162,12 +162,12 @@ def test_a_message_given_up_does_not_come_back_with_the_one_before_it() -> None:
     for message_id in (1, 2):
         backlog.add(Entry(message_id=message_id, ordering_key="k", size=1))
     for _ in range(2):
-        first, second = backlog.take(0, deadline_s=10, holder=Holder(), count=2)
+        first, second = backlog.take(0, Holder(), count=2)
         given_up = backlog.fail(0, second.serial).given_up
         if not given_up:
             backlog.fail(0, first.serial)
             first.entry.failures = 0
     assert [entry.message_id for entry in given_up] == [2]
     backlog.fail(0, first.serial)
-    again = backlog.take(0, deadline_s=10, holder=Holder(), count=2)
+    again = backlog.take(0, Holder(), count=2)
     assert [lease.entry.message_id for lease in again] == [1]

@@ -16,7 +16,7 @@ from google.protobuf.duration_pb2 import Duration
 from tests.wire.pubsub.clients import Clients, wait_for
 from tests.wire.pubsub.endpoint import listening
 from trainmaster.local import pubsub
-from trainmaster.local.pubsub.store import StateInUseError
+from trainmaster.local.sqlite import StateInUseError
 
 
 def test_a_filter_lets_matching_messages_through_and_acknowledges_the_others(ours: Clients) -> None:

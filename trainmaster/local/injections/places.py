@@ -26,7 +26,7 @@ METHODS: Mapping[str, Mapping[str, str]] = {
     "pubsub": {
         "": (
             "acknowledge createSubscription createTopic deleteSubscription deleteTopic deliver detachSubscription "
-            "getIamPolicy getSubscription getTopic listSnapshots listSubscriptions listTopicSnapshots "
+            "getIamPolicy getSubscription getTopic listSubscriptions "
             "listTopicSubscriptions listTopics modifyAckDeadline modifyPushConfig publish pull seek setIamPolicy "
             "streamingPull testIamPermissions updateSubscription updateTopic"
         )

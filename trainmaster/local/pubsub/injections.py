@@ -1,7 +1,6 @@
-"""How injections see Pub/Sub: calls as `pubsub.publish`, and every message on its way out at `pubsub.deliver`."""
+"""Where injections strike Pub/Sub: calls as `pubsub.publish`, and every message on its way out at `pubsub.deliver`."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, TypeVar
 
 import grpc
 
@@ -10,20 +9,11 @@ from trainmaster.local.injections.active import KILLS
 from trainmaster.local.injections.apply import wait_out
 from trainmaster.local.injections.injection import CODES, DELIVERY_KINDS, EVERY_KIND, OPENING_KINDS
 from trainmaster.local.pubsub import wire
+from trainmaster.local.pubsub.delivery.lease import Delivery
 from trainmaster.local.pubsub.errors import PubSubError
 
 DELIVER = "pubsub.deliver"
 _LEAST_ABSENCE_S = 0.01
-
-
-class _Delivered(Protocol):
-    """A message with its acknowledgement id, as the broker hands it out."""
-
-    @property
-    def message(self) -> wire.Message: ...
-
-
-_OneT = TypeVar("_OneT", bound=_Delivered)
 
 
 class InjectedError(PubSubError):
@@ -84,21 +74,20 @@ async def opening(injections: Injections) -> None:
 
 def through_injections(
     injections: Injections,
-    taken: Sequence[_OneT],
+    taken: Sequence[Delivery],
     *,
     subscription: str,
     topic: str,
-    lose: Callable[[_OneT], None],
-    hold_back: Callable[[_OneT, float], None],
-    copied: Callable[[_OneT], _OneT],
-) -> list[_OneT]:
+    lose: Callable[[Delivery], None],
+    hold_back: Callable[[Delivery, float], None],
+) -> list[Delivery]:
     """What goes out to a subscriber of what was taken for it.
 
     A dropped message is lost for this subscription. One that is held back comes again after so many seconds,
     as after a delivery that got lost on its way: it counts an attempt.
     """
-    kept: list[_OneT] = []
-    overtaken: list[_OneT] = []
+    kept: list[Delivery] = []
+    overtaken: list[Delivery] = []
     for index, one in enumerate(taken):
         subjects = (f"{subscription}#{one.message.message_id}", subscription, topic, *_objects([one.message]))
         injection = injections.strike(Call(at=DELIVER, subjects=subjects, kinds=DELIVERY_KINDS))
@@ -107,7 +96,7 @@ def through_injections(
         elif injection.kind is Kind.DROP:
             lose(one)
         elif injection.kind is Kind.DUPLICATE:
-            kept += [one, copied(one)]
+            kept += [one, one.copied()]
         elif injection.kind is Kind.REORDER and index + 1 < len(taken):
             overtaken.append(one)
         else:

@@ -1,9 +1,8 @@
 """The emulator as a whole: a port, a state folder, and the tasks behind them."""
 
 import asyncio
-import contextlib
-import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,12 @@ import grpc
 from trainmaster.local.http import in_thread
 from trainmaster.local.iam.grants import Grants
 from trainmaster.local.injections import Injections
-from trainmaster.local.pubsub.admin import Admin
-from trainmaster.local.pubsub.broker import Broker
-from trainmaster.local.pubsub.publisher import Publisher
-from trainmaster.local.pubsub.push import Pusher
-from trainmaster.local.pubsub.rpc import services
+from trainmaster.local.pubsub.api.rpc import handlers_of
+from trainmaster.local.pubsub.delivery.subscription import Subscription
+from trainmaster.local.pubsub.push.pusher import Pusher
+from trainmaster.local.pubsub.resources import Subscriptions, Topics
+from trainmaster.local.pubsub.service import Service
 from trainmaster.local.pubsub.store import Store
-from trainmaster.local.pubsub.subscriber import Subscriber
-from trainmaster.local.pubsub.subscription import Subscription
-
-_LOG = logging.getLogger(__name__)
 
 # Above the 10 MB of a publish request, so that the emulator itself says what is too large.
 _MAX_REQUEST_BYTES = 16 * 1024 * 1024
@@ -50,8 +45,7 @@ class PubSub:
         self._grants = grants
         self._injections = injections or Injections()
         self._server: Any = None  # grpcio ships no types
-        self._store: Store | None = None
-        self._broker: Broker | None = None
+        self._service: Service | None = None
         self._pushers: dict[str, Pusher] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -62,16 +56,14 @@ class PubSub:
             StateInUseError: another emulator runs on this folder.
             OSError: the port is taken.
         """
-        self._store = Store(self._folder)
+        self._service = Service(Store(self._folder), self._injections, self._grants)
         try:
-            return await self._listen(self._store, port)
+            return await self._listen(self._service, port)
         except BaseException:
             await self.stop()
             raise
 
-    async def _listen(self, store: Store, port: int) -> int:
-        broker = self._broker = Broker(store, self._injections, self._grants)
-        admin = Admin(broker, changed=self._follow)
+    async def _listen(self, service: Service, port: int) -> int:
         self._server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", _MAX_REQUEST_BYTES),
@@ -79,16 +71,16 @@ class PubSub:
                 ("grpc.so_reuseport", 0),
             ]
         )
-        handlers = services(broker, Publisher(broker, admin), Subscriber(broker, admin))
+        handlers = handlers_of(service, Topics(service), Subscriptions(service, changed=self._follow))
         self._server.add_generic_rpc_handlers(handlers)
         try:
             bound = int(self._server.add_insecure_port(f"127.0.0.1:{port}"))
         except RuntimeError as fault:
             raise OSError(f"Port {port} of 127.0.0.1 is taken.") from fault
         await self._server.start()
-        for subscription in broker.subscriptions.values():
+        for subscription in service.subscriptions.values():
             self._follow(subscription)
-        self._spawn(self._sweep(broker))
+        self._spawn(self._sweep(service))
         return bound
 
     async def stop(self) -> None:
@@ -101,12 +93,8 @@ class PubSub:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._broker is not None:
-            for subscription in self._broker.subscriptions.values():
-                if subscription.timer is not None:
-                    subscription.timer.cancel()
-        if self._store is not None:
-            self._store.close()
+        if self._service is not None:
+            self._service.close()
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -122,26 +110,34 @@ class PubSub:
             return
         if current is not None:
             self._spawn(current.stop())
-        if wanted and self._broker is not None:
-            self._pushers[subscription.name] = Pusher(self._broker, subscription)
+        if wanted and self._service is not None:
+            self._pushers[subscription.name] = Pusher(self._service, subscription)
 
-    async def _sweep(self, broker: Broker) -> None:
+    async def _sweep(self, service: Service) -> None:
         while True:
-            broker.drop_outlived()
+            service.drop_outlived()
             await asyncio.sleep(_RETENTION_SWEEP_S)
 
 
-@contextlib.contextmanager
-def serve(dir: Path | str, *, port: int = 0, injections: Injections | None = None) -> Iterator[str]:  # noqa: A002  # as above
+@asynccontextmanager
+async def served(
+    dir: Path | str,  # noqa: A002  # as above
+    port: int = 0,
+    injections: Injections | None = None,
+) -> AsyncIterator[str]:
+    """`host:port` of an emulator in this event loop, until the block ends."""
+    emulator = PubSub(dir=dir, injections=injections)
+    try:
+        yield f"127.0.0.1:{await emulator.start(port)}"
+    finally:
+        await emulator.stop()
+
+
+def serve(
+    dir: Path | str,  # noqa: A002  # as above
+    *,
+    port: int = 0,
+    injections: Injections | None = None,
+) -> AbstractContextManager[str]:
     """`host:port` of an emulator that runs in a thread of its own until the block ends."""
-
-    @contextlib.asynccontextmanager
-    async def running() -> AsyncIterator[str]:
-        emulator = PubSub(dir=dir, injections=injections)
-        try:
-            yield f"127.0.0.1:{await emulator.start(port)}"
-        finally:
-            await emulator.stop()
-
-    with in_thread(running) as address:
-        yield address
+    return in_thread(lambda: served(dir, port, injections))

@@ -1,19 +1,11 @@
-"""Topics, subscriptions and messages on disk: one SQLite file that survives a kill at any moment.
+"""Topics, subscriptions and messages on disk: one SQLite file that survives a kill at any moment."""
 
-A transaction that returned is kept when the process dies (write-ahead log); `synchronous=NORMAL` may lose the last
-ones when the machine loses power, which a local stack does not promise against.
-The file is locked for as long as it is open, so that two emulators never share a state folder.
-"""
-
-import contextlib
-import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from trainmaster.local.pubsub.lease import Entry
-from trainmaster.local.sqlite import opened
+from trainmaster.local.pubsub.delivery.lease import Entry
+from trainmaster.local.sqlite import Database
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS topics (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
@@ -35,21 +27,8 @@ _DROP_UNOWED = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recipient:
-    """A subscription that a message is for."""
-
-    subscription_id: int
-    ordering_key: str
-    size: int
-
-
-class StateInUseError(RuntimeError):
-    """Another process holds the state folder."""
-
-
-class Store:
-    """The file `pubsub.sqlite3` in a folder. One thread at a time."""
+class Store(Database):
+    """The file `pubsub.sqlite3` in a folder."""
 
     def __init__(self, folder: Path) -> None:
         """Open or create.
@@ -57,11 +36,7 @@ class Store:
         Raises:
             StateInUseError: another emulator runs on this folder.
         """
-        path = folder / "pubsub.sqlite3"
-        try:
-            self._db = opened(path, _SCHEMA, exclusive=True)
-        except sqlite3.OperationalError as fault:
-            raise StateInUseError(f"{path} is in use by another Pub/Sub emulator ({fault}).") from fault
+        super().__init__(folder / "pubsub.sqlite3", _SCHEMA)
         self._start_ids_at_the_clock()
 
     def _start_ids_at_the_clock(self) -> None:
@@ -71,81 +46,59 @@ class Store:
         """
         first = time.time_ns() // 1000
         with self.transaction():
-            if not self._db.execute("SELECT 1 FROM sqlite_sequence WHERE name = 'messages'").fetchone():
-                self._db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('messages', ?)", (first,))
-
-    def close(self) -> None:
-        """Safe to call twice."""
-        self._db.close()
-
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All or nothing of the block's changes; an inner block joins the outer one."""
-        if self._db.in_transaction:
-            yield
-            return
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
-
-    # -- topics, subscriptions, policies
+            if not self.row("SELECT 1 FROM sqlite_sequence WHERE name = 'messages'"):
+                self.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('messages', ?)", (first,))
 
     def topics(self) -> dict[str, bytes]:
-        return dict(self._db.execute("SELECT name, body FROM topics"))
+        return dict(self.rows("SELECT name, body FROM topics"))
 
     def put_topic(self, name: str, body: bytes) -> None:
-        self._db.execute("INSERT OR REPLACE INTO topics VALUES (?, ?)", (name, body))
+        self.execute("INSERT OR REPLACE INTO topics VALUES (?, ?)", (name, body))
 
     def delete_topic(self, name: str) -> None:
-        self._db.execute("DELETE FROM topics WHERE name = ?", (name,))
+        self.execute("DELETE FROM topics WHERE name = ?", (name,))
 
     def subscriptions(self) -> list[tuple[int, bytes]]:
-        return self._db.execute("SELECT id, body FROM subscriptions ORDER BY id").fetchall()
+        return self.rows("SELECT id, body FROM subscriptions ORDER BY id")
 
     def add_subscription(self, name: str, body: bytes) -> int:
         """The new subscription's id, which no other ever had."""
-        cursor = self._db.execute("INSERT INTO subscriptions (name, body) VALUES (?, ?)", (name, body))
+        cursor = self.execute("INSERT INTO subscriptions (name, body) VALUES (?, ?)", (name, body))
         return int(cursor.lastrowid or 0)
 
     def put_subscription(self, subscription_id: int, body: bytes) -> None:
-        self._db.execute("UPDATE subscriptions SET body = ? WHERE id = ?", (body, subscription_id))
+        self.execute("UPDATE subscriptions SET body = ? WHERE id = ?", (body, subscription_id))
 
     def delete_subscription(self, subscription_id: int) -> None:
         """With everything it was owed."""
         with self.transaction():
             self.drop_deliveries(subscription_id)
-            self._db.execute("DELETE FROM subscriptions WHERE id = ?", (subscription_id,))
+            self.execute("DELETE FROM subscriptions WHERE id = ?", (subscription_id,))
 
     def policy(self, resource: str) -> bytes:
         """The resource's IAM policy; empty when none was set."""
-        row = self._db.execute("SELECT body FROM policies WHERE resource = ?", (resource,)).fetchone()
+        row = self.row("SELECT body FROM policies WHERE resource = ?", (resource,))
         return bytes(row[0]) if row else b""
 
     def put_policy(self, resource: str, body: bytes) -> None:
-        self._db.execute("INSERT OR REPLACE INTO policies VALUES (?, ?)", (resource, body))
-
-    # -- messages
+        self.execute("INSERT OR REPLACE INTO policies VALUES (?, ?)", (resource, body))
 
     def next_message_id(self) -> int:
         """The id that the next message gets."""
-        row = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
+        row = self.row("SELECT seq FROM sqlite_sequence WHERE name = 'messages'")
         return int(row[0]) + 1
 
     def add_message(
-        self, message_id: int, published_us: int, body: bytes, recipients: Sequence[Recipient]
+        self, entry: Entry, published_us: int, body: bytes, subscription_ids: Sequence[int]
     ) -> None:
-        """Keep a message for its recipients. One without recipients only uses up its id."""
-        if not recipients:
-            self._db.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'messages'", (message_id,))
+        """Keep a message for its subscriptions. One without any only uses up its id."""
+        if not subscription_ids:
+            self.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'messages'", (entry.message_id,))
             return
-        self._db.execute("INSERT INTO messages VALUES (?, ?, ?)", (message_id, published_us, body))
-        self._db.executemany(
+        self.execute("INSERT INTO messages VALUES (?, ?, ?)", (entry.message_id, published_us, body))
+        self.executemany(
             "INSERT INTO deliveries (subscription, message, ordering_key, size) VALUES (?, ?, ?, ?)",
-            [(one.subscription_id, message_id, one.ordering_key, one.size) for one in recipients],
+            [(each, entry.message_id, entry.ordering_key, entry.size) for each in subscription_ids],
         )
 
     def bodies(self, message_ids: Sequence[int]) -> dict[int, bytes]:
@@ -154,12 +107,12 @@ class Store:
         for start in range(0, len(message_ids), 500):
             part = message_ids[start : start + 500]
             marks = ",".join("?" * len(part))
-            found.update(self._db.execute(f"SELECT id, body FROM messages WHERE id IN ({marks})", part))  # noqa: S608  # only question marks
+            found.update(self.rows(f"SELECT id, body FROM messages WHERE id IN ({marks})", part))  # noqa: S608  # only question marks
         return found
 
     def owed(self, subscription_id: int, *, after: int, limit: int) -> list[Entry]:
         """The next unacknowledged messages with an id above `after`, in the order of their ids."""
-        rows = self._db.execute(
+        rows = self.rows(
             "SELECT message, ordering_key, size, failures FROM deliveries"
             " WHERE subscription = ? AND message > ? AND acked = 0 ORDER BY message LIMIT ?",
             (subscription_id, after, limit),
@@ -167,7 +120,7 @@ class Store:
         return [Entry(message_id=m, ordering_key=k, size=s, failures=f) for m, k, s, f in rows]
 
     def set_failures(self, subscription_id: int, entries: Iterable[Entry]) -> None:
-        self._db.executemany(
+        self.executemany(
             "UPDATE deliveries SET failures = ? WHERE subscription = ? AND message = ?",
             [(entry.failures, subscription_id, entry.message_id) for entry in entries],
         )
@@ -177,12 +130,12 @@ class Store:
         pairs = [(subscription_id, message_id) for message_id in message_ids]
         with self.transaction():
             if retain:
-                self._db.executemany(
+                self.executemany(
                     "UPDATE deliveries SET acked = 1 WHERE subscription = ? AND message = ?", pairs
                 )
                 return
-            self._db.executemany("DELETE FROM deliveries WHERE subscription = ? AND message = ?", pairs)
-            self._db.executemany(_DROP_UNOWED, [(message_id,) for message_id in message_ids])
+            self.executemany("DELETE FROM deliveries WHERE subscription = ? AND message = ?", pairs)
+            self.executemany(_DROP_UNOWED, [(message_id,) for message_id in message_ids])
 
     def drop_deliveries(self, subscription_id: int, *, before_us: int | None = None) -> int:
         """Forget what a subscription is owed, all of it or what was published before a time; how many."""
@@ -191,15 +144,15 @@ class Store:
             where += " AND message IN (SELECT id FROM messages WHERE published_us < ?)"
             values.append(before_us)
         with self.transaction():
-            gone = self._db.execute(f"SELECT message FROM deliveries WHERE {where}", values).fetchall()  # noqa: S608  # constants above
-            self._db.execute(f"DELETE FROM deliveries WHERE {where}", values)  # noqa: S608  # constants above
-            self._db.executemany(_DROP_UNOWED, gone)
+            gone = self.rows(f"SELECT message FROM deliveries WHERE {where}", values)  # noqa: S608  # constants above
+            self.execute(f"DELETE FROM deliveries WHERE {where}", values)  # noqa: S608  # constants above
+            self.executemany(_DROP_UNOWED, gone)
         return len(gone)
 
     def seek(self, subscription_id: int, time_us: int, *, retain: bool) -> None:
         """Acknowledge what was published before the time, and owe again what came later and is still kept."""
         with self.transaction():
-            self._db.execute(
+            self.execute(
                 "UPDATE deliveries SET acked = 0, failures = 0 WHERE subscription = ? AND acked = 1"
                 " AND message IN (SELECT id FROM messages WHERE published_us >= ?)",
                 (subscription_id, time_us),
@@ -207,7 +160,7 @@ class Store:
             if not retain:
                 self.drop_deliveries(subscription_id, before_us=time_us)
                 return
-            self._db.execute(
+            self.execute(
                 "UPDATE deliveries SET acked = 1 WHERE subscription = ?"
                 " AND message IN (SELECT id FROM messages WHERE published_us < ?)",
                 (subscription_id, time_us),

@@ -6,10 +6,10 @@ import time
 from datetime import timedelta
 
 from trainmaster.local.pubsub import wire
-from trainmaster.local.pubsub.backlog import Backlog
-from trainmaster.local.pubsub.filters import parse_filter
-from trainmaster.local.pubsub.names import DELETED_TOPIC
-from trainmaster.local.pubsub.policy import (
+from trainmaster.local.pubsub.checks.filters import parse_filter
+from trainmaster.local.pubsub.checks.names import DELETED_TOPIC
+from trainmaster.local.pubsub.delivery.backlog import Backlog
+from trainmaster.local.pubsub.delivery.policy import (
     DEFAULT_MIN_BACKOFF_S,
     MAX_BACKOFF_S,
     PUSH_BACKOFF,
@@ -24,7 +24,7 @@ class Subscription:
     def __init__(self, subscription_id: int, config: wire.Message) -> None:
         self.id = subscription_id
         self.config = config
-        self.filter = parse_filter(config.filter)
+        self.passes = parse_filter(config.filter)
         # Deliveries made before a restart must not share a serial with those after it.
         self.backlog = Backlog(
             delivery_policy(config, dead_letters=False), first_serial=time.time_ns() // 1000
@@ -63,6 +63,12 @@ class Subscription:
     def retention(self) -> timedelta:
         seconds: float = self.config.message_retention_duration.ToSeconds()
         return timedelta(seconds=seconds)
+
+    def stop_timer(self) -> None:
+        """Do not wake by itself any more."""
+        if self.timer is not None:
+            self.timer.cancel()
+        self.timer, self.timer_at = None, math.inf
 
     async def changed(self, timeout_s: float | None = None) -> None:
         """Return when there may be something new to deliver or to notice, or when the time is up."""

@@ -4,38 +4,25 @@ Source: https://cloud.google.com/pubsub/docs/create-topic (resource name guideli
 """
 
 import re
+from typing import Literal
 
 from trainmaster.local.pubsub.errors import InvalidArgument
 
 DELETED_TOPIC = "_deleted-topic_"
 """What a subscription says its topic is once that topic is gone."""
 
-_ID = r"(?!goog)[A-Za-z][A-Za-z0-9\-._~+%]{2,254}"
-_RESOURCE = re.compile(rf"projects/(?P<project>[^/\s]+)/(?P<kind>topics|subscriptions)/(?P<id>{_ID})")
+_ID = re.compile(r"(?!goog)[A-Za-z][A-Za-z0-9\-._~+%]{2,254}")
 _PROJECT = re.compile(r"projects/[^/\s]+")
 
 
-def check_topic(name: str) -> None:
-    """Refuse what is no topic name.
+def check_name(name: str, *, kind: Literal["topics", "subscriptions"]) -> None:
+    """Refuse what is no name of a topic or subscription.
 
     Raises:
         InvalidArgument: the name has another form or a forbidden id.
     """
-    _check(name, kind="topics")
-
-
-def check_subscription(name: str) -> None:
-    """Refuse what is no subscription name.
-
-    Raises:
-        InvalidArgument: the name has another form or a forbidden id.
-    """
-    _check(name, kind="subscriptions")
-
-
-def _check(name: str, *, kind: str) -> None:
-    match = _RESOURCE.fullmatch(name)
-    if match is None or match["kind"] != kind:
+    project, found_kind, resource_id = ["", "", *name.rsplit("/", 2)][-3:]
+    if not _PROJECT.fullmatch(project) or found_kind != kind or not _ID.fullmatch(resource_id):
         raise InvalidArgument(
             f"Invalid [{kind}] name: (name={name!r}). It must be projects/PROJECT/{kind}/ID, where ID has "
             "3 to 255 characters, begins with a letter, holds letters, digits and - . _ ~ + % only, "

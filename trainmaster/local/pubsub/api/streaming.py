@@ -5,12 +5,12 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable
 
 from trainmaster.local.pubsub import wire
-from trainmaster.local.pubsub.broker import Broker, Delivery
+from trainmaster.local.pubsub.checks.names import id_of
+from trainmaster.local.pubsub.delivery.lease import Delivery, Holder
+from trainmaster.local.pubsub.delivery.policy import MAX_ACK_DEADLINE_S, MIN_ACK_DEADLINE_S
+from trainmaster.local.pubsub.delivery.subscription import Subscription
 from trainmaster.local.pubsub.errors import FailedPrecondition, InvalidAckIds, InvalidArgument, NotFound
-from trainmaster.local.pubsub.lease import Holder
-from trainmaster.local.pubsub.names import id_of
-from trainmaster.local.pubsub.policy import MAX_ACK_DEADLINE_S, MIN_ACK_DEADLINE_S
-from trainmaster.local.pubsub.subscription import Subscription
+from trainmaster.local.pubsub.service import Service
 
 # One response stays small, so that several streams of one subscription share its messages evenly.
 BATCH_MESSAGES = 200
@@ -20,7 +20,7 @@ BATCH_BYTES = 1_000_000
 class Stream:
     """One open StreamingPull call."""
 
-    def __init__(self, broker: Broker, first: wire.Message) -> None:
+    def __init__(self, service: Service, first: wire.Message) -> None:
         """Open on the first request.
 
         Raises:
@@ -28,10 +28,10 @@ class Stream:
             InvalidArgument: a deadline outside 10 to 600 s.
             FailedPrecondition: the subscription pushes, or is detached.
         """
-        self._broker = broker
-        self._subscription = pullable(broker, first.subscription)
-        self._deadline_s = _deadline(first.stream_ack_deadline_seconds)
-        self._holder = Holder()
+        self._service = service
+        self._subscription = pullable(service, first.subscription)
+        deadline_s = _deadline(first.stream_ack_deadline_seconds)
+        self._holder = Holder(deadline_s=deadline_s, batch_bytes=BATCH_BYTES)
         if first.max_outstanding_messages > 0:
             self._holder.max_messages = first.max_outstanding_messages
         if first.max_outstanding_bytes > 0:
@@ -45,7 +45,7 @@ class Stream:
         try:
             async for request in requests:
                 if request.stream_ack_deadline_seconds:
-                    self._deadline_s = _deadline(request.stream_ack_deadline_seconds)
+                    self._holder.deadline_s = _deadline(request.stream_ack_deadline_seconds)
                 self._settle(request)
         except InvalidArgument as fault:
             self._fault = fault
@@ -60,7 +60,7 @@ class Stream:
                 f"The request has {len(ids)} modify_deadline_ack_ids and {len(seconds)} modify_deadline_seconds; "
                 "there must be as many of the one as of the other."
             )
-        settle_quietly(self._broker, self._subscription, request.ack_ids, zip(ids, seconds, strict=True))
+        settle_quietly(self._service, self._subscription, request.ack_ids, zip(ids, seconds, strict=True))
 
     async def responses(self) -> AsyncIterator[wire.Message]:
         """Messages as they become ready, until the client closes.
@@ -71,16 +71,10 @@ class Stream:
             InvalidArgument: a later request was malformed.
         """
         while not self._finished:
-            subscription = pullable(self._broker, self._subscription.name)
+            subscription = pullable(self._service, self._subscription.name)
             if subscription is not self._subscription:  # deleted, and another one created under its name
                 raise NotFound(id_of(subscription.name))
-            deliveries = self._broker.take(
-                subscription,
-                self._holder,
-                deadline_s=self._deadline_s,
-                count=BATCH_MESSAGES,
-                max_bytes=BATCH_BYTES,
-            )
+            deliveries = self._service.take(subscription, self._holder, count=BATCH_MESSAGES)
             if deliveries:
                 yield self._response(deliveries)
             else:
@@ -104,14 +98,14 @@ def received(deliveries: Iterable[Delivery]) -> list[wire.Message]:
     ]
 
 
-def pullable(broker: Broker, name: str) -> Subscription:
+def pullable(service: Service, name: str) -> Subscription:
     """The subscription, if one may pull from it.
 
     Raises:
         NotFound: no such subscription.
         FailedPrecondition: the subscription pushes, or is detached.
     """
-    subscription = broker.subscription(name)
+    subscription = service.subscription(name)
     if subscription.pushes:
         raise FailedPrecondition(
             f"{name} is a push subscription; this method is for pull subscriptions only."
@@ -122,13 +116,16 @@ def pullable(broker: Broker, name: str) -> Subscription:
 
 
 def settle_quietly(
-    broker: Broker, subscription: Subscription, ack_ids: Iterable[str], deadlines: Iterable[tuple[str, float]]
+    service: Service,
+    subscription: Subscription,
+    ack_ids: Iterable[str],
+    deadlines: Iterable[tuple[str, float]],
 ) -> None:
     """Settle what can be settled; a stream has nowhere to say that an id came too late."""
     with contextlib.suppress(InvalidAckIds, InvalidArgument):
-        broker.acknowledge(subscription, ack_ids)
+        service.acknowledge(subscription, ack_ids)
     with contextlib.suppress(InvalidAckIds, InvalidArgument):
-        broker.modify_deadline(subscription, deadlines)
+        service.modify_deadline(subscription, deadlines)
 
 
 def _deadline(seconds: int) -> float:
@@ -140,7 +137,9 @@ def _deadline(seconds: int) -> float:
     return float(seconds)
 
 
-async def serve_stream(broker: Broker, requests: AsyncIterator[wire.Message]) -> AsyncIterator[wire.Message]:
+async def serve_stream(
+    service: Service, requests: AsyncIterator[wire.Message]
+) -> AsyncIterator[wire.Message]:
     """All of one StreamingPull call.
 
     Raises:
@@ -149,7 +148,7 @@ async def serve_stream(broker: Broker, requests: AsyncIterator[wire.Message]) ->
     first = await anext(requests, None)
     if first is None:
         raise InvalidArgument("The stream was closed before it named a subscription.")
-    stream = Stream(broker, first)
+    stream = Stream(service, first)
     listening = asyncio.create_task(stream.listen(requests))
     try:
         async for response in stream.responses():

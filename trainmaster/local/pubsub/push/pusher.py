@@ -12,10 +12,10 @@ from collections.abc import Mapping
 import h11
 
 from trainmaster.local.pubsub import wire
-from trainmaster.local.pubsub.broker import Broker, Delivery
-from trainmaster.local.pubsub.http_post import post
-from trainmaster.local.pubsub.lease import Holder
-from trainmaster.local.pubsub.subscription import Subscription
+from trainmaster.local.pubsub.delivery.lease import Delivery, Holder
+from trainmaster.local.pubsub.delivery.subscription import Subscription
+from trainmaster.local.pubsub.push.http_post import post
+from trainmaster.local.pubsub.service import Service
 
 _LOG = logging.getLogger(__name__)
 
@@ -42,12 +42,12 @@ class Window:
 class Pusher:
     """The deliveries of one subscription, until `stop`."""
 
-    def __init__(self, broker: Broker, subscription: Subscription) -> None:
-        self._broker = broker
+    def __init__(self, service: Service, subscription: Subscription) -> None:
+        self._service = service
         self._subscription = subscription
         self._window = Window()
         self._under_way: set[asyncio.Task[None]] = set()
-        self._holder = Holder()
+        self._holder = Holder(per_key=1)
         self._task = asyncio.create_task(self._run(), name=f"push {subscription.name}")
 
     def serves(self, subscription: Subscription) -> bool:
@@ -73,10 +73,8 @@ class Pusher:
                 await self._subscription.changed()
 
     def _take(self, count: int) -> list[Delivery]:
-        deadline_s = self._subscription.config.ack_deadline_seconds + _GRACE_S
-        return self._broker.take(
-            self._subscription, self._holder, deadline_s=deadline_s, count=count, per_key=1
-        )
+        self._holder.deadline_s = self._subscription.config.ack_deadline_seconds + _GRACE_S
+        return self._service.take(self._subscription, self._holder, count=count)
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
@@ -92,12 +90,12 @@ class Pusher:
         success = answer in SUCCESS
         self._window.note(success=success)
         if success:
-            self._broker.acknowledge(self._subscription, [delivery.ack_id])
+            self._service.acknowledge(self._subscription, [delivery.ack_id])
             return
         _LOG.warning(
             "%s: %s answered %s to message %s", config.name, endpoint, answer, delivery.message.message_id
         )
-        self._broker.modify_deadline(self._subscription, [(delivery.ack_id, 0)])
+        self._service.modify_deadline(self._subscription, [(delivery.ack_id, 0)])
 
 
 async def _answer(endpoint: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float) -> int | str:

@@ -6,10 +6,10 @@ Source: https://cloud.google.com/pubsub/docs/reference/rest/v1/projects.subscrip
 from datetime import timedelta
 from urllib.parse import urlsplit
 
-from trainmaster.local.pubsub import instants, names, wire
-from trainmaster.local.pubsub.errors import InvalidArgument, Unimplemented
-from trainmaster.local.pubsub.filters import parse_filter
-from trainmaster.local.pubsub.policy import (
+from trainmaster.local.pubsub import wire
+from trainmaster.local.pubsub.checks import names
+from trainmaster.local.pubsub.checks.filters import parse_filter
+from trainmaster.local.pubsub.delivery.policy import (
     DEFAULT_ACK_DEADLINE_S,
     DEFAULT_MAX_DELIVERY_ATTEMPTS,
     DEFAULT_MIN_BACKOFF_S,
@@ -17,6 +17,7 @@ from trainmaster.local.pubsub.policy import (
     MAX_BACKOFF_S,
     MIN_ACK_DEADLINE_S,
 )
+from trainmaster.local.pubsub.errors import InvalidArgument, Unimplemented
 
 DEFAULT_RETENTION = timedelta(days=7)
 MIN_RETENTION = timedelta(minutes=10)
@@ -89,14 +90,14 @@ def _delivery_faults(subscription: wire.Message) -> list[str]:
         )
     if subscription.HasField("retry_policy"):
         retry = subscription.retry_policy
-        low, high = instants.duration(retry.minimum_backoff), instants.duration(retry.maximum_backoff)
+        low, high = _duration(retry.minimum_backoff), _duration(retry.maximum_backoff)
         if not timedelta(0) <= low <= high <= timedelta(seconds=MAX_BACKOFF_S):
             faults.append(
                 f"Invalid retry policy: minimum back-off {low}, maximum {high}; they must rise from 0 to 600 s."
             )
     dead = subscription.dead_letter_policy
     if dead.dead_letter_topic:
-        names.check_topic(dead.dead_letter_topic)
+        names.check_name(dead.dead_letter_topic, kind="topics")
         if dead.max_delivery_attempts not in MAX_DELIVERY_ATTEMPTS:
             faults.append(
                 f"Invalid max delivery attempts {dead.max_delivery_attempts}: it must be from 5 to 100."
@@ -106,13 +107,22 @@ def _delivery_faults(subscription: wire.Message) -> list[str]:
 
 def _time_faults(subscription: wire.Message) -> list[str]:
     faults: list[str] = []
-    retention = instants.duration(subscription.message_retention_duration)
+    retention = _duration(subscription.message_retention_duration)
     if not MIN_RETENTION <= retention <= MAX_RETENTION:
         faults.append(f"Invalid message retention {retention}: it must be from 10 minutes to 31 days.")
     policy = subscription.expiration_policy
-    if policy.HasField("ttl") and (ttl := instants.duration(policy.ttl)) < MIN_EXPIRATION:
+    if policy.HasField("ttl") and (ttl := _duration(policy.ttl)) < MIN_EXPIRATION:
         faults.append(f"Invalid expiration {ttl}: it must be at least one day.")
     return faults
+
+
+def _duration(given: wire.Message) -> timedelta:
+    """Protobuf takes any numbers for a duration, the service does not. Raises `InvalidArgument`."""
+    try:
+        found: timedelta = given.ToTimedelta()
+    except (ValueError, OverflowError) as fault:
+        raise InvalidArgument(f"Invalid duration: {fault}") from fault
+    return found
 
 
 def _push_faults(subscription: wire.Message) -> list[str]:

@@ -2,7 +2,10 @@
 
 import math
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from trainmaster.local.pubsub import wire
+from trainmaster.local.pubsub.delivery.policy import DEFAULT_ACK_DEADLINE_S
 
 
 @dataclass(slots=True, kw_only=True)
@@ -19,10 +22,17 @@ class Entry:
 
 @dataclass(slots=True, kw_only=True)
 class Holder:
-    """Whoever takes messages: a stream, a pull call, a pusher; with the room it says it has."""
+    """A stream, a pull call or a pusher that takes messages; with the room and the patience it has.
+
+    It gets at most `batch_bytes` at once and the message that crosses them, at most `per_key` messages of one
+    ordering key are out at once, and each is its own for `deadline_s`.
+    """
 
     max_messages: float = math.inf
     max_bytes: float = math.inf
+    batch_bytes: float = math.inf
+    per_key: float = math.inf
+    deadline_s: float = DEFAULT_ACK_DEADLINE_S
     messages: int = 0
     bytes: int = 0
 
@@ -53,3 +63,17 @@ class Lease:
     lane: Lane | None = None
     acked: bool = False
     """Acknowledged, but an earlier message of its key is not yet: it counts when that one does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """One message on its way to a subscriber; `attempt` counts from 1, and is 0 where nobody counts."""
+
+    ack_id: str
+    message: wire.Message
+    attempt: int
+
+    def copied(self) -> "Delivery":
+        """The same delivery under another id of the same lease: clients tell apart by the text, and we read numbers."""
+        head, dash, serial = self.ack_id.rpartition("-")
+        return replace(self, ack_id=f"{head}{dash}0{serial}")

@@ -8,18 +8,19 @@ import logging
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from trainmaster.local.iam.grants import Grants
 from trainmaster.local.injections import Injections
-from trainmaster.local.pubsub import names, wire
-from trainmaster.local.pubsub.backlog import Failed
+from trainmaster.local.pubsub import wire
+from trainmaster.local.pubsub.checks import names
+from trainmaster.local.pubsub.delivery.backlog import Failed
+from trainmaster.local.pubsub.delivery.lease import Delivery, Entry, Holder
+from trainmaster.local.pubsub.delivery.policy import dead_letter_attributes
+from trainmaster.local.pubsub.delivery.subscription import Subscription, delivery_policy
 from trainmaster.local.pubsub.errors import InvalidAckIds, InvalidArgument, NotFound
 from trainmaster.local.pubsub.injections import DELIVER, through_injections
-from trainmaster.local.pubsub.lease import Entry, Holder
-from trainmaster.local.pubsub.policy import dead_letter_attributes
-from trainmaster.local.pubsub.store import Recipient, Store
-from trainmaster.local.pubsub.subscription import Subscription, delivery_policy
+from trainmaster.local.pubsub.store import Store
 
 _LOG = logging.getLogger(__name__)
 
@@ -28,16 +29,7 @@ _PREFETCH = 1000
 _MAX_IN_MEMORY = 50_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
-    """One message on its way to a subscriber; `attempt` counts from 1."""
-
-    ack_id: str
-    message: wire.Message
-    attempt: int
-
-
-class Broker:
+class Service:
     """Topics and subscriptions by name, and what is published to them."""
 
     def __init__(
@@ -76,13 +68,20 @@ class Broker:
             raise NotFound(names.id_of(name))
         return subscription
 
+    def close(self) -> None:
+        for subscription in self.subscriptions.values():
+            subscription.stop_timer()
+        self.store.close()
+
+    def keep(self, subscription: Subscription) -> None:
+        """Write a subscription's configuration to disk."""
+        self.store.put_subscription(subscription.id, subscription.config.SerializeToString())
+
     def refresh_policies(self) -> None:
         """Have every backlog follow its configuration, after a change of it or of the topics."""
         for subscription in self.subscriptions.values():
             exists = subscription.dead_letter_topic in self.topics
             subscription.backlog.policy = delivery_policy(subscription.config, dead_letters=exists)
-
-    # -- publish
 
     def publish(self, topic: str, messages: Sequence[wire.Message]) -> list[str]:
         """The ids of the messages, kept for every subscription whose filter they pass before this returns.
@@ -95,22 +94,15 @@ class Broker:
         now_us = time.time_ns() // 1000
         owed: list[tuple[Subscription, Entry]] = []
         with self.store.transaction():
-            first = self.store.next_message_id()
-            for message_id, message in enumerate(messages, start=first):
+            for message_id, message in enumerate(messages, start=self.store.next_message_id()):
                 message.message_id = str(message_id)
                 message.publish_time.FromMicroseconds(now_us)
                 body = message.SerializeToString()
                 attributes = dict(message.attributes)
-                to = [one for one in receivers if one.filter.passes(attributes)]
-                recipients = [
-                    Recipient(subscription_id=one.id, ordering_key=message.ordering_key, size=len(body))
-                    for one in to
-                ]
-                self.store.add_message(message_id, now_us, body, recipients)
-                owed.extend(
-                    (one, Entry(message_id=message_id, ordering_key=message.ordering_key, size=len(body)))
-                    for one in to
-                )
+                entry = Entry(message_id=message_id, ordering_key=message.ordering_key, size=len(body))
+                to = [one for one in receivers if one.passes(attributes)]
+                self.store.add_message(entry, now_us, body, [one.id for one in to])
+                owed.extend((one, replace(entry)) for one in to)
         for subscription, entry in owed:
             self._offer(subscription, entry)
         for subscription in receivers:
@@ -124,28 +116,10 @@ class Broker:
         else:
             subscription.complete = False
 
-    # -- deliver
-
-    def take(
-        self,
-        subscription: Subscription,
-        holder: Holder,
-        *,
-        deadline_s: float,
-        count: int,
-        max_bytes: float = math.inf,
-        per_key: float = math.inf,
-    ) -> list[Delivery]:
-        """What is ready, leased to the holder for `deadline_s` seconds; empty when nothing is."""
+    def take(self, subscription: Subscription, holder: Holder, *, count: int) -> list[Delivery]:
+        """What is ready, leased to the holder; empty when nothing is."""
         while True:
-            taken = self._take(
-                subscription,
-                holder,
-                deadline_s=deadline_s,
-                count=count,
-                max_bytes=max_bytes,
-                per_key=per_key,
-            )
+            taken = self._take(subscription, holder, count)
             if not taken or not self.injections.concerns(DELIVER):
                 return taken
             kept = through_injections(
@@ -155,30 +129,13 @@ class Broker:
                 topic=subscription.topic,
                 lose=lambda one: self.acknowledge(subscription, [one.ack_id]),
                 hold_back=lambda one, seconds: self.modify_deadline(subscription, [(one.ack_id, seconds)]),
-                copied=_copied,
             )
             if kept:
                 return kept
 
-    def _take(
-        self,
-        subscription: Subscription,
-        holder: Holder,
-        *,
-        deadline_s: float,
-        count: int,
-        max_bytes: float,
-        per_key: float,
-    ) -> list[Delivery]:
+    def _take(self, subscription: Subscription, holder: Holder, count: int) -> list[Delivery]:
         self._refill(subscription)
-        leases = subscription.backlog.take(
-            time.monotonic(),
-            deadline_s=deadline_s,
-            holder=holder,
-            count=count,
-            max_bytes=max_bytes,
-            per_key=per_key,
-        )
+        leases = subscription.backlog.take(time.monotonic(), holder, count=count)
         self.schedule(subscription)
         bodies = self.store.bodies([lease.entry.message_id for lease in leases])
         counted = bool(subscription.dead_letter_topic)
@@ -201,8 +158,6 @@ class Broker:
         if entries:
             subscription.cursor = entries[-1].message_id
         subscription.complete = len(entries) < _PREFETCH
-
-    # -- settle
 
     def acknowledge(self, subscription: Subscription, ack_ids: Iterable[str]) -> None:
         """Take acknowledgements; idempotent.
@@ -278,15 +233,12 @@ class Broker:
         )
         self.publish(subscription.dead_letter_topic, [message])
 
-    # -- time
-
     def schedule(self, subscription: Subscription) -> None:
         """Arrange to wake at the backlog's next deadline or end of back-off."""
         due = subscription.backlog.wake_at()
         if due >= subscription.timer_at or subscription.deleted:
             return
-        if subscription.timer is not None:
-            subscription.timer.cancel()
+        subscription.stop_timer()
         subscription.timer_at = due
         delay_s = max(0.0, due - time.monotonic())
         subscription.timer = asyncio.get_running_loop().call_later(delay_s, self._tick, subscription)
@@ -309,12 +261,6 @@ class Broker:
             oldest_us = int((time.time() - subscription.retention.total_seconds()) * 1e6)
             if self.store.drop_deliveries(subscription.id, before_us=oldest_us):
                 self.reload(subscription)
-
-
-def _copied(delivery: Delivery) -> Delivery:
-    """The same delivery under another id of the same lease: clients tell apart by the text, and we read numbers."""
-    head, dash, serial = delivery.ack_id.rpartition("-")
-    return replace(delivery, ack_id=f"{head}{dash}0{serial}")
 
 
 def _parse_ack_id(subscription: Subscription, ack_id: str) -> tuple[int, int]:

@@ -12,8 +12,8 @@ import math
 from collections import deque
 from dataclasses import dataclass, field
 
-from trainmaster.local.pubsub.lease import Entry, Holder, Lane, Lease
-from trainmaster.local.pubsub.policy import DeliveryPolicy
+from trainmaster.local.pubsub.delivery.lease import Entry, Holder, Lane, Lease
+from trainmaster.local.pubsub.delivery.policy import DeliveryPolicy
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,40 +68,30 @@ class Backlog:
         if idle:
             self._ready.append(lane)
 
-    # -- deliver
-
-    def take(
-        self,
-        now: float,
-        *,
-        deadline_s: float,
-        holder: Holder,
-        count: int,
-        max_bytes: float = math.inf,
-        per_key: float = math.inf,
-    ) -> list[Lease]:
-        """Lease up to `count` messages to the holder, as far as its room and `max_bytes` go.
+    def take(self, now: float, holder: Holder, *, count: int) -> list[Lease]:
+        """Lease up to `count` messages to the holder, as far as its room and `batch_bytes` go.
 
         The message that crosses the byte limit is still handed out, so that a large one is never stuck.
         """
         self._end_backoffs(now)
         leases: list[Lease] = []
         size = 0
-        while self._ready and len(leases) < count and size < max_bytes and holder.room > 0:
+        while self._ready and len(leases) < count and size < holder.batch_bytes and holder.room > 0:
             head = self._ready.popleft()
             if isinstance(head, Entry):
                 if not head.settled:
-                    leases.append(self._lease(head, None, now + deadline_s, holder))
+                    leases.append(self._lease(head, None, now, holder))
                     size += head.size
                 continue
-            while head.waiting and len(leases) < count and size < max_bytes and holder.room > 0:
-                if len(head.out) >= per_key:
+            while head.waiting and len(leases) < count and size < holder.batch_bytes and holder.room > 0:
+                if len(head.out) >= holder.per_key:
                     break
-                leases.append(self._lease(head.waiting.popleft(), head, now + deadline_s, holder))
+                leases.append(self._lease(head.waiting.popleft(), head, now, holder))
                 size += leases[-1].entry.size
         return leases
 
-    def _lease(self, entry: Entry, lane: Lane | None, deadline: float, holder: Holder) -> Lease:
+    def _lease(self, entry: Entry, lane: Lane | None, now: float, holder: Holder) -> Lease:
+        deadline = now + holder.deadline_s
         lease = Lease(entry=entry, serial=self._serial, deadline=deadline, holder=holder, lane=lane)
         self._serial += 1
         self._leases[lease.serial] = self._leased[entry.message_id] = lease
@@ -111,8 +101,6 @@ class Backlog:
         holder.bytes += entry.size
         heapq.heappush(self._deadlines, (deadline, lease.serial))
         return lease
-
-    # -- settle
 
     def held(self, serial: int) -> bool:
         """Whether that delivery is still out and unacknowledged."""
@@ -228,8 +216,6 @@ class Backlog:
         if not lane.out:
             self._requeue_lane(now, lane)
 
-    # -- time
-
     def wake_at(self) -> float:
         """When something happens by itself next: a deadline or the end of a back-off; infinity when nothing will."""
         while self._deadlines:
@@ -250,8 +236,6 @@ class Backlog:
     def _end_backoffs(self, now: float) -> None:
         while self._delayed and self._delayed[0][0] <= now:
             self._ready.append(heapq.heappop(self._delayed)[2])
-
-    # -- bookkeeping
 
     def _drop_lease(self, lease: Lease) -> None:
         del self._leases[lease.serial]

@@ -4,7 +4,6 @@ Source: https://cloud.google.com/pubsub/docs/subscription-message-filter
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
@@ -34,22 +33,14 @@ _GRAMMAR = r"""
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Filter:
-    """A filter that parsed: its text, and whether a message's attributes pass."""
-
-    text: str
-    passes: Predicate
-
-
-def parse_filter(text: str) -> Filter:
-    """The filter; an empty text passes everything.
+def parse_filter(text: str) -> Predicate:
+    """Whether a message passes, by its attributes; an empty text passes everything.
 
     Raises:
         InvalidArgument: longer than 256 bytes, or no filter of this language; the message says where.
     """
     if not text:
-        return Filter(text="", passes=lambda _attributes: True)
+        return lambda _attributes: True
     size = len(text.encode())
     if size > MAX_FILTER_BYTES:
         raise InvalidArgument(f"Invalid filter: it has {size} bytes, at most {MAX_FILTER_BYTES} are allowed.")
@@ -63,7 +54,7 @@ def parse_filter(text: str) -> Filter:
             "NOT, AND, OR and parentheses; AND and OR need parentheses between them."
         ) from fault
     predicate: Predicate = _Compiler().transform(tree)
-    return Filter(text=text, passes=predicate)
+    return predicate
 
 
 def _unquoted(token: Token) -> str:

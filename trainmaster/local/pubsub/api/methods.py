@@ -1,0 +1,160 @@
+"""Which method of the three services does what: its name, its request and the function that answers."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from google.iam.v1 import iam_policy_pb2, policy_pb2
+
+from trainmaster.local.pubsub import wire
+from trainmaster.local.pubsub.api.streaming import pullable, received
+from trainmaster.local.pubsub.checks.publishing import check_publish
+from trainmaster.local.pubsub.delivery.lease import Delivery, Holder
+from trainmaster.local.pubsub.delivery.policy import MAX_ACK_DEADLINE_S
+from trainmaster.local.pubsub.errors import InvalidArgument
+from trainmaster.local.pubsub.resources import EMPTY, Subscriptions, Topics
+from trainmaster.local.pubsub.service import Service
+
+# A pull that finds nothing answers empty shortly before the caller's own deadline would end it in an error.
+MAX_PULL_WAIT_S = 60.0
+PULL_MARGIN_S = 0.5
+MAX_PULL_BYTES = 10_000_000
+
+Method: TypeAlias = Callable[..., wire.Message]
+"""Answers a request; one that is a coroutine function is given the seconds that its caller still waits, too."""
+
+# Generated protobuf modules without stubs: their members are Any.
+_iam: Any = iam_policy_pb2
+_policy: Any = policy_pb2
+
+REQUESTS: Mapping[str, wire.MessageClass] = {
+    "CreateTopic": wire.Topic,
+    "CreateSubscription": wire.Subscription,
+    "SetIamPolicy": _iam.SetIamPolicyRequest,
+    "GetIamPolicy": _iam.GetIamPolicyRequest,
+    "TestIamPermissions": _iam.TestIamPermissionsRequest,
+}
+"""The requests that are not called after their method."""
+
+
+def methods_of(
+    service: Service, topics: Topics, subscriptions: Subscriptions
+) -> Mapping[str, Mapping[str, Method]]:
+    """Every method but StreamingPull, by service and name."""
+    messages, policies = Messages(service), Policies(service)
+    return {
+        "google.pubsub.v1.Publisher": {
+            "CreateTopic": topics.create,
+            "GetTopic": lambda request: service.topic(request.topic),
+            "UpdateTopic": topics.update,
+            "ListTopics": topics.list,
+            "ListTopicSubscriptions": topics.list_subscriptions,
+            "DeleteTopic": topics.delete,
+            "DetachSubscription": subscriptions.detach,
+            "Publish": messages.publish,
+        },
+        "google.pubsub.v1.Subscriber": {
+            "CreateSubscription": subscriptions.create,
+            "GetSubscription": lambda request: service.subscription(request.subscription).config,
+            "UpdateSubscription": subscriptions.update,
+            "ListSubscriptions": subscriptions.list,
+            "DeleteSubscription": subscriptions.delete,
+            "ModifyPushConfig": subscriptions.set_push,
+            "Seek": subscriptions.seek,
+            "Pull": messages.pull,
+            "Acknowledge": messages.acknowledge,
+            "ModifyAckDeadline": messages.modify_deadline,
+        },
+        "google.iam.v1.IAMPolicy": {
+            "SetIamPolicy": policies.set,
+            "GetIamPolicy": policies.get,
+            "TestIamPermissions": policies.test,
+        },
+    }
+
+
+class Messages:
+    """Messages published, pulled and settled."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def publish(self, request: wire.Message) -> wire.Message:
+        self._service.topic(request.topic)
+        check_publish(request.messages, request_bytes=request.ByteSize())
+        return wire.PublishResponse(message_ids=self._service.publish(request.topic, request.messages))
+
+    async def pull(self, request: wire.Message, remaining_s: float) -> wire.Message:
+        if request.max_messages < 1:
+            raise InvalidArgument(
+                f"The value for max_messages is too small. You passed {request.max_messages} in the request, "
+                "but the minimum value is 1."
+            )
+        began = time.monotonic()
+        wait_s = 0.0 if request.return_immediately else min(MAX_PULL_WAIT_S, remaining_s - PULL_MARGIN_S)
+        deliveries = await self._pull(
+            request.subscription, request.max_messages, until=began + wait_s, gone=began + remaining_s
+        )
+        return wire.PullResponse(received_messages=received(deliveries))
+
+    async def _pull(self, name: str, count: int, *, until: float, gone: float) -> list[Delivery]:
+        """What there is by `until`; nothing is given to a caller who is `gone`, for it would be hidden a while."""
+        while True:
+            if time.monotonic() >= gone:
+                return []
+            subscription = pullable(self._service, name)
+            deadline_s = subscription.config.ack_deadline_seconds
+            holder = Holder(deadline_s=deadline_s, batch_bytes=MAX_PULL_BYTES)
+            deliveries = self._service.take(subscription, holder, count=count)
+            left_s = until - time.monotonic()
+            if deliveries or left_s <= 0:
+                return deliveries
+            await subscription.changed(left_s)
+
+    def acknowledge(self, request: wire.Message) -> wire.Message:
+        self._service.acknowledge(self._service.subscription(request.subscription), request.ack_ids)
+        return EMPTY
+
+    def modify_deadline(self, request: wire.Message) -> wire.Message:
+        seconds = request.ack_deadline_seconds
+        if not 0 <= seconds <= MAX_ACK_DEADLINE_S:
+            raise InvalidArgument(
+                f"Invalid ack_deadline_seconds {seconds}: it must be from 0 to {MAX_ACK_DEADLINE_S}."
+            )
+        subscription = self._service.subscription(request.subscription)
+        self._service.modify_deadline(subscription, [(ack_id, seconds) for ack_id in request.ack_ids])
+        return EMPTY
+
+
+class Policies:
+    """Policies are kept and given back, and enforced nowhere.
+
+    Set-up scripts grant roles on topics (a log sink's writer, a bucket's service agent); here the grant is recorded
+    so that a later look finds it. Permissions are answered as the project's owner has them: nobody's token is read.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def set(self, request: wire.Message) -> wire.Message:
+        self._check(request.resource)
+        policy = request.policy
+        policy.etag = policy.etag or b"ACAB"
+        self._service.store.put_policy(request.resource, policy.SerializeToString())
+        return policy
+
+    def get(self, request: wire.Message) -> wire.Message:
+        self._check(request.resource)
+        return _policy.Policy.FromString(self._service.store.policy(request.resource))
+
+    def test(self, request: wire.Message) -> wire.Message:
+        self._check(request.resource)
+        asked, grants = list(request.permissions), self._service.grants
+        held = grants.permitted("", asked, request.resource) if grants else asked
+        return _iam.TestIamPermissionsResponse(permissions=held)
+
+    def _check(self, resource: str) -> None:
+        if "/topics/" in resource:
+            self._service.topic(resource)
+        else:
+            self._service.subscription(resource)

@@ -1,0 +1,1 @@
+"""Push subscriptions: messages posted to an endpoint."""

@@ -1,0 +1,194 @@
+"""Topics and subscriptions created, changed, listed and deleted; each change is on disk before it returns.
+
+Every public method answers the request of the gRPC method of that name.
+"""
+
+from collections.abc import Callable, Iterable
+
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from trainmaster.local.pubsub import wire
+from trainmaster.local.pubsub.checks import names
+from trainmaster.local.pubsub.checks.settings import complete_subscription, complete_topic
+from trainmaster.local.pubsub.delivery.subscription import Subscription
+from trainmaster.local.pubsub.errors import AlreadyExists, FailedPrecondition, InvalidArgument, Unimplemented
+from trainmaster.local.pubsub.service import Service
+
+DEFAULT_PAGE = 100
+MAX_PAGE = 1000
+EMPTY: wire.Message = Empty()
+_IMMUTABLE = frozenset({"name", "topic", "filter", "enable_message_ordering", "detached"})
+
+
+class Topics:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def create(self, topic: wire.Message) -> wire.Message:
+        names.check_name(topic.name, kind="topics")
+        if topic.name in self._service.topics:
+            raise AlreadyExists(names.id_of(topic.name))
+        self._keep(topic)
+        self._service.refresh_policies()
+        return topic
+
+    def update(self, request: wire.Message) -> wire.Message:
+        current = self._service.topic(request.topic.name)
+        return self._keep(_merged(current, request.topic, request.update_mask, immutable={"name"}))
+
+    def _keep(self, topic: wire.Message) -> wire.Message:
+        complete_topic(topic)
+        self._service.store.put_topic(topic.name, topic.SerializeToString())
+        self._service.topics[topic.name] = topic
+        return topic
+
+    def delete(self, request: wire.Message) -> wire.Message:
+        """Its subscriptions keep what they are owed, and say `_deleted-topic_` from now on."""
+        name, service = request.topic, self._service
+        service.topic(name)
+        with service.store.transaction():
+            service.store.delete_topic(name)
+            for subscription in service.subscriptions.values():
+                if subscription.topic == name:
+                    subscription.config.topic = names.DELETED_TOPIC
+                    service.keep(subscription)
+        del service.topics[name]
+        service.refresh_policies()
+        return EMPTY
+
+    def list(self, request: wire.Message) -> wire.Message:
+        page, token = _page(self._service.topics, request, project=request.project)
+        return wire.ListTopicsResponse(
+            topics=[self._service.topics[name] for name in page], next_page_token=token
+        )
+
+    def list_subscriptions(self, request: wire.Message) -> wire.Message:
+        topic = self._service.topic(request.topic).name
+        attached = [
+            one.name for one in self._service.subscriptions.values() if one.topic == topic and one.receives
+        ]
+        page, token = _page(attached, request)
+        return wire.ListTopicSubscriptionsResponse(subscriptions=page, next_page_token=token)
+
+
+class Subscriptions:
+    def __init__(self, service: Service, *, changed: Callable[[Subscription], None]) -> None:
+        """`changed` is told of every subscription that was created, reconfigured or deleted."""
+        self._service = service
+        self._changed = changed
+
+    def create(self, config: wire.Message) -> wire.Message:
+        names.check_name(config.name, kind="subscriptions")
+        if config.name in self._service.subscriptions:
+            raise AlreadyExists(names.id_of(config.name))
+        self._service.topic(config.topic)
+        complete_subscription(config)
+        subscription_id = self._service.store.add_subscription(config.name, config.SerializeToString())
+        subscription = Subscription(subscription_id, config)
+        self._service.subscriptions[subscription.name] = subscription
+        self._service.refresh_policies()
+        self._changed(subscription)
+        return config
+
+    def update(self, request: wire.Message) -> wire.Message:
+        subscription = self._service.subscription(request.subscription.name)
+        config = _merged(subscription.config, request.subscription, request.update_mask, immutable=_IMMUTABLE)
+        return self._reconfigure(subscription, config)
+
+    def set_push(self, request: wire.Message) -> wire.Message:
+        """Turn a subscription to an endpoint, or back to pull when the endpoint is empty."""
+        subscription = self._service.subscription(request.subscription)
+        config = wire.Subscription()
+        config.CopyFrom(subscription.config)
+        config.push_config.CopyFrom(request.push_config)
+        self._reconfigure(subscription, config)
+        return EMPTY
+
+    def _reconfigure(self, subscription: Subscription, config: wire.Message) -> wire.Message:
+        complete_subscription(config)
+        subscription.config = config
+        self._service.keep(subscription)
+        self._service.refresh_policies()
+        self._changed(subscription)
+        subscription.notify()
+        return config
+
+    def detach(self, request: wire.Message) -> wire.Message:
+        """Nothing reaches the subscription any more, and what it was owed is dropped."""
+        subscription = self._service.subscription(request.subscription)
+        subscription.config.detached = True
+        with self._service.store.transaction():
+            self._service.keep(subscription)
+            self._service.store.drop_deliveries(subscription.id)
+        self._service.reload(subscription)
+        return wire.DetachSubscriptionResponse()
+
+    def delete(self, request: wire.Message) -> wire.Message:
+        subscription = self._service.subscription(request.subscription)
+        self._service.store.delete_subscription(subscription.id)
+        del self._service.subscriptions[subscription.name]
+        subscription.deleted = True
+        subscription.stop_timer()
+        self._changed(subscription)
+        subscription.notify()
+        return EMPTY
+
+    def list(self, request: wire.Message) -> wire.Message:
+        page, token = _page(self._service.subscriptions, request, project=request.project)
+        found = [self._service.subscriptions[name].config for name in page]
+        return wire.ListSubscriptionsResponse(subscriptions=found, next_page_token=token)
+
+    def seek(self, request: wire.Message) -> wire.Message:
+        """Take everything published before the time as acknowledged, and owe again what came after and was kept."""
+        if not request.HasField("time"):
+            raise Unimplemented("This emulator keeps no snapshots; seek to a time instead.")
+        subscription = self._service.subscription(request.subscription)
+        if subscription.config.detached:
+            raise FailedPrecondition(f"Subscription {subscription.name} is detached; create another one.")
+        try:
+            time_us = int(request.time.ToMicroseconds())
+        except (ValueError, OverflowError) as fault:
+            raise InvalidArgument(f"Invalid timestamp: {fault}") from fault
+        retain = subscription.config.retain_acked_messages
+        self._service.store.seek(subscription.id, time_us, retain=retain)
+        self._service.reload(subscription)
+        return wire.SeekResponse()
+
+
+def _merged(
+    current: wire.Message, update: wire.Message, mask: FieldMask, *, immutable: Iterable[str]
+) -> wire.Message:
+    paths = [path.split(".")[0] for path in mask.paths]
+    known = {field.name for field in current.DESCRIPTOR.fields}
+    if not paths:
+        raise InvalidArgument(
+            "The update_mask in the request must be set, and contain a non-empty paths list."
+        )
+    if unknown := sorted(set(paths) - known):
+        raise InvalidArgument(
+            f"Invalid update_mask: {', '.join(unknown)} is no field of {current.DESCRIPTOR.name}."
+        )
+    if fixed := sorted(set(paths) & set(immutable)):
+        raise InvalidArgument(f"Invalid update_mask: {', '.join(fixed)} cannot be changed after creation.")
+    merged = type(current)()
+    merged.CopyFrom(current)
+    mask.MergeMessage(update, merged, True, True)  # replace_message_field, replace_repeated_field
+    return merged
+
+
+def _page(
+    found: Iterable[str], request: wire.Message, *, project: str | None = None
+) -> tuple[list[str], str]:
+    """A page of the names, of one project where one is given, and the token of the next page.
+
+    Tokens are names, so pages survive changes.
+    """
+    if project is not None:
+        names.check_project(project)
+        found = [name for name in found if name.startswith(f"{project}/")]
+    if request.page_size < 0:
+        raise InvalidArgument(f"Invalid page size {request.page_size}: it must not be negative.")
+    rest = sorted(name for name in found if name > request.page_token)
+    size = min(request.page_size or DEFAULT_PAGE, MAX_PAGE)
+    return rest[:size], rest[size - 1] if len(rest) > size else ""

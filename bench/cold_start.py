@@ -145,7 +145,7 @@ def run(rounds: int) -> bool:
         ours, bare = folder / "functions" / "main.py", ROOT / "bench" / "bare" / "main.py"
         buckets = folder / "storage" / "buckets"
         image = f"{IMAGE}={PROGRAM}"
-        jobs = ("--dir", str(folder / "jobs"), "--buckets", str(buckets), "--image", image, "--port", "0")
+        jobs = ("--dir", str(folder / "jobs"), "--buckets", str(buckets), "--image", image)
         with (
             server("trainmaster.local.storage", "--dir", str(folder / "storage")) as storage_url,
             server("trainmaster.local.vertex", *jobs) as vertex_url,

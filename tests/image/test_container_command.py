@@ -7,23 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.local.jobs.images.programs import Container
+from trainmaster.local.jobs.images.dockerfile import Image
+from trainmaster.local.jobs.images.programs import Container, Program
 from trainmaster.local.jobs.replicas.containers import Containers, limits, mirrored_name
+from trainmaster.local.jobs.replicas.isolation import Placement
 from trainmaster.local.process.family import MARK
 
-HERE = Containers(podman="/usr/bin/podman", oci_runtime="/usr/sbin/runc", stack="/state")
+HERE = Containers(
+    podman="/usr/bin/podman", oci_runtime="/usr/sbin/runc", buckets=Path("/buckets"), stack="/state"
+)
 DIGEST = "sha256:" + "0a" * 32
 
 
 def argv(tmp_path: Path, container: Container, **env: str) -> list[str]:
-    return HERE.argv(
-        container, name="replica-1", env=env, env_file=tmp_path / "variables", volumes=[(tmp_path, "/gcs")]
-    )
+    program = Program(image=Image(tree=tmp_path), argv=(), env=(), container=container)
+    scratch = tmp_path / str(len(list(tmp_path.iterdir())))
+    placement = Placement(program=program, service=env, scratch=scratch, name="replica-1")
+    return HERE.start_of(placement).argv
 
 
 def test_variables_stand_in_a_file_of_this_users_own_and_not_on_the_command_line(tmp_path: Path) -> None:
     words = argv(tmp_path, Container(image="i"), TOKEN="secret words", EMPTY="")
-    file = tmp_path / "variables"
+    file = tmp_path / "0" / "variables"
     assert file.read_text() == "TOKEN=secret words\nEMPTY=\n"
     assert file.stat().st_mode & 0o777 == 0o600
     assert not [word for word in words if "secret" in word]
@@ -32,7 +37,7 @@ def test_variables_stand_in_a_file_of_this_users_own_and_not_on_the_command_line
 def test_a_value_of_several_lines_is_kept_whole(tmp_path: Path) -> None:
     words = argv(tmp_path, Container(image="i"), KEY="one\ntwo")
     assert "--env=KEY=one\ntwo" in words
-    assert (tmp_path / "variables").read_text() == ""
+    assert (tmp_path / "0" / "variables").read_text() == ""
 
 
 def test_the_guards_mark_goes_into_the_container(tmp_path: Path) -> None:

@@ -77,7 +77,9 @@ def deliver(clients: Clients) -> Deliver:
 
         @asynccontextmanager
         async def running() -> AsyncIterator[None]:
-            delivery = Delivery(function, transport=transport, subscriber=clients.subscriber, invoke=recorder)
+            delivery = Delivery(
+                function=function, transport=transport, subscriber=clients.subscriber, invoke=recorder
+            )
             delivery.start()
             try:
                 yield

@@ -12,7 +12,14 @@ from typing import Any
 import psutil
 import pytest
 
-from trainmaster.local.functions import Function, FunctionsHost, Instance, StartFailedError, TopicTrigger
+from trainmaster.local.functions import (
+    Deployment,
+    Function,
+    FunctionsHost,
+    Instance,
+    StartFailedError,
+    TopicTrigger,
+)
 from trainmaster.local.functions.instance import PENDING_S
 from trainmaster.local.http import in_thread
 from trainmaster.local.process import ProcessGuard
@@ -63,16 +70,16 @@ def run(tmp_path: Path, entries: Entries) -> Run:
         @asynccontextmanager
         async def hosted() -> AsyncIterator[Instance]:
             guard = ProcessGuard()
-            host = FunctionsHost(
-                [function],
+            deployment = Deployment(
                 source=SOURCES / source,
-                shared={**SHARED, **more},
+                environment={**SHARED, **more},
                 state=tmp_path,
                 project="p1",
                 region="us-central1",
                 guard=guard,
                 write_log=entries.write,
             )
+            host = FunctionsHost([function], deployment)
             try:
                 await host.start()
                 yield host.instances[function.name]

@@ -10,8 +10,7 @@ from google.cloud.storage import Client
 from trainmaster.deploy.stage import stage
 from trainmaster.local import pubsub, storage
 from trainmaster.local.events.clients import clients_of
-from trainmaster.local.functions import Function, Instance, TopicTrigger
-from trainmaster.local.functions.log import FunctionLog
+from trainmaster.local.functions import Deployment, Function, Instance, TopicTrigger
 from trainmaster.local.http import in_thread
 from trainmaster.local.process import ProcessGuard
 from trainmaster.local.vertex import Jobs, serve
@@ -77,13 +76,12 @@ async def _instance(entry_point: str, state: Path, shared: dict[str, str]) -> As
         concurrency=4,
         retry=True,
     )
-    log = FunctionLog(
-        described, directory=state / "logs", project=PROJECT, region=REGION, write=lambda _: None
-    )
     guard = ProcessGuard()
-    instance = Instance(
-        described, source=state / "source", shared=shared, home=state / "home", guard=guard, log=log
-    )
+    deployment = Deployment(
+        source=state / "source", environment=shared, state=state, project=PROJECT, region=REGION,
+        guard=guard, write_log=lambda _: None,
+    )  # fmt: skip
+    instance = Instance(described, deployment, home=state / "home")
     try:
         await instance.start()
         yield int(instance.url.rpartition(":")[2])

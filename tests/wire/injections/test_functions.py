@@ -14,7 +14,7 @@ import pytest
 from trainmaster.local.events.clients import clients_of
 from trainmaster.local.events.cloudevent import CloudEvent
 from trainmaster.local.events.injections import with_injections
-from trainmaster.local.functions import Function, FunctionsHost, Instance, TopicTrigger
+from trainmaster.local.functions import Deployment, Function, FunctionsHost, Instance, TopicTrigger
 from trainmaster.local.http import Server, in_thread
 from trainmaster.local.injections import Injections, plan_from
 from trainmaster.local.process import ProcessGuard
@@ -155,11 +155,12 @@ def running(tmp_path: Path) -> Iterator[Running]:
         pubsub = PubSub(dir=tmp_path / "pubsub", injections=injections)
         pubsub_host = f"127.0.0.1:{await pubsub.start()}"
         guard = ProcessGuard()
-        host = FunctionsHost(
-            [function], source=SOURCES, state=tmp_path, project="p1", region="us-central1", guard=guard,
-            shared={"STORAGE_EMULATOR_HOST": server.url, "PUBSUB_EMULATOR_HOST": pubsub_host},
+        deployment = Deployment(
+            source=SOURCES, state=tmp_path, project="p1", region="us-central1", guard=guard,
+            environment={"STORAGE_EMULATOR_HOST": server.url, "PUBSUB_EMULATOR_HOST": pubsub_host},
             write_log=lambda _entries: None,
         )  # fmt: skip
+        host = FunctionsHost([function], deployment)
         injections.killer_of = host.killer_of
         try:
             await storage.start()

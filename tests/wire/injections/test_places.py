@@ -31,10 +31,7 @@ _VERTEX = {
         f"hyperparameterTuningJobs.{name}": (verb, f"{_HERE}/hyperparameterTuningJobs{end}")
         for name, (verb, end) in _JOBS.items()
     },
-    "operations.cancel": ("POST", f"{_HERE}/operations/1:cancel"),
-    "operations.delete": ("DELETE", f"{_HERE}/customJobs/1/operations/1"),
-    "operations.get": ("GET", f"{_HERE}/operations/1"),
-    "operations.list": ("GET", f"{_HERE}/customJobs/1/operations"),
+    "operations.get": ("GET", f"{_HERE}/customJobs/1/operations/1"),
     "operations.wait": ("POST", f"{_HERE}/operations/1:wait"),
 }
 _LOGGING = {

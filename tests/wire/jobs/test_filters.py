@@ -38,8 +38,6 @@ def labelled(labels: Mapping[str, str], *, job_id: str = "2") -> Job:
         ("", True),
         ('display_name="my_job_1"', True),
         ('display_name!="my_job_1"', False),
-        ('NOT display_name="my_job_1"', False),
-        ('-display_name="other"', True),
         ('display_name:"my_job_*"', True),
         ('display_name:"*job"', False),
         ("display_name:job", True),
@@ -59,10 +57,6 @@ def labelled(labels: Mapping[str, str], *, job_id: str = "2") -> Job:
         ('labels.tier-1=""', True),
         ('state="JOB_STATE_PENDING" AND labels.team=vision', True),
         ('state="JOB_STATE_PENDING" labels.team=sound', False),
-        ("labels.team=sound OR labels.team=vision", True),
-        ("labels.team=sound OR labels.team=vision AND state=JOB_STATE_FAILED", False),
-        ("labels.team=vision OR (labels.team=sound AND state=JOB_STATE_FAILED)", True),
-        ("NOT (labels.team=sound OR state=JOB_STATE_FAILED)", True),
     ],
 )
 def test_a_filter_keeps_what_it_describes(job: Job, text: str, kept: bool) -> None:
@@ -79,9 +73,12 @@ def test_a_filter_keeps_what_it_describes(job: Job, text: str, kept: bool) -> No
         ("create_time>yesterday", "RFC 3339"),
         ("display_name", "an operator after 'display_name'"),
         ("display_name=", "a value"),
-        ("(state=JOB_STATE_FAILED", "'\\)'"),
-        ("state=JOB_STATE_FAILED)", "found '\\)'"),
+        ("(state=JOB_STATE_FAILED", r"'\(state=.*parentheses are not imitated"),
+        ("state=JOB_STATE_FAILED)", r"from '\)' on"),
+        ("state=JOB_STATE_FAILED OR labels.a=b", "from 'OR labels.a=b' on"),
+        ("NOT state=JOB_STATE_FAILED", "NOT and parentheses are not imitated"),
         ("AND", "operator"),
+        ("AND state=JOB_STATE_FAILED", "cannot be read"),
         ('display_name="open', "cannot be read"),
     ],
 )
@@ -108,14 +105,10 @@ def test_any_text_is_read_or_refused_with_a_reason(text: str) -> None:
     assert reason.startswith("Invalid filter")
 
 
-WORDS = st.recursive(
+WORDS = st.lists(
     st.sampled_from(["labels.a=x", "labels.a=y", "labels.b=x", "labels.a!=x", "labels.a:*", "labels.a:x"]),
-    lambda inner: (
-        inner.map("NOT ({})".format)
-        | st.tuples(inner, st.sampled_from([" AND ", " OR ", " "]), inner).map("".join).map("({})".format)
-    ),
-    max_leaves=6,
-)
+    max_size=4,
+).flatmap(lambda parts: st.sampled_from([" AND ", " "]).map(lambda joint: joint.join(parts)))
 LABELS = st.dictionaries(st.sampled_from("ab"), st.sampled_from("xy"))
 
 

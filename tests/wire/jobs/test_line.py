@@ -14,6 +14,7 @@ from trainmaster.local.jobs.capacity.supply import Supply
 from trainmaster.local.jobs.collection import Shared, parent_of
 from trainmaster.local.jobs.operations import Operations
 from trainmaster.local.jobs.replicas.machine import Machine
+from trainmaster.local.jobs.replicas.processes import Processes
 from trainmaster.local.jobs.replicas.rootfs import Mounts
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
@@ -77,7 +78,11 @@ class Line:
 def line(tmp_path: Path) -> Iterator[Line]:
     with ProcessGuard(grace_s=0.1) as guard:
         machine = Machine(
-            guard=guard, images={}, buckets=tmp_path, scratch=tmp_path, mounts=Mounts.ENVIRONMENT, grace_s=0.1
+            guard=guard,
+            images={},
+            scratch=tmp_path,
+            grace_s=0.1,
+            processes=Processes(buckets=tmp_path, mounts=Mounts.ENVIRONMENT),
         )
         store = Store(tmp_path / "jobs.sqlite", Job)
         yield Line(store=store, machine=machine)

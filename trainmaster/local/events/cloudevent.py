@@ -12,12 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import quote
 
-STORAGE_TYPES: Mapping[str, str] = {
-    "OBJECT_FINALIZE": "google.cloud.storage.object.v1.finalized",
-    "OBJECT_DELETE": "google.cloud.storage.object.v1.deleted",
-    "OBJECT_ARCHIVE": "google.cloud.storage.object.v1.archived",
-    "OBJECT_METADATA_UPDATE": "google.cloud.storage.object.v1.metadataUpdated",
-}
+FINALIZE = "OBJECT_FINALIZE"
+FINALIZED_TYPE = "google.cloud.storage.object.v1.finalized"
 PUBLISHED_TYPE = "google.cloud.pubsub.topic.v1.messagePublished"
 
 # What a header may carry as it is: printable ASCII but the space, `"` and `%` (HTTP binding, section 3.1.3.2).
@@ -58,17 +54,16 @@ def from_notification(message: Message) -> CloudEvent:
     missing = [
         name for name in ("eventType", "bucketId", "objectId", "eventTime") if not attributes.get(name)
     ]
-    kind = STORAGE_TYPES.get(attributes.get("eventType", ""))
-    if missing or kind is None or not message.data:
+    if missing or attributes["eventType"] != FINALIZE or not message.data:
         raise NotANotificationError(
-            f"Message {message.message_id} is no storage notification: it lacks {missing or 'nothing'}, its event type is "
-            f"{attributes.get('eventType')!r}, of {sorted(STORAGE_TYPES)}, and its payload has {len(message.data)} bytes."
+            f"Message {message.message_id} is no notification of a finalized object: it lacks {missing or 'nothing'}, its "
+            f"event type is {attributes.get('eventType')!r}, and its payload has {len(message.data)} bytes."
         )
     bucket = attributes["bucketId"]
     headers = {
         "id": message.message_id,
         "source": f"//storage.googleapis.com/projects/_/buckets/{bucket}",
-        "type": kind,
+        "type": FINALIZED_TYPE,
         "time": attributes["eventTime"],
         "subject": f"objects/{attributes['objectId']}",
         "bucket": bucket,

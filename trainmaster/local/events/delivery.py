@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 from google.cloud.pubsub_v1 import SubscriberClient
 from google.cloud.pubsub_v1.subscriber.futures import StreamingPullFuture
@@ -31,39 +32,29 @@ _AGAIN_S = 1.0
 _log = logging.getLogger(__name__)
 
 
+@dataclass(kw_only=True, eq=False)
 class Delivery:
     """The delivery to one function, live between `start` and `stop`.
 
     At most `concurrency` events are out at once; the others wait in the subscription.
     An event that was not answered when the stack stops or dies is delivered again after the next start.
+
+    Attributes:
+        transport: topic and subscription; both exist when `start` is called.
+        subscriber: connected; not closed here.
+        invoke: brings one event to the function.
     """
 
-    def __init__(
-        self,
-        function: Function,
-        *,
-        transport: Transport,
-        subscriber: SubscriberClient,
-        invoke: Invoke,
-    ) -> None:
-        """A delivery that has not begun.
-
-        Args:
-            function: receives the events.
-            transport: topic and subscription; both exist when `start` is called.
-            subscriber: connected; not closed here.
-            invoke: brings one event to the function.
-        """
-        self._function = function
-        self._transport = transport
-        self._subscriber = subscriber
-        self._invoke = invoke
-        self._stream: StreamingPullFuture | None = None
-        self._keeper: asyncio.Task[None] | None = None
+    function: Function
+    transport: Transport
+    subscriber: SubscriberClient
+    invoke: Invoke
+    _stream: StreamingPullFuture | None = field(default=None, init=False)
+    _keeper: "asyncio.Task[None] | None" = field(default=None, init=False)
 
     def start(self) -> None:
         """Begin to pull, and begin again whenever the stream breaks for good."""
-        self._keeper = asyncio.create_task(self._keep_pulling(), name=f"deliver to {self._function.name}")
+        self._keeper = asyncio.create_task(self._keep_pulling(), name=f"deliver to {self.function.name}")
 
     async def stop(self) -> None:
         """Pull no more; give the events that are out STOP_GRACE_S to be answered. Safe to call twice."""
@@ -84,19 +75,19 @@ class Delivery:
             except (
                 Exception
             ) as failure:  # whatever broke the stream: the events wait, and the next one tries again
-                _log.warning("the events of %s wait %.0f s: %r", self._function.name, _AGAIN_S, failure)
+                _log.warning("the events of %s wait %.0f s: %r", self.function.name, _AGAIN_S, failure)
             await asyncio.sleep(_AGAIN_S)
 
     def _pull(self) -> StreamingPullFuture:
-        threads = self._function.concurrency
-        return self._subscriber.subscribe(
-            self._transport.subscription_name,
+        threads = self.function.concurrency
+        return self.subscriber.subscribe(
+            self.transport.subscription_name,
             callback=self._deliver,
             flow_control=FlowControl(
-                max_messages=threads, max_lease_duration=self._function.timeout_s + _LEASE_MARGIN_S
+                max_messages=threads, max_lease_duration=self.function.timeout_s + _LEASE_MARGIN_S
             ),
             scheduler=ThreadScheduler(
-                ThreadPoolExecutor(max_workers=threads, thread_name_prefix=self._function.name)
+                ThreadPoolExecutor(max_workers=threads, thread_name_prefix=self.function.name)
             ),
             await_callbacks_on_shutdown=True,
         )
@@ -105,25 +96,25 @@ class Delivery:
         try:
             event = self._event(_plain(received))
         except NotANotificationError as error:
-            _log.warning("dropped for %s: %s", self._function.name, error)
+            _log.warning("dropped for %s: %s", self.function.name, error)
             received.ack()
             return
-        status = self._invoke(event)
-        if settles(status, retry=self._function.retry):
+        status = self.invoke(event)
+        if settles(status, retry=self.function.retry):
             received.ack()
         else:
-            _log.warning("%s answered %d to event %s", self._function.name, status, received.message_id)
+            _log.warning("%s answered %d to event %s", self.function.name, status, received.message_id)
             received.nack()
 
     def _event(self, message: Message) -> CloudEvent:
-        match self._function.trigger:
+        match self.function.trigger:
             case BucketTrigger():
                 return from_notification(message)
             case TopicTrigger():
                 return from_message(
                     message,
-                    topic_name=self._transport.topic_name,
-                    subscription_name=self._transport.subscription_name,
+                    topic_name=self.transport.topic_name,
+                    subscription_name=self.transport.subscription_name,
                 )
 
 

@@ -14,6 +14,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from google.pubsub_v1 import DeadLetterPolicy, ExpirationPolicy, RetryPolicy, Subscription
 
 from trainmaster.local.events.backoff import Backoff
+from trainmaster.local.events.cloudevent import FINALIZE
 from trainmaster.local.events.rest import call
 from trainmaster.local.functions.function import BucketTrigger, Function, TopicTrigger
 
@@ -96,7 +97,7 @@ def ensure_notification(storage_url: str, bucket: str, topic_name: str) -> None:
     existing = (call("GET", storage_url, path) or {}).get("items", [])
     if any(config.get("topic") == topic for config in existing):
         return
-    wanted = {"topic": topic, "payload_format": "JSON_API_V1", "event_types": ["OBJECT_FINALIZE"]}
+    wanted = {"topic": topic, "payload_format": "JSON_API_V1", "event_types": [FINALIZE]}
     call("POST", storage_url, path, wanted)
 
 

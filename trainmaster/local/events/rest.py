@@ -9,11 +9,12 @@ TIMEOUT_S = 30
 
 
 class CallRefusedError(Exception):
-    """A service answered with an error status; `status` is the HTTP status."""
+    """A service answered with an error; `status` is the HTTP status, `reason` what the service says of it."""
 
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, call: str, status: int, body: str) -> None:
+        super().__init__(f"{call} answered {status}: {body}")
         self.status = status
+        self.reason = _reason(body)
 
 
 def call(method: str, base_url: str, path: str, body: object = None) -> Any:
@@ -39,5 +40,12 @@ def call(method: str, base_url: str, path: str, body: object = None) -> Any:
     finally:
         connection.close()
     if answer.status >= 400:  # noqa: PLR2004  # HTTP's error classes
-        raise CallRefusedError(answer.status, f"{method} {base_url}{path} answered {answer.status}: {text}")
+        raise CallRefusedError(f"{method} {base_url}{path}", answer.status, text)
     return json.loads(text) if text else None
+
+
+def _reason(body: str) -> str:
+    try:
+        return str(json.loads(body)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return body

@@ -1,5 +1,6 @@
 """The functions' platform: one functions-framework process per entry point, kept running, its output logged."""
 
+from trainmaster.local.functions.deployment import Deployment
 from trainmaster.local.functions.function import BucketTrigger, DeadLetter, Function, TopicTrigger, Trigger
 from trainmaster.local.functions.host import FunctionsHost
 from trainmaster.local.functions.instance import Instance, StartFailedError
@@ -7,6 +8,7 @@ from trainmaster.local.functions.instance import Instance, StartFailedError
 __all__ = [
     "BucketTrigger",
     "DeadLetter",
+    "Deployment",
     "Function",
     "FunctionsHost",
     "Instance",

@@ -4,64 +4,29 @@ import asyncio
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from trainmaster.local.functions.connections import holder_of
+from trainmaster.local.functions.deployment import Deployment
 from trainmaster.local.functions.function import Function
 from trainmaster.local.functions.instance import Instance, StartFailedError
-from trainmaster.local.functions.log import FunctionLog, WriteLog
-from trainmaster.local.process import ProcessGuard
 
 
 class FunctionsHost:
     """One instance per function, live between `start` and `stop`."""
 
-    def __init__(
-        self,
-        functions: Sequence[Function],
-        *,
-        source: Path,
-        shared: Mapping[str, str],
-        state: Path,
-        project: str,
-        region: str,
-        guard: ProcessGuard,
-        write_log: WriteLog,
-    ) -> None:
+    def __init__(self, functions: Sequence[Function], deployment: Deployment) -> None:
         """Reserve a port and make a home for each function.
-
-        Args:
-            functions: what is deployed.
-            source: the one source directory of all of them.
-            shared: environment that all functions have.
-            state: logs go to `state/logs`.
-            project: id of the project that the log entries name.
-            region: and their location.
-            guard: starts the processes.
-            write_log: takes log entries; called from several threads.
 
         Raises:
             OSError: the state folder cannot be written.
         """
-        self.instances: dict[str, Instance] = {}
-        self._homes = _empty_homes(state)
-        for function in functions:
-            log = FunctionLog(
-                function,
-                directory=state / "logs",
-                project=project,
-                region=region,
-                write=write_log,
-            )
-            self.instances[function.name] = Instance(
-                function,
-                source=source,
-                shared=shared,
-                home=self._homes / function.name,
-                guard=guard,
-                log=log,
-            )
+        self._homes = _empty_homes(deployment.state)
+        self.instances = {
+            function.name: Instance(function, deployment, home=self._homes / function.name)
+            for function in functions
+        }
 
     async def start(self) -> None:
         """Start every function at once; return when all of their ports answer.

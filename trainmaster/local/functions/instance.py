@@ -11,11 +11,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from trainmaster.local.functions.deployment import Deployment
 from trainmaster.local.functions.environment import environment_of
 from trainmaster.local.functions.function import Function
 from trainmaster.local.functions.log import FunctionLog
 from trainmaster.local.functions.port import ReservedPort
-from trainmaster.local.process import Child, ProcessGuard
+from trainmaster.local.process import Child
 
 START_DEADLINE_S = 60.0
 """How long a process may take until its port answers; Cloud Run's startup probe allows 240 s."""
@@ -42,32 +43,19 @@ class Instance:
     up to LONGEST_PAUSE_S, until one has run for STEADY_S seconds.
     """
 
-    def __init__(
-        self,
-        function: Function,
-        *,
-        source: Path,
-        shared: Mapping[str, str],
-        home: Path,
-        guard: ProcessGuard,
-        log: FunctionLog,
-    ) -> None:
-        """Reserve a port.
+    def __init__(self, function: Function, deployment: Deployment, *, home: Path) -> None:
+        """Reserve a port, open the log and make `home`, the function's HOME.
 
-        Args:
-            function: what to run.
-            source: the staged source directory, with `main.py`.
-            shared: environment that all functions have.
-            home: its HOME, made if need be.
-            guard: starts the process.
-            log: takes its output.
+        Raises:
+            OSError: the state folder cannot be written.
         """
         self.function = function
-        self._source = source
-        self._guard = guard
-        self._log = log
+        self._deployment = deployment
+        self._log = FunctionLog(function, deployment)
         self._port = ReservedPort()
-        self._environment = environment_of(function, shared=shared, port=self._port.number, home=home)
+        self._environment = environment_of(
+            function, shared=deployment.environment, port=self._port.number, home=home
+        )
         home.mkdir(parents=True, exist_ok=True)
         self._ready = threading.Event()
         self._stopped = False
@@ -188,10 +176,10 @@ class Instance:
                 pause_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, 2 * pause_s))
 
     async def _run(self) -> Child:
-        child = self._child = self._guard.start(
+        child = self._child = self._deployment.guard.start(
             [sys.executable, "-P", str(_SERVER)],
             env=self._environment,
-            cwd=self._source,
+            cwd=self._deployment.source,
             on_lines=self._log.lines,
         )
         if not await self._answers(child):

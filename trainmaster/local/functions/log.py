@@ -2,19 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TypeAlias
 
+from trainmaster.local.functions.deployment import Deployment, Entry
 from trainmaster.local.functions.environment import revision_of
 from trainmaster.local.functions.function import Function
 from trainmaster.local.logging.structured import entry_from_line
 from trainmaster.local.process import Stream
 
-Entry: TypeAlias = dict[str, object]
-WriteLog = Callable[[Sequence[Entry]], None]
-"""Keeps log entries; called from any thread, may block."""
 ROTATE_BYTES = 10_000_000
 KEPT_TAIL_LINES = 30
 
@@ -28,34 +24,26 @@ class FunctionLog:
     https://cloud.google.com/run/docs/logging
     """
 
-    def __init__(
-        self,
-        function: Function,
-        *,
-        directory: Path,
-        project: str,
-        region: str,
-        write: WriteLog,
-    ) -> None:
+    def __init__(self, function: Function, deployment: Deployment) -> None:
         """Open the file; one beyond ROTATE_BYTES becomes `<function>.log.1`.
 
         Raises:
             OSError: the directory cannot be written.
         """
-        directory.mkdir(parents=True, exist_ok=True)
-        path = directory / f"{function.name}.log"
+        path = deployment.state / "logs" / f"{function.name}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and path.stat().st_size > ROTATE_BYTES:
             path.replace(path.with_suffix(".log.1"))
         self._file = path.open("ab", buffering=0)
         self._name = function.name
-        self._project = project
-        self._write = write
+        self._project = deployment.project
+        self._write = deployment.write_log
         self._common: Entry = {
             "resource": {
                 "type": "cloud_run_revision",
                 "labels": {
-                    "project_id": project,
-                    "location": region,
+                    "project_id": deployment.project,
+                    "location": deployment.region,
                     "service_name": function.name,
                     "configuration_name": function.name,
                     "revision_name": revision_of(function),

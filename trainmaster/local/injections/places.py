@@ -34,7 +34,7 @@ METHODS: Mapping[str, Mapping[str, str]] = {
     "vertex": {
         "customJobs": "cancel create delete get list",
         "hyperparameterTuningJobs": "cancel create delete get list",
-        "operations": "cancel delete get list wait",
+        "operations": "get wait",
     },
     "logging": {
         "entries": "list tail write",

@@ -13,7 +13,7 @@ class Operations:
     """Operations by full name, with the project's number."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[str, Operation]] = {}
+        self._kept: dict[str, Operation] = {}
 
     def deletion_of(self, job: Job) -> Operation:
         """The operation of a job that was just deleted, kept."""
@@ -28,20 +28,11 @@ class Operations:
             "done": True,
             "response": {"@type": "type.googleapis.com/google.protobuf.Empty"},
         }
-        self._kept[name] = (job.parent, operation)
+        self._kept[name] = operation
         return operation
 
     def get(self, name: str) -> Operation:
         """Raises `ApiError`: NOT_FOUND."""
         if name not in self._kept:
             raise ApiError(Status.NOT_FOUND, f"The operation {name} does not exist.")
-        return self._kept[name][1]
-
-    def list(self, owner: str) -> list[Operation]:
-        """Every operation of a location."""
-        return [operation for parent, operation in self._kept.values() if parent == owner]
-
-    def delete(self, name: str) -> None:
-        """Forget an operation. Raises `ApiError`: NOT_FOUND."""
-        self.get(name)
-        del self._kept[name]
+        return self._kept[name]

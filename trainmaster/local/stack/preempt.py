@@ -1,16 +1,13 @@
 """Taking the machine of a replica away, in the stack that runs on a state folder."""
 
-import json
 import re
 import shlex
-import urllib.error
-import urllib.request
 from pathlib import Path
 
+from trainmaster.local.events.rest import CallRefusedError, call
 from trainmaster.local.stack.errors import JobError, StateError
 
 CHIEF = "workerpool0-0"
-_TIMEOUT_S = 30.0
 _JOB_NAME = re.compile(r"projects/[^/]+/locations/[^/]+/customJobs/[0-9]+")
 
 
@@ -29,28 +26,22 @@ def preempt(state: Path, job: str, replica: str = CHIEF) -> None:
     variables = _variables(state)
     project, region = variables["GOOGLE_CLOUD_PROJECT"], variables["TRAINMASTER_REGION"]
     name = job if _JOB_NAME.fullmatch(job) else f"projects/{project}/locations/{region}/customJobs/{job}"
-    url = f"{variables['VERTEX_EMULATOR_HOST']}/emulator/v1/{name}:preempt"
-    body = json.dumps({"replica": replica}).encode()
-    request = urllib.request.Request(url, data=body, method="POST")  # noqa: S310  the stack's own URL
     try:
-        urllib.request.urlopen(request, timeout=_TIMEOUT_S).close()  # noqa: S310
-    except urllib.error.HTTPError as refusal:
-        with refusal:
-            raise JobError(_reason(refusal.read())) from refusal
-    except OSError as fault:
-        raise StateError(f"The stack on {str(state)!r} does not answer: {fault}.") from fault
+        call(
+            "POST",
+            variables["VERTEX_EMULATOR_HOST"],
+            f"/emulator/v1/{name}:preempt",
+            {"replica": replica},
+        )
+    except CallRefusedError as refused:
+        raise JobError(refused.reason) from refused
+    except OSError as error:
+        raise StateError(f"The stack on {str(state)!r} does not answer: {error}.") from error
 
 
 def _variables(state: Path) -> dict[str, str]:
     try:
         words = shlex.split((state / "stack.env").read_text(encoding="utf-8"))
-    except OSError as fault:
-        raise StateError(f"No stack is ready on {str(state)!r}; choose another with --state DIR.") from fault
+    except OSError as error:
+        raise StateError(f"No stack is ready on {str(state)!r}; choose another with --state DIR.") from error
     return dict(word.split("=", 1) for word in words if "=" in word)
-
-
-def _reason(body: bytes) -> str:
-    try:
-        return str(json.loads(body)["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        return body.decode("utf-8", "replace")

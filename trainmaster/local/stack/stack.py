@@ -15,7 +15,7 @@ from trainmaster.local.events.delivery import Delivery, Invoke
 from trainmaster.local.events.injections import with_injections
 from trainmaster.local.events.rest import CallRefusedError
 from trainmaster.local.events.schedule import Scheduler
-from trainmaster.local.functions import FunctionsHost, Instance, StartFailedError
+from trainmaster.local.functions import Deployment, FunctionsHost, Instance, StartFailedError
 from trainmaster.local.injections import Injections
 from trainmaster.local.process import ProcessGuard
 from trainmaster.local.stack.access import grants_of
@@ -91,17 +91,21 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
                 images_topic=_images_topic(options, topology),
             )
         )
-        host = FunctionsHost(
-            topology.functions,
+        deployment = Deployment(
             source=await staging,
             # The topology has the last word: it may point a function at another server, a proxy for example.
-            shared={"GOOGLE_CLOUD_PROJECT": topology.project, **addresses(services), **topology.environment},
+            environment={
+                "GOOGLE_CLOUD_PROJECT": topology.project,
+                **addresses(services),
+                **topology.environment,
+            },
             state=state.path,
             project=topology.project,
             region=topology.region,
             guard=guard,
             write_log=services.logging.write,
         )
+        host = FunctionsHost(topology.functions, deployment)
         running.push_async_callback(host.stop)
         try:
             await host.start()
@@ -135,7 +139,7 @@ async def _deliver_events(
         raise ServiceError(f"Something in the topology cannot be made: {error}") from error
     deliveries = [
         Delivery(
-            function,
+            function=function,
             transport=transports[function.name],
             subscriber=clients.subscriber,
             invoke=_posting_to(host.instances[function.name], services.injections),

@@ -27,6 +27,7 @@ from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job, read_mask
 from trainmaster.local.jobs.resource.replica import CHIEF
 from trainmaster.local.jobs.service import JobService
+from trainmaster.local.tuning.ledger import TuningJob
 from trainmaster.local.tuning.service import TuningService
 from trainmaster.local.vertex.injections import named, subjects
 
@@ -74,30 +75,6 @@ class Calls(Generic[AnyJob]):
 
     async def delete(self, request: Request) -> Response:
         return JSONResponse(await self._jobs.delete(_parent(request), request.path_params["job"]))
-
-
-class OperationCalls:
-    """The calls on operations."""
-
-    def __init__(self, operations: Operations) -> None:
-        self._operations = operations
-
-    async def get(self, request: Request) -> Response:
-        return JSONResponse(self._operations.get(_operation_name(request)))
-
-    async def list(self, request: Request) -> Response:
-        # A job's own list is empty: its only operation comes when it is gone.
-        found = [] if "job" in request.path_params else self._operations.list(_parent(request).name)
-        return JSONResponse({"operations": found})
-
-    async def delete(self, request: Request) -> Response:
-        self._operations.delete(_operation_name(request))
-        return JSONResponse({})
-
-    async def cancel(self, request: Request) -> Response:
-        """Cancelling is best effort, and every operation here is done when it is first seen."""
-        self._operations.get(_operation_name(request))
-        return JSONResponse({})
 
 
 class StackCalls:
@@ -153,18 +130,15 @@ def _service_calls(
         yield "POST", f"{collection}/{{job}}:cancel", calls.cancel
         yield "GET", f"{collection}/{{job}}", calls.get
         yield "DELETE", f"{collection}/{{job}}", calls.delete
-        # A job's operations are also found below the job, where older clients look.
-        yield from _operation_calls(f"{collection}/{{job}}/operations", OperationCalls(operations))
-    yield from _operation_calls(f"{here}/operations", OperationCalls(operations))
 
+    async def operation(request: Request) -> Response:
+        name = f"{_parent(request).name}/operations/{request.path_params['operation']}"
+        return JSONResponse(operations.get(name))
 
-def _operation_calls(path: str, calls: OperationCalls) -> Iterator[_Row]:
-    one = f"{path}/{{operation}}"
-    yield "GET", path, calls.list
-    yield "GET", one, calls.get
-    yield "DELETE", one, calls.delete
-    yield "POST", f"{one}:cancel", calls.cancel
-    yield "POST", f"{one}:wait", calls.get
+    # A job's operations are also found below the job, where older clients look.
+    for owner in (here, *(f"{here}/{kind.collection}/{{job}}" for kind in (Job, TuningJob))):
+        yield "GET", f"{owner}/operations/{{operation}}", operation
+        yield "POST", f"{owner}/operations/{{operation}}:wait", operation
 
 
 def _location_calls(version: str, region: str) -> Iterator[_Row]:
@@ -180,10 +154,6 @@ def _location_calls(version: str, region: str) -> Iterator[_Row]:
 
 def _parent(request: Request) -> Parent:
     return parent_of(request.path_params["project"], request.path_params["location"])
-
-
-def _operation_name(request: Request) -> str:
-    return f"{_parent(request).name}/operations/{request.path_params['operation']}"
 
 
 async def _job(request: Request, job: Job) -> Response:

@@ -8,7 +8,7 @@ from starlette.types import Scope
 _PATH = re.compile(
     r"/(?:v1|v1beta1|ui)/(?P<name>projects/[^/]+/locations/[^/]+"
     r"(?:/(?P<collection>customJobs|hyperparameterTuningJobs)(?:/(?P<job>[^/:]+))?)?"
-    r"(?P<operations>/operations(?:/(?P<operation>[^/:]+))?)?)(?::(?P<verb>[a-z]+))?"
+    r"(?P<operation>/operations/[^/:]+)?)(?::(?P<verb>[a-z]+))?"
 )
 _METHODS = {
     ("POST", False): "create",
@@ -21,10 +21,10 @@ _METHODS = {
 def named(scope: Scope) -> str | None:
     """The method, as in the discovery document behind `projects.locations.`; None for a path of the stack's own."""
     found = _PATH.fullmatch(scope["path"])
-    if not found or not (found["collection"] or found["operations"]):
+    if not found or not (found["collection"] or found["operation"]):
         return None
-    collection = "operations" if found["operations"] else found["collection"]
-    one = found["operation"] if found["operations"] else found["job"]
+    collection = "operations" if found["operation"] else found["collection"]
+    one = found["operation"] or found["job"]
     method = found["verb"] or _METHODS.get((scope["method"], one is not None))
     return f"{collection}.{method}" if method else None
 

@@ -6,7 +6,7 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainmaster.local.http import in_thread, serving
 from trainmaster.local.injections import Injections
-from trainmaster.local.jobs.capacity.line import Capacity
+from trainmaster.local.jobs.capacity.line import Capacity, default_capacity
 from trainmaster.local.jobs.capacity.quota import Quota
 from trainmaster.local.jobs.capacity.supply import Supply
 from trainmaster.local.jobs.collection import Shared
@@ -22,7 +22,8 @@ from trainmaster.local.jobs.images.dockerfile import repository_of
 from trainmaster.local.jobs.operations import Operations
 from trainmaster.local.jobs.replicas import rootfs
 from trainmaster.local.jobs.replicas.containers import Containers, ContainersUnavailableError, containers_here
-from trainmaster.local.jobs.replicas.machine import Machine, default_capacity
+from trainmaster.local.jobs.replicas.machine import Machine
+from trainmaster.local.jobs.replicas.processes import Processes
 from trainmaster.local.jobs.replicas.rootfs import Mounts
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
@@ -37,63 +38,56 @@ from trainmaster.local.vertex.api import application
 MountChoice = Literal["auto", "private", "environment"]
 RuntimeChoice = Literal["process", "container", "auto"]
 
+_DATABASE = "jobs.sqlite"
 
+
+@dataclass(frozen=True, kw_only=True)
+class _Running:
+    service: JobService
+    tuning: TuningService
+    machine: Machine
+    app: ASGIApp
+
+
+@dataclass(kw_only=True, eq=False)
 class Jobs:
-    """An ASGI application that answers as JobService does. `start` before the first request, `stop` after the last."""
+    """An ASGI application that answers as JobService does. `start` before the first request, `stop` after the last.
 
-    def __init__(
-        self,
-        *,
-        dir: Path,  # noqa: A002  the name is fixed: every part of the stack calls its state directory so
-        buckets_dir: Path,
-        images: Mapping[str, Path],
-        write_log: WriteLog,
-        project: str = "local-project",
-        region: str = "us-central1",
-        mounts: MountChoice = "auto",
-        runtime: RuntimeChoice = "process",
-        registry: str = "",
-        capacity: int | None = None,
-        grace_s: float = 30.0,
-        guard: ProcessGuard | None = None,
-        seed: int | None = None,
-        injections: Injections | None = None,
-        quota: Quota | None = None,
-    ) -> None:
-        """Nothing is opened or started yet.
+    Attributes:
+        dir: where jobs are kept; a new `Jobs` on the same directory takes up unfinished ones.
+        buckets_dir: the directory whose folders are the buckets; `/gcs` to a replica.
+        images: source tree by image URI. Tag and digest are not compared.
+        write_log: takes batches of log entries, in order.
+        project: the project's id; its number is made from it.
+        region: what the list of locations shows; jobs of any region are accepted.
+        mounts: whether replicas get a root of their own; `auto` where this machine allows it.
+        runtime: whether a replica is a process on this machine or a container of its built image; `auto`: a
+            container where podman has the image, else a process.
+        registry: `host:port` on loopback that has the images of every registry; empty for podman's store alone.
+        capacity: how many replicas may run at once; four for each processor when None.
+        grace_s: from SIGTERM to SIGKILL for a replica.
+        guard: who watches over the replicas' processes; a guard of its own when None.
+        seed: makes the suggestions of tuning jobs repeatable; by chance when None.
+        injections: shared with other emulators.
+        quota: what the regions have; no limits when None.
+    """
 
-        Args:
-            dir: where jobs are kept; a new `Jobs` on the same directory takes up unfinished ones.
-            buckets_dir: the directory whose folders are the buckets; `/gcs` to a replica.
-            images: source tree by image URI. Tag and digest are not compared.
-            project: the project's id; its number is made from it.
-            region: what the list of locations shows; jobs of any region are accepted.
-            write_log: takes batches of log entries, in order.
-            mounts: whether replicas get a root of their own; `auto` where this machine allows it.
-            runtime: whether a replica is a process on this machine or a container of its built image; `auto`: a
-                container where podman has the image, else a process.
-            registry: `host:port` on loopback that has the images of every registry; empty for podman's store alone.
-            capacity: how many replicas may run at once; four for each processor when None.
-            grace_s: from SIGTERM to SIGKILL for a replica.
-            seed: makes the suggestions of tuning jobs repeatable; by chance when None.
-            guard: who watches over the replicas' processes; a guard of its own when None.
-            injections: shared with other emulators; its own when None.
-            quota: what the regions have; no limits when None.
-        """
-        self._dir = dir.resolve()
-        self._buckets = buckets_dir.resolve()
-        self._images = {repository_of(uri): tree.resolve() for uri, tree in images.items()}
-        self._write_log = write_log
-        self._project, self._region = project, region
-        self._choice = mounts
-        self._runtime, self._registry = runtime, registry
-        self._capacity = capacity or default_capacity()
-        self._grace_s = grace_s
-        self._given_guard = guard
-        self._seed = seed
-        self._injections = injections or Injections()
-        self._supply = Supply(quota)
-        self._running: _Running | None = None
+    dir: Path
+    buckets_dir: Path
+    images: Mapping[str, Path]
+    write_log: WriteLog
+    project: str = "local-project"
+    region: str = "us-central1"
+    mounts: MountChoice = "auto"
+    runtime: RuntimeChoice = "process"
+    registry: str = ""
+    capacity: int | None = None
+    grace_s: float = 30.0
+    guard: ProcessGuard | None = None
+    seed: int | None = None
+    injections: Injections = field(default_factory=Injections)
+    quota: Quota | None = None
+    _running: _Running | None = field(default=None, init=False)
 
     def state_of(self, job_id: str) -> JobState:
         """Where a job stands, without a request: for parts of the stack in the same process.
@@ -109,38 +103,24 @@ class Jobs:
         Raises:
             RuntimeError: private mounts or containers are asked for and this machine does not allow them.
         """
-        containers = await asyncio.to_thread(
-            _containers, self._runtime, stack=str(self._dir), registry=self._registry
-        )
-        guard = self._given_guard or ProcessGuard()
-        scratch = _empty_scratch(self._dir)
-        self._buckets.mkdir(parents=True, exist_ok=True)
-        machine = Machine(
-            guard=guard,
-            images=self._images,
-            buckets=self._buckets,
-            scratch=scratch,
-            mounts=_chosen(self._choice),
-            grace_s=self._grace_s,
-            containers=containers,
-            only_containers=self._runtime == "container",
-        )
+        machine = await asyncio.to_thread(self._machine)
         shared = Shared(
-            project=self._project,
-            write_log=self._write_log,
-            supply=self._supply,
+            project=self.project,
+            write_log=self.write_log,
+            supply=Supply(self.quota),
             operations=Operations(),
         )
-        database = self._dir / "jobs.sqlite"
-        service = JobService(Store(database, Job), shared, machine=machine, capacity=Capacity(self._capacity))
+        state = self.dir.resolve()
+        capacity = Capacity(self.capacity or default_capacity())
+        service = JobService(Store(state / _DATABASE, Job), shared, machine=machine, capacity=capacity)
         tuning = TuningService(
-            TuningStore(database), shared, jobs=service, metrics=self._dir / "metrics", seed=self._seed
+            TuningStore(state / _DATABASE), shared, jobs=service, metrics=state / "metrics", seed=self.seed
         )
         self._running = _Running(
             service=service,
             tuning=tuning,
             machine=machine,
-            app=application(service, tuning, shared, region=self._region, injections=self._injections),
+            app=application(service, tuning, shared, region=self.region, injections=self.injections),
         )
         service.resume()
         tuning.resume()
@@ -152,8 +132,8 @@ class Jobs:
             return
         await running.tuning.stop()
         await running.service.stop()
-        if self._given_guard is None:
-            await running.machine.guard.stop(grace_s=self._grace_s)
+        if self.guard is None:
+            await running.machine.guard.stop(grace_s=self.grace_s)
         shutil.rmtree(running.machine.scratch, ignore_errors=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -165,13 +145,20 @@ class Jobs:
             raise RuntimeError("the JobService is not running; call start() first")
         return self._running
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Running:
-    service: JobService
-    tuning: TuningService
-    machine: Machine
-    app: ASGIApp
+    def _machine(self) -> Machine:
+        """What replicas run on; the buckets' directory is made."""
+        state, buckets = self.dir.resolve(), self.buckets_dir.resolve()
+        containers = _containers(self.runtime, buckets=buckets, stack=str(state), registry=self.registry)
+        buckets.mkdir(parents=True, exist_ok=True)
+        return Machine(
+            guard=self.guard or ProcessGuard(),
+            images={repository_of(uri): tree.resolve() for uri, tree in self.images.items()},
+            scratch=_empty_scratch(state),
+            grace_s=self.grace_s,
+            processes=Processes(buckets=buckets, mounts=_chosen(self.mounts)),
+            containers=containers,
+            only_containers=self.runtime == "container",
+        )
 
 
 @contextlib.contextmanager
@@ -203,11 +190,11 @@ def _chosen(choice: MountChoice) -> Mounts:
     return found
 
 
-def _containers(choice: RuntimeChoice, *, stack: str, registry: str) -> Containers | None:
+def _containers(choice: RuntimeChoice, *, buckets: Path, stack: str, registry: str) -> Containers | None:
     if choice == "process":
         return None
     try:
-        found = containers_here(stack=stack, registry=registry)
+        found = containers_here(buckets=buckets, stack=stack, registry=registry)
     except ContainersUnavailableError as error:
         if choice == "container":
             raise RuntimeError(f"runtime=container, but {error}") from error

@@ -1,6 +1,7 @@
 """Room for replicas on this machine, given out in the order it was asked for."""
 
 import asyncio
+import os
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -51,3 +52,8 @@ class Capacity:
             turn = self._line.popleft()
             self._taken.add(turn)
             turn.came.set()
+
+
+def default_capacity() -> int:
+    """How many replicas this machine runs at once unless told: four for each processor."""
+    return 4 * (os.cpu_count() or 1)

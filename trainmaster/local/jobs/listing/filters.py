@@ -1,14 +1,13 @@
-"""The filter of a list call: `state="JOB_STATE_SUCCEEDED" AND NOT labels.team=vision`.
+"""The filter of a list call: `state="JOB_STATE_SUCCEEDED" AND labels.team=vision`.
 
 Fields: `display_name` (`=` `!=` `:` with `*`), `state` (`=` `!=`), `create_time` (`=` `!=` `<` `>` `<=` `>=`),
-`labels.KEY` (`=` `!=`, and `:*` for presence).
-AND is looser than OR, NOT and `-` bind tightest, parentheses group.
+`labels.KEY` (`=` `!=`, and `:*` for presence). All restrictions must hold; OR, NOT and parentheses are refused.
 Source: the comments of google.cloud.aiplatform.v1.ListCustomJobsRequest and https://google.aip.dev/160, read 2026-11.
 """
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -18,9 +17,10 @@ from trainmaster.local.jobs.resource.lifecycle import JobState
 
 Matches = Callable[[Job], bool]
 
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<open>\()|(?P<close>\))|(?P<op><=|>=|!=|=|<|>|:)|"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>(?:[^'\\]|\\.)*)'"""
-    r"""|(?P<minus>-(?=[^\s]))|(?P<word>[^\s()<>=!:"']+))"""
+_WORD = r"""[^\s()<>=!:"']+"""
+_RESTRICTION = re.compile(
+    rf"""\s*(?:(?P<joined>AND)\s+)?(?P<path>{_WORD})\s*(?P<sign><=|>=|!=|[=<>:])?\s*"""
+    rf"""(?P<value>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|{_WORD})?"""
 )
 _ORDER: dict[str, Callable[[datetime, datetime], bool]] = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
@@ -28,16 +28,10 @@ _ORDER: dict[str, Callable[[datetime, datetime], bool]] = {
 
 
 class FilterError(ApiError):
-    """A filter that the service would refuse."""
+    """A filter that the service would refuse, or one that is not imitated."""
 
     def __init__(self, message: str) -> None:
         super().__init__(Status.INVALID_ARGUMENT, message)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Token:
-    kind: str
-    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,105 +49,37 @@ def parse_filter(text: str) -> Filter:
     Raises:
         FilterError: with what was found and what may stand there.
     """
-    reader = _Reader(text)
-    if reader.at_end():
-        return Filter(matches=lambda _job: True)
-    found = reader.conjunction()
-    if not reader.at_end():
-        raise reader.fault("AND, OR or the end of the filter")
-    return found
+    parts = list(_restrictions(text))
+    return Filter(
+        matches=lambda job: all(part.matches(job) for part in parts),
+        label=next((part.label for part in parts if part.label), None),
+    )
 
 
-class _Reader:
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = _tokens(text)
-        self._at = 0
-
-    def at_end(self) -> bool:
-        return self._at == len(self._tokens)
-
-    def fault(self, expected: str) -> FilterError:
-        found = "its end" if self.at_end() else repr(self._tokens[self._at].text)
-        return FilterError(f"Invalid filter {self._text!r}: expected {expected}, found {found}.")
-
-    def conjunction(self) -> Filter:
-        parts = [self._disjunction()]
-        while self._take_word("AND") or self._starts_a_term():
-            parts.append(self._disjunction())
-        return Filter(
-            matches=lambda job: all(part.matches(job) for part in parts),
-            label=next((part.label for part in parts if part.label), None),
-        )
-
-    def _disjunction(self) -> Filter:
-        parts = [self._term()]
-        while self._take_word("OR"):
-            parts.append(self._term())
-        if len(parts) == 1:
-            return parts[0]
-        return Filter(matches=lambda job: any(part.matches(job) for part in parts))
-
-    def _term(self) -> Filter:
-        if self._take_word("NOT") or self._take("minus"):
-            inner = self._term()
-            return Filter(matches=lambda job: not inner.matches(job))
-        if self._take("open"):
-            inner = self.conjunction()
-            if not self._take("close"):
-                raise self.fault("')'")
-            return inner
-        return self._restriction()
-
-    def _restriction(self) -> Filter:
-        path = self._take("word")
-        if path is None:
-            raise self.fault("a field: display_name, state, create_time or labels.KEY")
-        sign = self._take("op")
-        if sign is None:
-            raise self.fault(f"an operator after {path!r}")
-        value = self._take("double", "single", "word")
-        if value is None:
-            raise self.fault(f"a value after {path}{sign}")
-        return _restriction(path, sign, value)
-
-    def _starts_a_term(self) -> bool:
-        return (
-            not self.at_end()
-            and self._tokens[self._at].kind in {"open", "minus", "word"}
-            and not self._is_word("OR")
-        )
-
-    def _is_word(self, text: str) -> bool:
-        return not self.at_end() and self._tokens[self._at] == _Token(kind="word", text=text)
-
-    def _take_word(self, text: str) -> bool:
-        if self._is_word(text):
-            self._at += 1
-            return True
-        return False
-
-    def _take(self, *kinds: str) -> str | None:
-        if self.at_end() or self._tokens[self._at].kind not in kinds:
-            return None
-        self._at += 1
-        return self._tokens[self._at - 1].text
+def _restrictions(text: str) -> Iterator[Filter]:
+    rest = whole = text.strip()
+    while rest:
+        found = _RESTRICTION.match(rest)
+        if found is None or found["path"] in {"OR", "NOT"} or (found["joined"] and rest == whole):
+            raise FilterError(
+                f"Invalid filter {text!r}: cannot be read from {rest!r} on; restrictions may be joined by AND, "
+                "and OR, NOT and parentheses are not imitated."
+            )
+        rest = rest[found.end() :].lstrip()
+        if found["sign"] is None:
+            raise _expected(text, f"an operator after {found['path']!r}", rest)
+        if found["value"] is None:
+            raise _expected(text, f"a value after {found['path']}{found['sign']}", rest)
+        yield _restriction(found["path"], found["sign"], _unquoted(found["value"]))
 
 
-def _tokens(text: str) -> list[_Token]:
-    found: list[_Token] = []
-    at = 0
-    rest = text.rstrip()
-    while at < len(rest):
-        match = _TOKEN.match(rest, at)
-        if match is None or match.lastgroup is None:
-            raise FilterError(f"Invalid filter {text!r}: cannot be read from {rest[at:]!r} on.")
-        content = match.group(match.lastgroup)
-        if match.lastgroup in {"double", "single"}:
-            content = re.sub(r"\\(.)", r"\1", content)
-        found.append(_Token(kind=match.lastgroup, text=content))
-        at = match.end()
-    return found
+def _expected(text: str, what: str, rest: str) -> FilterError:
+    found = f"{rest!r}, which cannot be read" if rest else "its end"
+    return FilterError(f"Invalid filter {text!r}: expected {what}, found {found}.")
+
+
+def _unquoted(value: str) -> str:
+    return re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] in "\"'" else value
 
 
 def _restriction(path: str, sign: str, value: str) -> Filter:

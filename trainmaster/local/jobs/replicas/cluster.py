@@ -9,6 +9,7 @@ read 2026-11; the spelling inside `job` differs between published samples.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from trainmaster.local.jobs.images.programs import ReplicaEnvironment
 from trainmaster.local.jobs.resource.replica import Replica
@@ -58,82 +59,55 @@ def environment(
         found["CLOUD_ML_TRIAL_ID"] = cluster.trial_id
         found["CLOUD_ML_HP_METRIC_FILE"] = f"{cluster.metrics_dir}/{replica.name}.metrics"
         found["CLOUD_ML_HP_METRIC_TAG"] = cluster.metric_tag
-    match kind:
-        case ReplicaEnvironment.VERTEX:
-            found["CLUSTER_SPEC"] = json.dumps(cluster_spec(cluster, replica))
-            if len(cluster.addresses) > 1:
-                found["TF_CONFIG"] = json.dumps(tf_config(cluster, replica))
-        case ReplicaEnvironment.AI_PLATFORM:
-            found["CLUSTER_SPEC"] = json.dumps(legacy_cluster_spec(cluster, replica))
-            found["TF_CONFIG"] = json.dumps(legacy_tf_config(cluster, replica))
+    for name, value in _descriptions(cluster, replica, kind).items():
+        found[name] = json.dumps(value)
     return found
 
 
-def cluster_spec(cluster: Cluster, replica: Replica) -> dict[str, object]:
-    """CLUSTER_SPEC: every pool that has replicas, evaluators included, under `workerpoolN`."""
+def _descriptions(cluster: Cluster, replica: Replica, kind: ReplicaEnvironment) -> dict[str, object]:
+    """CLUSTER_SPEC and TF_CONFIG. Evaluators are in CLUSTER_SPEC alone.
+
+    Vertex AI names pools in CLUSTER_SPEC and sets TF_CONFIG for more than one replica;
+    AI Platform Training named TensorFlow's roles in both, with `master` for the chief, and always set both.
+    """
+    job, ports = dict(cluster.job_spec), _open_ports(cluster, replica)
+    trial = {"trial": cluster.trial_id}
+    cloud = {"cloud": f"{cluster.job_id}-{replica.name}"}
+    match kind:
+        case ReplicaEnvironment.AI_PLATFORM:
+            whole = _description(cluster, replica, LEGACY_ROLES, job, **trial, **cloud)
+            return {"CLUSTER_SPEC": {**whole, **ports}, "TF_CONFIG": _without_evaluators(whole)}
+        case ReplicaEnvironment.VERTEX:
+            spec = {**_description(cluster, replica, POOLS, job, **trial), **ports}
+            if len(cluster.addresses) == 1:
+                return {"CLUSTER_SPEC": spec}
+            task = {**(trial if cluster.trial_id else {}), **cloud}
+            config = _description(cluster, replica, ROLES, json.dumps(job), **task)
+            return {"CLUSTER_SPEC": spec, "TF_CONFIG": _without_evaluators(config)}
+
+
+def _description(
+    cluster: Cluster, replica: Replica, names: Sequence[str], job: object, **task: str
+) -> dict[str, object]:
+    groups: dict[str, list[str]] = {}
+    for member in sorted(cluster.addresses):
+        groups.setdefault(names[member.pool], []).append(cluster.addresses[member])
     return {
-        "cluster": _grouped(cluster, POOLS),
+        "cluster": groups,
         "environment": "cloud",
-        "task": {"type": POOLS[replica.pool], "index": replica.index, "trial": cluster.trial_id},
-        "job": dict(cluster.job_spec),
-        **_open_ports(cluster, replica),
+        "task": {"type": names[replica.pool], "index": replica.index, **task},
+        "job": job,
     }
 
 
-def tf_config(cluster: Cluster, replica: Replica) -> dict[str, object]:
-    """TF_CONFIG: always `chief`, never `master`; the evaluator outside the cluster."""
-    task: dict[str, object] = {"type": ROLES[replica.pool], "index": replica.index}
-    if cluster.trial_id:
-        task["trial"] = cluster.trial_id
-    return {
-        "cluster": _without_evaluator(_grouped(cluster, ROLES)),
-        "environment": "cloud",
-        "task": {**task, "cloud": _cloud(cluster, replica)},
-        "job": json.dumps(cluster.job_spec),
-    }
-
-
-def legacy_cluster_spec(cluster: Cluster, replica: Replica) -> dict[str, object]:
-    """CLUSTER_SPEC as AI Platform Training set it: TensorFlow's roles, with `master` for the first replica."""
-    return {
-        "cluster": _grouped(cluster, LEGACY_ROLES),
-        "environment": "cloud",
-        "task": {
-            "type": LEGACY_ROLES[replica.pool],
-            "index": replica.index,
-            "trial": cluster.trial_id,
-            "cloud": _cloud(cluster, replica),
-        },
-        "job": dict(cluster.job_spec),
-        **_open_ports(cluster, replica),
-    }
-
-
-def legacy_tf_config(cluster: Cluster, replica: Replica) -> dict[str, object]:
-    """TF_CONFIG as AI Platform Training set it, also for one replica: no evaluators in the cluster."""
-    found = legacy_cluster_spec(cluster, replica)
-    found.pop("open_ports", None)
-    return {**found, "cluster": _without_evaluator(_grouped(cluster, LEGACY_ROLES))}
-
-
-def _cloud(cluster: Cluster, replica: Replica) -> str:
-    return f"{cluster.job_id}-{replica.name}"
+def _without_evaluators(description: dict[str, Any]) -> dict[str, object]:
+    groups = {role: members for role, members in description["cluster"].items() if role != EVALUATOR}
+    return {**description, "cluster": groups}
 
 
 def _open_ports(cluster: Cluster, replica: Replica) -> dict[str, object]:
     ports = cluster.open_ports.get(replica, ())
     return {"open_ports": list(ports)} if ports else {}
-
-
-def _without_evaluator(groups: dict[str, list[str]]) -> dict[str, list[str]]:
-    return {role: members for role, members in groups.items() if role != EVALUATOR}
-
-
-def _grouped(cluster: Cluster, names: Sequence[str]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for replica in sorted(cluster.addresses):
-        groups.setdefault(names[replica.pool], []).append(cluster.addresses[replica])
-    return groups
 
 
 def _output_directories(cluster: Cluster) -> dict[str, str]:

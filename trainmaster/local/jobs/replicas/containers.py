@@ -13,12 +13,13 @@ import os
 import resource
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.local.jobs.images.dockerfile import repository_of
-from trainmaster.local.jobs.images.programs import Container
+from trainmaster.local.jobs.replicas.isolation import Placement, Start
+from trainmaster.local.jobs.replicas.variables import expanded
 from trainmaster.local.process import SYSTEM_PATH
 from trainmaster.local.process.family import MARK
 
@@ -41,12 +42,14 @@ class Containers:
     Attributes:
         podman: its path.
         oci_runtime: the path of the program that makes containers for it; empty for podman's own choice.
+        buckets: the directory whose folders are the buckets; `/gcs` to a replica.
         stack: what the stack's containers are labelled with, so that the next stack finds what one left.
         registry: `host:port` on loopback that stands for every registry in an image's name; empty where none does.
     """
 
     podman: str
     oci_runtime: str
+    buckets: Path
     stack: str
     registry: str = ""
 
@@ -59,49 +62,33 @@ class Containers:
             return mirrored
         return uri if self._call("image", "exists", uri).returncode == 0 else None
 
-    def argv(
-        self,
-        container: Container,
-        *,
-        name: str,
-        env: Mapping[str, str],
-        env_file: Path,
-        volumes: Iterable[tuple[Path, str]],
-    ) -> list[str]:
-        """The command that becomes the container. Writes `env_file`, readable to this user alone.
+    def start_of(self, placement: Placement) -> Start:
+        """The command that becomes the container, in podman's own environment.
 
-        Variables stand in the file and not on the command line, which everyone on the machine can read;
-        only a value of several lines must, for the file has one variable a line.
+        The container's variables stand in a file readable to this user alone, and not on the command line, which
+        everyone on the machine can read; only a value of several lines must, for the file has one variable a line.
         """
+        container = placement.program.container
+        if container is None:
+            raise ValueError(f"{placement.name} is no container")
+        env = {**expanded(placement.program.env, known=placement.service), **placement.service}
         one_line = {key: value for key, value in env.items() if "\n" not in value}
-        descriptor = os.open(env_file, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.writelines(f"{key}={value}\n" for key, value in one_line.items())
-        words = [
-            self.podman,
-            *self._runtime(),
-            "run",
-            "--rm",
-            "--name",
-            name,
-            "--label",
-            f"{LABEL}={self.stack}",
-        ]
+        env_file = placement.scratch / "variables"
+        _write_private(env_file, [f"{key}={value}\n" for key, value in one_line.items()])
+        words = [self.podman, *(["--runtime", self.oci_runtime] if self.oci_runtime else []), "run", "--rm"]
+        words += ["--name", placement.name, "--label", f"{LABEL}={self.stack}"]
         words += ["--network", "host", "--pull", "never", "--log-driver", "none", "--env-file", str(env_file)]
         words += ["--env", MARK]  # the value is podman's own, which the guard gives it
         words += [f"--env={key}={value}" for key, value in env.items() if key not in one_line]
         # Cloud Storage FUSE lets whoever the image's user is write; here the buckets belong to this user.
         words += ["--cap-add", "DAC_OVERRIDE"]
         words += [f"--ulimit={limit}" for limit in limits()]
-        words += [f"--volume={source}:{target}" for source, target in volumes]
+        words.append(f"--volume={self.buckets}:/gcs")
+        if placement.metrics_dir:
+            words.append(f"--volume={placement.metrics_dir}:{placement.metrics_dir}")
         if container.command:
             words.append(f"--entrypoint={json.dumps(container.command)}")
-        return [*words, container.image, *container.args]
-
-    def surroundings(self) -> dict[str, str]:
-        """Podman's own environment."""
-        kept = {name: os.environ[name] for name in _PODMANS_OWN if name in os.environ}
-        return {**kept, "PATH": SYSTEM_PATH}
+        return Start(argv=[*words, container.image, *container.args], env=_podmans_environment())
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove these containers, running or not. Those that are gone are no error."""
@@ -118,13 +105,10 @@ class Containers:
         pulled = self._call("pull", "--quiet", "--tls-verify=false", mirrored, within_s=_PULL_S)
         return mirrored if pulled.returncode == 0 else None
 
-    def _runtime(self) -> list[str]:
-        return ["--runtime", self.oci_runtime] if self.oci_runtime else []
-
     def _call(self, *words: str, within_s: float = _CALL_S) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [self.podman, *words],
-            env=self.surroundings(),
+            env=_podmans_environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -133,7 +117,19 @@ class Containers:
         )
 
 
-def containers_here(*, stack: str, registry: str = "") -> Containers:
+def _podmans_environment() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _PODMANS_OWN if name in os.environ}
+    return {**kept, "PATH": SYSTEM_PATH}
+
+
+def _write_private(path: Path, lines: Sequence[str]) -> None:
+    path.parent.mkdir(parents=True)
+    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.writelines(lines)
+
+
+def containers_here(*, buckets: Path, stack: str, registry: str = "") -> Containers:
     """The podman of this machine.
 
     Raises:
@@ -154,6 +150,7 @@ def containers_here(*, stack: str, registry: str = "") -> Containers:
     return Containers(
         podman=podman,
         oci_runtime=shutil.which("runc", path=SYSTEM_PATH) or "",
+        buckets=buckets,
         stack=stack,
         registry=registry,
     )

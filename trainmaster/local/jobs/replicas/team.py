@@ -11,9 +11,10 @@ from pathlib import Path
 from google.protobuf.json_format import MessageToDict
 
 from trainmaster.local.jobs.images.programs import Program, programs_of
-from trainmaster.local.jobs.replicas.cluster import Cluster
+from trainmaster.local.jobs.replicas.cluster import Cluster, environment
 from trainmaster.local.jobs.replicas.exits import KILLED, Exit, exit_status
-from trainmaster.local.jobs.replicas.machine import Machine, start_of
+from trainmaster.local.jobs.replicas.isolation import Isolation, Placement
+from trainmaster.local.jobs.replicas.machine import Machine
 from trainmaster.local.jobs.replicas.memory import oom_kills
 from trainmaster.local.jobs.resource.job import Job, TrialPlace
 from trainmaster.local.jobs.resource.replica import Replica
@@ -64,7 +65,7 @@ class Team:
         self._told = asyncio.Event()
         self._scratch = machine.scratch / common.job_id[-8:]
         self._starts = 0
-        self._containers: list[str] = []
+        self._names: dict[str, Isolation] = {}
 
     async def start_all(self) -> None:
         """Start every replica."""
@@ -77,11 +78,16 @@ class Team:
         self._starts += 1
         scratch = self._scratch / str(self._starts)
         name = f"trainmaster-{self._common.job_id}-{replica.name}-{self._starts}"
-        start = await asyncio.to_thread(
-            start_of, self._machine, self._common, replica, program=program, scratch=scratch, name=name
+        placement = Placement(
+            program=program,
+            service=environment(self._common, replica, program.environment),
+            scratch=scratch,
+            name=name,
+            metrics_dir=self._common.metrics_dir,
         )
-        if start.container:
-            self._containers.append(start.container)
+        isolation = self._machine.isolation_of(program)
+        start = await asyncio.to_thread(isolation.start_of, placement)
+        self._names[name] = isolation
         kills = oom_kills()
         child = self._machine.guard.start(
             start.argv,
@@ -127,9 +133,10 @@ class Team:
         members, self._members = list(self._members.values()), {}
         await asyncio.gather(*(member.child.stop(grace_s=self._machine.grace_s) for member in members))
         await asyncio.gather(*self._watchers)
-        names, self._containers = self._containers, []
-        if self._machine.containers is not None:  # one that was killed may have left its files behind
-            await asyncio.to_thread(self._machine.containers.remove, names)
+        for isolation in set(self._names.values()):  # one that was killed may have left something behind
+            names = [name for name, started in self._names.items() if started is isolation]
+            await asyncio.to_thread(isolation.remove, names)
+        self._names.clear()
         await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
 
     def close(self) -> None:

@@ -1,0 +1,62 @@
+"""Replicas as processes of this machine, which see the image's files and the buckets by private mounts or by links."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmaster.local.jobs.replicas import rootfs
+from trainmaster.local.jobs.replicas.isolation import Placement, Start
+from trainmaster.local.jobs.replicas.rootfs import Mounts
+from trainmaster.local.jobs.replicas.variables import expanded
+from trainmaster.local.process import SYSTEM_PATH
+
+GCS_ROOT = "TRAINMASTER_GCS_ROOT"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Processes:
+    """Processes of this machine. `buckets` is the directory whose folders are the buckets."""
+
+    buckets: Path
+    mounts: Mounts
+
+    def start_of(self, placement: Placement) -> Start:
+        """`launch.py` with a plan: it arranges what the program sees, and becomes it."""
+        for name in ("home", "tmp", "root"):
+            (placement.scratch / name).mkdir(parents=True)
+        plan = placement.scratch / "plan.json"
+        plan.write_text(json.dumps(self._plan(placement)), encoding="utf-8")
+        return Start(
+            argv=[sys.executable, "-I", "-S", str(rootfs.LAUNCHER), str(plan)],
+            env=self._environment(placement),
+        )
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Nothing: all that is left of a process is in its scratch directory."""
+
+    def _plan(self, placement: Placement) -> dict[str, object]:
+        image, private = placement.program.image, self.mounts is Mounts.PRIVATE
+        return {
+            "private": private,
+            "root": str(placement.scratch / "root"),
+            "steps": rootfs.private_steps(image, self.buckets) if private else rootfs.linked_steps(image),
+            "workdir": image.workdir,
+            "argv": placement.program.argv,
+        }
+
+    def _environment(self, placement: Placement) -> dict[str, str]:
+        """The whole environment. Nothing of this process's own environment is in it."""
+        image, service = placement.program.image, dict(placement.service)
+        if self.mounts is Mounts.ENVIRONMENT:
+            service[GCS_ROOT] = str(self.buckets)
+        return {
+            "HOME": str(placement.scratch / "home"),
+            "LANG": "C.UTF-8",
+            **image.env,
+            "PATH": f"{Path(sys.executable).parent}:{image.env.get('PATH', SYSTEM_PATH)}",
+            **expanded(placement.program.env, known=service),
+            **service,
+            "TMPDIR": str(placement.scratch / "tmp"),
+        }

@@ -352,8 +352,9 @@ def test_what_is_no_place_keeps_nobody_waiting() -> None:
     world = World()
     for name in (
         "waiting/x",
-        "waiting/us-central1/050-x-run",
-        "waiting/us-central1/abc-20260301t120000000000-r",
+        "waiting/050-x-run",
+        "waiting/abc-20260301t120000000000-r",
+        "waiting/050-20260301t120000000000-r",
     ):
         world.objects.write(LEDGER, name, b"", if_generation=None, metadata={"classes": "us-central1_n1_cpu"})
     assert states(world, launched(world)) == ["submitted"]

@@ -141,6 +141,6 @@ def test_a_job_is_the_same_under_the_projects_number_and_no_other() -> None:
 
 def test_a_place_of_the_first_years_is_read_as_it_was_written() -> None:
     moment = datetime(1, 1, 1, 0, 0, 0, 7, tzinfo=UTC)
-    name = waiting_object("us-central1", 50, moment, "run-1")
-    assert name == "waiting/us-central1/050-00010101t000000000007-run-1"
-    assert waiting_parts(name) == ("us-central1", 50, moment, "run-1")
+    name = waiting_object(50, moment, "run-1")
+    assert name == "waiting/050-00010101t000000000007-run-1"
+    assert waiting_parts(name) == (50, moment, "run-1")

@@ -11,7 +11,7 @@ from trainmaster.orchestrator.core.admission.limits import limits_of
 from trainmaster.orchestrator.core.admission.queue import Place
 from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.completion.outcome import OVER
-from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, WAITING_PREFIX, location_region
+from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, WAITING_PREFIX
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job
@@ -81,9 +81,7 @@ class Watch:
 
     def _overtaken(self, submission: Submission) -> Iterator[str]:
         """Nobody who waits for the same, and goes first, is on the queue for as long as anybody may have known."""
-        listed = list(
-            self._world.objects.listing(LEDGER, f"{WAITING_PREFIX}{location_region(submission.parent)}/")
-        )
+        listed = list(self._world.objects.listing(LEDGER, WAITING_PREFIX))
         if not listed:
             return
         record = self._world.record(submission.run_id)

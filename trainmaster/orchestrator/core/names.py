@@ -129,23 +129,22 @@ def marker_object(run_id: str) -> str:
     return f"{ACTIVE_PREFIX}{run_id}"
 
 
-def waiting_object(region: str, priority: int, arrived_at: datetime, run_id: str) -> str:
-    """`waiting/<region>/<100 - priority>-<UTC time>-<run_id>`: a listing has those that go first at its top."""
-    return f"{WAITING_PREFIX}{region}/{100 - priority:03}-{_exact_time(arrived_at)}-{run_id}"
+def waiting_object(priority: int, arrived_at: datetime, run_id: str) -> str:
+    """`waiting/<100 - priority>-<UTC time>-<run_id>`: a listing has those that go first at its top."""
+    return f"{WAITING_PREFIX}{100 - priority:03}-{_exact_time(arrived_at)}-{run_id}"
 
 
-def waiting_parts(object_name: str) -> tuple[str, int, datetime, str]:
+def waiting_parts(object_name: str) -> tuple[int, datetime, str]:
     """What `waiting_object` was given.
 
     Raises:
         ValueError: it is no such name.
     """
-    region, slash, name = object_name.removeprefix(WAITING_PREFIX).partition("/")
-    rank, time, run_id = (*name.split("-", 2), "", "")[:3]
-    if not slash or not is_run_id(run_id):
+    rank, time, run_id = (*object_name.removeprefix(WAITING_PREFIX).split("-", 2), "", "")[:3]
+    if not is_run_id(run_id):
         raise ValueError(f"{object_name!r} is no place in the queue")
     arrived_at = datetime.strptime(time, EXACT_TIME_FORMAT).replace(tzinfo=UTC)
-    return region, 100 - int(rank), arrived_at, run_id
+    return 100 - int(rank), arrived_at, run_id
 
 
 def slot_object(slot_name: str) -> str:

@@ -123,10 +123,6 @@ def _turn(services: Services, walk: Walk, place: Place, *, reclaim: bool) -> Hap
             _stands_out(services, walk, place)
         return None
     ladder = ladder_for(services, record)
-    there = place_of(services, record, ladder)
-    if (there.region, there.order) != (place.region, place.order):
-        services.queue.put(there)
-        services.queue.remove(place)
     waiting = record.admission.waiting
     if waiting is not None and waiting.limit is not None:
         limits = limits_for(services, ladder[0].spec)

@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.finish import finish_run
 from trainmaster.orchestrator.flows.ladder import regions_of
-from trainmaster.orchestrator.flows.queueing import leave_queue, leave_regions, place_of
+from trainmaster.orchestrator.flows.queueing import leave_queue, place_of
 from trainmaster.orchestrator.flows.second_job import cancel_second_jobs, look_for_second_job
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.slots import give_back
@@ -129,12 +129,9 @@ def kept_waiting(
     """
     before, now = held.record, services.clock.now()
     record = waits(before, waiting, rung=rung, now=now, attempt=services.attempt)
-    place = place_of(services, record, ladder)
-    services.queue.put(place)
+    services.queue.put(place_of(services, record, ladder))
     tell_steps(services, before, record)
     held = services.ledger.replace(held, record)
-    if before.state is RunState.WAITING:
-        leave_regions(services, record, ladder, but=place.region)
     give_back(services, tuple(dict.fromkeys((*before.admission.slots, *slots))))
     tell_status(services, held)
     waits_on = Happened(message=f"the run waits: {waiting.reason}", run_id=record.run_id, severity="NOTICE")

@@ -1,14 +1,13 @@
 """A run's place in the queue, as its record and the policy have it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from trainmaster.orchestrator.core.admission.ladder import Rung
 from trainmaster.orchestrator.core.admission.queue import Place, Walk
 from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.ladder import ladder_for, regions_of
+from trainmaster.orchestrator.flows.ladder import ladder_for
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.flows.slots import limits_for
 
@@ -38,14 +37,6 @@ def walk_of(services: Services, *, woken: bool = False) -> Walk:
 
 
 def leave_queue(services: Services, record: RunRecord) -> None:
-    """Take the place of a run away that may have waited, in any region of its ladder; others cost nothing."""
+    """Remove the place of a run that may have waited; for other runs this costs nothing."""
     if record.request and any(step.state is RunState.WAITING for step in record.history):
-        leave_regions(services, record, ladder_for(services, record), but=None)
-
-
-def leave_regions(services: Services, record: RunRecord, ladder: Sequence[Rung], *, but: str | None) -> None:
-    """Take the run's places away in every region of its ladder but one: its rung may have changed meanwhile."""
-    place = place_of(services, record, ladder)
-    for region in regions_of(ladder):
-        if region != but:
-            services.queue.remove(replace(place, region=region))
+        services.queue.remove(place_of(services, record))

@@ -44,6 +44,7 @@ class StoredQueue:
 
     def put(self, place: Place) -> None:
         metadata = {
+            "region": place.region,
             "classes": ",".join(place.classes),
             "not_before": encoded_time(place.not_before),
             "limits": ",".join(place.limits),
@@ -59,17 +60,17 @@ class StoredQueue:
 
 
 def _name(place: Place) -> str:
-    return waiting_object(place.region, place.priority, place.arrived_at, place.run_id)
+    return waiting_object(place.priority, place.arrived_at, place.run_id)
 
 
 def _place(listed: Listed) -> Place | None:
     """The place; None for an object that is none, which must not stop the queue."""
     metadata = listed.metadata
     try:
-        region, priority, arrived_at, run_id = waiting_parts(listed.name)
+        priority, arrived_at, run_id = waiting_parts(listed.name)
         return Place(
             run_id=run_id,
-            region=region,
+            region=metadata["region"],
             priority=priority,
             arrived_at=arrived_at,
             classes=tuple(metadata["classes"].split(",")),

@@ -167,7 +167,7 @@ def test_a_new_run_that_waits_for_its_turn_takes_those_before_it_along() -> None
     assert places(world) == [later.run_id]
 
 
-def test_when_the_service_is_asked_too_fast_the_whole_region_pauses() -> None:
+def test_when_the_service_is_with_rate_limit_the_whole_region_pauses() -> None:
     world = World()
     room = Room(world, 0)
     cpu, gpu = launched(world), launched(world, **GPU)

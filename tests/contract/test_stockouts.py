@@ -131,7 +131,7 @@ def test_a_stockout_told_before_its_submission_is_on_record_keeps_the_run_for_no
     record = kept(world, arrival.run_id)
     assert (record.state, record.round, record.submission.lease) == (RunState.WAITING, 1, None)
     assert len(world.jobs.all()) == 1
-    list(admit(world.services(), woken=False))
+    list(admit(world.services(), room_freed=False))
     assert world.record(arrival.run_id).state is RunState.SUBMITTED
     assert len(world.jobs.all()) == 2
 
@@ -148,7 +148,7 @@ def test_a_stockout_told_while_the_answer_to_a_submission_is_lost_leaves_the_lea
     happened = launch(world.services(At("submit", after=meanwhile)), arrival)
     assert not happened.is_due
     assert kept(world, arrival.run_id).submission.lease is not None
-    list(admit(world.services(), woken=False))
+    list(admit(world.services(), room_freed=False))
     assert len(world.jobs.all()) == 1
     world.clock.advance(LEASE)
     world.sweep()

@@ -23,8 +23,8 @@ def place(run_id: str, priority: int = 50, seconds: float = 0) -> Place:
         classes=("us-central1_n1_cpu", "europe-west4_n1_cpu"),
         not_before=START + timedelta(seconds=30),
         limits=("model.cassava", "label.team.blue"),
-        too_fast=priority == 0,
-        aside="model.cassava" if priority == 100 else None,
+        rate_limited=priority == 0,
+        blocked_on_limit="model.cassava" if priority == 100 else None,
     )
 
 

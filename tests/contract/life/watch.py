@@ -96,7 +96,7 @@ class Watch:
         """Whether it waits for room, by its record too, and has done so for a while."""
         now = self._world.clock.now()
         old = [each for each in listed if each.name.endswith(f"-{place.run_id}")]
-        if place.aside is not None or all(now - each.created_at <= SEEN_AFTER for each in old):
+        if place.blocked_on_limit is not None or all(now - each.created_at <= SEEN_AFTER for each in old):
             return False
         held = self._world.ledger.find(place.run_id)
         if held is None or held.record.state is not RunState.WAITING:

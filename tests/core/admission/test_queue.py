@@ -1,10 +1,10 @@
-"""A walk along the queue: whose turn it is, and what it costs to find out."""
+"""A pass along the queue: whose turn it is, and what it costs to find out."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from trainmaster.orchestrator.core.admission.queue import Order, Place, Walk
+from trainmaster.orchestrator.core.admission.queue import Order, Place, QueuePass
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -20,7 +20,7 @@ class Watched(Place):
         return super().order
 
 
-def place(number: int, limits: tuple[str, ...] = (), aside: str | None = None) -> Place:
+def place(number: int, limits: tuple[str, ...] = (), blocked_on_limit: str | None = None) -> Place:
     return Watched(
         run_id=f"run-{number:04}",
         region="us-central1",
@@ -29,27 +29,27 @@ def place(number: int, limits: tuple[str, ...] = (), aside: str | None = None) -
         classes=(f"class-{number % 3}",),
         not_before=START,
         limits=limits,
-        aside=aside,
+        blocked_on_limit=blocked_on_limit,
     )
 
 
 @pytest.mark.parametrize("limits", [(), ("all",)], ids=["no limit", "a limit"])
-def test_a_walk_that_finds_no_room_costs_what_the_length_of_the_queue_does(limits: tuple[str, ...]) -> None:
+def test_a_pass_that_finds_no_room_costs_what_the_length_of_the_queue_does(limits: tuple[str, ...]) -> None:
     length = 500
-    walk = Walk(places=[place(number, limits) for number in range(length)], began_at=START)
+    queue_pass = QueuePass(places=[place(number, limits) for number in range(length)], began_at=START)
     Watched.asked, refused = 0, []
-    for each in walk.places:
-        if not walk.passes_over(each):
+    for each in queue_pass.places:
+        if not queue_pass.skips(each):
             refused.append(each.run_id)
-            walk.close(each.quota_class)
+            queue_pass.close(each.quota_class)
     assert refused == ["run-0000", "run-0001", "run-0002"], "the first of each class"
     assert Watched.asked < 5 * length
 
 
 def test_who_joins_late_is_seen_by_those_behind_it() -> None:
-    walk = Walk(places=[place(3, ("all",))], began_at=START)
-    walk.joined(place(1, ("all",), aside="all"))
-    first, last = walk.places
+    queue_pass = QueuePass(places=[place(3, ("all",))], began_at=START)
+    queue_pass.add(place(1, ("all",), blocked_on_limit="all"))
+    first, last = queue_pass.places
     assert (first.run_id, last.run_id) == ("run-0001", "run-0003")
-    assert not walk.passes_over(first)
-    assert walk.before_at_limit(last) is first
+    assert not queue_pass.skips(first)
+    assert queue_pass.ahead_at_limit(last) is first

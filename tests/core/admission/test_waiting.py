@@ -7,16 +7,16 @@ import pytest
 
 from tests.core.admission_cases import ladder
 from tests.core.runs.test_record import NOW, record
-from trainmaster.orchestrator.core.admission.deferral import Deferral, deferral_of
+from trainmaster.orchestrator.core.admission.quota import is_rate_limit
 from trainmaster.orchestrator.core.admission.waiting import (
     ROUNDS_MAX,
     back_off,
     may_wait,
+    reason_to_give_up,
     refused,
     short_pause,
     stocked_out,
     unanswered,
-    why_given_up,
 )
 from trainmaster.orchestrator.core.runs.attempts import (
     REASON_MAX_CHARS,
@@ -48,28 +48,30 @@ def test_runs_that_asked_too_fast_come_back_at_different_times_within_half_a_min
 @pytest.mark.parametrize(
     ("code", "reason", "meant"),
     [
-        (429, "Quota exceeded: Resource management requests per minute per region", Deferral.TOO_FAST),
-        (429, "RATE_LIMIT_EXCEEDED", Deferral.TOO_FAST),
-        (429, "aiplatform.googleapis.com/resource_management_requests", Deferral.TOO_FAST),
+        (429, "Quota exceeded: Resource management requests per minute per region", True),
+        (429, "RATE_LIMIT_EXCEEDED", True),
+        (429, "aiplatform.googleapis.com/resource_management_requests", True),
         (
             429,
             "The following quota metrics exceed quota limits: custom_model_training_cpus",
-            Deferral.NO_ROOM,
+            False,
         ),
-        (503, "insufficient capacity; too many requests per minute", Deferral.NO_ROOM),
+        (503, "insufficient capacity; too many requests per minute", False),
     ],
 )
 def test_a_refusal_for_the_rate_of_requests_is_told_from_one_for_want_of_room(
-    code: int, reason: str, meant: Deferral
+    code: int, reason: str, meant: bool
 ) -> None:
-    assert deferral_of(code, reason) is meant
+    assert is_rate_limit(code, reason) is meant
 
 
 def test_seven_days_count_from_the_first_refusal() -> None:
     since = refused(record(), FIRST, "no room", NOW)
     again = refused(since, LAST, "no room", NOW + timedelta(days=6))
-    assert why_given_up(again, NOW + timedelta(days=7)) is None
-    assert "7 days since 2026-03-01 12:00 UTC" in str(why_given_up(again, NOW + timedelta(days=7, seconds=1)))
+    assert reason_to_give_up(again, NOW + timedelta(days=7)) is None
+    assert "7 days since 2026-03-01 12:00 UTC" in str(
+        reason_to_give_up(again, NOW + timedelta(days=7, seconds=1))
+    )
     assert may_wait(record(), NOW + timedelta(days=100)), "it was never refused"
 
 
@@ -80,7 +82,7 @@ def test_so_many_jobs_without_capacity_are_enough() -> None:
         return replace(record(), submission=SubmissionState(abandoned_jobs=(gone,) * jobs))
 
     assert may_wait(after(ROUNDS_MAX - 1), NOW)
-    assert f"{ROUNDS_MAX} jobs" in str(why_given_up(after(ROUNDS_MAX), NOW))
+    assert f"{ROUNDS_MAX} jobs" in str(reason_to_give_up(after(ROUNDS_MAX), NOW))
 
 
 def test_the_last_tries_are_kept_and_their_reasons_cut() -> None:

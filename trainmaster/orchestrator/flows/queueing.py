@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from trainmaster.orchestrator.core.admission.ladder import Rung
-from trainmaster.orchestrator.core.admission.queue import Place, Walk
+from trainmaster.orchestrator.core.admission.queue import Place, QueuePass
 from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -25,15 +25,15 @@ def place_of(services: Services, record: RunRecord, ladder: Sequence[Rung] | Non
         classes=tuple(dict.fromkeys(map(quota_class, rungs))),
         not_before=waiting.not_before if waiting is not None else record.updated_at,
         limits=tuple(limit.name for limit in limits_for(services, ladder[0].spec)),
-        too_fast=waiting is not None and waiting.rate_limited,
-        aside=waiting.limit if waiting is not None else None,
+        rate_limited=waiting is not None and waiting.rate_limited,
+        blocked_on_limit=waiting.limit if waiting is not None else None,
     )
 
 
-def walk_of(services: Services, *, woken: bool = False) -> Walk:
-    """A walk along the queue as it is now: one listing."""
+def start_pass(services: Services, *, room_freed: bool = False) -> QueuePass:
+    """A pass along the queue as it is now: one listing."""
     now = services.clock.now()
-    return Walk(places=services.queue.places(), began_at=now, woken=woken)
+    return QueuePass(places=services.queue.places(), began_at=now, room_freed=room_freed)
 
 
 def leave_queue(services: Services, record: RunRecord) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainmaster.orchestrator.core.admission.limits import SlotSet, limits_of
-from trainmaster.orchestrator.core.admission.queue import Walk
+from trainmaster.orchestrator.core.admission.queue import QueuePass
 from trainmaster.orchestrator.core.completion.outcome import END_OF
 from trainmaster.orchestrator.core.errors import GenerationMoved, RecordDamaged
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
@@ -51,15 +51,15 @@ class Taken:
 
 
 def take_slots(
-    services: Services, run_id: str, limits: Sequence[SlotSet], walk: Walk, *, reclaim: bool
+    services: Services, run_id: str, limits: Sequence[SlotSet], queue_pass: QueuePass, *, reclaim: bool
 ) -> Taken:
-    """Take one slot of each limit, but those that are kept for whom `walk` found in somebody's hands.
+    """Take one slot of each limit, but none that `queue_pass` keeps for a run which another attempt submits.
 
-    With `reclaim`, those who hold the slots of a full limit are looked at: what the dead left is taken over.
+    With `reclaim`, a slot of a full limit is taken over where its holder's record says that it holds none.
     """
     taken: list[str] = []
     for limit in limits:
-        held = _take(services, run_id, limit, walk, reclaim=reclaim)
+        held = _take(services, run_id, limit, queue_pass, reclaim=reclaim)
         if held is None:
             return Taken(slots=tuple(taken), full=limit)
         taken.append(held)
@@ -67,17 +67,11 @@ def take_slots(
 
 
 def full_limit(
-    services: Services, run_id: str, limits: Sequence[SlotSet], walk: Walk, *, reclaim: bool
+    services: Services, run_id: str, limits: Sequence[SlotSet], queue_pass: QueuePass | None, *, reclaim: bool
 ) -> SlotSet | None:
     """The first limit without a slot for the run; it costs a listing of each, and writes nothing."""
     for limit in limits:
-        slots = services.slots.taken(limit.name)
-        if any(slot.holder == run_id for slot in slots):
-            continue
-        kept, free = _kept(limit, slots, walk), len(_free(limit, slots, run_id))
-        if free > kept:
-            continue
-        if free < kept or not reclaim or not any(_is_left(services, slot) for slot in slots):
+        if _available(services, run_id, limit, queue_pass, reclaim=reclaim) is None:
             return limit
     return None
 
@@ -88,31 +82,50 @@ def give_back(services: Services, slots: Sequence[str]) -> None:
         services.slots.free(held)
 
 
-def _take(services: Services, run_id: str, limit: SlotSet, walk: Walk, *, reclaim: bool) -> str | None:
+def _take(
+    services: Services, run_id: str, limit: SlotSet, queue_pass: QueuePass, *, reclaim: bool
+) -> str | None:
     for _ in range(RACES_MAX):
-        slots = services.slots.taken(limit.name)
-        own = next((slot for slot in slots if slot.holder == run_id), None)
+        available = _available(services, run_id, limit, queue_pass, reclaim=reclaim)
+        if available is None:
+            return None
         try:
-            if own is not None:
-                # Written again: an earlier attempt of this run may be about to give it back as it was.
-                return services.slots.take(limit.name, own.number, run_id, instead_of=own)
-            kept, free = _kept(limit, slots, walk), _free(limit, slots, run_id)
-            if len(free) > kept:
-                return services.slots.take(limit.name, free[0], run_id)
-            if len(free) < kept or not reclaim:
-                return None
-            left = next((slot for slot in slots if _is_left(services, slot)), None)
-            if left is None:
-                return None
-            return services.slots.take(limit.name, left.number, run_id, instead_of=left)
+            return services.slots.take(limit.name, available.number, run_id, instead_of=available.instead_of)
         except GenerationMoved:
-            continue  # somebody was faster, or the answer was lost: the next listing tells
+            continue  # another attempt was faster, or the response was lost: the next listing shows it
     return None
 
 
-def _kept(limit: SlotSet, slots: Sequence[Slot], walk: Walk) -> int:
-    """How many free slots are those of runs that another walk asks for at this moment."""
-    return len(walk.kept_at(limit.name) - {slot.holder for slot in slots})
+@dataclass(frozen=True, kw_only=True)
+class _Available:
+    """A slot that the run may take: a free one, or one that is still as `instead_of` was read."""
+
+    number: int
+    instead_of: Slot | None = None
+
+
+def _available(
+    services: Services, run_id: str, limit: SlotSet, queue_pass: QueuePass | None, *, reclaim: bool
+) -> _Available | None:
+    slots = services.slots.taken(limit.name)
+    own = next((slot for slot in slots if slot.holder == run_id), None)
+    if own is not None:
+        # Written again: an earlier attempt of this run may be about to give it back as it was.
+        return _Available(number=own.number, instead_of=own)
+    kept, free = _kept(limit, slots, queue_pass), _free(limit, slots, run_id)
+    if len(free) > kept:
+        return _Available(number=free[0])
+    if len(free) < kept or not reclaim:
+        return None
+    left = next((slot for slot in slots if _is_left(services, slot)), None)
+    return None if left is None else _Available(number=left.number, instead_of=left)
+
+
+def _kept(limit: SlotSet, slots: Sequence[Slot], queue_pass: QueuePass | None) -> int:
+    """How many free slots are kept for runs that another attempt submits at this moment."""
+    if queue_pass is None:
+        return 0
+    return len(queue_pass.claimed_at(limit.name) - {slot.holder for slot in slots})
 
 
 def _free(limit: SlotSet, slots: Sequence[Slot], run_id: str) -> list[int]:

@@ -11,26 +11,27 @@ from trainmaster.orchestrator.flows.services import Services
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
-    """Why the run gets no job any more: None, it was to end. `faults` are those of its request, under today's policy."""
+class Blocker:
+    """Why the run gets no job any more. `faults` are those of its request under today's policy."""
 
-    problem: Failure | None
+    failure: Failure | None
+    """None: it was ordered to end."""
     faults: tuple[str, ...] = ()
 
 
-def why_ended(services: Services, record: RunRecord) -> Ended | None:
-    """Why the run is not to be submitted once more; None: it may be. It has no job, as far as the service shows."""
+def submission_blocker(services: Services, record: RunRecord) -> Blocker | None:
+    """Why a run without a job must not be submitted again; None: it may be."""
     if record.cancel_requested_at is not None:
-        return Ended(problem=None)
+        return Blocker(failure=None)
     submission = record.submission
     if submission.unanswered >= UNANSWERED_MAX:
         last = submission.tries[-1].outcome if submission.tries else "no reason is on record"
         why = f"Vertex AI gave no answer to {submission.unanswered} submissions in a row; the last: {last}"
-        return Ended(problem=Failure(message=why))
+        return Blocker(failure=Failure(message=why))
     read = Document(value=dict(record.request.document if record.request else {}))
     request = checked_request(read, services.standards(), name=record.model_name)
     if not isinstance(request, Refused):
         return None
     faults = tuple(str(fault) for fault in request.faults)
     why = f"the request is not allowed any more: {'; '.join(faults)}"
-    return Ended(problem=Failure(message=why), faults=faults)
+    return Blocker(failure=Failure(message=why), faults=faults)

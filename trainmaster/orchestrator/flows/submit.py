@@ -15,20 +15,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from trainmaster.orchestrator.core.admission.deferral import Deferral, deferral_of
 from trainmaster.orchestrator.core.admission.ladder import Rung
 from trainmaster.orchestrator.core.admission.limits import SlotSet
-from trainmaster.orchestrator.core.admission.queue import Place, Walk
-from trainmaster.orchestrator.core.admission.quota import quota_class
+from trainmaster.orchestrator.core.admission.queue import Place, QueuePass
+from trainmaster.orchestrator.core.admission.quota import is_rate_limit, quota_class
 from trainmaster.orchestrator.core.admission.waiting import (
-    asked_too_fast,
     attempts_of,
     back_off,
+    reason_to_give_up,
     refused,
     short_pause,
     tried,
     unanswered,
-    why_given_up,
+    with_rate_limit,
 )
 from trainmaster.orchestrator.core.errors import (
     LeaseHeld,
@@ -47,10 +46,10 @@ from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.finish import refresh_status
 from trainmaster.orchestrator.flows.ladder import ladder_for
 from trainmaster.orchestrator.flows.outcome import cancelled, failed, job_of, kept_waiting, submitted
-from trainmaster.orchestrator.flows.queueing import place_of, walk_of
+from trainmaster.orchestrator.flows.queueing import place_of, start_pass
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.slots import full_limit, limits_for, take_slots
-from trainmaster.orchestrator.flows.standing import why_ended
+from trainmaster.orchestrator.flows.standing import submission_blocker
 from trainmaster.orchestrator.flows.telling import tell_status, warned
 from trainmaster.orchestrator.ports.runs import Held
 
@@ -74,11 +73,16 @@ def resume(services: Services, held: Held) -> Happened:
     if record.state is RunState.WAITING:
         tell_status(services, held)
         return Happened(message="the run waits for room", run_id=record.run_id)
-    return take_up(services, held, ladder_for(services, record), None)
+    return take_over(services, held, ladder_for(services, record), None)
 
 
-def take_up(
-    services: Services, held: Held, ladder: Sequence[Rung], walk: Walk | None, *, reclaim: bool = False
+def take_over(
+    services: Services,
+    held: Held,
+    ladder: Sequence[Rung],
+    queue_pass: QueuePass | None,
+    *,
+    reclaim: bool = False,
 ) -> Happened:
     """Take the run over, look for a job that it may have, and submit it where it has none. See `submit`.
 
@@ -89,49 +93,53 @@ def take_up(
     over = taken_over(record, attempt=services.attempt, now=services.clock.now(), lease=services.lease)
     held = services.ledger.replace(held, over)
     job = job_of(services, held.record, ladder)
-    if job is None:
-        end = why_ended(services, held.record)
-        if end is None:
-            return warned(submit(services, held, ladder, walk, reclaim=reclaim), record.problems)
-        if walk is not None:
-            walk.went(record.run_id)
-        if end.problem is None:
-            return cancelled(services, held)
-        return failed(services, held, end.problem, faults=end.faults)
-    if walk is not None:
-        walk.went(record.run_id)
-    return warned(submitted(services, held, job, "a job of this run was found and adopted"), record.problems)
+    blocker = submission_blocker(services, held.record) if job is None else None
+    if job is None and blocker is None:
+        return warned(submit(services, held, ladder, queue_pass, reclaim=reclaim), record.problems)
+    if queue_pass is not None:
+        queue_pass.mark_gone(record.run_id)
+    if job is not None:
+        adopted = submitted(services, held, job, "a job of this run was found and adopted")
+        return warned(adopted, record.problems)
+    if blocker is None or blocker.failure is None:
+        return cancelled(services, held)
+    return failed(services, held, blocker.failure, faults=blocker.faults)
 
 
 def submit(
-    services: Services, held: Held, ladder: Sequence[Rung], walk: Walk | None = None, *, reclaim: bool = False
+    services: Services,
+    held: Held,
+    ladder: Sequence[Rung],
+    queue_pass: QueuePass | None = None,
+    *,
+    reclaim: bool = False,
 ) -> Happened:
     """Submit the run from the rung on record on, until one is taken; else the run waits.
 
-    Nobody who waits for the same is overtaken; `walk` is what is known of the queue, None: it is listed.
+    It overtakes no run that waits for the same. `queue_pass` is what is known of the queue; None: it is listed.
 
     Raises:
         LeaseTooShort, SubmissionUnknown, RecordMoved: a later delivery must look again.
     """
-    walk = walk_of(services) if walk is None else walk
-    return _Attempt(services=services, held=held, ladder=ladder, walk=walk, reclaim=reclaim).made()
+    queue_pass = start_pass(services) if queue_pass is None else queue_pass
+    return _Attempt(
+        services=services, held=held, ladder=ladder, queue_pass=queue_pass, reclaim=reclaim
+    ).made()
 
 
 @dataclass(kw_only=True)
 class _Attempt:
-    """One walk up the ladder, by whoever has the lease.
+    """One pass over the ladder, by the attempt that has the lease.
 
-    `reason`: the last one for which there was no room. `asked`: whether any rung was submitted at all, `classes`
-    the quota classes of those that were.
+    `reason`: why the last rung had no room. `classes`: the quota classes of the rungs that were submitted.
     """
 
     services: Services
     held: Held
     ladder: Sequence[Rung]
-    walk: Walk
+    queue_pass: QueuePass
     reclaim: bool
     reason: str = ""
-    asked: bool = False
     refused: SubmissionRefused | None = None
     slots: tuple[str, ...] | None = None
     place: Place = field(init=False)
@@ -144,7 +152,7 @@ class _Attempt:
             happened = self._tried(rung)
             if happened is not None:
                 return happened
-        if not self.asked:
+        if not self.classes:
             return self._waits(first, self.reason, is_due=True)
         if self.refused is not None and not self.reason and first == 0:
             why = f"Vertex AI refused the job: {self.refused.reason}"
@@ -152,41 +160,40 @@ class _Attempt:
         return self._backs_off()
 
     def _tried(self, rung: Rung) -> Happened | None:
-        """What became of the run on this rung; None: the next one's turn."""
-        if self.walk.is_held(rung.region):
-            until = self.walk.held_until[rung.region]
+        """What became of the run on this rung; None: try the next one."""
+        if self.queue_pass.is_paused(rung.region):
+            until = self.queue_pass.paused_until[rung.region]
             return self._waits(rung.number, f"too many requests to {rung.region}", not_before=until)
         wanted = quota_class(rung)
-        first = None if self.asked else self.walk.before_at_limit(self.place)
-        if first is not None and first.aside is not None:
+        first = None if self.classes else self.queue_pass.ahead_at_limit(self.place)
+        if first is not None and first.blocked_on_limit is not None:
             reason = f"{first.run_id} waits for a place under the same limit before it"
-            return self._waits(rung.number, reason, limit=first.aside)
-        # What refused one rung may take another one of the same class: a smaller machine, for example.
-        others = None if wanted in self.classes else self.walk.why_not(self.place, wanted)
+            return self._waits(rung.number, reason, limit=first.blocked_on_limit)
+        # A class that refused one rung may take another one: a smaller machine, for example.
+        others = None if wanted in self.classes else self.queue_pass.blocker(self.place, wanted)
         if others is not None:
             self._noted(rung, others)
             return None
         full = self._take_slots()
         if full is not None:
-            return self._aside(rung, full)
-        if self.asked and _lease_left(self.services, self.held.record) < SUBMIT_NEEDS:
+            return self._blocked(rung, full)
+        if self.classes and _lease_left(self.services, self.held.record) < SUBMIT_NEEDS:
             return self._waits(rung.number, "the function's time was up")
         self.held = _on_record(self.services, self.held, rung, self.slots or ())
         return self._asked(rung, wanted)
 
     def _take_slots(self) -> SlotSet | None:
-        """The limit that is full, if one is; else the slots are the run's."""
+        """The limit that is full, if one is; else the run holds the slots."""
         if self.slots is None:
             limits = limits_for(self.services, self.ladder[0].spec)
             run_id = self.place.run_id
-            taken = take_slots(self.services, run_id, limits, self.walk, reclaim=self.reclaim)
+            taken = take_slots(self.services, run_id, limits, self.queue_pass, reclaim=self.reclaim)
             self.slots = taken.slots
             return taken.full
         return None
 
     def _asked(self, rung: Rung, wanted: str) -> Happened | None:
         """What became of the submission; None: the next rung."""
-        self.asked = True
         self.classes.add(wanted)
         try:
             happened = _submit_rung(self.services, self.held, rung, self.ladder)
@@ -198,13 +205,13 @@ class _Attempt:
             self._unanswered(rung, unknown)
             raise
         except SubmissionDeferred as deferral:
-            if deferral_of(deferral.code, deferral.reason) is Deferral.TOO_FAST:
+            if is_rate_limit(deferral.code, deferral.reason):
                 return self._paused(rung, deferral)
-            self.walk.close(wanted)
+            self.queue_pass.close(wanted)
             self.reason = deferral.reason
             self._refused(rung, deferral.reason)
             return None
-        self.walk.went(self.held.record.run_id, wanted)
+        self.queue_pass.mark_admitted(self.held.record.run_id, wanted)
         return happened
 
     def _noted(self, rung: Rung, outcome: str) -> None:
@@ -224,29 +231,28 @@ class _Attempt:
             self.held = self.services.ledger.replace(self.held, record)
 
     def _paused(self, rung: Rung, deferral: SubmissionDeferred) -> Happened:
-        """The service asks for fewer requests: the same rung again, after a moment, and nobody else before."""
+        """The service asks for fewer requests: the same rung again after a pause of the whole region."""
         now = self.services.clock.now()
         until = now + short_pause(self.held.record.run_id, now)
-        self.walk.hold(rung.region, until)
-        self.held = replace(self.held, record=asked_too_fast(self.held.record, now))
-        why = why_given_up(self.held.record, now)
+        self.queue_pass.pause(rung.region, until)
+        self.held = replace(self.held, record=with_rate_limit(self.held.record, now))
+        why = reason_to_give_up(self.held.record, now)
         if why is not None:
             return self._fails(Failure(message=f"{why}: {deferral.reason}", code=deferral.code))
         return self._waits(rung.number, deferral.reason, not_before=until, rate_limited=True)
 
-    def _aside(self, rung: Rung, limit: SlotSet) -> Happened:
-        self.walk.fill(limit.name)
+    def _blocked(self, rung: Rung, limit: SlotSet) -> Happened:
+        self.queue_pass.mark_full(limit.name)
         reason = f"as many jobs run as the limit {limit.text} allows: {limit.slots}"
         waits = self._waits(rung.number, reason, limit=limit.name)
-        # Until it was on record that it waits, another walk may have kept a slot for it that was given back.
-        nobody = Walk(places=(), began_at=self.services.clock.now())
-        full = full_limit(self.services, self.place.run_id, (limit,), nobody, reclaim=False)
+        # Before the record said that it waits, another pass may have kept a slot for it that was given back.
+        full = full_limit(self.services, self.place.run_id, (limit,), None, reclaim=False)
         return replace(waits, is_due=full is None)
 
     def _backs_off(self) -> Happened:
         now, record = self.services.clock.now(), self.held.record
         reason = self.reason or str(self.refused)
-        why = why_given_up(record, now)
+        why = reason_to_give_up(record, now)
         if why is not None:
             return self._fails(Failure(message=f"{why}: {reason}"))
         attempts = attempts_of(record, self.ladder) + 1
@@ -254,7 +260,7 @@ class _Attempt:
         return kept_waiting(self.services, self.held, self.ladder, waiting, 0)
 
     def _fails(self, problem: Failure) -> Happened:
-        self.walk.went(self.held.record.run_id)
+        self.queue_pass.mark_gone(self.held.record.run_id)
         return failed(self.services, self.held, problem)
 
     def _waits(

@@ -32,13 +32,13 @@ REPORT = EndReport(by="sweep")
 
 
 def sweep(services: Services) -> Iterator[Happened]:
-    """Look at every marked run once, then walk the queue. Whatever goes wrong with one run keeps no other waiting."""
+    """Look at every marked run once, then go along the queue. An error with one run delays no other."""
     waiting: list[Held] = []
     made_room = False
     for happened in _looked_at(services, waiting):
         made_room = made_room or happened.made_room
         yield happened
-    yield from admit(services, woken=made_room, waiting=waiting, reclaim=True)
+    yield from admit(services, room_freed=made_room, waiting=waiting, reclaim=True)
     try:
         forget_old_starts(services)
     except TrainmasterError as error:

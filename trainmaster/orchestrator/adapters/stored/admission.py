@@ -48,8 +48,8 @@ class StoredQueue:
             "classes": ",".join(place.classes),
             "not_before": encoded_time(place.not_before),
             "limits": ",".join(place.limits),
-            "too_fast": str(place.too_fast).lower(),
-            "aside": place.aside or "",
+            "rate_limited": str(place.rate_limited).lower(),
+            "blocked_on_limit": place.blocked_on_limit or "",
         }
         self.objects.write(
             self.bucket, _name(place), b"", if_generation=None, metadata=metadata, content_type=TEXT
@@ -76,8 +76,8 @@ def _place(listed: Listed) -> Place | None:
             classes=tuple(metadata["classes"].split(",")),
             not_before=decoded_time(metadata["not_before"]),
             limits=tuple(filter(None, metadata.get("limits", "").split(","))),
-            too_fast=metadata.get("too_fast") == "true",
-            aside=metadata.get("aside") or None,
+            rate_limited=metadata.get("rate_limited") == "true",
+            blocked_on_limit=metadata.get("blocked_on_limit") or None,
         )
     except (ValueError, KeyError):
         return None

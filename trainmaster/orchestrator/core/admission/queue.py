@@ -1,8 +1,8 @@
-"""Who waits, and whose turn it is: by priority, then by arrival, one line for each class of quota.
+"""The queue: runs go by priority, then by arrival, in one line for each quota class.
 
-A walk goes along the queue from its head. A class that was refused a place once is not tried again in that walk,
-so that nobody overtakes one who waits for the same. Who waits for a limit of its own steps aside and keeps nobody
-but those of the same limit, of whatever class, who come after it.
+A pass goes along the queue from its head. A class that was refused once is closed for the rest of the pass, so that
+no run overtakes another one of its class. A run that is blocked on a limit delays only later runs under that limit,
+of whatever class.
 """
 
 from collections.abc import Sequence
@@ -14,26 +14,27 @@ Order = tuple[int, datetime, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A run's place in the queue.
-
-    `classes` are the quota classes of its rungs from the due one on; `region` is the due one's. `limits` are the
-    limits it falls under. `too_fast`: until `not_before` nothing is to be submitted to the region. `aside`: the
-    limit that it waits for, and nothing else.
-    """
+    """A run's place in the queue."""
 
     run_id: str
     region: str
+    """Where the next attempt goes."""
     priority: int
     arrived_at: datetime
     classes: tuple[str, ...]
+    """The quota classes of the rungs from the next one on."""
     not_before: datetime
+    """When the next attempt is due."""
     limits: tuple[str, ...] = ()
-    too_fast: bool = False
-    aside: str | None = None
+    """The limits that the run falls under."""
+    rate_limited: bool = False
+    """The service asked for fewer requests: nothing is submitted to the region until `not_before`."""
+    blocked_on_limit: str | None = None
+    """The limit that the run waits for, and nothing else."""
 
     @property
     def order(self) -> Order:
-        """Who has the smaller one goes first."""
+        """The smaller one goes first."""
         return -self.priority, self.arrived_at, self.run_id
 
     @property
@@ -42,134 +43,145 @@ class Place:
 
 
 @dataclass(kw_only=True)
-class Walk:
-    """What one walk along the queue knows: who waits, and where it found no room, or room.
+class QueuePass:
+    """What one pass along the queue knows: which runs wait, and where it found room or none.
 
-    `woken`: a run has ended, so whoever is first of a class is tried although its pause is not over.
+    `room_freed`: a run has ended, so the first run of each class is tried although its pause is not over.
     """
 
     places: Sequence[Place]
     began_at: datetime
-    woken: bool = False
-    held_until: dict[str, datetime] = field(default_factory=dict)
-    _aside: Sequence[Place] = field(init=False)
+    room_freed: bool = False
+    paused_until: dict[str, datetime] = field(default_factory=dict)
+    """By region."""
+    _blocked: Sequence[Place] = field(init=False)
     _closed: set[str] = field(default_factory=set)
     _open: set[str] = field(default_factory=set)
     _full: set[str] = field(default_factory=set)
     _gone: set[str] = field(default_factory=set)
-    _in_hands: list[Place] = field(default_factory=list)
+    _claimed: list[Place] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._arrange(self.places)
         for place in self.places:
-            if place.too_fast and place.not_before > self.began_at:
-                self.hold(place.region, place.not_before)
+            if place.rate_limited and place.not_before > self.began_at:
+                self.pause(place.region, place.not_before)
 
-    def joined(self, place: Place) -> None:
-        """One more waits than the listing showed; to be told before the walk goes along."""
+    def add(self, place: Place) -> None:
+        """Add a place that the listing did not show; before the first turn of the pass."""
         self._arrange((*self.places, place))
 
     def _arrange(self, places: Sequence[Place]) -> None:
         self.places = sorted(places, key=lambda place: place.order)
-        self._aside = [place for place in self.places if place.aside is not None]
+        self._blocked = [place for place in self.places if place.blocked_on_limit is not None]
 
-    def why_not(self, own: Place, quota_class: str) -> str | None:
-        """Why a job of that class may not be asked for now, for this run; None: it may."""
+    def blocker(self, own: Place, quota_class: str) -> str | None:
+        """Why no job of that class may be submitted for this run now; None: one may."""
         if quota_class in self._closed:
             return f"there was no room for {quota_class} a moment ago"
         for other in self.places:
             if other.order >= own.order:
                 return None
-            if other.quota_class == quota_class and other.aside is None and self._waits_beside(own, other):
+            if (
+                self._competes(other, own)
+                and other.blocked_on_limit is None
+                and other.quota_class == quota_class
+            ):
                 return f"{other.run_id} waits for the same before it"
         return None
 
-    def _waits_beside(self, own: Place, other: Place) -> bool:
+    def _competes(self, other: Place, own: Place) -> bool:
         return other.run_id not in self._gone and other.run_id != own.run_id
 
-    def before_at_limit(self, own: Place) -> Place | None:
-        """Who waits aside for a limit of this run's, goes before it, and could go if the limit had a slot.
+    def ahead_at_limit(self, own: Place) -> Place | None:
+        """The run before this one that is blocked on a limit of both, and would go if the limit had a slot.
 
-        A limit is one line whatever the classes; but nobody waits there for one who waits for room as well.
+        A limit is one line whatever the classes; but a run that waits for room as well delays no other there.
         """
         heads: dict[str, Place | None] = {}
-        for other in self._aside:
+        for other in self._blocked:
             if other.order >= own.order:
                 return None
-            if other.aside in own.limits and self._waits_beside(own, other) and self._could_go(other, heads):
+            if (
+                other.blocked_on_limit in own.limits
+                and self._competes(other, own)
+                and self._could_go(other, heads)
+            ):
                 return other
         return None
 
     def _could_go(self, other: Place, heads: dict[str, Place | None]) -> bool:
-        """Whether but for its limit nothing keeps it. `heads` keeps the first of each class who waits for room."""
-        if self.is_held(other.region) or not self._full.isdisjoint(other.limits):
+        """Whether only its limit keeps it. `heads` caches the first run of each class that waits for room."""
+        if self.is_paused(other.region) or not self._full.isdisjoint(other.limits):
             return False
         for each in other.classes:
             if each not in heads:
-                heads[each] = next(
-                    (
-                        place
-                        for place in self.places
-                        if place.quota_class == each
-                        and place.aside is None
-                        and place.run_id not in self._gone
-                    ),
-                    None,
-                )
+                heads[each] = self._head(each)
             head = heads[each]
             if each not in self._closed and (head is None or head.order > other.order):
                 return True
         return False
 
-    def passes_over(self, place: Place) -> bool:
-        """Whether this is not the turn of that place; places must be asked for in their order."""
+    def _head(self, quota_class: str) -> Place | None:
+        waiting = (place for place in self.places if place.quota_class == quota_class)
+        heads = (
+            place for place in waiting if place.blocked_on_limit is None and place.run_id not in self._gone
+        )
+        return next(heads, None)
+
+    def skips(self, place: Place) -> bool:
+        """Whether it is not the turn of that place; places must be asked for in their order."""
         if (
             place.run_id in self._gone
-            or self.is_held(place.region)
+            or self.is_paused(place.region)
             or not self._full.isdisjoint(place.limits)
-            or self.before_at_limit(place) is not None
+            or self.ahead_at_limit(place) is not None
         ):
             return True
-        due = place.aside is not None or place.not_before <= self.began_at
+        due = place.blocked_on_limit is not None or place.not_before <= self.began_at
         first = place.quota_class
-        if self.why_not(place, first) is not None:
+        if self.blocker(place, first) is not None:
             # It may still find room on another rung of its ladder.
-            return not due or all(self.why_not(place, each) is not None for each in place.classes)
-        if due or self.woken or first in self._open:
+            return not due or all(self.blocker(place, each) is not None for each in place.classes)
+        if due or self.room_freed or first in self._open:
             return False
-        self.close(first)  # nobody behind it may go before it
+        self.close(first)  # no later run of the class may go before it
         return True
 
-    def is_held(self, region: str) -> bool:
+    def is_paused(self, region: str) -> bool:
         """Whether the service asked for fewer requests to that region."""
-        return region in self.held_until
+        return region in self.paused_until
 
-    def hold(self, region: str, until: datetime) -> None:
-        self.held_until[region] = max(until, self.held_until.get(region, until))
+    def pause(self, region: str, until: datetime) -> None:
+        self.paused_until[region] = max(until, self.paused_until.get(region, until))
 
     def close(self, quota_class: str) -> None:
-        """There is no room for the class, or somebody is at the head of it already."""
+        """The class has no room, or the run at its head could not be tried."""
         self._closed.add(quota_class)
         self._open.discard(quota_class)
 
-    def fill(self, limit: str) -> None:
+    def mark_full(self, limit: str) -> None:
         """The limit has no free slot."""
         self._full.add(limit)
 
-    def in_hands(self, place: Place) -> None:
-        """Somebody else asks for that run at this moment: no room is known to be left by it, or taken.
+    def mark_claimed(self, place: Place) -> None:
+        """Another attempt submits that run at this moment: whether it finds room is not known.
 
-        Nobody waits for it, but its slot of each limit is kept.
+        No run waits for it, but its slot of each limit is kept.
         """
         self._gone.add(place.run_id)
-        self._in_hands.append(place)
+        self._claimed.append(place)
 
-    def kept_at(self, limit: str) -> frozenset[str]:
-        """Who is in somebody's hands and needs a slot of the limit, if it has none yet."""
-        return frozenset(place.run_id for place in self._in_hands if limit in place.limits)
+    def claimed_at(self, limit: str) -> frozenset[str]:
+        """The claimed runs that need a slot of the limit, if they have none yet."""
+        return frozenset(place.run_id for place in self._claimed if limit in place.limits)
 
-    def went(self, run_id: str, quota_class: str | None = None) -> None:
-        """The run waits no more; with a class, there was room for it."""
+    def mark_gone(self, run_id: str) -> None:
+        """The run no longer waits."""
         self._gone.add(run_id)
-        if quota_class is not None and quota_class not in self._closed:
+
+    def mark_admitted(self, run_id: str, quota_class: str) -> None:
+        """The run no longer waits, and the class had room for it."""
+        self.mark_gone(run_id)
+        if quota_class not in self._closed:
             self._open.add(quota_class)

@@ -1,6 +1,7 @@
 """What a refusal for want of quota or capacity is about: a region, the scarcest kind asked for, and its terms."""
 
 import hashlib
+import re
 
 from trainmaster.orchestrator.core.admission.rung import Rung, pools_of
 from trainmaster.orchestrator.core.requests.spec import WorkerPool
@@ -9,6 +10,18 @@ CLASS_MAX_CHARS = 63
 _HASH_CHARS = 10
 _TPU_MACHINES = ("cloud-tpu", "ct", "tpu")
 """How the names of machines with TPUs begin: https://cloud.google.com/vertex-ai/docs/training/configure-compute#tpus"""
+TOO_MANY_REQUESTS = 429
+_RATE = re.compile(r"requests per minute|RATE_LIMIT|_requests\b", re.IGNORECASE)
+"""Quotas of requests name themselves so; those of resources name machines, accelerators or jobs.
+
+Source: https://cloud.google.com/vertex-ai/docs/quotas#request_quotas and
+https://cloud.google.com/service-infrastructure/docs/service-control/reference/rest/v1/services/allocateQuota
+"""
+
+
+def is_rate_limit(code: int, reason: str) -> bool:
+    """Whether a refusal of this HTTP status and text asks for fewer requests, and not for other machines."""
+    return code == TOO_MANY_REQUESTS and _RATE.search(reason) is not None
 
 
 def quota_class(rung: Rung) -> str:

@@ -39,7 +39,7 @@ def short_pause(run_id: str, now: datetime) -> timedelta:
     return timedelta(seconds=PAUSE_LEAST_S + drawn * (PAUSE_MOST_S - PAUSE_LEAST_S))
 
 
-def why_given_up(record: RunRecord, now: datetime) -> str | None:
+def reason_to_give_up(record: RunRecord, now: datetime) -> str | None:
     """Why the run is to look for room no longer; None: it may."""
     since = record.admission.refused_since
     if since is not None and now - since > WAIT_IN_ALL:
@@ -54,7 +54,7 @@ def why_given_up(record: RunRecord, now: datetime) -> str | None:
 
 def may_wait(record: RunRecord, now: datetime) -> bool:
     """Whether the run may go on looking for room: it was not cancelled, and has not looked for too long."""
-    return record.cancel_requested_at is None and why_given_up(record, now) is None
+    return record.cancel_requested_at is None and reason_to_give_up(record, now) is None
 
 
 def refused(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:
@@ -64,7 +64,7 @@ def refused(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRe
     return replace(record, admission=replace(admission, refused_since=admission.refused_since or now))
 
 
-def asked_too_fast(record: RunRecord, now: datetime) -> RunRecord:
+def with_rate_limit(record: RunRecord, now: datetime) -> RunRecord:
     """The record of a run that was told to ask less often; `WAIT_IN_ALL` counts while it is told nothing else."""
     record = _answered(record)
     admission = record.admission

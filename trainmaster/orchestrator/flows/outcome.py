@@ -124,7 +124,7 @@ def kept_waiting(
 
     `slots` were taken and are not on record.
 
-    A place without a record that says so is taken away by the next walk; a record without a place, which another
+    A place without a record that says so is removed by the next pass; a record without a place, which another
     attempt may have taken away late, is given one by the sweep.
     """
     before, now = held.record, services.clock.now()

@@ -132,7 +132,7 @@ def test_a_subscription_that_gives_up_nowhere_is_told_with_the_command_and_a_mis
     del topics[on_notice]
     gone = giving_up_finding(deployment, {**topics, on_alert: "projects/p/topics/other"})
     assert "those of on-alert, on-notice are dropped" in gone.said
-    assert [repair.partition(" ")[0] for repair in gone.repairs] == ["gcloud", "make"]
+    assert [repair.partition(" ")[0] for repair in gone.repairs] == ["gcloud", "trainmaster"]
 
 
 class Cloud:
@@ -290,4 +290,4 @@ def test_functions_of_before_self_tests_are_known_by_what_they_say(
     log.log_struct(line, timestamp=datetime.now(UTC))
     found = request_findings(deployment, Probe(message_id="71"), logs)
     assert [each.verdict for each in found] == [Verdict.OK, Verdict.FAILED]
-    assert f"make deploy PROJECT={PROJECT} REGION={REGION}" in str(found[1])
+    assert f"trainmaster deploy --project {PROJECT} --region {REGION}" in str(found[1])

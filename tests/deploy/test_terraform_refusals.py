@@ -40,20 +40,20 @@ def test_a_project_without_billing_is_refused(cloud: Cloud) -> None:
 
 def test_a_region_without_vertex_ai_is_refused_with_those_that_have_it(cloud: Cloud) -> None:
     said = refused(cloud.up(region="us-east7"))
-    assert "REGION is 'us-east7'" in said
+    assert "--region is 'us-east7'" in said
     assert all(region in said for region in training_regions())
 
 
 @pytest.mark.parametrize("project", ["Upper", "a; rm -rf /"])
 def test_what_can_be_no_project_id_is_refused(cloud: Cloud, project: str) -> None:
-    assert f"PROJECT is {project!r}" in refused(cloud.up(project=project))
+    assert f"--project is {project!r}" in refused(cloud.up(project=project))
 
 
 def test_a_bucket_in_another_location_is_refused(cloud: Cloud) -> None:
     cloud.has_bucket(f"{PROJECT}-inbox", location="us-central1")
     said = refused(cloud.up())
     assert f"bucket '{PROJECT}-inbox' is in 'us-central1', and triggers need it in 'europe-west4'" in said
-    assert "deploy with REGION=us-central1, or move its objects" in said
+    assert "deploy with --region us-central1, or move its objects" in said
 
 
 def test_a_bucket_in_many_regions_is_refused_and_none_of_them_offered_for_the_deployment(

@@ -91,7 +91,7 @@ def test_a_removed_sink_is_told_and_where_the_entry_stopped(deployed: Project) -
     assert status == 1
     assert set(not_well(findings)) == {f"sink {SINK}", "the sink passes it on"}
     assert "there is no such sink" in findings[f"sink {SINK}"]
-    assert f"make deploy PROJECT={PROJECT} REGION=us-central1" in findings[f"sink {SINK}"]
+    assert f"trainmaster deploy --project {PROJECT} --region us-central1" in findings[f"sink {SINK}"]
     assert "Cloud Logging shows it" in findings["a log entry is written"]
 
 
@@ -109,7 +109,7 @@ def test_a_sink_that_was_changed_is_told_with_each_command_that_mends_it(deploye
     told = findings[f"sink {SINK}"]
     assert told.startswith("FAILED")
     assert f"gcloud logging sinks update {SINK} --project {PROJECT} --no-disabled" in told
-    assert '--log-filter="$(cat trainmaster/deploy/log_sink.filter)"' in told
+    assert f'--log-filter="$(cat {ROOT / "trainmaster" / "deploy" / "log_sink.filter"})"' in told
 
 
 def test_a_writer_without_its_grant_is_named_with_the_command(deployed: Project) -> None:

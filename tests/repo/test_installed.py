@@ -116,7 +116,7 @@ def test_a_request_is_converted_and_a_program_inspected(installed: Installed) ->
 
 def test_deploying_needs_no_checkout(installed: Installed) -> None:
     refused = installed.run("deploy", "--project", "Bad", "--region", "mars-north1", "--check", status=2)
-    assert "REGION is 'mars-north1'" in refused.stderr
+    assert "--region is 'mars-north1'" in refused.stderr
     assert "Nothing was created in 'Bad'" in refused.stderr
 
 

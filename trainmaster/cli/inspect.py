@@ -4,13 +4,12 @@ import os
 
 import click
 
+from trainmaster.cli.passed_on import PassedOn
 
-@click.command(
-    add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
-)
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+
+@click.command(cls=PassedOn)
 def inspect(words: tuple[str, ...]) -> int:
     """Examine a training program before money is spent on it."""
     from trainmaster.inspect.command import main
 
-    return main(words, os.environ)
+    return main(words, dict(os.environ))

@@ -5,12 +5,11 @@ import sys
 
 import click
 
+from trainmaster.cli.passed_on import PassedOn
+
 
 def _verb(name: str) -> click.Command:
-    """The verb of that name; every word behind it, `--help` too, is the local stack's to read."""
-
-    @click.command(name, add_help_option=False, context_settings={"ignore_unknown_options": True})
-    @click.argument("words", nargs=-1, type=click.UNPROCESSED)
+    @click.command(name, cls=PassedOn)
     def run(words: tuple[str, ...]) -> None:
         from trainmaster.local.stack.command import main
 

@@ -51,7 +51,7 @@ def _fault(names: Names, existing: Existing) -> str | None:
         existing.buckets[name].location.lower() for name in existing.made_buckets if name in existing.buckets
     } - {names.region}
     if elsewhere:
-        return f"the deployment is in {', '.join(sorted(elsewhere))}, not in {names.region!r}: give that as REGION"
+        return f"the deployment is in {', '.join(sorted(elsewhere))}, not in {names.region!r}: give that as --region"
     return None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from trainmaster.deploy.existing import Existing, existing_in
 from trainmaster.deploy.gcloud import GcloudFailed, described, gcloud
 from trainmaster.deploy.names import SETTINGS, Names, training_regions
+from trainmaster.resources import DEPLOY
 
 _PROJECT_ID = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
 SHARED_TOPIC = "images"
@@ -66,13 +67,13 @@ def judged(names: Names, existing: Existing, before: tuple[str, ...] = ()) -> Cl
 def _of_the_words(names: Names) -> Iterator[str]:
     if not _PROJECT_ID.fullmatch(names.project):
         yield (
-            f"PROJECT is {names.project!r}: a project id has 6 to 30 lower-case letters, digits and dashes, and "
+            f"--project is {names.project!r}: a project id has 6 to 30 lower-case letters, digits and dashes, and "
             "begins with a letter; `gcloud projects list` shows yours"
         )
     if names.region not in training_regions():
         yield (
-            f"REGION is {names.region!r}: Vertex AI trains in {', '.join(sorted(training_regions()))}; "
-            "trainmaster/deploy/regions.yaml has the source of this list, add to it what is new"
+            f"--region is {names.region!r}: Vertex AI trains in {', '.join(sorted(training_regions()))}; "
+            f"{DEPLOY / 'regions.yaml'} has the source of this list, add to it what is new"
         )
 
 
@@ -131,7 +132,7 @@ def _bucket_faults(names: Names, existing: Existing) -> Iterator[str]:
             there = bucket.location.lower()
             yield (
                 f"bucket {bucket.name!r} is in {there!r}, and triggers need it in {names.region!r}: "
-                f"{f'deploy with REGION={there}, or ' if there in training_regions() else ''}"
+                f"{f'deploy with --region {there}, or ' if there in training_regions() else ''}"
                 "move its objects and delete it"
             )
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from trainmaster.orchestrator.core.documents.faults import shown
 from trainmaster.orchestrator.core.events.envelope import (
     REPLAYED_ID,
     REPLAYED_PUBLISH_TIME,
@@ -17,7 +18,6 @@ from trainmaster.orchestrator.core.events.envelope import (
 )
 from trainmaster.orchestrator.core.events.event_key import message_key, object_key
 
-_SHOWN_CHARS = 200
 _FORWARDED = "CloudPubSubDeadLetter"
 _RESERVED = "goog"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -139,8 +139,3 @@ def attributes_to_put_back(letter: Letter, event_id: str) -> dict[str, str]:
         REPLAYED_ID: letter.attributes.get(REPLAYED_ID) or event_id or f"dead-letter-{letter.id}",
         REPLAYED_PUBLISH_TIME: letter.published_at.isoformat(timespec="milliseconds"),
     }
-
-
-def shown(text: str) -> str:
-    """Foreign text within quotes and printable: terminals obey what they print."""
-    return ascii(text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}...")

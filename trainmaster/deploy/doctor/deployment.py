@@ -47,7 +47,7 @@ class Deployment:
     region: str
     topology: Mapping[str, Any]
     grants: Mapping[str, Any]
-    sink_filter: str
+    sink_filter_file: Path
     builds: bool
 
     def bucket(self, role: str) -> Thing:
@@ -141,5 +141,5 @@ def deployment_of(*, project: str, region: str, topology: Path, builds: bool = T
         topology=loaded,
         grants=permissions(),
         builds=builds,
-        sink_filter=(topology.parent / sink["filter_file"]).read_text(),
+        sink_filter_file=topology.parent / sink["filter_file"],
     )

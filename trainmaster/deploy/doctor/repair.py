@@ -29,4 +29,4 @@ def bind(deployment: Deployment, thing: Thing, member: str, role: str) -> str:
 
 
 def redeploy(deployment: Deployment) -> str:
-    return f"make deploy PROJECT={deployment.project} REGION={deployment.region}"
+    return f"trainmaster deploy --project {deployment.project} --region {deployment.region}"

@@ -1,5 +1,6 @@
 """Whether the log sink is as it was deployed, and may publish where it sends."""
 
+import shlex
 from typing import TYPE_CHECKING
 
 from google.api_core.exceptions import NotFound
@@ -30,9 +31,9 @@ def sink_findings(deployment: Deployment, logs: "LoggingClient", questions: Ques
     update = f"gcloud logging sinks update {name} --project {deployment.project}"
     topic = deployment.topic("job_logs")
     wrong: dict[str, str] = {}
-    if str(sink.get("filter", "")).split() != deployment.sink_filter.split():
+    if str(sink.get("filter", "")).split() != deployment.sink_filter_file.read_text().split():
         wrong["its filter is not that of the deployment"] = (
-            f'{update} --log-filter="$(cat trainmaster/deploy/log_sink.filter)"'
+            f'{update} --log-filter="$(cat {shlex.quote(str(deployment.sink_filter_file))})"'
         )
     wanted = f"pubsub.googleapis.com/{topic.resource}"
     if sink.get("destination") != wanted:

@@ -9,7 +9,8 @@ import pytest
 from trainmaster.orchestrator.core.errors import TrainmasterError
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "bench" / "README.md"])
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "bench" / "README.md", ROOT / "CONTRIBUTING.md"])
+LINKED = re.compile(r"\]\((?!https?:)([^)#]+)")
 CITED = re.compile(r"`(?P<path>tests/[\w/]+\.py)?(?:::(?P<name>test_\w+))?`")
 
 
@@ -30,6 +31,11 @@ def test_every_test_that_a_page_cites_exists(page: Path) -> None:
         if not path.is_file() or (name and f"def {name}(" not in path.read_text())
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_file_that_a_page_links_to_exists(page: Path) -> None:
+    assert not [link for link in LINKED.findall(page.read_text()) if not (page.parent / link).exists()]
 
 
 def test_the_runbook_says_of_every_error_what_it_means_and_whether_the_event_comes_again() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.resources import ROOT
+from trainmaster.version import VERSION
 
 BASE = "localhost/trainmaster/base:bookworm"
 TRAINER = "localhost/trainmaster/trainer:latest"
@@ -147,7 +148,9 @@ def secrets(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def revision_of(tree: Path) -> str:
-    """The commit that `tree` stands at, with `-dirty` where it was changed since; `unknown` outside of git."""
+    """The commit that `tree` stands at, with `-dirty` where it was changed since; the release outside of git."""
+    if not (tree / ".git").exists():  # installed, perhaps inside of another repository
+        return f"v{VERSION}"
     command = ["git", "-C", str(tree), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else "unknown"

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 
 FOUND_MAX_CHARS = 200
 PathPart = str | int
+_NOTHING = object()
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -59,6 +60,14 @@ def json_path(parts: Iterable[PathPart]) -> str:
         else:
             path += f"[{part!r}]"
     return path
+
+
+def fault_at(
+    path: Iterable[PathPart], problem: str, *, found: object = _NOTHING, allowed: str = "", repair: str = ""
+) -> Fault:
+    """The fault of the place, which quotes the value that was found there, if one is given."""
+    quoted = "" if found is _NOTHING else shown(found)
+    return Fault(path=json_path(path), problem=problem, found=quoted, allowed=allowed, repair=repair)
 
 
 def shown(value: object) -> str:

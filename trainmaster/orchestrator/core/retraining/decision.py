@@ -211,8 +211,21 @@ def _age_due(condition: Age, state: RuleState, moment: _Moment) -> Iterator[Due]
 
 def _decided(rule: Rule, state: RuleState, due: Due, moment: _Moment) -> Fire | Hold | Trip:
     now = moment.now
-    going = state.current_run is not None and not moment.current_ended
-    if going and rule.while_running is not WhileRunning.REPLACE:
+    stopped = _stopped(rule, state, due, moment)
+    if stopped is not None:
+        return stopped
+    replaces = state.current_run if _is_going(state, moment) else None
+    firing = firing_of(rule, state, due, now=now, champion=moment.champion, replaces=replaces)
+    missing = unfilled(rule.places, firing.values)
+    if missing is not None:
+        return Hold(state=_passed_over(state, due, now, missing.reason), reason=missing.reason)
+    return Fire(state=with_firing(state, firing, due), firing=firing)
+
+
+def _stopped(rule: Rule, state: RuleState, due: Due, moment: _Moment) -> Hold | Trip | None:
+    """The gate that holds the firing back: the last run, the cooldown, the breaker, the daily cap."""
+    now = moment.now
+    if _is_going(state, moment) and rule.while_running is not WhileRunning.REPLACE:
         return _held(rule, state, due, now, f"its run {state.current_run} is still going")
     free_at = state.fired_last_at + rule.cooldown if state.fired_last_at else now
     if now < free_at:
@@ -223,18 +236,11 @@ def _decided(rule: Rule, state: RuleState, due: Due, moment: _Moment) -> Fire | 
     if _fired_since(state, now - DAY) >= rule.max_per_day:
         reason = f"it fired {rule.max_per_day} times within 24 hours, as often as max_per_day allows"
         return _held(rule, state, due, now, reason)
-    firing = firing_of(
-        rule,
-        state,
-        due,
-        now=now,
-        champion=moment.champion,
-        replaces=state.current_run if going else None,
-    )
-    missing = unfilled(rule.places, firing.values)
-    if missing is not None:
-        return Hold(state=_passed_over(state, due, now, missing.reason), reason=missing.reason)
-    return Fire(state=with_firing(state, firing, due), firing=firing)
+    return None
+
+
+def _is_going(state: RuleState, moment: _Moment) -> bool:
+    return state.current_run is not None and not moment.current_ended
 
 
 def _fired_since(state: RuleState, moment: datetime) -> int:

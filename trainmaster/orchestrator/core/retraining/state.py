@@ -178,23 +178,16 @@ def folded(state: RuleState, rule: Rule, batches: Sequence[Batch]) -> RuleState:
     and KEPT_BATCHES batches are remembered. A name that ends in `/` stands for a folder and is no data.
     The same state comes back when nothing matched.
     """
-    known_batches, known = _hashes(state.batches), _hashes(state.identities)
-    fresh = {digest: batch for batch in batches if (digest := _hash(batch.name)) not in known_batches}
-    matched: dict[str, ArrivedObject] = {}
-    for batch in fresh.values():
-        for arrived in batch.arrivals:
-            if not arrived.name.endswith("/") and any(each.takes(arrived.uri) for each in rule.new_data):
-                digest = _hash(arrived.identity)
-                if digest not in known:
-                    matched[digest] = arrived
+    known = _hashes(state.batches)
+    fresh = {digest: batch for batch in batches if (digest := _hash(batch.name)) not in known}
+    matched = _matched(state, rule, fresh.values())
     if not matched:
         return state
     counters = {counted.objects: counted for counted in state.data}
     for condition in rule.new_data:
         counted = counters.get(condition.pattern, Counted(objects=condition.pattern))
-        counters[condition.pattern] = _with(
-            counted, [arrived for arrived in matched.values() if condition.takes(arrived.uri)]
-        )
+        taken = [arrived for arrived in matched.values() if condition.takes(arrived.uri)]
+        counters[condition.pattern] = _with(counted, taken)
     return replace(
         state,
         data=tuple(counters[pattern] for pattern in sorted(counters)),
@@ -202,6 +195,18 @@ def folded(state: RuleState, rule: Rule, batches: Sequence[Batch]) -> RuleState:
         batches=_kept(state.batches, fresh, KEPT_BATCHES),
         identities=_kept(state.identities, matched, KEPT_IDENTITIES),
     )
+
+
+def _matched(state: RuleState, rule: Rule, batches: Iterable[Batch]) -> dict[str, ArrivedObject]:
+    """The objects that the rule watches and that were not counted yet, by the hash of their identity."""
+    known = _hashes(state.identities)
+    watched = (
+        arrived
+        for batch in batches
+        for arrived in batch.arrivals
+        if not arrived.name.endswith("/") and any(each.takes(arrived.uri) for each in rule.new_data)
+    )
+    return {digest: arrived for arrived in watched if (digest := _hash(arrived.identity)) not in known}
 
 
 def _with(counted: Counted, arrivals: Sequence[ArrivedObject]) -> Counted:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, fault_at, listed, shown
 from trainmaster.orchestrator.core.documents.unvalidated import Path, mapping_at, text_at
 from trainmaster.orchestrator.core.requests.fallbacks import (
     FALLBACKS,
@@ -33,10 +33,10 @@ def _roles(document: Mapping[str, Any]) -> Iterator[Fault]:
     for index, patch in fallbacks_in(document):
         for role in ROLES:
             if role in mapping_at(patch, "cluster") and role not in there:
-                yield Fault(
-                    path=json_path((FALLBACKS, index, "cluster", role)),
-                    problem="a fallback changes roles of the request; it adds none",
-                    found=shown(role),
+                yield fault_at(
+                    (FALLBACKS, index, "cluster", role),
+                    "a fallback changes roles of the request; it adds none",
+                    found=role,
                     allowed=listed(there),
                 )
 
@@ -74,10 +74,10 @@ def _bound(document: Mapping[str, Any], home: str) -> Iterator[Fault]:
         for key in _REGIONAL:
             where = _location(text_at(rung, key))
             if where is not None and where != region:
-                yield Fault(
-                    path=json_path(_place(document, number, key)),
-                    problem=f"the request's {key} is of {where}, and jobs of another region cannot use it",
-                    found=shown(region),
+                yield fault_at(
+                    _place(document, number, key),
+                    f"the request's {key} is of {where}, and jobs of another region cannot use it",
+                    found=region,
                     allowed=where,
                     repair=f"leave {key} out, or run it in {where}",
                 )

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, nearest, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, fault_at, listed, nearest
 from trainmaster.orchestrator.core.documents.unvalidated import Path, at, text_at, whole_at
 from trainmaster.orchestrator.core.policy.policy import Machines, Policy
 from trainmaster.orchestrator.core.requests.programs import roles_in
+
+_CHIPS = "leave it out: tpu_topology says how many chips there are"
 
 
 def machine_faults(policy: Policy, document: object) -> Iterator[Fault]:
@@ -13,67 +15,50 @@ def machine_faults(policy: Policy, document: object) -> Iterator[Fault]:
     for role, pool in roles_in(document):
         here: Path = ("cluster", role)
         machine = text_at(pool, "machine")
-        if machine is None:
-            continue
-        row = policy.machines_of(machine)
-        if row is None:
+        row = None if machine is None else policy.machines_of(machine)
+        if machine is not None and row is None:
             every = [name for machines in policy.machines for name in machines.types]
-            yield Fault(
-                path=json_path((*here, "machine")),
-                problem="the policy does not allow it",
-                found=shown(machine),
-                allowed=listed(every),
-                repair=nearest(machine, every),
-            )
-            continue
-        yield from _accelerator(here, machine, row, pool)
-        yield from _topology(here, machine, row, pool)
+            problem, repair = "the policy does not allow it", nearest(machine, every)
+            yield fault_at((*here, "machine"), problem, found=machine, allowed=listed(every), repair=repair)
+        elif machine is not None and row is not None:
+            yield from _accelerator(here, machine, row, pool)
+            yield from _topology(here, machine, row, pool)
 
 
 def _accelerator(here: Path, machine: str, row: Machines, pool: Mapping[str, object]) -> Iterator[Fault]:
-    accelerator = text_at(pool, "accelerator", "type")
-    count = whole_at(pool, "accelerator", "count")
+    accelerator, count = text_at(pool, "accelerator", "type"), whole_at(pool, "accelerator", "count")
     taken = row.accelerators or {}
     kinds = listed(f"{name} ({listed(counts)})" for name, counts in taken.items())
     if accelerator is None:
         if row.accelerator_required and at(pool, "accelerator") is None:
-            yield Fault(
-                path=json_path((*here, "accelerator")),
-                problem=f"missing: {machine} comes with accelerators",
-                allowed=kinds,
-            )
-        return
-    if accelerator not in taken:
-        repair = "leave it out: tpu_topology says how many chips there are" if row.tpu_topologies else ""
-        yield Fault(
-            path=json_path((*here, "accelerator", "type")),
-            problem=f"{machine} does not take it",
-            found=shown(accelerator),
-            allowed=kinds or "none",
-            repair=nearest(accelerator, list(taken)) or repair,
+            problem = f"missing: {machine} comes with accelerators"
+            yield fault_at((*here, "accelerator"), problem, allowed=kinds)
+    elif accelerator not in taken:
+        yield _not_taken(
+            (*here, "accelerator", "type"),
+            machine,
+            accelerator,
+            allowed=kinds,
+            repair=nearest(accelerator, list(taken)) or (_CHIPS if row.tpu_topologies else ""),
         )
     elif count is not None and count not in taken[accelerator]:
-        yield Fault(
-            path=json_path((*here, "accelerator", "count")),
-            problem=f"{machine} does not take this many {accelerator}",
-            found=shown(count),
-            allowed=listed(taken[accelerator]),
+        problem = f"{machine} does not take this many {accelerator}"
+        yield fault_at(
+            (*here, "accelerator", "count"), problem, found=count, allowed=listed(taken[accelerator])
         )
 
 
 def _topology(here: Path, machine: str, row: Machines, pool: Mapping[str, object]) -> Iterator[Fault]:
-    path = json_path((*here, "tpu_topology"))
+    path, allowed = (*here, "tpu_topology"), listed(row.tpu_topologies)
     topology = text_at(pool, "tpu_topology")
     if topology is None:
         if row.tpu_topologies and at(pool, "tpu_topology") is None:
             problem = f"missing: {machine} comes with TPUs, and this says how many"
-            yield Fault(path=path, problem=problem, allowed=listed(row.tpu_topologies))
-        return
-    if topology not in row.tpu_topologies:
-        yield Fault(
-            path=path,
-            problem=f"{machine} does not take it",
-            found=shown(topology),
-            allowed=listed(row.tpu_topologies) or "none",
-            repair="" if row.tpu_topologies else "leave it out",
-        )
+            yield fault_at(path, problem, allowed=allowed)
+    elif topology not in row.tpu_topologies:
+        yield _not_taken(path, machine, topology, allowed=allowed, repair="" if allowed else "leave it out")
+
+
+def _not_taken(path: Path, machine: str, found: str, *, allowed: str, repair: str) -> Fault:
+    problem = f"{machine} does not take it"
+    return fault_at(path, problem, found=found, allowed=allowed or "none", repair=repair)

@@ -4,9 +4,9 @@ Checks read the raw document and pass over what has the wrong type: the schema r
 same report.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, nearest, plain, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, fault_at, listed, nearest, plain
 from trainmaster.orchestrator.core.documents.unvalidated import (
     Path,
     is_true,
@@ -32,48 +32,23 @@ def policy_faults(policy: Policy, document: object, region: str) -> list[Fault]:
 
     `region` is where it would run.
     """
-    faults = [
-        *_images(policy, document),
-        *_packages(policy, document),
-        *machine_faults(policy, document),
-        *_replicas(policy, document),
-        *_timeout(policy, document),
-        *_priority(policy, document),
-        *_labels(policy, document),
-        *_listed(policy.service_accounts, document, "service_account"),
-        *_listed(policy.networks, document, "network"),
-        *_listed(policy.encryption_keys, document, "encryption_key"),
-        *_listed(policy.persistent_resources, document, "persistent_resource"),
-        *_ip_ranges(policy, document),
-        *_nfs(policy, document),
-        *_access(policy, document),
-        *_output(policy, document),
-        *_env(policy, document),
-        *_flags(policy, document),
-        *_region(policy, document, region),
-    ]
-    return sorted(faults)
+    faults = [fault for check in _CHECKS for fault in check(policy, document)]
+    return sorted([*faults, *_region(policy, document, region)])
 
 
 def _region(policy: Policy, document: object, region: str) -> Iterator[Fault]:
     if not among(region, policy.regions):
-        yield Fault(
-            path=json_path(("region",) if text_at(document, "region") is not None else ()),
-            problem="no region of the policy",
-            found=shown(region),
+        yield fault_at(
+            ("region",) if text_at(document, "region") is not None else (),
+            "no region of the policy",
+            found=region,
             allowed=listed(policy.regions),
             repair=nearest(region, policy.regions),
         )
 
 
 def _refused(path: Path, found: object, allowed: str, repair: str = "") -> Fault:
-    return Fault(
-        path=json_path(path),
-        problem="the policy does not allow it",
-        found=shown(found),
-        allowed=allowed,
-        repair=repair,
-    )
+    return fault_at(path, "the policy does not allow it", found=found, allowed=allowed, repair=repair)
 
 
 def _images(policy: Policy, document: object) -> Iterator[Fault]:
@@ -86,10 +61,10 @@ def _images(policy: Policy, document: object) -> Iterator[Fault]:
             repair = "install the packages in an image of your own, and name that" if is_executor else ""
             yield _refused(path, image, listed(patterns) or "none", repair)
         elif among(repository(image), policy.require_digest) and not has_digest(image):
-            yield Fault(
-                path=json_path(path),
-                problem="the policy wants this image named by its digest, for a tag can be moved to another",
-                found=shown(image),
+            yield fault_at(
+                path,
+                "the policy wants this image named by its digest, for a tag can be moved to another",
+                found=image,
                 allowed=f"{plain(repository(image))}@sha256:…",
                 repair="`gcloud artifacts docker images describe IMAGE` tells the digest of what the tag names now",
             )
@@ -132,16 +107,19 @@ def _priority(policy: Policy, document: object) -> Iterator[Fault]:
 def _labels(policy: Policy, document: object) -> Iterator[Fault]:
     for name in policy.admission.required_labels:
         if name not in mapping_at(document, "labels"):
-            yield Fault(
-                path=json_path(("labels", name)),
-                problem="missing: the policy wants this label of every request",
-            )
+            yield fault_at(("labels", name), "missing: the policy wants this label of every request")
 
 
-def _listed(patterns: Sequence[str], document: object, key: str) -> Iterator[Fault]:
-    value = text_at(document, key)
-    if value is not None and not among(value, patterns):
-        yield _refused((key,), value, listed(patterns) or "none")
+def _resources(policy: Policy, document: object) -> Iterator[Fault]:
+    for key, patterns in (
+        ("service_account", policy.service_accounts),
+        ("network", policy.networks),
+        ("encryption_key", policy.encryption_keys),
+        ("persistent_resource", policy.persistent_resources),
+    ):
+        value = text_at(document, key)
+        if value is not None and not among(value, patterns):
+            yield _refused((key,), value, listed(patterns) or "none")
 
 
 def _ip_ranges(policy: Policy, document: object) -> Iterator[Fault]:
@@ -179,10 +157,10 @@ def _env(policy: Policy, document: object) -> Iterator[Fault]:
     for here, place in places_in(document):
         for name in sorted(map(str, mapping_at(place, "env"))):
             if among(name, policy.env.refused):
-                yield Fault(
-                    path=json_path((*here, "env", name)),
-                    problem="the policy keeps this name for the service",
-                    found=shown(name),
+                yield fault_at(
+                    (*here, "env", name),
+                    "the policy keeps this name for the service",
+                    found=name,
                     allowed=f"any name but {listed(policy.env.refused)}",
                 )
 
@@ -193,10 +171,28 @@ def _flags(policy: Policy, document: object) -> Iterator[Fault]:
     row = policy.flags_of(image) if image is not None else None
     for path, name, _ in parameters_in(tuning) if row is not None else ():
         if row is not None and name not in row.flags:
-            yield Fault(
-                path=json_path(path),
-                problem="the image takes no such flag, so every trial would fail",
-                found=shown(f"--{name}"),
+            yield fault_at(
+                path,
+                "the image takes no such flag, so every trial would fail",
+                found=f"--{name}",
                 allowed=listed(row.flags, most=20),
                 repair=nearest(name, row.flags),
             )
+
+
+_CHECKS: tuple[Callable[[Policy, object], Iterator[Fault]], ...] = (
+    _images,
+    _packages,
+    machine_faults,
+    _replicas,
+    _timeout,
+    _priority,
+    _labels,
+    _resources,
+    _ip_ranges,
+    _nfs,
+    _access,
+    _output,
+    _env,
+    _flags,
+)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, fault_at, json_path
 from trainmaster.orchestrator.core.documents.unvalidated import Path, at, mapping_at
-from trainmaster.orchestrator.core.requests.programs import names_program, roles_in, running
+from trainmaster.orchestrator.core.requests.programs import Running, names_program, roles_in, running
 
 ENV_MOST = 100
 """Variables of one replica: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec#ContainerSpec"""
@@ -35,11 +35,11 @@ def _unheard(document: object) -> Iterator[Fault]:
         unused = (*unused, *_WORDS)
     for key in unused:
         if key in top:
-            yield Fault(
-                path=json_path((key,)),
-                problem="no replica is told this: the chief names a program of its own, "
+            yield fault_at(
+                (key,),
+                "no replica is told this: the chief names a program of its own, "
                 "and a role that does is described by itself alone",
-                found=shown(top[key]),
+                found=top[key],
                 repair=f"leave it out, or write it as cluster.chief.{key}",
             )
 
@@ -48,10 +48,10 @@ def _commands(document: object) -> Iterator[Fault]:
     for role, _ in roles_in(document):
         runs = running(document, role)
         if runs.is_package and runs.command_at not in (None, (*runs.named_at, "command")):
-            yield Fault(
-                path=json_path(runs.command_at or ()),
-                problem=f"a Python package is started by its module, and {role} would run one",
-                found=shown(at(document, *map(str, runs.command_at or ()))),
+            yield fault_at(
+                runs.command_at or (),
+                f"a Python package is started by its module, and {role} would run one",
+                found=at(document, *map(str, runs.command_at or ())),
                 repair=f"leave it out, or name the image that it belongs to as cluster.{role}.image",
             )
 
@@ -61,15 +61,8 @@ def _limits(document: object) -> Iterator[Fault]:
     mine = 0 if asked in (None, "vertex") else 1
     for role, pool in roles_in(document):
         runs = running(document, role)
-        path: Path = ("cluster", role, "env") if "env" in pool else ("env",)
         if len(runs.env) + mine > ENV_MOST:
-            also = ", one of them for replica_environment" if mine else ""
-            yield Fault(
-                path=json_path(path),
-                problem="too many environment variables, the request's own among them",
-                found=f"{len(runs.env) + mine}{also}",
-                allowed=f"at most {ENV_MOST}",
-            )
+            yield _too_many_variables(("cluster", role, "env") if "env" in pool else ("env",), runs, mine)
         length = sum(len(word) for word in runs.args if isinstance(word, str))
         if length > ARGS_MOST_CHARS:
             yield Fault(
@@ -79,3 +72,13 @@ def _limits(document: object) -> Iterator[Fault]:
                 allowed=f"at most {ARGS_MOST_CHARS} characters together",
                 repair="put long values in a file that the program reads, and name that",
             )
+
+
+def _too_many_variables(path: Path, runs: Running, mine: int) -> Fault:
+    also = ", one of them for replica_environment" if mine else ""
+    return Fault(
+        path=json_path(path),
+        problem="too many environment variables, the request's own among them",
+        found=f"{len(runs.env) + mine}{also}",
+        allowed=f"at most {ENV_MOST}",
+    )

@@ -6,7 +6,7 @@ same report. Source of what a cluster can be: https://cloud.google.com/vertex-ai
 
 from collections.abc import Iterator
 
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, fault_at, json_path, listed, shown
 from trainmaster.orchestrator.core.documents.unvalidated import (
     Path,
     at,
@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.documents.unvalidated import (
     text_at,
     whole_at,
 )
-from trainmaster.orchestrator.core.policy.policy import Policy, matches, repository
+from trainmaster.orchestrator.core.policy.policy import Machines, Policy, matches, repository
 from trainmaster.orchestrator.core.requests.checks.programs import program_faults
 from trainmaster.orchestrator.core.requests.checks.scheduling import scheduling_faults
 from trainmaster.orchestrator.core.requests.checks.strategy import strategy_faults
@@ -86,10 +86,10 @@ def _parameter_servers(document: object, *, reduces: bool) -> Iterator[Fault]:
         if reduces
         else "serve workers; the chief alone only tells these what to do"
     )
-    yield Fault(
-        path=json_path(("cluster", "parameter_servers")),
-        problem=f"no strategy uses them without workers: they {does}",
-        found=shown(at(cluster, "parameter_servers", "count") or "parameter_servers"),
+    yield fault_at(
+        ("cluster", "parameter_servers"),
+        f"no strategy uses them without workers: they {does}",
+        found=at(cluster, "parameter_servers", "count") or "parameter_servers",
         repair="add workers, or leave parameter_servers out",
     )
 
@@ -97,10 +97,10 @@ def _parameter_servers(document: object, *, reduces: bool) -> Iterator[Fault]:
 def _reduction_servers(document: object) -> Iterator[Fault]:
     for path, image in images_in(document):
         if is_reduction_server(image) and path[:2] != ("cluster", "parameter_servers"):
-            yield Fault(
-                path=json_path(path),
-                problem="this image trains nothing: it adds up the gradients of workers",
-                found=shown(image),
+            yield fault_at(
+                path,
+                "this image trains nothing: it adds up the gradients of workers",
+                found=image,
                 allowed="the image of parameter_servers, in worker pool 2",
                 repair="name it there, and the training program here",
             )
@@ -114,11 +114,11 @@ def _evaluators(document: object) -> Iterator[Fault]:
     for role in ("chief", "evaluators"):
         path, value = running(document, role).env.get(CHECKPOINT_DIR, (None, None))
         if path is not None:
-            yield Fault(
-                path=json_path(path),
-                problem="the evaluators would have no checkpoint directory to watch: "
+            yield fault_at(
+                path,
+                "the evaluators would have no checkpoint directory to watch: "
                 f"it is the run's own, which this replaces for {role}{trials}",
-                found=shown(value),
+                found=value,
                 allowed=f"no {CHECKPOINT_DIR}: the service sets it for every replica",
                 repair="leave it out; output.prefix_uri says where the run writes",
             )
@@ -130,41 +130,35 @@ def _tpus(policy: Policy, document: object) -> Iterator[Fault]:
     Source: https://cloud.google.com/vertex-ai/docs/training/configure-compute#tpus and
     https://cloud.google.com/vertex-ai/docs/training/hyperparameter-tuning-overview
     """
-    roles = list(roles_in(document))
-    for role, pool in roles:
-        machine = text_at(pool, "machine")
-        row = policy.machines_of(machine) if machine is not None else None
-        if row is None or not row.has_tpus:
-            continue
-        here: Path = ("cluster", role)
-        found = shown(machine)
-        if "tuning" in mapping_at(document):
+    others = [role for role, _ in roles_in(document) if role != "chief"]
+    for role, machine, row in _machines(policy, document):
+        path = ("cluster", role, "machine")
+        if row.has_tpus and "tuning" in mapping_at(document):
+            problem = "the trials of a tuning cannot use TPUs"
+            repair = "take a machine with GPUs, or leave the tuning out"
+            yield fault_at(path, problem, found=machine, repair=repair)
+        elif row.has_tpus and (role != "chief" or others):
             yield Fault(
-                path=json_path((*here, "machine")),
-                problem="the trials of a tuning cannot use TPUs",
-                found=found,
-                repair="take a machine with GPUs, or leave the tuning out",
-            )
-        elif role != "chief" or len(roles) > 1:
-            others = listed(name for name, _ in roles if name != "chief")
-            yield Fault(
-                path=json_path((*here, "machine")),
+                path=json_path(path),
                 problem="machines with TPUs train alone: a chief and no other role",
-                found=f"{found} beside {others}" if role == "chief" else found,
+                found=shown(machine) + (f" beside {listed(others)}" if role == "chief" else ""),
                 repair="leave the other roles out, and take a larger tpu_topology or accelerator.count for the chief",
             )
 
 
-def _unverified(policy: Policy, document: object) -> Iterator[Fault]:
+def _machines(policy: Policy, document: object) -> Iterator[tuple[str, str, Machines]]:
+    """Each role's machine, with the policy's row of it, if there is one."""
     for role, pool in roles_in(document):
         machine = text_at(pool, "machine")
         row = policy.machines_of(machine) if machine is not None else None
-        if row is not None and row.unverified:
-            yield Fault(
-                path=json_path(("cluster", role, "machine")),
-                problem=f"not verified: {row.unverified}",
-                found=shown(machine),
-            )
+        if machine is not None and row is not None:
+            yield role, machine, row
+
+
+def _unverified(policy: Policy, document: object) -> Iterator[Fault]:
+    for role, machine, row in _machines(policy, document):
+        if row.unverified:
+            yield fault_at(("cluster", role, "machine"), f"not verified: {row.unverified}", found=machine)
 
 
 def _lonely_after_preemption(document: object) -> Iterator[Fault]:
@@ -172,9 +166,9 @@ def _lonely_after_preemption(document: object) -> Iterator[Fault]:
     in_step = "workers" in cluster and "parameter_servers" not in cluster
     all_or_none = is_true(scheduling, "restart_on_worker_restart") or is_true(scheduling, "disable_retries")
     if in_step and is_true(scheduling, "spot") and not all_or_none:
-        yield Fault(
-            path=json_path(("scheduling", "spot")),
-            problem="a replica that is preempted comes back alone, and replicas that train in step cannot take it in",
-            found=shown(True),
+        yield fault_at(
+            ("scheduling", "spot"),
+            "a replica that is preempted comes back alone, and replicas that train in step cannot take it in",
+            found=True,
             repair="write restart_on_worker_restart: true, unless the program takes replicas in again",
         )

@@ -5,9 +5,9 @@ https://cloud.google.com/vertex-ai/docs/training/schedule-jobs-dws (flexible sta
 https://cloud.google.com/vertex-ai/docs/training/train-nfs-share
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, fault_at, listed, shown
 from trainmaster.orchestrator.core.documents.unvalidated import (
     Path,
     at,
@@ -37,19 +37,19 @@ def scheduling_faults(document: object) -> Iterator[Fault]:
     """Settings that contradict each other, and pools that cannot be waited for."""
     scheduling = mapping_at(document, "scheduling")
     if is_true(scheduling, "restart_on_worker_restart") and is_true(scheduling, "disable_retries"):
-        yield Fault(
-            path=json_path(("scheduling", "restart_on_worker_restart")),
-            problem="with disable_retries nothing is ever started again",
-            found=shown(True),
+        yield fault_at(
+            ("scheduling", "restart_on_worker_restart"),
+            "with disable_retries nothing is ever started again",
+            found=True,
             repair="leave out one of the two",
         )
     if is_true(scheduling, "flex_start"):
         yield from _flex_start(document)
     elif "max_wait_s" in scheduling:
-        yield Fault(
-            path=json_path(("scheduling", "max_wait_s")),
-            problem="only jobs with flex_start wait for machines",
-            found=shown(scheduling["max_wait_s"]),
+        yield fault_at(
+            ("scheduling", "max_wait_s"),
+            "only jobs with flex_start wait for machines",
+            found=scheduling["max_wait_s"],
             repair="write flex_start: true, or leave it out; timeout_s limits how long a job runs",
         )
     yield from _network(document)
@@ -57,18 +57,18 @@ def scheduling_faults(document: object) -> Iterator[Fault]:
 
 def _flex_start(document: object) -> Iterator[Fault]:
     if is_true(document, "scheduling", "spot"):
-        yield Fault(
-            path=json_path(("scheduling", "spot")),
-            problem="a job is either on Spot VMs or flex_start, not both",
-            found=shown(True),
+        yield fault_at(
+            ("scheduling", "spot"),
+            "a job is either on Spot VMs or flex_start, not both",
+            found=True,
             repair="leave out one of the two",
         )
     timeout_s = whole_at(document, "scheduling", "timeout_s")
     if timeout_s is not None and timeout_s > FLEX_START_MOST_S:
-        yield Fault(
-            path=json_path(("scheduling", "timeout_s")),
-            problem="a job with flex_start runs at most 7 days",
-            found=shown(timeout_s),
+        yield fault_at(
+            ("scheduling", "timeout_s"),
+            "a job with flex_start runs at most 7 days",
+            found=timeout_s,
             allowed=f"at most {FLEX_START_MOST_S}",
         )
     yield from _flex_start_machines(document)
@@ -77,25 +77,25 @@ def _flex_start(document: object) -> Iterator[Fault]:
 def _flex_start_machines(document: object) -> Iterator[Fault]:
     chief = mapping_at(document, "cluster", "chief")
     for role, pool in roles_in(document):
-        here: Path = ("cluster", role)
         accelerator = text_at(pool, "accelerator", "type")
         if "machine" in pool and accelerator not in FLEX_START_ACCELERATORS:
-            yield Fault(
-                path=json_path((*here, "accelerator", "type") if accelerator else (*here, "machine")),
-                problem="flex_start waits for GPUs that are scarce, and this is none",
-                found=shown(accelerator or pool["machine"]),
+            yield fault_at(
+                ("cluster", role, *(("accelerator", "type") if accelerator else ("machine",))),
+                "flex_start waits for GPUs that are scarce, and this is none",
+                found=accelerator or pool["machine"],
                 allowed=listed(FLEX_START_ACCELERATORS),
                 repair="take such a machine, or leave flex_start out",
             )
-            continue
-        for key in _MACHINE:
-            if pool.get(key) != chief.get(key):
-                yield Fault(
-                    path=json_path((*here, key)),
-                    problem="with flex_start every role has the same machine and accelerator",
-                    found=shown(pool.get(key)),
-                    allowed=f"the chief's, {shown(chief.get(key))}",
-                )
+        else:
+            yield from _unlike_chief(("cluster", role), pool, chief)
+
+
+def _unlike_chief(here: Path, pool: Mapping[str, object], chief: Mapping[str, object]) -> Iterator[Fault]:
+    for key in _MACHINE:
+        if pool.get(key) != chief.get(key):
+            problem = "with flex_start every role has the same machine and accelerator"
+            allowed = f"the chief's, {shown(chief.get(key))}"
+            yield fault_at((*here, key), problem, found=pool.get(key), allowed=allowed)
 
 
 def _network(document: object) -> Iterator[Fault]:
@@ -105,9 +105,9 @@ def _network(document: object) -> Iterator[Fault]:
     needs: list[Path] = [("cluster", role, "nfs_mounts") for role, _ in roles_in(document)]
     for path in (("reserved_ip_ranges",), *needs):
         if list_at(document, *map(str, path)):
-            yield Fault(
-                path=json_path(path),
-                problem="it is reached through a network, and the request names none",
-                found=shown(at(document, *map(str, path))),
+            yield fault_at(
+                path,
+                "it is reached through a network, and the request names none",
+                found=at(document, *map(str, path)),
                 repair="write network: projects/PROJECT_NUMBER/global/networks/NAME",
             )

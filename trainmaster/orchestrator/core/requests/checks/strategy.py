@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, nearest, shown
 from trainmaster.orchestrator.core.documents.unvalidated import mapping_at
 from trainmaster.orchestrator.core.policy.policy import Policy
-from trainmaster.orchestrator.core.requests.programs import roles_in, running
+from trainmaster.orchestrator.core.requests.programs import Running, roles_in, running
 
 PARAMETER_SERVER = "parameter_server"
 WITHOUT_SERVERS = ("multi_worker_mirrored", "mirrored", "one_device", "tpu")
@@ -21,26 +21,29 @@ _FLAG = "--strategy"
 def strategy_faults(policy: Policy, document: object, *, reduces: bool) -> Iterator[Fault]:
     """Every `--strategy` that cannot be; `reduces`: worker pool 2 holds reduction servers, which no strategy asks for.
 
-    Roles that inherit their arguments share a place, which is told once.
+    Roles that inherit their arguments share a place, which is reported once.
     """
-    cluster = mapping_at(document, "cluster")
-    told: dict[str, Fault] = {}
-    for role, _ in roles_in(document):
-        runs = running(document, role)
-        row = policy.flags_of(runs.image) if runs.image is not None else None
-        found = strategy_in(runs.args) if row is not None and row.runs_trainer else None
-        if found is None:
-            continue
-        if found[1] not in STRATEGIES:
-            path = json_path((*runs.args_at, found[0]))
-            told.setdefault(path, _unknown(path, found[1]))
-            continue
-        problem, repair = _contradiction(found[1], set(cluster), reduces=reduces)
-        if problem:
-            path = json_path((*runs.args_at, found[0]))
-            fault = Fault(path=path, problem=problem, found=shown(f"{_FLAG}={found[1]}"), repair=repair)
-            told.setdefault(path, fault)
-    yield from told.values()
+    roles = set(mapping_at(document, "cluster"))
+    faults = (
+        _strategy_fault(policy, running(document, role), roles, reduces=reduces)
+        for role, _ in roles_in(document)
+    )
+    yield from {fault.path: fault for fault in faults if fault is not None}.values()
+
+
+def _strategy_fault(policy: Policy, runs: Running, roles: set[str], *, reduces: bool) -> Fault | None:
+    row = policy.flags_of(runs.image) if runs.image is not None else None
+    found = strategy_in(runs.args) if row is not None and row.runs_trainer else None
+    if found is None:
+        return None
+    index, strategy = found
+    path = json_path((*runs.args_at, index))
+    if strategy not in STRATEGIES:
+        return _unknown(path, strategy)
+    problem, repair = _contradiction(strategy, roles, reduces=reduces)
+    if not problem:
+        return None
+    return Fault(path=path, problem=problem, found=shown(f"{_FLAG}={strategy}"), repair=repair)
 
 
 def _unknown(path: str, strategy: str) -> Fault:

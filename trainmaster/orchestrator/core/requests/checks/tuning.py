@@ -9,10 +9,17 @@ import re
 from calendar import monthrange
 from collections.abc import Iterator, Mapping, Sequence
 
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, listed, nearest, shown
+from trainmaster.orchestrator.core.documents.faults import (
+    Fault,
+    fault_at,
+    json_path,
+    listed,
+    nearest,
+    shown,
+)
+from trainmaster.orchestrator.core.documents.unvalidated import Path, at, list_at, mapping_at
 from trainmaster.orchestrator.core.requests.programs import roles_in, running
 
-Path = tuple[PathPart, ...]
 HERE: Path = ("tuning",)
 DISCRETE_APART = 1e-10
 NUMBERS = ("double", "integer")
@@ -23,43 +30,46 @@ _DATE = re.compile(r"(?P<year>[0-9]{4})-(?P<month>0[1-9]|1[0-2])-(?P<day>[0-9]{2
 
 def tuning_faults(document: object) -> list[Fault]:
     """Every fault of the tuning, sorted by path; none where there is no tuning."""
-    tuning = _mapping(_mapping(document).get("tuning"))
+    tuning = mapping_at(document, "tuning")
     flags = _flags_given(document)
     faults = [*_counts(tuning), *_metrics(tuning), *_moments(tuning)]
     for path, name, parameter in parameters_in(tuning):
         faults += _parameter(path, parameter)
-        if name in flags:
-            faults.append(
-                Fault(
-                    path=json_path(path),
-                    problem="args has this flag already, and the trials would be given it twice",
-                    found=shown(f"--{name}"),
-                    repair=f"take --{name} out of {flags[name]}, or the parameter out of the tuning",
-                )
-            )
-        if tuning.get("algorithm") == "grid" and parameter.get("type") == "double":
-            faults.append(
-                Fault(
-                    path=json_path((*path, "type")),
-                    problem="a grid has no steps on a double",
-                    found=shown("double"),
-                    allowed=listed(("integer", "categorical", "discrete")),
-                    repair="list the steps: type: discrete, values: […]; or another algorithm",
-                )
-            )
+        faults += _given_already(path, name, flags)
+        faults += _without_steps(path, tuning, parameter)
     return sorted(faults)
+
+
+def _given_already(path: Path, name: str, flags: Mapping[str, str]) -> Iterator[Fault]:
+    if name in flags:
+        problem = "args has this flag already, and the trials would be given it twice"
+        repair = f"take --{name} out of {flags[name]}, or the parameter out of the tuning"
+        yield fault_at(path, problem, found=f"--{name}", repair=repair)
+
+
+def _without_steps(
+    path: Path, tuning: Mapping[str, object], parameter: Mapping[str, object]
+) -> Iterator[Fault]:
+    if tuning.get("algorithm") == "grid" and parameter.get("type") == "double":
+        yield fault_at(
+            (*path, "type"),
+            "a grid has no steps on a double",
+            found="double",
+            allowed=listed(("integer", "categorical", "discrete")),
+            repair="list the steps: type: discrete, values: […]; or another algorithm",
+        )
 
 
 def parameters_in(tuning: Mapping[str, object]) -> Iterator[tuple[Path, str, Mapping[str, object]]]:
     """Every parameter with its path and name, conditional ones after the one they depend on."""
-    waiting = [((*HERE, "parameters"), _mapping(tuning.get("parameters")))]
+    waiting = [((*HERE, "parameters"), mapping_at(tuning, "parameters"))]
     while waiting:
         path, parameters = waiting.pop(0)
         for name, parameter in parameters.items():
-            here, fields = (*path, name), _mapping(parameter)
+            here, fields = (*path, name), mapping_at(parameter)
             yield here, name, fields
-            for number, condition in enumerate(_list(fields.get("conditional"))):
-                inner = _mapping(_mapping(condition).get("parameters"))
+            for number, condition in enumerate(list_at(fields, "conditional")):
+                inner = mapping_at(condition, "parameters")
                 waiting.append(((*here, "conditional", number, "parameters"), inner))
 
 
@@ -71,7 +81,7 @@ def _flags_given(document: object) -> Mapping[str, str]:
 
 def flags_of(args: object) -> frozenset[str]:
     """The names of the flags in the arguments: `--epochs=2` and `--epochs` are both `epochs`."""
-    words = [word for word in _list(args) if isinstance(word, str)]
+    words = [word for word in list_at(args) if isinstance(word, str)]
     return frozenset(word[2:].partition("=")[0] for word in words if word.startswith("--"))
 
 
@@ -80,18 +90,18 @@ def _counts(tuning: Mapping[str, object]) -> Iterator[Fault]:
     for key, meaning in (("parallel_trials", "at once"), ("max_failed_trials", "may fail")):
         count = _number(tuning.get(key))
         if total is not None and count is not None and count > total:
-            yield Fault(
-                path=json_path((*HERE, key)),
-                problem=f"more trials {meaning} than there are in all",
-                found=shown(count),
+            yield fault_at(
+                (*HERE, key),
+                f"more trials {meaning} than there are in all",
+                found=count,
                 allowed=f"at most max_trials, {total}",
                 repair=f"write {key}: {total}, or raise max_trials",
             )
 
 
 def _metrics(tuning: Mapping[str, object]) -> Iterator[Fault]:
-    metrics = _list(tuning.get("metrics"))
-    ids = [_mapping(metric).get("id") for metric in metrics]
+    metrics = list_at(tuning, "metrics")
+    ids = [mapping_at(metric).get("id") for metric in metrics]
     for number, name in enumerate(ids):
         if isinstance(name, str) and name in ids[:number]:
             path = json_path((*HERE, "metrics", number, "id"))
@@ -100,7 +110,7 @@ def _metrics(tuning: Mapping[str, object]) -> Iterator[Fault]:
 
 def _moments(tuning: Mapping[str, object]) -> Iterator[Fault]:
     for key in ("min_end_time", "max_end_time"):
-        moment = _mapping(tuning.get("stop_study")).get(key)
+        moment = at(tuning, "stop_study", key)
         date = _DATE.match(moment) if isinstance(moment, str) else None
         if date and not 0 < int(date["day"]) <= monthrange(int(date["year"]) or 1, int(date["month"]))[1]:
             path = json_path((*HERE, "stop_study", key))
@@ -126,13 +136,13 @@ def _belongs(
     kind = parameter["type"]
     for key in needed:
         if key not in parameter:
-            yield Fault(path=json_path((*path, key)), problem=f"missing: a parameter of type {kind} needs it")
+            yield fault_at((*path, key), f"missing: a parameter of type {kind} needs it")
     for key in foreign:
         if key in parameter:
-            yield Fault(
-                path=json_path((*path, key)),
-                problem=f"a parameter of type {kind} has none",
-                found=shown(parameter[key]),
+            yield fault_at(
+                (*path, key),
+                f"a parameter of type {kind} has none",
+                found=parameter[key],
                 allowed=listed(needed),
                 repair="write type: discrete or categorical"
                 if key == "values"
@@ -143,10 +153,10 @@ def _belongs(
 def _range(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
     low, high = _number(parameter.get("min")), _number(parameter.get("max"))
     if low is not None and high is not None and low > high:
-        yield Fault(
-            path=json_path((*path, "min")),
-            problem="min is above max",
-            found=shown(low),
+        yield fault_at(
+            (*path, "min"),
+            "min is above max",
+            found=low,
             allowed=f"at most max, {high}",
             repair="exchange the two",
         )
@@ -154,66 +164,65 @@ def _range(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
         for key in ("min", "max", "default"):
             number = _number(parameter.get(key))
             if number is not None and not _is_int64(number):
-                yield Fault(
-                    path=json_path((*path, key)),
-                    problem="a whole number of 64 bits is wanted here",
-                    found=shown(parameter[key]),
+                yield fault_at(
+                    (*path, key),
+                    "a whole number of 64 bits is wanted here",
+                    found=parameter[key],
                     repair="write type: double where fractions are meant",
                 )
 
 
 def _values(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
-    values, discrete = _list(parameter.get("values")), parameter["type"] == "discrete"
+    values = list_at(parameter, "values")
+    check = _discrete if parameter["type"] == "discrete" else _categorical
     for number, value in enumerate(values):
-        here = json_path((*path, "values", number))
-        if discrete and _number(value) is None:
-            repair = "write type: categorical" if isinstance(value, str) else ""
-            problem = "a discrete value is a number"
-            yield Fault(path=here, problem=problem, found=shown(value), repair=repair)
-        elif not discrete and not isinstance(value, str):
-            yield Fault(
-                path=here,
-                problem="a categorical value is a string",
-                found=shown(value),
-                repair=f'quote it: "{value}"; or write type: discrete',
-            )
+        here = (*path, "values", number)
+        kind_fault = check(here, value)
+        if kind_fault is not None:
+            yield kind_fault
         elif value in values[:number]:
-            yield Fault(
-                path=here, problem="the value stands here twice", found=shown(value), repair="keep one"
-            )
-        elif discrete and number:
-            before, now = _number(values[number - 1]), _number(value)
-            if before is not None and now is not None and now - before < DISCRETE_APART:
-                yield Fault(
-                    path=here,
-                    problem=f"discrete values increase, by at least {DISCRETE_APART}",
-                    found=f"{shown(value)} after {shown(before)}",
-                    repair="sort the values",
-                )
+            yield fault_at(here, "the value stands here twice", found=value, repair="keep one")
+        elif check is _discrete and number:
+            yield from _ascending(here, _number(values[number - 1]), value)
+
+
+def _discrete(path: Path, value: object) -> Fault | None:
+    if _number(value) is not None:
+        return None
+    repair = "write type: categorical" if isinstance(value, str) else ""
+    return fault_at(path, "a discrete value is a number", found=value, repair=repair)
+
+
+def _categorical(path: Path, value: object) -> Fault | None:
+    if isinstance(value, str):
+        return None
+    repair = f'quote it: "{value}"; or write type: discrete'
+    return fault_at(path, "a categorical value is a string", found=value, repair=repair)
+
+
+def _ascending(path: Path, before: float | None, value: object) -> Iterator[Fault]:
+    now = _number(value)
+    if before is not None and now is not None and now - before < DISCRETE_APART:
+        problem = f"discrete values increase, by at least {DISCRETE_APART}"
+        found = f"{shown(value)} after {shown(before)}"
+        yield Fault(path=json_path(path), problem=problem, found=found, repair="sort the values")
 
 
 def _scale(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
-    scale, kind = parameter.get("scale"), parameter.get("type")
+    scale, kind, here = parameter.get("scale"), parameter.get("type"), (*path, "scale")
     if scale is not None and kind == "categorical":
-        yield Fault(
-            path=json_path((*path, "scale")),
-            problem="a categorical parameter has no scale",
-            found=shown(scale),
-            repair="leave it out",
-        )
-        return
-    if scale not in LOG_SCALES:
-        return
-    numbers = [parameter.get("min")] if kind in NUMBERS else _list(parameter.get("values"))
-    low = min((number for number in map(_number, numbers) if number is not None), default=None)
-    if low is not None and low <= 0:
-        yield Fault(
-            path=json_path((*path, "scale")),
-            problem=f"a {scale} scale has no zero and nothing below",
-            found=f"{scale} from {low}",
-            allowed="values above 0",
-            repair="begin above 0, for example at 0.0001, or write scale: linear",
-        )
+        yield fault_at(here, "a categorical parameter has no scale", found=scale, repair="leave it out")
+    elif scale in LOG_SCALES:
+        numbers = [parameter.get("min")] if kind in NUMBERS else list_at(parameter, "values")
+        low = min((number for number in map(_number, numbers) if number is not None), default=None)
+        if low is not None and low <= 0:
+            yield Fault(
+                path=json_path(here),
+                problem=f"a {scale} scale has no zero and nothing below",
+                found=f"{scale} from {low}",
+                allowed="values above 0",
+                repair="begin above 0, for example at 0.0001, or write scale: linear",
+            )
 
 
 def _default(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
@@ -221,52 +230,42 @@ def _default(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
     if default is None:
         return
     if parameter.get("type") in LISTS:
-        values = _list(parameter.get("values"))
+        values = list_at(parameter, "values")
         fits, allowed = default in values, listed(values)
     else:
         low, high, number = (_number(each) for each in (parameter.get("min"), parameter.get("max"), default))
         fits = number is not None and (low is None or low <= number) and (high is None or number <= high)
         allowed = f"{low} to {high}"
     if not fits:
-        yield Fault(
-            path=json_path((*path, "default")),
-            problem="the default is none of the values",
-            found=shown(default),
-            allowed=allowed,
+        yield fault_at(
+            (*path, "default"), "the default is none of the values", found=default, allowed=allowed
         )
 
 
 def _conditions(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
-    conditions = _list(parameter.get("conditional"))
+    conditions = list_at(parameter, "conditional")
     if conditions and parameter.get("type") == "double":
-        yield Fault(
-            path=json_path((*path, "conditional")),
-            problem="nothing can depend on a double",
-            allowed="integer, categorical or discrete parents",
-            repair="list the values: type: discrete",
-        )
+        allowed, repair = "integer, categorical or discrete parents", "list the values: type: discrete"
+        problem = "nothing can depend on a double"
+        yield fault_at((*path, "conditional"), problem, allowed=allowed, repair=repair)
         return
     for number, condition in enumerate(conditions):
-        here = (*path, "conditional", number, "when")
-        when = _list(_mapping(condition).get("when"))
-        for place, value in enumerate(when):
-            if not _can_be(value, parameter):
-                yield Fault(
-                    path=json_path((*here, place)),
-                    problem="the parameter above never takes this value",
-                    found=shown(value),
-                    allowed=_possible(parameter),
-                    repair=_near(value, parameter),
-                )
-            elif value in when[:place]:
-                yield Fault(
-                    path=json_path((*here, place)), problem="the value stands here twice", found=shown(value)
-                )
+        yield from _when((*path, "conditional", number, "when"), list_at(condition, "when"), parameter)
+
+
+def _when(path: Path, when: Sequence[object], parameter: Mapping[str, object]) -> Iterator[Fault]:
+    for place, value in enumerate(when):
+        if not _can_be(value, parameter):
+            problem, allowed = "the parameter above never takes this value", _possible(parameter)
+            repair = _near(value, parameter)
+            yield fault_at((*path, place), problem, found=value, allowed=allowed, repair=repair)
+        elif value in when[:place]:
+            yield fault_at((*path, place), "the value stands here twice", found=value)
 
 
 def _can_be(value: object, parameter: Mapping[str, object]) -> bool:
     if parameter.get("type") in LISTS:
-        return value in _list(parameter.get("values"))
+        return value in list_at(parameter, "values")
     number, low, high = (_number(each) for each in (value, parameter.get("min"), parameter.get("max")))
     if number is None or not _is_int64(number):
         return False
@@ -275,12 +274,12 @@ def _can_be(value: object, parameter: Mapping[str, object]) -> bool:
 
 def _possible(parameter: Mapping[str, object]) -> str:
     if parameter.get("type") in LISTS:
-        return listed(_list(parameter.get("values")))
+        return listed(list_at(parameter, "values"))
     return f"whole numbers from {parameter.get('min')} to {parameter.get('max')}"
 
 
 def _near(value: object, parameter: Mapping[str, object]) -> str:
-    known = [each for each in _list(parameter.get("values")) if isinstance(each, str)]
+    known = [each for each in list_at(parameter, "values") if isinstance(each, str)]
     return nearest(value, known) if isinstance(value, str) else ""
 
 
@@ -290,11 +289,3 @@ def _is_int64(number: float) -> bool:
 
 def _number(value: object) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: object) -> Sequence[object]:
-    return value if isinstance(value, list) else ()

@@ -8,7 +8,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, listed, nearest, shown
+from trainmaster.orchestrator.core.documents.faults import (
+    Fault,
+    PathPart,
+    fault_at,
+    listed,
+    nearest,
+)
 
 VALUE_MAX_CHARS = 2000
 MEANINGS: Mapping[str, str] = {
@@ -104,30 +110,21 @@ def place_faults(document: object, path: tuple[PathPart, ...], provided: Iterabl
 
 
 def _fault(found: PlaceAt, possible: frozenset[str]) -> Fault | None:
-    path, place = json_path(found.path), found.place
+    path, place = found.path, found.place
     if not found.closed:
         repair = "close it, or write $${ where the text ${ is meant"
-        return Fault(
-            path=path, problem="a place that nothing closes", found=shown(str(place)[:-1]), repair=repair
-        )
+        return fault_at(path, "a place that nothing closes", found=str(place)[:-1], repair=repair)
     if place.name not in MEANINGS:
-        return Fault(
-            path=path,
-            problem="there is no such place",
-            found=shown(str(place)),
-            allowed=listed(NAMES, most=len(NAMES)),
-            repair=nearest(place.name, NAMES) or "write $${ where the text ${ is meant",
-        )
+        repair = nearest(place.name, NAMES) or "write $${ where the text ${ is meant"
+        allowed = listed(NAMES, most=len(NAMES))
+        return fault_at(path, "there is no such place", found=str(place), allowed=allowed, repair=repair)
     if place.name not in possible:
-        return Fault(
-            path=path,
-            problem="none of the rule's conditions can ever give it a value",
-            found=shown(str(place)),
-            allowed=listed((name for name in NAMES if name in possible), most=len(NAMES)),
-            repair="remove it, or add the condition that gives it",
-        )
+        problem = "none of the rule's conditions can ever give it a value"
+        allowed = listed((name for name in NAMES if name in possible), most=len(NAMES))
+        repair = "remove it, or add the condition that gives it"
+        return fault_at(path, problem, found=str(place), allowed=allowed, repair=repair)
     if place.default is not None and (reason := unfit(place.default)):
-        return Fault(path=path, problem=f"the default is {reason}", found=shown(str(place)))
+        return fault_at(path, f"the default is {reason}", found=str(place))
     return None
 
 
@@ -136,7 +133,7 @@ def _places_in_keys(document: object, path: tuple[PathPart, ...]) -> Iterator[Fa
         for key, part in document.items():
             if any(found["literal"] is None for found in _PLACE.finditer(str(key))):
                 problem = "a key has no places: only values are filled"
-                yield Fault(path=json_path((*path, str(key))), problem=problem, found=shown(key))
+                yield fault_at((*path, str(key)), problem, found=key)
             yield from _places_in_keys(part, (*path, str(key)))
     elif isinstance(document, list | tuple):
         for index, part in enumerate(document):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document, document_in
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, fault_at, json_path, listed, shown
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, split_object_uri
 from trainmaster.orchestrator.core.requests.request import Refused, Standards
@@ -66,24 +66,12 @@ def rule_in(
     none is named.
     """
     if len(content) > MAX_RULE_BYTES:
-        return _refused(
-            Fault(
-                path="$",
-                problem="the file is too large for a rule",
-                found=f"{len(content)} bytes",
-                allowed=f"at most {MAX_RULE_BYTES} bytes",
-                repair="put the request into a file of its own and name it with request_uri",
-            )
-        )
+        return _refused(_too_large(len(content)))
     rule_id = rule_id_of(dropped_name)
-    faults = list(_name_faults(dropped_name, rule_id, book))
     read = document_in(content, as_json=as_json)
-    faults += read.faults
+    faults = [*_name_faults(dropped_name, rule_id, book), *read.faults]
     if not isinstance(read.value, dict):
-        if not read.faults:
-            problem = "a rule is a mapping of keys to values"
-            faults.append(Fault(path="$", problem=problem, found=shown(read.value)))
-        return _refused(*faults)
+        return _refused(*faults, *([] if read.faults else [_no_mapping(read.value)]))
     drop = _Drop(
         rule_id=rule_id or "rule",
         dropped_name=dropped_name,
@@ -94,6 +82,20 @@ def rule_in(
         template=template,
     )
     return _checked(drop, read, _normal(read.value), faults)
+
+
+def _too_large(size_bytes: int) -> Fault:
+    return Fault(
+        path="$",
+        problem="the file is too large for a rule",
+        found=f"{size_bytes} bytes",
+        allowed=f"at most {MAX_RULE_BYTES} bytes",
+        repair="put the request into a file of its own and name it with request_uri",
+    )
+
+
+def _no_mapping(found: object) -> Fault:
+    return fault_at((), "a rule is a mapping of keys to values", found=found)
 
 
 def template_uri(content: bytes, *, as_json: bool, buckets: Buckets) -> str | None:
@@ -140,15 +142,10 @@ def _normal(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _checked(drop: _Drop, read: Document, value: dict[str, Any], faults: list[Fault]) -> Rule | Refused:
-    def add(found: Iterable[Fault]) -> None:
-        # What an earlier check refused, a later one need not report again.
-        reported = {fault.path for fault in faults}
-        faults.extend(fault for fault in found if fault.path not in reported)
-
     when = value.get("when")
-    add(schema_faults(drop.standards.schemas[RULE_SCHEMA], value, read.spelled))
-    add(_condition_faults(when, drop.buckets))
-    add(_template_faults(value.get("request_uri"), drop.buckets))
+    _add(faults, schema_faults(drop.standards.schemas[RULE_SCHEMA], value, read.spelled))
+    _add(faults, _condition_faults(when, drop.buckets))
+    _add(faults, _template_faults(value.get("request_uri"), drop.buckets))
     conditions = _sound_conditions(when, faults)
     around = Circumstances(
         conditions=tuple(conditions.values()),
@@ -158,18 +155,31 @@ def _checked(drop: _Drop, read: Document, value: dict[str, Any], faults: list[Fa
         standards=drop.standards,
     )
     checked = _request(drop, value, read, around, {fault.path for fault in faults})
-    add(checked.faults)
-    if checked.makes is not None and conditions:
-        probe = {
-            "when": [value["when"][index] for index in conditions],
-            "enabled": value.get("enabled", True),
-        }
-        add(_loop_faults(drop.book, _rule(drop, probe, checked, checked.makes), tuple(conditions)))
-    if faults or checked.makes is None:
+    _add(faults, checked.faults)
+    return _sound(drop, value, checked, tuple(conditions), faults)
+
+
+def _sound(
+    drop: _Drop, value: dict[str, Any], checked: Checked, conditions: tuple[int, ...], faults: list[Fault]
+) -> Rule | Refused:
+    """The rule, if its request is known well enough, it closes no loop, and the book has room for it."""
+    if checked.makes is None:
+        return _refused(*faults)
+    if conditions:
+        when = [value["when"][index] for index in conditions]
+        probe = _rule(drop, {"when": when, "enabled": value.get("enabled", True)}, checked, checked.makes)
+        _add(faults, _loop_faults(drop.book, probe, conditions))
+    if faults:
         return _refused(*faults)
     rule = _rule(drop, value, checked, checked.makes)
-    add(_room_faults(drop.book, rule))
+    _add(faults, _room_faults(drop.book, rule))
     return _refused(*faults) if faults else rule
+
+
+def _add(faults: list[Fault], found: Iterable[Fault]) -> None:
+    """Add what was found at places that no earlier check refused."""
+    reported = {fault.path for fault in faults}
+    faults.extend(fault for fault in found if fault.path not in reported)
 
 
 def _condition_faults(when: object, buckets: Buckets) -> Iterator[Fault]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document, document_in
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, fault_at, json_path, listed, shown
 from trainmaster.orchestrator.core.documents.unvalidated import at, mapping_at
 from trainmaster.orchestrator.core.names import output_uri
 from trainmaster.orchestrator.core.policy.policy import repository
@@ -104,6 +104,19 @@ def _at_uri(fault: Fault, uri: str = "") -> Fault:
 
 
 def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: Circumstances) -> Checked:
+    faults = tuple(_request_faults(request, spelled, around))
+    makes = made_by(request)
+    if makes is None:
+        return Checked(faults=faults)
+    prefix = makes.output_prefix_uri or f"gs://{around.models_bucket}"
+    writes_uri = output_uri(prefix, makes.model_name, "")
+    return Checked(faults=faults, makes=makes, writes_uri=writes_uri, places=places_in(request))
+
+
+def _request_faults(
+    request: Mapping[str, Any], spelled: Mapping[str, str], around: Circumstances
+) -> list[Fault]:
+    """What is wrong with the places, and then with the request once they are filled."""
     faults = [
         *place_faults(request, (), _provided(around)),
         *_missing(request, around.conditions),
@@ -115,21 +128,9 @@ def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: Cir
         found = checked_request(Document(value=document, spelled=spelled), around.standards)
         refused = found.faults if isinstance(found, Refused) else ()
         reported = {fault.path for fault in faults}
-        faults += [
-            _sampled(fault, places)
-            for fault in (*refused, *_by_tag(document, condition))
-            if fault.path not in reported
-        ]
-    makes = made_by(request)
-    if makes is None:
-        return Checked(faults=tuple(faults))
-    prefix = makes.output_prefix_uri or f"gs://{around.models_bucket}"
-    return Checked(
-        faults=tuple(faults),
-        makes=makes,
-        writes_uri=output_uri(prefix, makes.model_name, ""),
-        places=places_in(request),
-    )
+        new = (fault for fault in (*refused, *_by_tag(document, condition)) if fault.path not in reported)
+        faults += [_sampled(fault, places) for fault in new]
+    return faults
 
 
 def made_by(request: Mapping[str, Any]) -> Makes | None:
@@ -161,10 +162,10 @@ def _missing(request: Mapping[str, Any], conditions: tuple[Condition, ...]) -> I
         if place.default is None and place.name in special:
             without = [each.kind for each in conditions if place.name not in possible(each)]
             if without:
-                yield Fault(
-                    path=json_path(found.path),
-                    problem=f"a firing by {listed(dict.fromkeys(without))} has no value for it, so it could never fire",
-                    found=shown(str(place)),
+                yield fault_at(
+                    found.path,
+                    f"a firing by {listed(dict.fromkeys(without))} has no value for it, so it could never fire",
+                    found=str(place),
                     repair=f"give it a default, ${{{place.name}:-…}}, or make two rules of this one",
                 )
 

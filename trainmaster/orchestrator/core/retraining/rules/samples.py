@@ -46,7 +46,8 @@ def sample_values(
     condition: Condition, *, rule_id: str, models_bucket: str, data: str | None
 ) -> Mapping[str, str]:
     """Values as a firing by this condition may have them; `data` is a pattern that the rule watches, if any."""
-    values = {
+    watched = condition.pattern if isinstance(condition, NewData) else data
+    return {
         "rule.id": rule_id,
         "firing.id": _RUN_ID,
         "firing.time": _TIME,
@@ -54,19 +55,20 @@ def sample_values(
         "champion.model_uri": f"gs://{models_bucket}/sample/{_RUN_ID}/model/",
         "champion.run_id": _RUN_ID,
         "champion.value": "0.5",
+        **({} if watched is None else _of_data(watched)),
+        **_own(condition, models_bucket),
     }
-    if isinstance(condition, NewData):
-        data = condition.pattern
-    if data is not None:
-        uri = data.replace("**", "sample").replace("*", "sample")
-        values |= {
-            "data.count": "100",
-            "data.bytes": "1000000",
-            "data.watermark": _TIME,
-            "data.newest_uri": uri,
-            "data.newest_dir_uri": uri.rpartition("/")[0] + "/",
-        }
-    return values | _own(condition, models_bucket)
+
+
+def _of_data(pattern: str) -> dict[str, str]:
+    uri = pattern.replace("**", "sample").replace("*", "sample")
+    return {
+        "data.count": "100",
+        "data.bytes": "1000000",
+        "data.watermark": _TIME,
+        "data.newest_uri": uri,
+        "data.newest_dir_uri": uri.rpartition("/")[0] + "/",
+    }
 
 
 def _own(condition: Condition, models_bucket: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from the package tzdata where the system has none.
 import difflib
 import functools
 import zoneinfo
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from cronsim import CronSim, CronSimError
@@ -19,6 +19,7 @@ from trainmaster.orchestrator.core.documents.faults import (
     FOUND_MAX_CHARS,
     Fault,
     PathPart,
+    fault_at,
     json_path,
     listed,
     shown,
@@ -43,10 +44,10 @@ def time_zones() -> tuple[str, ...]:
 def schedule_faults(cron: object, time_zone: object, path: tuple[PathPart, ...]) -> Iterator[Fault]:
     """What is wrong with the expression and the zone; what is no text is passed over."""
     if isinstance(time_zone, str) and time_zone not in time_zones():
-        yield Fault(
-            path=json_path((*path, "time_zone")),
-            problem="there is no such time zone",
-            found=shown(time_zone),
+        yield fault_at(
+            (*path, "time_zone"),
+            "there is no such time zone",
+            found=time_zone,
             allowed="a name of the IANA time zone database, for example Europe/Amsterdam",
             repair=_nearest_zone(time_zone),
         )
@@ -69,38 +70,39 @@ def _nearest_zone(word: str) -> str:
 
 
 def _cron_faults(cron: str, path: str) -> Iterator[Fault]:
-    count = len(cron.split())
-    if count != FIELDS:
-        problem = "a cron expression has five fields"
-        yield Fault(path=path, problem=problem, found=f"{shown(cron)}, {count} fields", allowed=_FORM)
-        return
-    names = ("minute", "hour", "day-of-month", "month", "day-of-week")
     parts = cron.split()
-    bad = []
-    for index, name in enumerate(names):
-        alone = ["*"] * FIELDS
-        alone[index] = parts[index]
-        try:
-            CronSim(" ".join(alone), _SOME_DAY)
-        except (CronSimError, AssertionError, ValueError):
-            bad.append(name)
-    if bad:
-        yield Fault(
-            path=path,
-            problem=f"no cron expression: the {listed(bad)} cannot be read",
-            found=shown(cron),
-            allowed=_FORM,
-        )
-        return
+    if len(parts) != FIELDS:
+        found = f"{shown(cron)}, {len(parts)} fields"
+        yield Fault(path=path, problem="a cron expression has five fields", found=found, allowed=_FORM)
+    elif unreadable := [name for name, alone in _each_alone(parts) if not _is_readable(alone)]:
+        problem = f"no cron expression: the {listed(unreadable)} cannot be read"
+        yield Fault(path=path, problem=problem, found=shown(cron), allowed=_FORM)
+    elif not _ever_comes(cron):
+        problem = "this never comes: no month that it names has such a day"
+        repair = "name a day that occurs; L is the last day of the month"
+        yield Fault(path=path, problem=problem, found=shown(cron), repair=repair)
+
+
+def _each_alone(parts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each field by its name, in an expression with `*` for all others."""
+    for index, name in enumerate(("minute", "hour", "day-of-month", "month", "day-of-week")):
+        yield name, " ".join(part if place == index else "*" for place, part in enumerate(parts))
+
+
+def _is_readable(cron: str) -> bool:
+    try:
+        CronSim(cron, _SOME_DAY)
+    except (CronSimError, AssertionError, ValueError):
+        return False
+    return True
+
+
+def _ever_comes(cron: str) -> bool:
     try:
         next(CronSim(cron, _SOME_DAY))
     except (CronSimError, StopIteration):
-        yield Fault(
-            path=path,
-            problem="this never comes: no month that it names has such a day",
-            found=shown(cron),
-            repair="name a day that occurs; L is the last day of the month",
-        )
+        return False
+    return True
 
 
 def last_due(schedule: Schedule, until: datetime) -> datetime | None:

@@ -25,21 +25,24 @@ def image_pushed_in(message: PubsubMessage) -> Signal | Ignored:
     """
     document = document_of(message, "a registry's notification")
     action, digest, tag = (document.get(key) for key in ("action", "digest", "tag"))
-    where = f"message {message.message_id!r}"
     if action == DELETE:
         return Ignored(reason=f"the image {tag or digest!r} was deleted, not pushed")
     if action != INSERT:
-        raise EventMalformed(f"{where} has the action {action!r}; a registry writes {INSERT} or {DELETE}")
+        raise _malformed(message, f"has the action {action!r}; a registry writes {INSERT} or {DELETE}")
     if not isinstance(tag, str) or not tag:
         return Ignored(reason=f"the image {digest!r} was pushed without a tag; rules watch tags")
+    return _pushed(message, tag, digest)
+
+
+def _pushed(message: PubsubMessage, tag: str, digest: object) -> Signal:
     found = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
     if found is None:
-        raise EventMalformed(
-            f"{where} gives no digest of {tag!r} but {digest!r}; HOST/…/IMAGE@sha256:… is wanted"
+        raise _malformed(
+            message, f"gives no digest of {tag!r} but {digest!r}; HOST/…/IMAGE@sha256:… is wanted"
         )
     name = tag.removeprefix(f"{found['repository']}:")
     if repository(tag) != found["repository"] or not _TAG.fullmatch(name):
-        raise EventMalformed(f"{where} has the tag {tag!r}, which is none of {found['repository']!r}")
+        raise _malformed(message, f"has the tag {tag!r}, which is none of {found['repository']!r}")
     return Signal(
         kind=ConditionKind.NEW_IMAGE,
         id=f"image/{message.message_id}",
@@ -47,3 +50,7 @@ def image_pushed_in(message: PubsubMessage) -> Signal | Ignored:
         facts={"repository": found["repository"], "tag": name, "digest": found["digest"]},
         values={"image.uri": found[0], "image.digest": found["digest"], "image.tag": name},
     )
+
+
+def _malformed(message: PubsubMessage, problem: str) -> EventMalformed:
+    return EventMalformed(f"message {message.message_id!r} {problem}")

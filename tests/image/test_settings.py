@@ -5,12 +5,13 @@ import sys
 from pathlib import Path
 
 from trainmaster.deploy.local_image import revision_of, secrets
+from trainmaster.version import VERSION
 
 from .conftest import ROOT
 
 
 def test_where_nothing_builds_images_it_is_said_what_to_install() -> None:
-    command = [sys.executable, "trainmaster/deploy/local_image.py"]
+    command = [sys.executable, "-m", "trainmaster", "image"]
     done = subprocess.run(
         command, cwd=ROOT, env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False
     )
@@ -39,5 +40,5 @@ def test_a_file_that_is_not_there_is_no_setting(tmp_path: Path) -> None:
     assert dict(secrets(named)) == {}
 
 
-def test_a_tree_outside_of_git_has_no_revision(tmp_path: Path) -> None:
-    assert revision_of(tmp_path) == "unknown"
+def test_the_revision_of_a_tree_outside_of_git_is_the_release(tmp_path: Path) -> None:
+    assert revision_of(tmp_path) == f"v{VERSION}"

@@ -10,7 +10,7 @@ The order of writes, and what a crash between two of them leaves:
     status    the user can see it; the event is acknowledged after this
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -172,25 +172,21 @@ class _Attempt:
         # A class that refused one rung may take another one: a smaller machine, for example.
         others = None if wanted in self.classes else self.queue_pass.blocker(self.place, wanted)
         if others is not None:
-            self._noted(rung, others)
+            self.reason = others
+            self._note(tried, rung, others)
             return None
-        full = self._take_slots()
-        if full is not None:
-            return self._blocked(rung, full)
+        if self.slots is None:
+            limits = limits_for(self.services, self.ladder[0].spec)
+            taken = take_slots(
+                self.services, self.place.run_id, limits, self.queue_pass, reclaim=self.reclaim
+            )
+            self.slots = taken.slots
+            if taken.full is not None:
+                return self._blocked(rung, taken.full)
         if self.classes and _lease_left(self.services, self.held.record) < SUBMIT_NEEDS:
             return self._waits(rung.number, "the function's time was up")
         self.held = _on_record(self.services, self.held, rung, self.slots or ())
         return self._asked(rung, wanted)
-
-    def _take_slots(self) -> SlotSet | None:
-        """The limit that is full, if one is; else the run holds the slots."""
-        if self.slots is None:
-            limits = limits_for(self.services, self.ladder[0].spec)
-            run_id = self.place.run_id
-            taken = take_slots(self.services, run_id, limits, self.queue_pass, reclaim=self.reclaim)
-            self.slots = taken.slots
-            return taken.full
-        return None
 
     def _asked(self, rung: Rung, wanted: str) -> Happened | None:
         """What became of the submission; None: the next rung."""
@@ -199,36 +195,29 @@ class _Attempt:
             happened = _submit_rung(self.services, self.held, rung, self.ladder)
         except SubmissionRefused as refusal:
             self.refused = refusal
-            self._refused(rung, str(refusal))
+            self._note(refused, rung, str(refusal))
             return None
         except SubmissionUnknown as unknown:
-            self._unanswered(rung, unknown)
+            self._note(unanswered, rung, str(unknown))
+            with suppress(TrainmasterError):  # without this write, only the count misses this attempt
+                self.services.ledger.replace(self.held, self.held.record)
             raise
         except SubmissionDeferred as deferral:
             if is_rate_limit(deferral.code, deferral.reason):
                 return self._paused(rung, deferral)
             self.queue_pass.close(wanted)
             self.reason = deferral.reason
-            self._refused(rung, deferral.reason)
+            self._note(refused, rung, deferral.reason)
             return None
         self.queue_pass.mark_admitted(self.held.record.run_id, wanted)
         return happened
 
-    def _noted(self, rung: Rung, outcome: str) -> None:
-        """The outcome goes on record with the next write."""
-        self.reason = outcome
-        record = tried(self.held.record, rung, outcome, self.services.clock.now())
+    def _note(
+        self, note: Callable[[RunRecord, Rung, str, datetime], RunRecord], rung: Rung, what: str
+    ) -> None:
+        """Note in the record what became of a rung; the next write puts it on record."""
+        record = note(self.held.record, rung, what, self.services.clock.now())
         self.held = replace(self.held, record=record)
-
-    def _refused(self, rung: Rung, outcome: str) -> None:
-        record = refused(self.held.record, rung, outcome, self.services.clock.now())
-        self.held = replace(self.held, record=record)
-
-    def _unanswered(self, rung: Rung, unknown: SubmissionUnknown) -> None:
-        """On record at once, the lease as it is; if that fails too, this attempt is only not counted."""
-        record = unanswered(self.held.record, rung, str(unknown), self.services.clock.now())
-        with suppress(TrainmasterError):
-            self.held = self.services.ledger.replace(self.held, record)
 
     def _paused(self, rung: Rung, deferral: SubmissionDeferred) -> Happened:
         """The service asks for fewer requests: the same rung again after a pause of the whole region."""
@@ -256,8 +245,7 @@ class _Attempt:
         if why is not None:
             return self._fails(Failure(message=f"{why}: {reason}"))
         attempts = attempts_of(record, self.ladder) + 1
-        waiting = Waiting(reason=reason, attempts=attempts, not_before=now + back_off(attempts))
-        return kept_waiting(self.services, self.held, self.ladder, waiting, 0)
+        return self._waits(0, reason, not_before=now + back_off(attempts), attempts=attempts)
 
     def _fails(self, problem: Failure) -> Happened:
         self.queue_pass.mark_gone(self.held.record.run_id)
@@ -272,11 +260,12 @@ class _Attempt:
         rate_limited: bool = False,
         limit: str | None = None,
         is_due: bool = False,
+        attempts: int | None = None,
     ) -> Happened:
         """The rung stays the run's next one; it is due at once unless told otherwise."""
         waiting = Waiting(
             reason=reason,
-            attempts=attempts_of(self.held.record, self.ladder),
+            attempts=attempts_of(self.held.record, self.ladder) if attempts is None else attempts,
             not_before=not_before or self.services.clock.now(),
             rate_limited=rate_limited,
             limit=limit,

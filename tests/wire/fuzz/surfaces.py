@@ -24,7 +24,7 @@ from tests.wire.fuzz.http_requests import Drawing, HttpRequest, asked
 from trainmaster.local import logging, pubsub, storage
 from trainmaster.local.http import in_thread, serving
 from trainmaster.local.iam import application
-from trainmaster.local.iam.app import TAKEN
+from trainmaster.local.iam.api import TAKEN
 from trainmaster.local.stack.access import grants_of
 from trainmaster.local.stack.topology import read_topology
 from trainmaster.local.vertex import Jobs, serve

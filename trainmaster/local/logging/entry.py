@@ -12,7 +12,7 @@ from functools import cached_property
 
 from trainmaster.local.instants import format_instant, parse_instant
 from trainmaster.local.logging.filters.fields import FIELDS
-from trainmaster.local.logging.severity import RANKS, severity_name
+from trainmaster.local.logging.filters.severity import RANKS, severity_name
 
 MAX_ENTRY_BYTES = 256 * 1024
 MAX_LOG_NAME = 512

@@ -89,10 +89,10 @@ class Service:
             InvalidRequestError: the token is none of ours.
         """
         tree = parse_filter(filter_text)
-        passes = compile_filter(tree)
+        passes, bounds = compile_filter(tree), list(bounds_of(tree))
         after = _position(page_token) if page_token else None
         found: list[Mapping[str, object]] = []
-        for position, entry in self._store.scan(parents, bounds_of(tree), descending=descending, after=after):
+        for position, entry in self._store.scan(parents, bounds, descending=descending, after=after):
             if not passes(entry):
                 continue
             if len(found) == page_size:

@@ -4,12 +4,15 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from trainmaster.local.logging.entry import Entry
-from trainmaster.local.logging.filters.bounds import Bounds
 from trainmaster.local.logging.filters.compare import fold
 from trainmaster.local.outbox import OUTBOX_SCHEMA
 from trainmaster.local.sqlite import Database
+
+Bound: TypeAlias = tuple[str, int | str]
+"""A condition of SQL with one placeholder, and the value for it."""
 
 _CHUNK = 1000
 _SCHEMA = f"""
@@ -59,7 +62,7 @@ class Store(Database):
         )
 
     def scan(
-        self, parents: Sequence[str], bounds: Bounds, *, descending: bool, after: Position | None
+        self, parents: Sequence[str], bounds: Sequence[Bound], *, descending: bool, after: Position | None
     ) -> Iterator[tuple[Position, dict[str, object]]]:
         """Entries within the bounds in order of time, from just after a position on.
 
@@ -71,13 +74,13 @@ class Store(Database):
                 yield after, json.loads(body)
 
     def _chunk(
-        self, parents: Sequence[str], bounds: Bounds, *, descending: bool, after: Position | None
+        self, parents: Sequence[str], bounds: Sequence[Bound], *, descending: bool, after: Position | None
     ) -> list[tuple[int, int, str]]:
         # One parent by equality lets an index give the order; several need a sort.
         marks = ",".join("?" * len(parents))
         where: list[str] = ["parent = ?" if len(parents) == 1 else f"parent IN ({marks})"]
         values: list[str | int] = [*parents]
-        for condition, value in bounds.conditions():
+        for condition, value in bounds:
             where.append(condition)
             values.append(value)
         if after is not None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from trainmaster.local.instants import format_instant, parse_instant
-from trainmaster.local.logging.severity import severity_name
+from trainmaster.local.logging.filters.severity import severity_name
 
 Stream: TypeAlias = Literal["stdout", "stderr"]
 

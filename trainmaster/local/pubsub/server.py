@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 
 from trainmaster.local.http import in_thread
-from trainmaster.local.iam.grants import Grants
+from trainmaster.local.iam.service import Grants
 from trainmaster.local.injections import Injections
 from trainmaster.local.pubsub.api.rpc import handlers_of
 from trainmaster.local.pubsub.delivery.subscription import Subscription

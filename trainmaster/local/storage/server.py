@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainmaster.local.http import LoopbackOnly, Server, google_error, in_thread
-from trainmaster.local.iam.grants import Grants
+from trainmaster.local.iam.service import Grants
 from trainmaster.local.injections import Injections
 from trainmaster.local.injections.http import WithInjections
 from trainmaster.local.publisher import Publish

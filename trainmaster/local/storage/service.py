@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from trainmaster.local.iam.grants import Grants
+from trainmaster.local.iam.service import Grants
 from trainmaster.local.storage.drops.arrivals import Arrivals
 from trainmaster.local.storage.objects.errors import UnsettledError
 from trainmaster.local.storage.store import Store

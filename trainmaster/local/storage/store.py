@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from trainmaster.local.storage.notifications.configs import Notifications
@@ -18,11 +18,9 @@ from trainmaster.local.storage.objects.errors import (
 )
 from trainmaster.local.storage.objects.folder import Folder, fingerprint_of
 from trainmaster.local.storage.objects.names import is_plain, object_fault
-from trainmaster.local.storage.objects.preconditions import Preconditions
 from trainmaster.local.storage.objects.records import Bucket, EventType, Fingerprint, StoredObject
+from trainmaster.local.storage.objects.requests import Insertion, Target
 from trainmaster.local.storage.objects.staging import Staged
-
-NO_CONDITIONS = Preconditions()
 
 
 class Store:
@@ -93,13 +91,11 @@ class Store:
                 raise UnsettledError(bucket, name)
             return live
 
-    def get(
-        self, bucket: str, name: str, *, generation: int | None = None, strict: bool = True
-    ) -> StoredObject:
-        """The live object. Raises `RefusedError` (404) when it, or this generation of it, is not live, `UnsettledError`."""
-        live = self.find(bucket, name, strict=strict)
-        if live is None or (generation is not None and generation != live.generation):
-            raise no_such_object(bucket, name)
+    def get(self, target: Target, *, strict: bool = True) -> StoredObject:
+        """The live object. Raises `RefusedError` (404) when it, or its generation, is not live, `UnsettledError`."""
+        live = self.find(target.bucket, target.name, strict=strict)
+        if live is None or target.generation not in {None, live.generation}:
+            raise no_such_object(target.bucket, target.name)
         return live
 
     def open(self, stored: StoredObject) -> int:
@@ -119,41 +115,32 @@ class Store:
         return descriptor
 
     def put(
-        self,
-        staged: Staged,
-        *,
-        bucket: str,
-        name: str,
-        content_type: str,
-        fields: Mapping[str, object],
-        conditions: Preconditions = NO_CONDITIONS,
-        md5: str | None = None,
-        strict: bool = True,
+        self, staged: Staged, insertion: Insertion, *, composite: bool = False, strict: bool = True
     ) -> StoredObject:
-        """The new live generation, made of the staged bytes. `md5` overrules the digest's (composites have none).
+        """The new live generation, made of the staged bytes. A composite keeps no MD5.
 
         Raises:
             RefusedError: 400 for a name no object can have, 404 for a missing bucket, 412 for a condition that does not hold.
         """
+        bucket, name = insertion.bucket, insertion.name
         if fault := object_fault(name):
             raise invalid(fault)
         with self.catalog.lock:
             with self.changing() as now_us:
                 replaced = self.find(bucket, name, strict=strict)
-                conditions.check_write(replaced)
+                insertion.conditions.check_write(replaced)
                 plain = is_plain(name) and self.folder(bucket).has_room_for(name)
                 stored = StoredObject(
                     bucket=bucket,
                     name=name,
                     generation=self.catalog.next_generation(now_us),
-                    metageneration=1,
                     fingerprint=staged.fingerprint(),
-                    md5=staged.digest.md5 if md5 is None else md5,
+                    md5="" if composite else staged.digest.md5,
                     crc32c=staged.digest.crc32c,
-                    content_type=content_type,
+                    content_type=insertion.content_type,
                     created_us=now_us,
                     updated_us=now_us,
-                    fields=fields,
+                    fields=insertion.fields,
                     token=staged.token,
                     aside="" if plain else staged.token,
                 )
@@ -175,19 +162,12 @@ class Store:
             )
 
     def patch(
-        self,
-        bucket: str,
-        name: str,
-        change: Callable[[StoredObject], StoredObject],
-        *,
-        generation: int | None = None,
-        conditions: Preconditions = NO_CONDITIONS,
-        strict: bool = True,
+        self, target: Target, change: Callable[[StoredObject], StoredObject], *, strict: bool = True
     ) -> StoredObject:
         """The object after a change of its metadata alone. Raises `RefusedError` (404, 412), `UnsettledError`."""
         with self.changing() as now_us:
-            live = self.get(bucket, name, generation=generation, strict=strict)
-            conditions.check_write(live)
+            live = self.get(target, strict=strict)
+            target.conditions.check_write(live)
             changed = dataclasses.replace(
                 change(live), metageneration=live.metageneration + 1, updated_us=now_us
             )
@@ -195,22 +175,14 @@ class Store:
             self.notifications.owe(EventType.METADATA_UPDATE, changed, now_us=now_us)
             return changed
 
-    def delete(
-        self,
-        bucket: str,
-        name: str,
-        *,
-        generation: int | None = None,
-        conditions: Preconditions = NO_CONDITIONS,
-        strict: bool = True,
-    ) -> None:
+    def delete(self, target: Target, *, strict: bool = True) -> None:
         """Remove the object. Raises `RefusedError` (404, 412), `UnsettledError`."""
         with self.changing() as now_us:
-            live = self.get(bucket, name, generation=generation, strict=strict)
-            conditions.check_write(live)
+            live = self.get(target, strict=strict)
+            target.conditions.check_write(live)
             if not live.aside:
                 # Before the commit: a kill in between leaves a missing file, which the next start takes for a deletion.
-                self.folder(bucket).remove(name)
+                self.folder(live.bucket).remove(live.name)
             self.drop(live, now_us=now_us)
         self.forget_bytes(live, None)
 

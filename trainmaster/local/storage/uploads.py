@@ -2,30 +2,17 @@
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from trainmaster.local.storage.objects.errors import RefusedError
 from trainmaster.local.storage.objects.preconditions import Preconditions
 from trainmaster.local.storage.objects.records import StoredObject
+from trainmaster.local.storage.objects.requests import Insertion
 from trainmaster.local.storage.objects.staging import Staged
 from trainmaster.local.storage.store import Store
 
 _KEPT_US = 7 * 24 * 3600 * 1_000_000  # a session ends after a week, as the service's do
 _MAX_OPEN = 256
-
-
-@dataclass(frozen=True, kw_only=True)
-class Insertion:
-    """What an upload asks for, apart from the bytes. The hashes are empty when the client did not send them."""
-
-    bucket: str
-    name: str
-    content_type: str
-    fields: Mapping[str, object]
-    conditions: Preconditions
-    md5: str = ""
-    crc32c: str = ""
 
 
 class Uploads:

@@ -25,27 +25,17 @@ MAX_WINDOW = 64
 _GRACE_S = 5.0
 
 
-class Window:
-    """How many requests may be under way: slow start, as the service ramps up.
-
-    Begins at 1, grows by one with each success (so it doubles per round), halves with each failure.
-    """
-
-    def __init__(self, *, maximum: int = MAX_WINDOW) -> None:
-        self.size = 1
-        self._maximum = maximum
-
-    def note(self, *, success: bool) -> None:
-        self.size = min(self.size + 1, self._maximum) if success else max(1, self.size // 2)
-
-
 class Pusher:
-    """The deliveries of one subscription, until `stop`."""
+    """The deliveries of one subscription, until `stop`.
+
+    How many are under way at once begins at 1, grows by one with each success (so it doubles per round) and halves
+    with each failure, as the service ramps up.
+    """
 
     def __init__(self, service: Service, subscription: Subscription) -> None:
         self._service = service
         self._subscription = subscription
-        self._window = Window()
+        self._window = 1
         self._under_way: set[asyncio.Task[None]] = set()
         self._holder = Holder(per_key=1)
         self._task = asyncio.create_task(self._run(), name=f"push {subscription.name}")
@@ -63,7 +53,7 @@ class Pusher:
 
     async def _run(self) -> None:
         while True:
-            free = self._window.size - len(self._under_way)
+            free = self._window - len(self._under_way)
             deliveries = self._take(free) if free > 0 else []
             for delivery in deliveries:
                 task = asyncio.create_task(self._deliver(delivery))
@@ -88,10 +78,11 @@ class Pusher:
         body, headers = push_request(config, delivery)
         answer = await _answer(endpoint, body, headers, timeout_s=config.ack_deadline_seconds)
         success = answer in SUCCESS
-        self._window.note(success=success)
         if success:
+            self._window = min(self._window + 1, MAX_WINDOW)
             self._service.acknowledge(self._subscription, [delivery.ack_id])
             return
+        self._window = max(1, self._window // 2)
         _LOG.warning(
             "%s: %s answered %s to message %s", config.name, endpoint, answer, delivery.message.message_id
         )

@@ -6,7 +6,7 @@ import shutil
 
 from starlette.responses import Response
 
-from trainmaster.local.iam.grants import member_of
+from trainmaster.local.iam.service import member_of
 from trainmaster.local.storage.api.call import Call, Json, json_answer, merged, no_content, text_field
 from trainmaster.local.storage.objects.errors import RefusedError, condition_not_met, invalid
 from trainmaster.local.storage.objects.listing import page_token, resume_of

@@ -8,7 +8,8 @@ from starlette.responses import JSONResponse, Response
 
 from trainmaster.local.http import json_value
 from trainmaster.local.storage.objects.errors import invalid
-from trainmaster.local.storage.objects.preconditions import Preconditions, preconditions_from
+from trainmaster.local.storage.objects.preconditions import Preconditions, preconditions_from, whole_number
+from trainmaster.local.storage.objects.requests import Target
 from trainmaster.local.storage.objects.resource import WRITABLE_OBJECT_FIELDS
 from trainmaster.local.storage.service import Service
 from trainmaster.local.storage.store import Store
@@ -41,6 +42,15 @@ class Call:
 
     def conditions(self) -> Preconditions:
         return preconditions_from(self.query, headers=self.request.headers)
+
+    def target(self) -> Target:
+        """The object that the path names, as the query wants it."""
+        return Target(
+            bucket=self.path["bucket"],
+            name=self.path["object"],
+            generation=whole_number(self.query, "generation"),
+            conditions=self.conditions(),
+        )
 
     def flag(self, key: str) -> bool:
         return self.query.get(key, "").lower() == "true"

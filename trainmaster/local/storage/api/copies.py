@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from starlette.responses import Response
 
@@ -11,11 +10,11 @@ from trainmaster.local.storage.api.call import Call, Json, json_answer, object_f
 from trainmaster.local.storage.api.insertion import put
 from trainmaster.local.storage.drops.arrivals import DEFAULT_CONTENT_TYPE
 from trainmaster.local.storage.objects.errors import being_written, invalid
-from trainmaster.local.storage.objects.preconditions import Preconditions, preconditions_from, whole_number
+from trainmaster.local.storage.objects.preconditions import preconditions_from, whole_number
 from trainmaster.local.storage.objects.records import StoredObject
+from trainmaster.local.storage.objects.requests import Insertion, Target
 from trainmaster.local.storage.objects.resource import object_json
 from trainmaster.local.storage.objects.staging import Staged
-from trainmaster.local.storage.uploads import Insertion
 
 _CHUNK_BYTES = 1 << 20
 _MAX_SOURCES = 32
@@ -27,16 +26,6 @@ _DESCRIPTIVE = (
     "contentEncoding",
     "contentLanguage",
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """One object to read, and what must hold of it."""
-
-    bucket: str
-    name: str
-    generation: int | None
-    conditions: Preconditions
 
 
 async def copy(call: Call) -> Response:
@@ -86,7 +75,7 @@ async def _copied(call: Call) -> StoredObject:
     body = await call.json()
     source = await _find(
         call,
-        Source(
+        Target(
             bucket=call.path["bucket"],
             name=call.path["object"],
             generation=whole_number(call.query, "sourceGeneration"),
@@ -110,12 +99,8 @@ async def _copied(call: Call) -> StoredObject:
         return await put(call, staged, insertion, composite=not source.md5)
 
 
-async def _find(call: Call, source: Source) -> StoredObject:
-    found = await call.service.settled(
-        lambda *, strict: call.store.get(
-            source.bucket, source.name, generation=source.generation, strict=strict
-        )
-    )
+async def _find(call: Call, source: Target) -> StoredObject:
+    found = await call.service.settled(lambda *, strict: call.store.get(source, strict=strict))
     source.conditions.check_write(found)
     return found
 
@@ -132,14 +117,14 @@ def _append(call: Call, source: StoredObject, staged: Staged) -> None:
         raise being_written(source.bucket, source.name)
 
 
-def _sources(body: Json, bucket: str) -> list[Source]:
+def _sources(body: Json, bucket: str) -> list[Target]:
     listed = body.get("sourceObjects")
     if not isinstance(listed, list) or not 0 < len(listed) <= _MAX_SOURCES:
         raise invalid(f"Invalid sourceObjects: a list of 1 to {_MAX_SOURCES} source objects is allowed.")
     return [_source(each, bucket) for each in listed]
 
 
-def _source(listed: object, bucket: str) -> Source:
+def _source(listed: object, bucket: str) -> Target:
     if not isinstance(listed, dict) or not text_field(listed, "name"):
         raise invalid(f"Invalid source object: {listed!r}; an object with a name is expected.")
     conditions = listed.get("objectPreconditions")
@@ -147,7 +132,7 @@ def _source(listed: object, bucket: str) -> Source:
         key: str(value) for key, value in (conditions if isinstance(conditions, dict) else {}).items()
     }
     generation = listed.get("generation")
-    return Source(
+    return Target(
         bucket=bucket,
         name=text_field(listed, "name"),
         generation=None

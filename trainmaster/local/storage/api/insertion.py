@@ -4,8 +4,8 @@ from trainmaster.local.storage.api.call import Call, Json, object_fields, text_f
 from trainmaster.local.storage.drops.arrivals import DEFAULT_CONTENT_TYPE
 from trainmaster.local.storage.objects.errors import invalid
 from trainmaster.local.storage.objects.records import StoredObject
+from trainmaster.local.storage.objects.requests import Insertion
 from trainmaster.local.storage.objects.staging import Staged
-from trainmaster.local.storage.uploads import Insertion
 
 
 def insertion_of(call: Call, metadata: Json, media_type: str) -> Insertion:
@@ -35,16 +35,7 @@ async def put(call: Call, staged: Staged, insertion: Insertion, *, composite: bo
         if sent[key] and sent[key] != found:
             raise invalid(f"Provided {key} {sent[key]!r} doesn't match calculated {key} {found!r}.")
     return await call.service.settled(
-        lambda *, strict: call.store.put(
-            staged,
-            bucket=insertion.bucket,
-            name=insertion.name,
-            content_type=insertion.content_type,
-            fields=insertion.fields,
-            conditions=insertion.conditions,
-            md5="" if composite else None,
-            strict=strict,
-        )
+        lambda *, strict: call.store.put(staged, insertion, composite=composite, strict=strict)
     )
 
 

@@ -90,34 +90,21 @@ async def update(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    bucket, name = call.path["bucket"], call.path["object"]
-    generation, conditions = whole_number(call.query, "generation"), call.conditions()
-    await call.service.settled(
-        lambda *, strict: call.store.delete(
-            bucket, name, generation=generation, conditions=conditions, strict=strict
-        )
-    )
+    target = call.target()
+    await call.service.settled(lambda *, strict: call.store.delete(target, strict=strict))
     return no_content()
 
 
 async def _read(call: Call) -> StoredObject:
-    bucket, name = call.path["bucket"], call.path["object"]
-    generation = whole_number(call.query, "generation")
-    stored = await call.service.settled(
-        lambda *, strict: call.store.get(bucket, name, generation=generation, strict=strict)
-    )
-    call.conditions().check_read(stored)
+    target = call.target()
+    stored = await call.service.settled(lambda *, strict: call.store.get(target, strict=strict))
+    target.conditions.check_read(stored)
     return stored
 
 
 async def _change(call: Call, change: Callable[[StoredObject], StoredObject]) -> Response:
-    bucket, name = call.path["bucket"], call.path["object"]
-    generation, conditions = whole_number(call.query, "generation"), call.conditions()
-    changed = await call.service.settled(
-        lambda *, strict: call.store.patch(
-            bucket, name, change, generation=generation, conditions=conditions, strict=strict
-        )
-    )
+    target = call.target()
+    changed = await call.service.settled(lambda *, strict: call.store.patch(target, change, strict=strict))
     return json_answer(object_json(changed, call.base_url))
 
 

@@ -177,16 +177,12 @@ class Arrivals:
                     bucket=bucket,
                     name=name,
                     generation=store.catalog.next_generation(now_us),
-                    metageneration=1,
                     fingerprint=seen,
                     md5=digest.md5,
                     crc32c=digest.crc32c,
                     content_type=mimetypes.guess_type(name)[0] or DEFAULT_CONTENT_TYPE,
                     created_us=now_us,
                     updated_us=now_us,
-                    fields={},
-                    token="",
-                    aside="",
                 )
                 store.record(stored, replaced, now_us=now_us)
         store.forget_bytes(replaced, store.find(bucket, name, strict=False))

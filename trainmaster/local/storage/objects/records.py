@@ -1,7 +1,7 @@
 """What the emulator knows of a bucket, an object and a notification configuration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -27,16 +27,16 @@ class StoredObject:
     bucket: str
     name: str
     generation: int
-    metageneration: int
+    metageneration: int = 1
     fingerprint: Fingerprint
     md5: str
     crc32c: str
     content_type: str
     created_us: int
     updated_us: int
-    fields: Mapping[str, object]
-    token: str
-    aside: str
+    fields: Mapping[str, object] = field(default_factory=dict)
+    token: str = ""
+    aside: str = ""
 
     @property
     def size(self) -> int:

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from trainmaster.local.http import LoopbackOnly, Server, google_error
 from trainmaster.local.ports import free_port, give_back
 from trainmaster.local.process import SYSTEM_PATH, Child, ProcessGuard, Stream
-from trainmaster.local.registry.notifications import BadEnvelopeError, messages_of
+from trainmaster.local.registry.service import BadEnvelopeError, messages_of
 
 PROGRAM = "docker-registry"
 _START_S = 20.0

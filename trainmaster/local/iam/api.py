@@ -1,0 +1,168 @@
+"""The REST methods by which permissions are asked for, of five services on one port.
+
+The services' paths differ, so one port can answer for all of them:
+Resource Manager https://cloud.google.com/resource-manager/reference/rest/v1/projects,
+Pub/Sub https://cloud.google.com/pubsub/docs/reference/rest/v1/projects.topics,
+IAM https://cloud.google.com/iam/docs/reference/rest/v1/projects.serviceAccounts,
+Service Account Credentials https://cloud.google.com/iam/docs/reference/credentials/rest,
+Cloud Run https://cloud.google.com/run/docs/reference/rest/v2/projects.locations.services.
+Buckets are asked about at Cloud Storage's own port.
+
+GET, POST, DELETE /emulator/v1/taken-grants is the local stack's own: what a test takes away.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from trainmaster.local.http import LoopbackOnly, google_error, json_value
+from trainmaster.local.iam.service import BadTakingError, Grants, member_of, token_of
+
+TAKEN = "/emulator/v1/taken-grants"
+MAX_BODY_BYTES = 1 << 20
+LIFETIME_MOST_S = 3600
+_LIFETIME = re.compile(r"([0-9]{1,5})s")
+_GET_POLICY = re.compile(
+    r"v1/(projects/[^/:]+/(?:topics|subscriptions)/[^/:]+)|v2/(projects/[^/:]+/locations/[^/:]+/services/[^/:]+)"
+)
+_POST_POLICY = re.compile(r"v1/(projects/[^/:]+(?:/serviceAccounts/[^/:]+)?)")
+_ACCOUNT = re.compile(r"v1/projects/-/serviceAccounts/([^/:]+)")
+_PROJECT = re.compile(r"v1/projects/([^/:]+)")
+_GET_POLICY_PERMISSION = {
+    "projects": "resourcemanager.projects.getIamPolicy",
+    "topics": "pubsub.topics.getIamPolicy",
+    "subscriptions": "pubsub.subscriptions.getIamPolicy",
+    "serviceAccounts": "iam.serviceAccounts.getIamPolicy",
+    "services": "run.services.getIamPolicy",
+}
+_TOKEN_PERMISSION = "iam.serviceAccounts.getAccessToken"  # noqa: S105  # no secret
+
+Answer: TypeAlias = Callable[[Grants, Request], Awaitable[dict[str, object]]]
+
+
+class _RefusedError(Exception):
+    def __init__(self, code: int, status: str, message: str) -> None:
+        super().__init__(message)
+        self.code, self.status = code, status
+
+
+def _invalid(message: str) -> _RefusedError:
+    return _RefusedError(400, "INVALID_ARGUMENT", message)
+
+
+def _denied(message: str) -> _RefusedError:
+    return _RefusedError(403, "PERMISSION_DENIED", message)
+
+
+def application(grants: Grants) -> ASGIApp:
+    """The ASGI application."""
+    routes = [
+        Route(TAKEN, _answering(_taken, grants), methods=["GET", "POST", "DELETE"]),
+        Route("/{path:path}", _answering(_called, grants), methods=["GET", "POST"]),
+    ]
+    return LoopbackOnly(Starlette(routes=routes))
+
+
+def _answering(answer: Answer, grants: Grants) -> Callable[[Request], Awaitable[Response]]:
+    """The answer as JSON, a refusal as Google's error body."""
+
+    async def respond(request: Request) -> Response:
+        try:
+            return JSONResponse(await answer(grants, request))
+        except _RefusedError as refused:
+            return google_error(refused.code, str(refused), status=refused.status)
+
+    return respond
+
+
+async def _taken(grants: Grants, request: Request) -> dict[str, object]:
+    if request.method == "POST":
+        try:
+            grants.take(await _body(request))
+        except BadTakingError as fault:
+            raise _invalid(str(fault)) from fault
+    elif request.method == "DELETE":
+        grants.restore()
+    return grants.taken()
+
+
+async def _called(grants: Grants, request: Request) -> dict[str, object]:
+    name, _, verb = request.path_params["path"].partition(":")
+    member = member_of(request.headers.get("authorization", ""))
+    match request.method, verb:
+        case "GET", "" if found := _PROJECT.fullmatch(name):
+            return _project(grants, found[1])
+        case ("GET", "getIamPolicy") if found := _GET_POLICY.fullmatch(name):
+            return _policy(grants, member, found[1] or found[2])
+        case ("POST", "getIamPolicy") if found := _POST_POLICY.fullmatch(name):
+            return _policy(grants, member, found[1])
+        case ("POST", "testIamPermissions") if found := (
+            _GET_POLICY.fullmatch(name) or _POST_POLICY.fullmatch(name)
+        ):
+            asked = _permissions(await _body(request))
+            held = grants.permitted(member, asked, next(filter(None, found.groups())))
+            return {"permissions": held} if held else {}
+        case "POST", "generateAccessToken" if found := _ACCOUNT.fullmatch(name):
+            return _token(grants, member, found[1], await _body(request))
+        case _:
+            raise _RefusedError(404, "NOT_FOUND", f"{request.method} {request.url.path} is no call here.")
+
+
+def _project(grants: Grants, project: str) -> dict[str, object]:
+    if project != grants.project:
+        # The service does not tell a project that is not there from one that may not be seen.
+        raise _denied("The caller does not have permission")
+    return {"projectId": project, "projectNumber": grants.project_number, "lifecycleState": "ACTIVE"}
+
+
+def _policy(grants: Grants, member: str, resource: str) -> dict[str, object]:
+    permission = _GET_POLICY_PERMISSION[resource.split("/")[-2]]
+    if not grants.permitted(member, [permission], resource):
+        raise _denied(f"Permission '{permission}' denied on {resource!r}.")
+    return grants.policy(resource)
+
+
+def _token(grants: Grants, member: str, email: str, body: dict[str, object]) -> dict[str, object]:
+    scope = body.get("scope")
+    lifetime = _LIFETIME.fullmatch(str(body.get("lifetime") or f"{LIFETIME_MOST_S}s"))
+    if not isinstance(scope, list) or not scope:
+        raise _invalid("scope is required: a list of OAuth 2.0 scopes.")
+    if lifetime is None or not 0 < int(lifetime[1]) <= LIFETIME_MOST_S:
+        raise _invalid(f"lifetime {body['lifetime']!r}: 1s to {LIFETIME_MOST_S}s are allowed.")
+    account = f"projects/{grants.project}/serviceAccounts/{email}"
+    known = grants.knows(f"serviceAccount:{email}")
+    if not known or not grants.permitted(member, [_TOKEN_PERMISSION], account):
+        raise _denied(f"Permission '{_TOKEN_PERMISSION}' denied on resource (or it may not exist).")
+    expires = datetime.now(UTC) + timedelta(seconds=int(lifetime[1]))
+    return {"accessToken": token_of(email), "expireTime": f"{expires:%Y-%m-%dT%H:%M:%SZ}"}
+
+
+def _permissions(body: dict[str, object]) -> list[str]:
+    asked = body.get("permissions", [])
+    if not isinstance(asked, list) or not all(isinstance(each, str) for each in asked):
+        raise _invalid(f"permissions must be a list of texts, found {asked!r}")
+    if wild := [each for each in asked if "*" in each]:
+        raise _invalid(f"Permissions with wildcards are not allowed: {wild!r}")
+    return asked
+
+
+async def _body(request: Request) -> dict[str, object]:
+    raw = bytearray()
+    async for chunk in request.stream():
+        raw += chunk
+        if len(raw) > MAX_BODY_BYTES:
+            raise _invalid(f"the body has more than {MAX_BODY_BYTES} bytes")
+    try:
+        body = json_value(bytes(raw) or b"{}")
+    except ValueError as fault:
+        raise _invalid(f"the body is no JSON: {fault}") from fault
+    if not isinstance(body, dict):
+        raise _invalid(f"the body must be an object, found {type(body).__name__}")
+    return body

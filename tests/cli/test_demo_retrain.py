@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from trainmaster.cli.demo.retrain import RULE, filled
-from trainmaster.cli.demo.retrain_data import Burst
-from trainmaster.cli.demo.retrain_report import course, unheard, way_back
-from trainmaster.cli.demo.retrain_view import picture, view
-from trainmaster.cli.demo.retrain_watch import Delivery, RetrainSighting
+from trainmaster.cli.demo.retraining.data import Burst
+from trainmaster.cli.demo.retraining.play import RULE, filled
+from trainmaster.cli.demo.retraining.report import course, unheard, way_back
+from trainmaster.cli.demo.retraining.view import picture, view
+from trainmaster.cli.demo.retraining.watch import Delivery, RetrainSighting
 from trainmaster.client.clients import Target
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import tensorflow_datasets as tfds
 
-from trainmaster.cli.demo.retrain_data import BURST_FILES, BURSTS, DATASET, FIRST
+from trainmaster.cli.demo.retraining.data import BURST_FILES, BURSTS, DATASET, FIRST
 from trainmaster.cli.demo.stage import write_dataset
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

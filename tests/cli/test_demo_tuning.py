@@ -13,9 +13,9 @@ from rich.console import Console
 from trainmaster.cli.demo.model import Answers
 from trainmaster.cli.demo.progress import ReplicaProgress, TrainingProgress
 from trainmaster.cli.demo.stage import Scene
-from trainmaster.cli.demo.tuning import news, picture, view
-from trainmaster.cli.demo.tuning_report import disagreements, report
-from trainmaster.cli.demo.tuning_watch import TuningSighting, epochs, hops
+from trainmaster.cli.demo.tuning.play import news, picture, view
+from trainmaster.cli.demo.tuning.report import disagreements, report
+from trainmaster.cli.demo.tuning.watch import TuningSighting, epochs, hops
 from trainmaster.cli.study.board import Board
 from trainmaster.cli.study.study import Study, TrialState
 from trainmaster.client.clients import Target

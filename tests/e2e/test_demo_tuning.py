@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from trainmaster.cli.demo.stage import Dropped, follow
-from trainmaster.cli.demo.tuning import view
-from trainmaster.cli.demo.tuning_report import disagreements
-from trainmaster.cli.demo.tuning_watch import TuningWatch, hops
+from trainmaster.cli.demo.tuning.play import view
+from trainmaster.cli.demo.tuning.report import disagreements
+from trainmaster.cli.demo.tuning.watch import TuningWatch, hops
 from trainmaster.client.clients import target_from
 
 from .project import ROOT, Project, request

@@ -92,22 +92,15 @@ def convert(
 
     Exit status: 0 converted, 1 the request is faulty, 2 a file could not be read.
     """
+    asked = Target(project=project, region=region or "", models_bucket=models_bucket)
     try:
-        content = _content(file)
-        read = document_in(content, as_json=_is_json(file, content))
-        read = _moved(read, region) if region else read
-        region = region or _region_in(read) or REGION
-        names = {"project": project, "region": region, "models_bucket": models_bucket}
-        standards = _standards(read, region, _policy(policy, names) if policy else None)
+        request, target = _checked(file, name, policy, asked)
     except Unusable as unusable:
         _tell(*unusable.problems)
         return 2
-    name = name or (None if file == STDIN else model_name_from(Path(file).stem))
-    request = too_large(len(content)) or checked_request(read, standards, name=name)
     if isinstance(request, Refused):
         _tell(*map(str, request.faults))
         return 1
-    target = Target(project=project, region=region, models_bucket=models_bucket)
     submission = converted(request.spec, target)
     _tell(*_said(submission, request, target, Form(form)))
     document = written(submission, Form(form))
@@ -117,6 +110,25 @@ def convert(
         else yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
     )
     return 0
+
+
+def _checked(
+    file: str, name: str | None, policy: Path | None, asked: Target
+) -> tuple[Request | Refused, Target]:
+    """The request of the file, and where it would go: the region asked for, or else the request's own.
+
+    Raises:
+        Unusable: the file or the policy cannot be read.
+    """
+    content = sys.stdin.buffer.read() if file == STDIN else _bytes(Path(file))
+    read = document_in(content, as_json=_is_json(file, content))
+    read = _moved(read, asked.region) if asked.region else read
+    target = replace(asked, region=asked.region or _region_in(read) or REGION)
+    rules = _policy(policy, target) if policy else None
+    name = name or (None if file == STDIN else model_name_from(Path(file).stem))
+    return too_large(len(content)) or checked_request(
+        read, _standards(read, target.region, rules), name=name
+    ), target
 
 
 def converted(spec: JobSpec, target: Target) -> Submission:
@@ -158,10 +170,6 @@ def gcloud_command(submission: Submission, target: Target) -> str:
     return shlex.join(words)
 
 
-def _content(file: str) -> bytes:
-    return sys.stdin.buffer.read() if file == STDIN else _bytes(Path(file))
-
-
 def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
@@ -196,11 +204,12 @@ def _region_in(read: Document) -> str | None:
     return dialect_of(read.value).in_own(read.value, None).region
 
 
-def _policy(path: Path, names: Mapping[str, str]) -> Policy:
+def _policy(path: Path, target: Target) -> Policy:
     read = document_in(_bytes(path), as_json=False)
     faults: list[Fault] = [*read.faults, *schema_faults(_schema("policy.v1"), read.value, read.spelled)]
     if faults:
         raise Unusable(problems=tuple(f"{path}: {fault}" for fault in faults))
+    names = {"project": target.project, "region": target.region, "models_bucket": target.models_bucket}
     try:
         return policy_from(read.value, names)
     except ValueError as error:

@@ -19,8 +19,8 @@ class _Demo:
 _TENSORFLOW = {"tensorflow": "tensorflow", "tensorflow_datasets": "tensorflow"}
 DEMOS: Mapping[str, _Demo] = {
     "training": _Demo(state="demo", module="training", extras=_TENSORFLOW),
-    "tuning": _Demo(state="demo-tuning", module="tuning", extras={**_TENSORFLOW, "matplotlib": "study"}),
-    "retraining": _Demo(state="demo-retrain", module="retrain", extras=_TENSORFLOW),
+    "tuning": _Demo(state="demo-tuning", module="tuning.play", extras={**_TENSORFLOW, "matplotlib": "study"}),
+    "retraining": _Demo(state="demo-retrain", module="retraining.play", extras=_TENSORFLOW),
 }
 
 

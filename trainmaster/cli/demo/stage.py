@@ -18,9 +18,9 @@ from typing import Generic, Protocol, TypeVar
 from rich.console import Console
 from rich.syntax import Syntax
 
+from trainmaster.cli.demo.local_stack import StackFailed, local_stack
 from trainmaster.cli.demo.view import View
 from trainmaster.cli.demo.way import Sighting
-from trainmaster.cli.local_stack import StackFailed, local_stack
 from trainmaster.client.clients import Target, storage_client, target_from
 from trainmaster.local.stack.state import owner_of
 from trainmaster.resources import ROOT

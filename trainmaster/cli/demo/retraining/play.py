@@ -9,11 +9,11 @@ from string import Template
 
 from rich.console import Console
 
-from trainmaster.cli.demo.retrain_data import BURSTS, DATASET, FIRST, uploaded
-from trainmaster.cli.demo.retrain_notices import listening
-from trainmaster.cli.demo.retrain_report import report, unheard
-from trainmaster.cli.demo.retrain_view import view
-from trainmaster.cli.demo.retrain_watch import RULE_OBJECT, Delivery, RetrainSighting, RetrainWatch
+from trainmaster.cli.demo.retraining.data import BURSTS, DATASET, FIRST, uploaded
+from trainmaster.cli.demo.retraining.notices import listening
+from trainmaster.cli.demo.retraining.report import report, unheard
+from trainmaster.cli.demo.retraining.view import view
+from trainmaster.cli.demo.retraining.watch import RULE_OBJECT, Delivery, RetrainSighting, RetrainWatch
 from trainmaster.cli.demo.stage import (
     DEADLINE_S,
     POLL_S,

@@ -10,7 +10,7 @@ from rich.text import Text
 from trainmaster.cli.demo.exported_model import ExportDamaged
 from trainmaster.cli.demo.model import Answers, show_model
 from trainmaster.cli.demo.stage import Scene
-from trainmaster.cli.demo.tuning_watch import TuningSighting
+from trainmaster.cli.demo.tuning.watch import TuningSighting
 from trainmaster.cli.study.board import Board
 from trainmaster.cli.study.page import write_study
 from trainmaster.cli.study.study import Study, number, shown

@@ -9,8 +9,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from trainmaster.cli.demo.retrain_data import BURST_FILES
-from trainmaster.cli.demo.retrain_watch import Document, RetrainSighting
+from trainmaster.cli.demo.retraining.data import BURST_FILES
+from trainmaster.cli.demo.retraining.watch import Document, RetrainSighting
 from trainmaster.cli.demo.view import News, View
 from trainmaster.client.times import moment
 

@@ -7,8 +7,8 @@ from rich.panel import Panel
 from rich.text import Text
 
 from trainmaster.cli.demo.stage import Demo
-from trainmaster.cli.demo.tuning_report import report
-from trainmaster.cli.demo.tuning_watch import LAST_TRIAL_ENDS, TuningSighting, TuningWatch, hops
+from trainmaster.cli.demo.tuning.report import report
+from trainmaster.cli.demo.tuning.watch import LAST_TRIAL_ENDS, TuningSighting, TuningWatch, hops
 from trainmaster.cli.demo.view import News, View, hop_news, way_panel
 from trainmaster.resources import ROOT
 

@@ -11,9 +11,9 @@ from rich.text import Text
 
 from trainmaster.cli.demo.exported_model import ExportDamaged, verified_export
 from trainmaster.cli.demo.model import local_path
-from trainmaster.cli.demo.retrain_data import BURST_FILES, BURSTS
-from trainmaster.cli.demo.retrain_view import asked_by, outcome
-from trainmaster.cli.demo.retrain_watch import Document, RetrainSighting
+from trainmaster.cli.demo.retraining.data import BURST_FILES, BURSTS
+from trainmaster.cli.demo.retraining.view import asked_by, outcome
+from trainmaster.cli.demo.retraining.watch import Document, RetrainSighting
 from trainmaster.client.clients import Target, job_client, storage_client
 from trainmaster.client.times import moment
 from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, RUN_PREFIX, RUN_TYPES

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.cli.demo.progress import TrainingProgress
-from trainmaster.cli.demo.retrain_data import Burst
-from trainmaster.cli.demo.retrain_notices import Heard
+from trainmaster.cli.demo.retraining.data import Burst
+from trainmaster.cli.demo.retraining.notices import Heard
 from trainmaster.client.clients import Target, log_reader, storage_client
 from trainmaster.client.job_logs import JobLogs
 from trainmaster.client.records import document_at

@@ -1,0 +1,1 @@
+"""Six trials search for the best model: the demo of a tuning."""

@@ -1,13 +1,14 @@
 """A trial's measurements, whatever its program reports and however often it begins."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from google.cloud.aiplatform_v1.types import Trial
 from hypothesis import given
 from hypothesis import strategies as some
 
-from trainmaster.local.tuning.measurements import Measured, merged, read, write
-from trainmaster.local.tuning.metrics import read_reports
+from trainmaster.local.tuning.measurements import Measured, merged, read, read_reports, write
+
+STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def said(step: int, second: float, value: float = 0.5, metric_id: str = "accuracy") -> Measured:
@@ -83,7 +84,9 @@ def test_whatever_is_reported_each_metric_rises_strictly_and_a_second_reading_ch
 
 def test_only_whole_reports_count_and_at_most_the_last_hundred_lines() -> None:
     line = '{"accuracy": "0.5", "checkpoint_path": "", "global_step": "%d", "timestamp": 1.0, "trial": "1"}'
-    reports = read_reports("\n".join([*(line % step for step in range(150)), '{"accuracy": "0.']))
+    reports = read_reports(
+        "\n".join([*(line % step for step in range(150)), '{"accuracy": "0.']), started=STARTED
+    )
     assert [reports[0].step, reports[-1].step, len(reports)] == [51, 149, 99]
 
 
@@ -93,5 +96,5 @@ def test_what_is_no_measurement_is_passed_over() -> None:
         '"accuracy": "1", "global_step": "1e300"', '"accuracy": "1", "timestamp": 1e300', '"accuracy": "1", "timestamp": NaN',
         '"accuracy": "1", "timestamp": null',
     ):  # fmt: skip
-        assert read_reports("{" + fields + "}") == [], fields
-    assert read_reports("[]\n\n7\nnull\n\x00") == []
+        assert read_reports("{" + fields + "}", started=STARTED) == [], fields
+    assert read_reports("[]\n\n7\nnull\n\x00", started=STARTED) == []

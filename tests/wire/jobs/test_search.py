@@ -5,7 +5,7 @@ import statistics
 import pytest
 from google.cloud.aiplatform_v1.types import StudySpec
 
-from trainmaster.local.tuning.space import Scale, space_of
+from trainmaster.local.tuning.space import space_of
 from trainmaster.local.tuning.suggest import Algorithm, Past, Suggestions
 
 
@@ -28,7 +28,7 @@ def study() -> StudySpec:
 
 def test_a_conditional_parameter_is_there_only_under_its_parents_value() -> None:
     space = space_of(StudySpec.pb(study()))
-    assert space[0].children[0].parameter.scale is Scale.REVERSE_LOG
+    assert space[0].children[0].parameter.mirrored
     for algorithm in (Algorithm.BAYESIAN, Algorithm.RANDOM):
         search = Suggestions(space, algorithm=algorithm, maximize=[True], seed=1)
         points = []

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from trainmaster.local.events.backoff import Backoff
@@ -19,7 +20,6 @@ from trainmaster.local.stack.options import (
     DEFAULT_STATE,
     DEFAULT_TOPOLOGY,
     Options,
-    image_of,
     injections_of,
     quota_of,
 )
@@ -93,24 +93,13 @@ def _status(state: Path) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> Options:
-    return Options(
-        state=arguments.state,
-        topology=arguments.topology,
-        functions=arguments.functions,
-        images=dict(arguments.image),
-        project=arguments.project,
-        region=arguments.region,
-        port_base=arguments.port_base,
-        mounts=arguments.mounts,
-        runtime=arguments.runtime,
-        registry=arguments.registry,
-        capacity=arguments.capacity,
-        grace_s=arguments.grace_s,
-        tick_s=arguments.tick_s,
-        backoff=Backoff(min_s=arguments.retry_min_s, max_s=arguments.retry_max_s),
-        injections=injections_of(arguments.injections) if arguments.injections else Plan(),
-        quota=quota_of(arguments.quota) if arguments.quota else None,
-    )
+    given = vars(arguments) | {
+        "images": dict(arguments.image),
+        "backoff": Backoff(min_s=arguments.retry_min_s, max_s=arguments.retry_max_s),
+        "injections": injections_of(arguments.injections) if arguments.injections else Plan(),
+        "quota": quota_of(arguments.quota) if arguments.quota else None,
+    }
+    return Options(**{each.name: given[each.name] for each in fields(Options)})
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -172,7 +161,9 @@ def _add_up_arguments(up: argparse.ArgumentParser) -> None:
 
 
 def _image(text: str) -> tuple[str, Path]:
-    try:
-        return image_of(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+    uri, equals, directory = text.partition("=")
+    if not (uri and equals and directory):
+        raise argparse.ArgumentTypeError(
+            f"expected URI=DIR, found {text!r}; like --image example/trainer=./trainer"
+        )
+    return uri, Path(directory)

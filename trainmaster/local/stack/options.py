@@ -72,14 +72,6 @@ class Options:
             raise BadOptionsError("\n".join(faults))
 
 
-def image_of(text: str) -> tuple[str, Path]:
-    """`URI=DIR` taken apart. Raises `ValueError`."""
-    uri, equals, directory = text.partition("=")
-    if not (uri and equals and directory):
-        raise ValueError(f"expected URI=DIR, found {text!r}; like --image example/trainer=./trainer")
-    return uri, Path(directory)
-
-
 def injections_of(path: Path) -> Plan:
     """The plan of injections in a file, JSON or YAML. Raises `BadOptionsError`."""
     return _read_file("--injections", path, plan_from, BadInjectionsError)

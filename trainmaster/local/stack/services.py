@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -66,59 +66,19 @@ async def running_services(
     Raises:
         ServiceError: a port is taken, or a server that the environment names does not answer.
     """
-    injections = Injections()
     async with AsyncExitStack() as running:
-        starting = _Starting(
-            state=state,
-            running=running,
-            base=options.port_base,
-            last=state.ports(),
-            injections=injections,
-            grants=grants,
-        )
-        pubsub_host = _external("PUBSUB_EMULATOR_HOST") or await starting.pubsub()
+        start = _Starting(options=options, state=state, guard=guard, grants=grants, running=running)
+        pubsub_host = _external("PUBSUB_EMULATOR_HOST") or await start.pubsub()
         publisher = Publisher(pubsub_host)
         running.callback(publisher.close)
-
-        logging = Logging(dir=state.folder("logging"), publish=publisher, injections=injections)
-        running.push_async_callback(logging.stop)
-        await logging.start()
-        logging_url = await starting.bound(logging.app, "logging").start()
-
+        logging, logging_url = await start.logging(publisher)
         storage_host = _external("STORAGE_EMULATOR_HOST")
-        storage_url = f"http://{storage_host}" if storage_host else await starting.storage(publisher)
+        storage_url = f"http://{storage_host}" if storage_host else await start.storage(publisher)
         buckets_dir = state.folder("storage") / "buckets"
-
-        registry = ""
-        if options.registry:
-            registry = await starting.registry(
-                Registry(
-                    dir=state.folder("registry"),
-                    host=f"{options.region}-docker.pkg.dev",
-                    publish=lambda data: publisher(images_topic, [(data, {})]),
-                    guard=guard,
-                )
-            )
-
-        jobs = Jobs(
-            dir=state.folder("jobs"),
-            buckets_dir=buckets_dir,
-            images=images,
-            write_log=lambda entries: asyncio.to_thread(logging.write, entries),
-            project=options.project,
-            region=options.region,
-            mounts=options.mounts,
-            runtime=options.runtime,
-            registry=registry,
-            capacity=options.capacity,
-            grace_s=options.grace_s,
-            guard=guard,
-            injections=injections,
-            quota=options.quota,
-        )
-        vertex_url = await starting.jobs(jobs)
-        iam_url = await starting.bound(application(grants), "iam").start()
-        state.keep_ports(starting.ports)
+        registry = await start.registry(publisher, images_topic) if options.registry else ""
+        vertex_url = await start.vertex(logging, buckets_dir=buckets_dir, images=images, registry=registry)
+        iam_url = await start.bound(application(grants), "iam").start()
+        state.keep_ports(start.ports)
         yield Services(
             storage_url=storage_url,
             pubsub_host=pubsub_host,
@@ -128,64 +88,91 @@ async def running_services(
             publisher=publisher,
             logging=logging,
             iam_url=iam_url,
-            external=frozenset(SERVICES) - starting.ports.keys(),
-            injections=injections,
+            external=frozenset(SERVICES) - start.ports.keys(),
+            injections=start.injections,
             registry=registry,
         )
 
 
+@dataclass(kw_only=True, eq=False)
 class _Starting:
     """Starts services one after the other; what was started ends with `running`.
 
-    A service gets its port from `base` on when that is given, else the last stack's where it is free, else any.
+    A service gets its port from --port-base on when that is given, else the last stack's where it is free, else any.
     """
 
-    def __init__(
-        self,
-        *,
-        state: StateFolder,
-        running: AsyncExitStack,
-        base: int | None,
-        last: Mapping[str, int],
-        injections: Injections,
-        grants: Grants,
-    ) -> None:
-        self._state = state
-        self._injections = injections
-        self._grants = grants
-        self._running = running
-        self._base = base
-        self._last = last
-        self.ports: dict[str, int] = {}
+    options: Options
+    state: StateFolder
+    guard: ProcessGuard
+    grants: Grants
+    running: AsyncExitStack
+    injections: Injections = field(default_factory=Injections)
+    ports: dict[str, int] = field(default_factory=dict)
 
     async def pubsub(self) -> str:
         for port in self._candidates("pubsub"):
-            pubsub = PubSub(
-                dir=self._state.folder("pubsub"), injections=self._injections, grants=self._grants
-            )
+            pubsub = PubSub(dir=self.state.folder("pubsub"), injections=self.injections, grants=self.grants)
             try:
                 self.ports["pubsub"] = await pubsub.start(port)
             except OSError:
                 continue
-            self._running.push_async_callback(pubsub.stop)
+            self.running.push_async_callback(pubsub.stop)
             return f"127.0.0.1:{self.ports['pubsub']}"
         raise self._port_taken("pubsub")
 
+    async def logging(self, publisher: Publisher) -> tuple[Logging, str]:
+        logging = Logging(dir=self.state.folder("logging"), publish=publisher, injections=self.injections)
+        self.running.push_async_callback(logging.stop)
+        await logging.start()
+        return logging, await self.bound(logging.app, "logging").start()
+
     async def storage(self, publisher: Publisher) -> str:
         storage = Storage(
-            dir=self._state.folder("storage"),
+            dir=self.state.folder("storage"),
             publish=publisher,
-            injections=self._injections,
-            grants=self._grants,
+            injections=self.injections,
+            grants=self.grants,
         )
-        self._running.push_async_callback(storage.stop)
+        self.running.push_async_callback(storage.stop)
         server = self.bound(storage, "storage")
         storage.url = server.url
         await storage.start()
         return await server.start()
 
-    async def jobs(self, jobs: Jobs) -> str:
-        self._running.push_async_callback(jobs.stop)
+    async def registry(self, publisher: Publisher, images_topic: str) -> str:
+        registry = Registry(
+            dir=self.state.folder("registry"),
+            host=f"{self.options.region}-docker.pkg.dev",
+            publish=lambda data: publisher(images_topic, [(data, {})]),
+            guard=self.guard,
+        )
+        self.running.push_async_callback(registry.stop)
+        try:
+            self.ports["registry"] = await registry.start(self.state.ports().get("registry", 0))
+        except RegistryFailedError as error:
+            raise ServiceError(f"The registry cannot run here: {error}") from error
+        return registry.address
+
+    async def vertex(
+        self, logging: Logging, *, buckets_dir: Path, images: Mapping[str, Path], registry: str
+    ) -> str:
+        jobs = Jobs(
+            dir=self.state.folder("jobs"),
+            buckets_dir=buckets_dir,
+            images=images,
+            write_log=lambda entries: asyncio.to_thread(logging.write, entries),
+            project=self.options.project,
+            region=self.options.region,
+            mounts=self.options.mounts,
+            runtime=self.options.runtime,
+            registry=registry,
+            capacity=self.options.capacity,
+            grace_s=self.options.grace_s,
+            guard=self.guard,
+            injections=self.injections,
+            quota=self.options.quota,
+        )
+        self.running.push_async_callback(jobs.stop)
         server = self.bound(jobs, "vertex")
         try:
             await jobs.start()
@@ -193,30 +180,23 @@ class _Starting:
             raise ServiceError(f"Vertex AI cannot run here: {error}") from error
         return await server.start()
 
-    async def registry(self, registry: Registry) -> str:
-        self._running.push_async_callback(registry.stop)
-        try:
-            self.ports["registry"] = await registry.start(self._last.get("registry", 0))
-        except RegistryFailedError as error:
-            raise ServiceError(f"The registry cannot run here: {error}") from error
-        return registry.address
-
     def bound(self, app: ASGIApp, service: str) -> Server:
         for port in self._candidates(service):
             try:
                 server = Server(app, port=port)
             except OSError:
                 continue
-            self._running.push_async_callback(server.stop)
+            self.running.push_async_callback(server.stop)
             self.ports[service] = server.port
             return server
         raise self._port_taken(service)
 
     def _candidates(self, service: str) -> Sequence[int]:
         # What only a stack's own commands ask has no place behind --port-base.
-        if self._base is not None and service in SERVICES:
-            return [self._base + SERVICES.index(service)]
-        return [self._last[service], 0] if service in self._last else [0]
+        if self.options.port_base is not None and service in SERVICES:
+            return [self.options.port_base + SERVICES.index(service)]
+        last = self.state.ports().get(service)
+        return [last, 0] if last else [0]
 
     def _port_taken(self, service: str) -> ServiceError:
         return ServiceError(

@@ -1,11 +1,22 @@
-"""The measurements of one trial, from what its chief reports, a trial that begins again included."""
+"""The measurements of one trial, from the file in which its chief reports, a trial that begins again included.
 
+Source of the format: hypertune/hypertune.py of cloudml-hypertune 0.1.0.dev6, whose file is rewritten whole
+with at most the last 100 reports, one JSON object a line; metric and step are text.
+"""
+
+import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from trainmaster.local.tuning.metrics import Report
+MAX_REPORTS = 100
+MAX_STEP = 2**63
+MAX_TIME = 253402300800.0
+"""The year 10000, in seconds since 1970: no time of the API lies behind it."""
+
+_NAMES = frozenset({"timestamp", "trial", "global_step", "checkpoint_path"})
 
 # protobuf's generated messages have no types of their own.
 Message = Any
@@ -21,17 +32,30 @@ class Measured:
     value: float
 
 
-def measured(reports: Iterable[Report], *, started: datetime) -> list[Measured]:
-    """The reports as measurements of a trial that began at `started`."""
-    return [
-        Measured(
-            step=report.step,
-            elapsed=max(timedelta(), datetime.fromtimestamp(report.at, UTC) - started),
-            metric_id=report.metric_id,
-            value=report.value,
-        )
-        for report in reports
-    ]
+def read_reports(text: str, *, started: datetime) -> list[Measured]:
+    """The reports in a metric file, oldest first, as measurements of a trial that began at `started`.
+
+    A line that is no report, half-written ones too, is passed over.
+    So is a value that is no finite number, and a step or a time below zero.
+    """
+    return [one for line in text.splitlines()[-MAX_REPORTS:] for one in _reported(line, started)]
+
+
+def _reported(line: str, started: datetime) -> list[Measured]:
+    try:
+        fields = json.loads(line)
+        step, at = int(float(fields.get("global_step", 0))), float(fields.get("timestamp", 0))
+        if not (0 <= step < MAX_STEP and 0 <= at < MAX_TIME):
+            return []
+        elapsed = max(timedelta(), datetime.fromtimestamp(at, UTC) - started)
+        found = [
+            Measured(step=step, elapsed=elapsed, metric_id=name, value=float(value))
+            for name, value in fields.items()
+            if name not in _NAMES
+        ]
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+        return []
+    return [one for one in found if math.isfinite(one.value)]
 
 
 def merged(known: Sequence[Measured], reported: Sequence[Measured]) -> list[Measured]:

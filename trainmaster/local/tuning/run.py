@@ -19,7 +19,6 @@ from trainmaster.local.tuning.ledger import (
     too_many_failed,
     values_of,
 )
-from trainmaster.local.tuning.metrics import read_reports
 from trainmaster.local.tuning.space import space_of
 from trainmaster.local.tuning.stopping import Point, should_stop
 from trainmaster.local.tuning.study import has_enough, stopping_of, unheeded
@@ -171,7 +170,7 @@ class TuningRun(Life[TuningJob]):
         text = await asyncio.to_thread(_read, self._folder(trial) / "workerpool0-0.metrics")
         if now.state is not TrialState.REQUESTED and text != self._texts.get(trial.id, ""):
             self._texts[trial.id] = text
-            now = now.measured(read_reports(text))
+            now = now.measured(text)
         if now is not trial:
             self._keep_trial(now)
         if job.state.is_terminal:

@@ -5,8 +5,9 @@ Source: the comments of google.cloud.aiplatform.v1.StudySpec, read 2026-11.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
+
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 # protobuf's generated messages have no types of their own.
 Message = Any
@@ -18,39 +19,10 @@ Value = float | int | str
 """A float for DOUBLE and DISCRETE, an int for INTEGER, text for CATEGORICAL."""
 
 
-class Scale(Enum):
-    """How a range is looked at, with the API's numbers; an unset scale is linear."""
+_LOG, _REVERSE_LOG = 2, 3
+"""The API's numbers of the scales that are not linear."""
 
-    LINEAR = 1
-    LOG = 2
-    REVERSE_LOG = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class Double:
-    """Every number from `low` to `high`, both included."""
-
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Integer:
-    """Every whole number from `low` to `high`, both included."""
-
-    low: int
-    high: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """One of `values`: text for CATEGORICAL, rising floats for DISCRETE."""
-
-    values: tuple[Value, ...]
-    ordered: bool
-
-
-Domain = Double | Integer | Choice
+Distribution = FloatDistribution | IntDistribution | CategoricalDistribution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,17 +35,49 @@ class Child:
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """One parameter. `path` is unique in the study; `parameter_id` may be repeated among siblings' children."""
+    """One parameter.
+
+    Attributes:
+        parameter_id: may be repeated among siblings' children.
+        path: unique in the study.
+        distribution: what is searched: the values themselves, or the places of `listed`.
+        listed: the values of CATEGORICAL and DISCRETE, in their order.
+        mirrored: on the reverse logarithmic scale, which is the logarithmic one from the other end.
+    """
 
     parameter_id: str
     path: str
-    domain: Domain
-    scale: Scale = Scale.LINEAR
+    distribution: Distribution
+    listed: tuple[Value, ...] = ()
+    mirrored: bool = False
     children: tuple[Child, ...] = ()
 
     def below(self, value: Value) -> tuple["Parameter", ...]:
         """The children that are active when this parameter has `value`."""
         return tuple(child.parameter for child in self.children if value in child.parent_values)
+
+    def value_of(self, drawn: float) -> Value:
+        """The value that a draw of the distribution stands for."""
+        return self.listed[int(drawn)] if self.listed else self._mirrored(drawn)
+
+    def draw_of(self, value: Value) -> float:
+        """The draw that stands for `value`."""
+        return self.listed.index(value) if self.listed else self._mirrored(value)
+
+    def every_value(self) -> Sequence[Value]:
+        """All values, in their order."""
+        match self.distribution:
+            case IntDistribution(low=low, high=high) if not self.listed:
+                return range(low, high + 1)
+            case FloatDistribution():
+                raise ValueError("a DOUBLE parameter has no grid; the study should have been refused")
+        return self.listed
+
+    def _mirrored(self, value: Any) -> Any:
+        match self.distribution:
+            case (FloatDistribution() | IntDistribution()) as whole if self.mirrored:
+                return min(max(whole.low + whole.high - value, whole.low), whole.high)
+        return value
 
 
 def space_of(study: Message) -> tuple[Parameter, ...]:
@@ -87,7 +91,7 @@ def grid(parameters: Sequence[Parameter]) -> Iterator[dict[str, Value]]:
         yield {}
         return
     first, *rest = parameters
-    for value in _listed(first.domain):
+    for value in first.every_value():
         for below in grid(first.below(value)):
             for others in grid(rest):
                 yield {first.parameter_id: value, **below, **others}
@@ -96,16 +100,6 @@ def grid(parameters: Sequence[Parameter]) -> Iterator[dict[str, Value]]:
 def flag(parameter_id: str, value: Value) -> str:
     """`--name=value` as a trial's program gets it; a DISCRETE 128 is `128.0`."""
     return f"--{parameter_id}={value}"
-
-
-def _listed(domain: Domain) -> Sequence[Value]:
-    match domain:
-        case Choice(values=values):
-            return values
-        case Integer(low=low, high=high):
-            return range(low, high + 1)
-        case Double():
-            raise ValueError("a DOUBLE parameter has no grid; the study should have been refused")
 
 
 def _parameter(spec: Message, path: str) -> Parameter:
@@ -119,8 +113,9 @@ def _parameter(spec: Message, path: str) -> Parameter:
     return Parameter(
         parameter_id=spec.parameter_id,
         path=path,
-        domain=_domain(spec),
-        scale=Scale(spec.scale_type or Scale.LINEAR.value),
+        distribution=_distribution(spec),
+        listed=_listed(spec),
+        mirrored=spec.scale_type == _REVERSE_LOG,
         children=children,
     )
 
@@ -137,15 +132,23 @@ def is_among(value: float, values: Iterable[float]) -> bool:
     return any(abs(value - other) <= MATCH for other in values)
 
 
-def _domain(spec: Message) -> Domain:
+def _listed(spec: Message) -> tuple[Value, ...]:
+    return (*spec.categorical_value_spec.values, *spec.discrete_value_spec.values)
+
+
+def _distribution(spec: Message) -> Distribution:
+    log = spec.scale_type in {_LOG, _REVERSE_LOG}
     match spec.WhichOneof("parameter_value_spec"):
         case "double_value_spec":
-            return Double(low=spec.double_value_spec.min_value, high=spec.double_value_spec.max_value)
+            bounds = spec.double_value_spec
+            return FloatDistribution(bounds.min_value, bounds.max_value, log=log)
         case "integer_value_spec":
-            return Integer(low=spec.integer_value_spec.min_value, high=spec.integer_value_spec.max_value)
+            bounds = spec.integer_value_spec
+            return IntDistribution(bounds.min_value, bounds.max_value, log=log)
         case "categorical_value_spec":
-            return Choice(values=tuple(spec.categorical_value_spec.values), ordered=False)
+            return CategoricalDistribution(range(len(_listed(spec))))
         case "discrete_value_spec":
-            return Choice(values=tuple(spec.discrete_value_spec.values), ordered=True)
+            # Listed values are already spaced as the user wants them: their order is what is searched.
+            return IntDistribution(0, len(_listed(spec)) - 1)
         case other:
             raise ValueError(f"a parameter of kind {other!r} should have been refused")

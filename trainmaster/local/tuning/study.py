@@ -14,28 +14,26 @@ from trainmaster.local.tuning.stopping import Rule, Stopping
 Message = Any
 
 
+_RULES = {
+    "median_automated_stopping_spec": Rule.MEDIAN,
+    "decay_curve_stopping_spec": Rule.DECAY_CURVE,
+    "convex_automated_stopping_spec": Rule.CONVEX,
+}
+
+
 def stopping_of(study: Message) -> Stopping | None:
     """How trials are stopped early; None when they are not."""
-    match study.WhichOneof("automated_stopping_spec"):
-        case "median_automated_stopping_spec":
-            return Stopping(
-                rule=Rule.MEDIAN, by_time=study.median_automated_stopping_spec.use_elapsed_duration
-            )
-        case "decay_curve_stopping_spec":
-            return Stopping(
-                rule=Rule.DECAY_CURVE, by_time=study.decay_curve_stopping_spec.use_elapsed_duration
-            )
-        case "convex_automated_stopping_spec":
-            spec = study.convex_automated_stopping_spec
-            return Stopping(
-                rule=Rule.CONVEX,
-                by_time=spec.use_elapsed_duration,
-                last=spec.max_step_count,
-                first=spec.min_step_count,
-                measurements=spec.min_measurement_count,
-            )
-        case _:
-            return None
+    field = study.WhichOneof("automated_stopping_spec")
+    if field not in _RULES:
+        return None
+    convex = study.convex_automated_stopping_spec  # empty for another rule
+    return Stopping(
+        rule=_RULES[field],
+        by_time=getattr(study, field).use_elapsed_duration,
+        last=convex.max_step_count,
+        first=convex.min_step_count,
+        measurements=convex.min_measurement_count,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

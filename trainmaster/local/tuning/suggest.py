@@ -18,7 +18,7 @@ from optuna.distributions import (
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
-from trainmaster.local.tuning.space import Choice, Double, Integer, Parameter, Scale, Value, grid
+from trainmaster.local.tuning.space import Parameter, Value, grid
 
 CANDIDATES, STARTUP_TRIALS = 24, 10
 """Optuna's own: points drawn for each suggestion, and random trials before the first model."""
@@ -122,7 +122,7 @@ def _sampler(algorithm: Algorithm, seed: int | None) -> BaseSampler:
 
 
 def _known(space: Sequence[Parameter], past: Past) -> FrozenTrial:
-    inner: dict[str, float | int] = {}
+    inner: dict[str, float] = {}
     distributions: dict[str, BaseDistribution] = {}
     _place(space, past.values, inner, distributions)
     if not past.has_ended:
@@ -134,7 +134,7 @@ def _known(space: Sequence[Parameter], past: Past) -> FrozenTrial:
 
 def _draw(trial: Trial, parameters: Sequence[Parameter], values: dict[str, Value]) -> None:
     for parameter in parameters:
-        value = _outer(parameter, _drawn(trial, parameter))
+        value = parameter.value_of(_drawn(trial, parameter))
         values[parameter.parameter_id] = value
         _draw(trial, parameter.below(value), values)
 
@@ -142,62 +142,21 @@ def _draw(trial: Trial, parameters: Sequence[Parameter], values: dict[str, Value
 def _place(
     parameters: Sequence[Parameter],
     values: Mapping[str, Value],
-    inner: dict[str, float | int],
+    inner: dict[str, float],
     distributions: dict[str, BaseDistribution],
 ) -> None:
     for parameter in parameters:
         value = values[parameter.parameter_id]
-        inner[parameter.path] = _inner(parameter, value)
-        distributions[parameter.path] = _distribution(parameter)
+        inner[parameter.path] = parameter.draw_of(value)
+        distributions[parameter.path] = parameter.distribution
         _place(parameter.below(value), values, inner, distributions)
 
 
-def _distribution(parameter: Parameter) -> BaseDistribution:
-    log = parameter.scale is not Scale.LINEAR
-    match parameter.domain:
-        case Double(low=low, high=high):
-            return FloatDistribution(low, high, log=log)
-        case Integer(low=first, high=last):
-            return IntDistribution(first, last, log=log)
-        case Choice(values=values, ordered=True):
-            # Listed values are already spaced as the user wants them: their order is what is searched.
-            return IntDistribution(0, len(values) - 1)
-        case Choice(values=values):
-            return CategoricalDistribution(range(len(values)))
-
-
-def _drawn(trial: Trial, parameter: Parameter) -> float | int:
-    match _distribution(parameter):
+def _drawn(trial: Trial, parameter: Parameter) -> float:
+    match parameter.distribution:
         case FloatDistribution(low=low, high=high, log=log):
             return trial.suggest_float(parameter.path, low, high, log=log)
         case IntDistribution(low=first, high=last, log=log):
             return trial.suggest_int(parameter.path, first, last, log=log)
         case CategoricalDistribution(choices=choices):
             return choices.index(trial.suggest_categorical(parameter.path, choices))
-        case other:
-            raise TypeError(f"no parameter is searched as {other!r}")
-
-
-def _outer(parameter: Parameter, inner: float) -> Value:
-    match parameter.domain:
-        case Double(low=low, high=high):
-            return min(max(low + high - inner, low), high) if _mirrored(parameter) else inner
-        case Integer(low=first, high=last):
-            return first + last - int(inner) if _mirrored(parameter) else int(inner)
-        case Choice(values=values):
-            return values[int(inner)]
-
-
-def _inner(parameter: Parameter, value: Value) -> float | int:
-    match parameter.domain:
-        case Choice(values=listed):
-            return listed.index(value)
-        case Double(low=low, high=high):
-            mirrored = low + high - float(value)
-            return min(max(mirrored, low), high) if _mirrored(parameter) else float(value)
-        case Integer(low=first, high=last):
-            return first + last - int(value) if _mirrored(parameter) else int(value)
-
-
-def _mirrored(parameter: Parameter) -> bool:
-    return parameter.scale is Scale.REVERSE_LOG

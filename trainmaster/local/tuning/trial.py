@@ -17,7 +17,6 @@ from google.protobuf.json_format import MessageToDict
 from trainmaster.local.jobs.resource.job import Message, copied
 from trainmaster.local.tuning import measurements
 from trainmaster.local.tuning.measurements import Measured
-from trainmaster.local.tuning.metrics import Report
 from trainmaster.local.tuning.space import Value
 from trainmaster.local.tuning.stopping import Point
 
@@ -93,11 +92,11 @@ class Trial:
         """The trial once it is to end early."""
         return self._changed(TrialState.STOPPING)
 
-    def measured(self, reports: Sequence[Report]) -> Self:
-        """The trial with what is new in `reports`; the same value when nothing is."""
+    def measured(self, text: str) -> Self:
+        """The trial with what is new in `text`, its metric file; the same value when nothing is."""
         known = measurements.read(self.message.measurements)
         started = self.message.start_time.ToDatetime(tzinfo=UTC)
-        found = measurements.merged(known, measurements.measured(reports, started=started))
+        found = measurements.merged(known, measurements.read_reports(text, started=started))
         if found == known:
             return self
         changed = copied(self.message)

@@ -71,7 +71,7 @@ def test_every_fault_is_named_with_its_path(tmp_path: Path) -> None:
         "$.functions.f.memory_mib: expected a whole number from 1, found 'many'",
         "$.functions.f.retry: expected true or false, found 'yes'",
         "$.schedules.s: Schedule s: '61 * * * *': Bad minute",
-        "$.environment: expected a mapping of texts",
+        "$.environment.A: expected a text, found 1",
     ):
         assert expected in str(refused.value)
 
@@ -80,7 +80,7 @@ def test_every_fault_is_named_with_its_path(tmp_path: Path) -> None:
     ("text", "why"),
     [
         ("buckets: {inbox: ${proyect}-inbox}", r"\$\{proyect\} is no substitution"),
-        ("- a\n- b", "expected a mapping, found list"),
+        ("- a\n- b", "expected a mapping with names as keys"),
         ("a: [", "cannot be read"),
         ("cost: $5", "cannot be read"),
     ],

@@ -1,14 +1,16 @@
 """Whose connection a port is, read from /proc: which process group holds the socket."""
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
+
+from trainmaster.local.process.family import fields_of, pids
 
 _PROC = Path("/proc")
 # gRPC connects to 127.0.0.1 by a socket of IPv6, which is in the second alone.
 _TABLES = ("tcp", "tcp6")
 _INODE_FIELD = 9
+_GROUP_FIELD = 2
 
 
 def holder_of(port: int, groups: frozenset[int]) -> int | None:
@@ -41,13 +43,10 @@ def _rows(table: Path) -> list[str]:
 
 
 def _members(groups: frozenset[int]) -> Iterator[tuple[int, int]]:
-    for name in os.listdir(_PROC):  # noqa: PTH208  # Path objects for every pid double the scan's time
-        if name.isdigit():
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                # The second field is the program's name in parentheses, which may hold anything.
-                group = int((_PROC / name / "stat").read_bytes().rpartition(b")")[2].split()[2])
-                if group in groups:
-                    yield int(name), group
+    for pid in pids():
+        fields = fields_of(pid)
+        if len(fields) > _GROUP_FIELD and (group := int(fields[_GROUP_FIELD])) in groups:
+            yield pid, group
 
 
 def _holds(pid: int, inodes: frozenset[str]) -> bool:

@@ -31,11 +31,11 @@ def members(token: str) -> frozenset[int]:
     Args:
         token: the whole value of the variable, or its part before the colon.
     """
-    marked = {pid for pid in _pids() if _carries(pid, token)}
+    marked = {pid for pid in pids() if _carries(pid, token)}
     if not marked:
         return frozenset()
     children: dict[int, list[int]] = {}
-    for pid in _pids():
+    for pid in pids():
         children.setdefault(_parent(pid), []).append(pid)
     found: set[int] = set()
     waiting = list(marked)
@@ -75,7 +75,8 @@ def _send(pids: frozenset[int] | set[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def _pids() -> Iterator[int]:
+def pids() -> Iterator[int]:
+    """Every process of this machine."""
     return (int(name) for name in os.listdir(_PROC) if name.isdigit())  # noqa: PTH208  Path objects for every pid double the scan's time
 
 
@@ -89,15 +90,16 @@ def _carries(pid: int, token: str) -> bool:
 
 
 def _parent(pid: int) -> int:
-    fields = _after_name(pid)
+    fields = fields_of(pid)
     return int(fields[1]) if len(fields) > 1 else 0
 
 
 def _is_zombie(pid: int) -> bool:
-    return _after_name(pid)[:1] in ([b"Z"], [b"X"], [])
+    return fields_of(pid)[:1] in ([b"Z"], [b"X"], [])
 
 
-def _after_name(pid: int) -> list[bytes]:
+def fields_of(pid: int) -> list[bytes]:
+    """What /proc says of a process behind its name: state, parent, process group, …; nothing when it is gone."""
     # The second field is the program's name in parentheses, and may itself hold spaces and parentheses.
     return _read(pid, "stat").rpartition(b")")[2].split()
 

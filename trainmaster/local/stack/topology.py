@@ -10,6 +10,7 @@ import yaml
 
 from trainmaster.local.events.schedule import BadScheduleError, Schedule
 from trainmaster.local.functions.function import BucketTrigger, DeadLetter, Function, TopicTrigger, Trigger
+from trainmaster.local.reading import Reading, is_count
 from trainmaster.local.stack.errors import BadTopologyError
 
 MAX_ATTEMPTS = range(5, 101)
@@ -80,10 +81,9 @@ class _Reader:
     """Reads each part, and puts what is wrong with it in `faults`."""
 
     def __init__(self, loaded: object, *, project: str, region: str, folder: Path) -> None:
-        self.faults: list[str] = []
-        self._root = loaded if isinstance(loaded, dict) else {}
-        if not isinstance(loaded, dict):
-            self.faults.append(f"$: expected a mapping, found {type(loaded).__name__}")
+        self._reading = Reading()
+        self.faults = self._reading.wrong
+        self._root = self._reading.mapping(loaded, "$")
         self._project, self._region, self._folder = project, region, folder
         self._buckets = self._names("buckets")
         self._topics = self._names("topics")
@@ -104,21 +104,15 @@ class _Reader:
             images=self._names("images"),
         )
 
-    def _section(self, name: str) -> list[tuple[str, dict[str, Any]]]:
-        section = self._root.get(name) or {}
-        if not isinstance(section, dict) or not all(isinstance(each, dict) for each in section.values()):
-            self.faults.append(f"$.{name}: expected a mapping of mappings, found {section!r}")
-            return []
-        return [(str(key), value) for key, value in section.items()]
+    def _section(self, name: str) -> list[tuple[str, Mapping[str, Any]]]:
+        section = self._reading.mapping(self._root.get(name) or {}, f"$.{name}")
+        return [(key, self._reading.mapping(value, f"$.{name}.{key}")) for key, value in section.items()]
 
     def _names(self, name: str) -> dict[str, str]:
-        section = self._root.get(name) or {}
-        if not isinstance(section, dict) or not all(isinstance(each, str) for each in section.values()):
-            self.faults.append(f"$.{name}: expected a mapping of texts, found {section!r}")
-            return {}
-        return {str(key): value for key, value in section.items()}
+        section = self._reading.mapping(self._root.get(name) or {}, f"$.{name}")
+        return {key: self._text(f"$.{name}", section, key) for key in section}
 
-    def _sink(self, name: str, said: dict[str, Any]) -> Sink:
+    def _sink(self, name: str, said: Mapping[str, Any]) -> Sink:
         path = self._folder / str(said.get("filter_file", ""))
         try:
             text = path.read_text()
@@ -127,7 +121,7 @@ class _Reader:
             text = ""
         return Sink(name=name, topic_name=self._topic_name(f"$.sinks.{name}", said), filter=text)
 
-    def _kept(self, name: str, said: dict[str, Any]) -> KeptTopic:
+    def _kept(self, name: str, said: Mapping[str, Any]) -> KeptTopic:
         where = f"$.subscriptions.{name}"
         return KeptTopic(
             subscription_name=f"projects/{self._project}/subscriptions/{name}",
@@ -136,7 +130,7 @@ class _Reader:
             ack_deadline_s=self._count(where, said, "ack_deadline_s", 10),
         )
 
-    def _function(self, name: str, said: dict[str, Any]) -> Function:
+    def _function(self, name: str, said: Mapping[str, Any]) -> Function:
         where = f"$.functions.{name}"
         return Function(
             name=name,
@@ -149,7 +143,7 @@ class _Reader:
             dead_letter=self._dead_letter(where, said),
         )
 
-    def _dead_letter(self, where: str, said: dict[str, Any]) -> DeadLetter | None:
+    def _dead_letter(self, where: str, said: Mapping[str, Any]) -> DeadLetter | None:
         """None where none is said. Without `retry` nothing fails twice, so nothing could ever be given up."""
         match said.get("dead_letter"):
             case None:
@@ -178,7 +172,7 @@ class _Reader:
                 )
                 return TopicTrigger(topic="")
 
-    def _schedule(self, name: str, said: dict[str, Any]) -> Schedule | None:
+    def _schedule(self, name: str, said: Mapping[str, Any]) -> Schedule | None:
         where = f"$.schedules.{name}"
         try:
             return Schedule(
@@ -192,30 +186,25 @@ class _Reader:
             self.faults.append(f"{where}: {fault}")
             return None
 
-    def _topic_name(self, where: str, said: dict[str, Any]) -> str:
+    def _topic_name(self, where: str, said: Mapping[str, Any]) -> str:
         role = said.get("topic")
         if role not in self._topics:
             self.faults.append(f"{where}.topic: expected one of {sorted(self._topics)}, found {role!r}")
         return f"projects/{self._project}/topics/{self._topics.get(str(role), '')}"
 
-    def _text(self, where: str, said: dict[str, Any], key: str, default: str = "") -> str:
+    def _text(self, where: str, said: Mapping[str, Any], key: str, default: str = "") -> str:
         found = said.get(key, default)
-        if not isinstance(found, str) or not found:
-            self.faults.append(f"{where}.{key}: expected a text, found {found!r}")
-            return default
-        return found
+        good = isinstance(found, str) and bool(found)
+        return found if self._reading.expect(good, f"{where}.{key}", "a text", found) else default
 
-    def _count(self, where: str, said: dict[str, Any], key: str, default: int) -> int:
+    def _count(self, where: str, said: Mapping[str, Any], key: str, default: int) -> int:
         found = said.get(key, default)
-        # bool is a subclass of int, and `timeout_s: true` is no number.
-        if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-            self.faults.append(f"{where}.{key}: expected a whole number from 1, found {found!r}")
-            return default
-        return found
+        good = is_count(found) and found > 0
+        return (
+            found if self._reading.expect(good, f"{where}.{key}", "a whole number from 1", found) else default
+        )
 
-    def _flag(self, where: str, said: dict[str, Any], key: str) -> bool:
+    def _flag(self, where: str, said: Mapping[str, Any], key: str) -> bool:
         found = said.get(key, False)
-        if not isinstance(found, bool):
-            self.faults.append(f"{where}.{key}: expected true or false, found {found!r}")
-            return False
-        return found
+        good = isinstance(found, bool)
+        return bool(self._reading.expect(good, f"{where}.{key}", "true or false", found) and found)

@@ -9,7 +9,7 @@ requests_per_minute: {us-central1: 60}
 A resource is an accelerator type, a glob of machine types, or `replicas`. What is not named is unlimited.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -17,6 +17,7 @@ from google.cloud.aiplatform_v1.types import AcceleratorType, Scheduling
 
 from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Message
+from trainmaster.local.reading import Reading
 
 REPLICAS = "replicas"
 _SPOT = "spot"
@@ -109,14 +110,20 @@ def quota_from(document: object) -> Quota:
     Raises:
         BadQuotaError: with everything that is wrong, each thing with its path.
     """
-    reading = _Reading()
-    whole = reading.mapping(document, "$", ("quotas", "stockouts", "requests_per_minute"))
+    reading = Reading()
+    whole = reading.mapping(document, "$", known=("quotas", "stockouts", "requests_per_minute"))
+    quotas = reading.mapping(whole.get("quotas", {}), "$.quotas")
     limits = [
         limit
-        for region, said in reading.mapping(whole.get("quotas", {}), "$.quotas").items()
-        for limit in reading.limits(region, said, f"$.quotas.{region}")
+        for region, said in quotas.items()
+        for limit in _limits(reading, region, said, f"$.quotas.{region}")
     ]
-    stockouts = reading.stockouts(whole.get("stockouts", []))
+    listed = whole.get("stockouts", [])
+    reading.expect(isinstance(listed, list), "$.stockouts", "a list", listed)
+    stockouts = [
+        _stockout(reading, each, f"$.stockouts[{at}]")
+        for at, each in enumerate(listed if isinstance(listed, list) else [])
+    ]
     rates = reading.mapping(whole.get("requests_per_minute", {}), "$.requests_per_minute")
     read_rates = {
         region: reading.count(rate, f"$.requests_per_minute.{region}") for region, rate in rates.items()
@@ -126,81 +133,40 @@ def quota_from(document: object) -> Quota:
     return Quota(limits=tuple(limits), stockouts=tuple(stockouts), requests_per_minute=read_rates)
 
 
-@dataclass(kw_only=True)
-class _Reading:
-    """A document being read; everything wrong with it goes to `wrong`."""
+def _limits(reading: Reading, region: str, said: object, path: str) -> Iterator[Limit]:
+    resources = dict(reading.mapping(said, path))
+    on_spot = reading.mapping(resources.pop(_SPOT, {}), f"{path}.{_SPOT}")
+    for spot, where, named in ((False, path, resources), (True, f"{path}.{_SPOT}", on_spot)):
+        for name, most in named.items():
+            if name.isupper() and name not in AcceleratorType.__members__:
+                reading.wrong.append(_no_accelerator(name, f"{where}.{name}", f"n1-* or {REPLICAS}"))
+            yield Limit(region=region, resource=name, spot=spot, most=reading.count(most, f"{where}.{name}"))
 
-    wrong: list[str] = field(default_factory=list)
 
-    def mapping(self, value: object, path: str, known: Sequence[str] = ()) -> Mapping[str, object]:
-        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-            self.wrong.append(f"{path}: expected a mapping with names as keys, found {value!r:.80}.")
-            return {}
-        self.wrong += [
-            f"{path}.{key}: there is no such field; known are {', '.join(known)}."
-            for key in value
-            if known and key not in known
-        ]
-        return value
-
-    def count(self, value: object, path: str) -> int:
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-            return value
-        self.wrong.append(f"{path}: expected a whole number from 0 on, found {value!r:.80}.")
-        return 0
-
-    def limits(self, region: str, said: object, path: str) -> list[Limit]:
-        resources = dict(self.mapping(said, path))
-        spot = self.mapping(resources.pop(_SPOT, {}), f"{path}.{_SPOT}")
-        return [
-            *self._limits(region, resources, path, spot=False),
-            *self._limits(region, spot, f"{path}.{_SPOT}", spot=True),
-        ]
-
-    def _limits(self, region: str, said: Mapping[str, object], path: str, *, spot: bool) -> list[Limit]:
-        self.wrong += [
-            f"{path}.{name}: no accelerator of Vertex AI has this name; like NVIDIA_TESLA_T4, n1-* or {REPLICAS}."
-            for name in said
-            if name.isupper() and name not in AcceleratorType.__members__
-        ]
-        return [
-            Limit(region=region, resource=name, spot=spot, most=self.count(most, f"{path}.{name}"))
-            for name, most in said.items()
-        ]
-
-    def stockouts(self, value: object) -> list[Stockout]:
-        if not isinstance(value, list):
-            self.wrong.append(f"$.stockouts: expected a list, found {value!r:.80}.")
-            return []
-        return [self._stockout(each, f"$.stockouts[{at}]") for at, each in enumerate(value)]
-
-    def _stockout(self, value: object, path: str) -> Stockout:
-        said = self.mapping(value, path, ("region", "resource", "spot", "times"))
-        for name in ("region", "resource"):
-            if not isinstance(said.get(name, "*"), str):
-                self.wrong.append(f"{path}.{name}: expected a glob, found {said[name]!r:.80}.")
-        self._check_stockout_resource(said.get("resource", "*"), f"{path}.resource")
-        spot, times = said.get("spot"), said.get("times")
-        if spot is not None and not isinstance(spot, bool):
-            self.wrong.append(f"{path}.spot: expected true or false, found {spot!r:.80}.")
-        return Stockout(
-            region=str(said.get("region", "*")),
-            resource=str(said.get("resource", "*")),
-            spot=spot if isinstance(spot, bool) else None,
-            times=None if times is None else self.count(times, f"{path}.times"),
+def _stockout(reading: Reading, value: object, path: str) -> Stockout:
+    said = reading.mapping(value, path, known=("region", "resource", "spot", "times"))
+    region, resource = said.get("region", "*"), said.get("resource", "*")
+    spot, times = said.get("spot"), said.get("times")
+    reading.expect(isinstance(region, str), f"{path}.region", "a glob", region)
+    reading.expect(isinstance(resource, str), f"{path}.resource", "a glob", resource)
+    reading.expect(spot is None or isinstance(spot, bool), f"{path}.spot", "true or false", spot)
+    # What no job can ask for would never strike.
+    if resource == REPLICAS:
+        reading.wrong.append(
+            f"{path}.resource: stockouts are of accelerators or machine types, found {resource!r}; "
+            "left out, it means every job."
         )
+    if str(resource).isupper() and not any(
+        fnmatchcase(each, str(resource)) for each in AcceleratorType.__members__
+    ):
+        reading.wrong.append(_no_accelerator(resource, f"{path}.resource", "NVIDIA_* or n1-*"))
+    return Stockout(
+        region=str(region),
+        resource=str(resource),
+        spot=spot if isinstance(spot, bool) else None,
+        times=None if times is None else reading.count(times, f"{path}.times"),
+    )
 
-    def _check_stockout_resource(self, name: object, path: str) -> None:
-        """Refuse what no job can ask for, where the stockout would never strike."""
-        if name == REPLICAS:
-            self.wrong.append(
-                f"{path}: stockouts are of accelerators or machine types, found {name!r}; left out, it means every job."
-            )
-        elif (
-            isinstance(name, str)
-            and name.isupper()
-            and not any(fnmatchcase(known, name) for known in AcceleratorType.__members__)
-        ):
-            self.wrong.append(
-                f"{path}: no accelerator of Vertex AI has the name {name!r}; like NVIDIA_TESLA_T4 or NVIDIA_*."
-            )
+
+def _no_accelerator(name: object, path: str, or_like: str) -> str:
+    return f"{path}: no accelerator of Vertex AI has the name {name!r}; like NVIDIA_TESLA_T4, {or_like}."

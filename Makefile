@@ -8,6 +8,8 @@ STAMP  := .venv/.installed-from-lock
 # One worker more than processors, for a part of the tests waits; more than four only wait for each other.
 CORES   := $(shell getconf _NPROCESSORS_ONLN)
 WORKERS := -n $(shell expr $(CORES) + 1) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# The tests start the same modules in hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST  := $(PY) -m pytest --by-part --quiet $(WORKERS)
 
 .PHONY: help setup demo demo-tuning demo-retrain test test-fast check format stage deploy undeploy doctor image convert bench lock clean

@@ -187,7 +187,11 @@ def broken(scene: Scene, stage: Stage) -> list[str]:
     ("accident", "sweep_first"),
     [
         *((accident, False) for accident in ACCIDENTS),
-        *((accident, True) for accident in ACCIDENTS if accident is not Accident.REPEATED),
+        *(
+            pytest.param(accident, True, marks=pytest.mark.slow)
+            for accident in ACCIDENTS
+            if accident is not Accident.REPEATED
+        ),
     ],
 )
 @pytest.mark.parametrize("name", SCENES)

@@ -193,11 +193,12 @@ class Project:
 def eventually(
     look: Callable[[], T | None], what: str, *, deadline_s: float = DEADLINE_S, hint: Callable[[], str] = str
 ) -> T:
-    """The first truthy thing that `look` finds."""
-    deadline = time.monotonic() + deadline_s
+    """The first truthy thing that `look` finds; what takes long is looked for less often."""
+    began = time.monotonic()
     while not (found := look()):
-        assert time.monotonic() < deadline, f"not within {deadline_s} s: {what}\n{hint()}"
-        time.sleep(0.05)
+        waited_s = time.monotonic() - began
+        assert waited_s < deadline_s, f"not within {deadline_s} s: {what}\n{hint()}"
+        time.sleep(min(max(0.05, waited_s / 20), 0.5))
     return found
 
 

@@ -18,6 +18,7 @@ TIMEOUT_S = 10
 LEASE_S = TIMEOUT_S + 60
 """How long nobody else submits a run's job once a function has begun."""
 _COLLECTIONS = ("/customJobs", "/hyperparameterTuningJobs")
+_FUNCTIONS_OF_A_DROP = ("on-request-uploaded", "on-job-log", "on-tick")
 Proxy = TypeVar("Proxy", bound="VertexProxy")
 
 
@@ -108,13 +109,17 @@ def running(proxy: Proxy) -> Iterator[Proxy]:
         thread.join()
 
 
-def quick_topology(folder: Path, *, vertex_url: str | None = None) -> Path:
-    """The project's own, its leases soon over, its functions talking to Vertex AI at `vertex_url`."""
+def quick_topology(folder: Path, *, vertex_url: str | None = None, timeout_s: int = TIMEOUT_S) -> Path:
+    """The project's own with no more functions than a dropped request needs, their leases soon over.
+
+    They talk to Vertex AI at `vertex_url`, if that is given.
+    """
     topology = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "topology.yaml").read_text())
     if vertex_url:
         topology["environment"]["VERTEX_EMULATOR_HOST"] = vertex_url
-    for function in topology["functions"].values():
-        function["timeout_s"] = TIMEOUT_S
+    topology["functions"] = {
+        name: {**topology["functions"][name], "timeout_s": timeout_s} for name in _FUNCTIONS_OF_A_DROP
+    }
     for sink in topology["sinks"].values():
         sink["filter_file"] = str(ROOT / "trainmaster" / "deploy" / sink["filter_file"])
     path = folder / "topology.yaml"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from .project import ENDED, request, running_project
+from .proxied import quick_topology
 
 pytestmark = pytest.mark.slow
 
@@ -14,7 +15,8 @@ SOUND, FAULTY, WRITINGS = 8, 8, 4
 
 
 def test_a_burst_on_a_new_instance_loses_nothing_and_confuses_nothing(tmp_path: Path) -> None:
-    with running_project(tmp_path / "state", project="e2e-burst") as project:
+    topology = quick_topology(tmp_path, timeout_s=60)
+    with running_project(tmp_path / "state", "--topology", str(topology), project="e2e-burst") as project:
         sound = request(project.id)
         for number in range(SOUND):
             project.upload(f"requests/sound-{number}.yaml", sound)

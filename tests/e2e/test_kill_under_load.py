@@ -93,9 +93,9 @@ def check(project: Project, count: int) -> None:
 
 
 def test_killed_functions_and_replicas_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
-    count, chance = 40, random.Random(SEED)
+    count, chance = 20, random.Random(SEED)
     # A replica lives only after functions have worked: the mixture is what spreads the kills over the whole load.
-    planned = [FUNCTION, REPLICA] * 12
+    planned = [FUNCTION, REPLICA] * 6
     chance.shuffle(planned)
     with running_project(tmp_path / "state", *flags(tmp_path, "e2e-load"), project="e2e-load") as project:
         token, killed = project.token(), Counter[str]()
@@ -119,7 +119,7 @@ def victim_or_end(
 
 
 def test_a_stack_killed_again_and_again_under_load_goes_on_where_it_was(tmp_path: Path) -> None:
-    count, lives, chance = 24, 3, random.Random(SEED)
+    count, lives, chance = 12, 2, random.Random(SEED)
     state, arguments = tmp_path / "state", flags(tmp_path, "e2e-lives")
     for life in range(lives):
         with running_project(state, *arguments, project="e2e-lives") as project:

@@ -13,11 +13,17 @@ import psutil
 import pytest
 
 from .project import ROOT, Project, eventually, nothing_left, request, running_project, stop
+from .proxied import quick_topology
 
 pytestmark = pytest.mark.slow
 
 QUICK = ("--retry-min-s", "0.5", "--retry-max-s", "3", "--tick-s", "2")
 STOP_WITHIN_S = 10
+
+
+def small(folder: Path) -> tuple[str, ...]:
+    """Arguments of a stack with few functions, for tests that start one of their own."""
+    return "--topology", str(quick_topology(folder, timeout_s=60)), *QUICK
 
 
 def command(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -35,7 +41,7 @@ def watcher_pid(project: Project) -> int:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
 def test_a_polite_signal_stops_the_stack_and_all_it_started(number: signal.Signals, tmp_path: Path) -> None:
-    with running_project(tmp_path / "state", *QUICK, project="e2e-stopped") as project:
+    with running_project(tmp_path / "state", *small(tmp_path), project="e2e-stopped") as project:
         project.upload("requests/long.yaml", request(project.id, "--wait-for=gs://nowhere/never"))
         eventually(lambda: _trainers(project), "the trainer runs", hint=project.tail)
         project.eventually(lambda: project.status("requests/long.yaml"), "its function is done")
@@ -49,7 +55,7 @@ def test_a_polite_signal_stops_the_stack_and_all_it_started(number: signal.Signa
 
 def test_a_killed_stack_leaves_no_process_behind_and_runs_go_on_after_a_restart(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    with running_project(state, *QUICK, project="e2e-crashed") as project:
+    with running_project(state, *small(tmp_path), project="e2e-crashed") as project:
         go = f"--wait-for=gs://{project.models}/go"
         project.upload("requests/done.yaml", request(project.id))
         done = project.settled_status("requests/done.yaml")
@@ -61,7 +67,7 @@ def test_a_killed_stack_leaves_no_process_behind_and_runs_go_on_after_a_restart(
         project.process.wait()
         eventually(lambda: nothing_left(token), "no process of the stack is left")
         assert (state / "stack.env").exists()
-    with running_project(state, *QUICK, project="e2e-crashed") as project:
+    with running_project(state, *small(tmp_path), project="e2e-crashed") as project:
         assert project.env.keys() == ports.keys()
         assert not [
             ports[name] for name in ports if project.env[name] != ports[name] and is_free(ports[name])
@@ -84,15 +90,15 @@ def is_free(address: str) -> bool:
 
 def test_events_that_came_while_the_stack_was_down_are_delivered_after_a_start(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    with running_project(state, *QUICK, project="e2e-restarted") as project:
+    with running_project(state, *small(tmp_path), project="e2e-restarted") as project:
         stop(project.process)
         project.drop("requests/meanwhile.yaml", request(project.id))
-    with running_project(state, *QUICK, project="e2e-restarted") as project:
+    with running_project(state, *small(tmp_path), project="e2e-restarted") as project:
         assert project.settled_status("requests/meanwhile.yaml")["state"] == "succeeded"
 
 
 def test_a_second_ctrl_c_ends_the_stack_at_once_and_still_leaves_nothing(tmp_path: Path) -> None:
-    with running_project(tmp_path / "state", *QUICK, project="e2e-impatient") as project:
+    with running_project(tmp_path / "state", *small(tmp_path), project="e2e-impatient") as project:
         token = project.token()
         for process in project.function_processes("on-tick"):
             process.suspend()  # a function that does not end by itself

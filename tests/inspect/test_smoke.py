@@ -197,7 +197,7 @@ if task == "chief":
 @pytest.mark.slow
 def test_a_replica_that_waits_for_one_that_has_left_is_told_with_its_line(tmp_path: Path) -> None:
     program = written(tmp_path, WAITS)
-    findings = inspected(program, "--smoke", "--smoke_timeout_s=20", status=1)
+    findings = inspected(program, "--smoke", "--smoke_timeout_s=12", status=1)
     (finding,) = [found for found in findings if found["level"] == "error"]
     assert finding["found"] == (
         "chief-0 waited without end at `listener.accept()`; worker-0 had ended with exit status 0"
@@ -208,7 +208,7 @@ def test_a_replica_that_waits_for_one_that_has_left_is_told_with_its_line(tmp_pa
 @pytest.mark.slow
 def test_a_replica_at_work_when_the_time_is_over_is_not_called_hung(tmp_path: Path) -> None:
     program = written(tmp_path, READ + "while True:\n    pass\n")
-    findings = inspected(program, "--smoke", "--smoke_timeout_s=12", status=0)
+    findings = inspected(program, "--smoke", "--smoke_timeout_s=6", status=0)
     assert any("it was still at work after" in text for text in said(findings, "unknown"))
 
 

@@ -74,24 +74,30 @@ def _of_one(
     static = [*_module_elsewhere(tree, given, options, request), *findings_of(examined)]
     if not options.smoke:
         return static
-    if not options.program and len(program.entries) != 1:
+    run = _smoke_run(tree, module, options, examined, environment)
+    with _ended_in_order():
+        return settled(static, judged(run.outcomes(), request))
+
+
+def _smoke_run(
+    tree: Tree, module: str | None, options: Options, examined: Examined, environment: Mapping[str, str]
+) -> SmokeRun:
+    entries = examined.program.entries
+    if not options.program and len(entries) != 1:
         raise Unusable(
-            f"A smoke run needs to know what to start, and {len(program.entries)} files could be: name one with --module, "
+            f"A smoke run needs to know what to start, and {len(entries)} files could be: name one with --module, "
             f"or the program behind `--`."
         )
-    started = module or program.entries[0].path
-    run = SmokeRun(
-        command=_command(options.program, started, tree.root),
+    return SmokeRun(
+        command=_command(options.program, module or entries[0].path, tree.root),
         root=tree.root,
         variables=_variables(tree, environment, examined),
-        request=request,
+        request=examined.request,
         replicas=options.smoke_replicas or (1 if examined.is_alone else 2),
-        uses_uris=program.mentions(GCS_ROOT_VARIABLE),
+        uses_uris=examined.program.mentions(GCS_ROOT_VARIABLE),
         limits=Limits(whole_s=options.smoke_timeout_s),
         keep=options.keep_output,
     )
-    with _ended_in_order():
-        return settled(static, judged(run.outcomes(), request))
 
 
 def _module_elsewhere(

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainmaster.inspect.faults import Unusable
-from trainmaster.orchestrator.core.documents.document import document_in
+from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.documents.faults import Fault, shown
+from trainmaster.orchestrator.core.documents.translation import Translated
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests import tuning
@@ -115,16 +116,20 @@ def request_in(path: Path) -> Request:
         )
         raise _unusable(path, read.faults or [no_mapping])
     meant = dialect_of(read.value).in_own(read.value, model_name_from(path.stem))
+    faults = _faults(read, meant)
+    if faults:
+        raise _unusable(path, faults)
+    return Request(path=str(path), spec=spec_from(meant.document))
+
+
+def _faults(read: Document, meant: Translated) -> list[Fault]:
     spelled = {meant.own_path(at): text for at, text in read.spelled.items()}
     of_schema = (
         replace(fault, path=meant.written_path(fault.path))
         for fault in schema_faults(_schema(), meant.document, spelled)
     )
     # Of a place with a fault of its text or form, the schema's is an echo.
-    faults = {fault.path: fault for fault in (*of_schema, *meant.faults, *read.faults)}
-    if faults:
-        raise _unusable(path, sorted(faults.values()))
-    return Request(path=str(path), spec=spec_from(meant.document))
+    return sorted({fault.path: fault for fault in (*of_schema, *meant.faults, *read.faults)}.values())
 
 
 def _unusable(path: Path, faults: Iterable[Fault]) -> Unusable:

@@ -53,23 +53,21 @@ class SmokeRun:
             with put_off(signal.SIGTERM), put_off(signal.SIGINT):
                 replicas = [started.enter_context(self._started(role, addresses, stage)) for role in roles]
             states = watch(replicas, self.limits)
-            outcomes = []
-            for replica in replicas:
-                text = stage.output(replica.role, "stderr").read_text(errors="replace")
-                status = replica.poll() if states[replica.role] is State.ENDED else None
-                outcomes.append(
-                    Outcome(
-                        name=replica.name,
-                        state=states[replica.role],
-                        status=status,
-                        seconds=replica.seconds,
-                        last_error=last_error_in(text, self.root),
-                        files=stage.model_files(replica.role),
-                        reported=stage.reported(replica.role),
-                    )
-                )
+            outcomes = [self._outcome(replica, states[replica.role], stage) for replica in replicas]
             self._keep(stage, roles)
         return outcomes
+
+    def _outcome(self, replica: Replica, state: State, stage: Stage) -> Outcome:
+        text = stage.output(replica.role, "stderr").read_text(errors="replace")
+        return Outcome(
+            name=replica.name,
+            state=state,
+            status=replica.poll() if state is State.ENDED else None,
+            seconds=replica.seconds,
+            last_error=last_error_in(text, self.root),
+            files=stage.model_files(replica.role),
+            reported=stage.reported(replica.role),
+        )
 
     def _started(self, role: str, addresses: Mapping[str, str], stage: Stage) -> Replica:
         own = of_replica(role, addresses, stage.of(role), request=self.request, uses_uris=self.uses_uris)

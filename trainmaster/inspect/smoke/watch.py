@@ -39,6 +39,12 @@ class _Work:
     seen_at: float = field(default_factory=time.monotonic)
     worked_at: float = field(default_factory=time.monotonic)
 
+    def idle_s(self, replica: Replica, now: float) -> float:
+        """How long the replica was idle; it is looked at once a second."""
+        if now - self.seen_at >= LOOK_EACH_S:
+            self.look(replica)
+        return now - self.worked_at
+
     def look(self, replica: Replica) -> None:
         now, used = time.monotonic(), replica.processor_seconds()
         if used is None or used - self.used_s > BUSY_SHARE * (now - self.seen_at):
@@ -48,38 +54,31 @@ class _Work:
 
 def watch(replicas: Sequence[Replica], limits: Limits) -> dict[str, State]:
     """How each replica ended, by role; none runs any more. The first replica is the chief."""
-    chief, *_ = replicas
     started = time.monotonic()
     work = {replica.role: _Work() for replica in replicas}
     stopped: dict[str, State] = {}
-    while running := [
-        replica for replica in replicas if replica.poll() is None and replica.role not in stopped
-    ]:
+    while running := [each for each in replicas if each.poll() is None and each.role not in stopped]:
         now = time.monotonic()
         for replica in running:
-            if now - work[replica.role].seen_at >= LOOK_EACH_S:
-                work[replica.role].look(replica)
-            state = _over(
-                replica,
-                replicas,
-                now=now,
-                started=started,
-                idle_s=now - work[replica.role].worked_at,
-                limits=limits,
-            )
+            idle_s = work[replica.role].idle_s(replica, now)
+            state = _over(replica, replicas, now=now, started=started, idle_s=idle_s, limits=limits)
             if state is not None:
                 stopped[replica.role] = state
         for replica in running:
-            match stopped.get(replica.role):
-                case State.HUNG | State.BUSY:
-                    replica.abort()
-                case State.STOPPED:
-                    replica.end()
-                case _:
-                    pass
+            _stop(replica, stopped.get(replica.role))
         time.sleep(POLL_S)
-    chief.poll()
+    replicas[0].poll()
     return {replica.role: stopped.get(replica.role, State.ENDED) for replica in replicas}
+
+
+def _stop(replica: Replica, state: State | None) -> None:
+    match state:
+        case State.HUNG | State.BUSY:
+            replica.abort()
+        case State.STOPPED:
+            replica.end()
+        case _:
+            pass
 
 
 def _over(

@@ -12,11 +12,11 @@ from tests.core.legacy_cases import CASES
 from tests.core.legacy_jobs import IMAGE, Case, custom, with_image, with_packages
 from tests.core.standards import ROOT, STANDARDS
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL
+from trainmaster.orchestrator.core.requests.checks.scheduling import FLEX_START_ACCELERATORS
 from trainmaster.orchestrator.core.requests.legacy.tables import (
     ACCELERATORS,
     EXECUTOR,
     EXECUTOR_ENDS,
-    FLEX_START,
     IMAGE_HOSTS,
     MACHINES,
     RETIRED_ACCELERATORS,
@@ -171,7 +171,7 @@ def test_no_table_has_a_word_twice() -> None:
     for one, other in itertools.combinations((ACCELERATORS, tuple(RETIRED_ACCELERATORS)), 2):
         assert not set(one) & set(other)
     assert not set(RUNTIMES) & set(RETIRED_RUNTIMES)
-    assert set(FLEX_START) & set(ACCELERATORS) == {"NVIDIA_TESLA_A100"}
+    assert set(FLEX_START_ACCELERATORS) & set(ACCELERATORS) == {"NVIDIA_TESLA_A100"}
 
 
 def test_resilience_to_worker_restarts_restarts_the_whole_job_however_it_is_written() -> None:

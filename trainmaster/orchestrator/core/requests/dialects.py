@@ -5,26 +5,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.translation import Translated
-from trainmaster.orchestrator.core.requests.legacy.marks import is_legacy
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
-from trainmaster.orchestrator.core.requests.vertex.dialect import (
-    custom_job,
-    is_custom_job,
-    is_tuning_job,
-    tuning_job,
-)
+from trainmaster.orchestrator.core.requests.vertex.dialect import custom_job, tuning_job
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """One way to write a request: how to know it, and what it says in our own way.
+    """One way to write a request: the keys by which it is known, and what it says in our own way.
 
     Every dialect is held against the same schema and checks; its faults have the paths of the text.
     `in_own` is given the name that the model has where the document has none, if there is one.
     """
 
     name: str
-    recognises: Callable[[Mapping[str, object]], bool]
+    marks: frozenset[str]
     in_own: Callable[[Mapping[str, Any], str | None], Translated]
     schema_id: str = "training_request.v1"
 
@@ -45,14 +39,26 @@ def _legacy_in_own(document: Mapping[str, Any], name: str | None) -> Translated:
     return legacy_translated(document, name)
 
 
-LEGACY = Dialect(name="ai-platform", recognises=is_legacy, in_own=_legacy_in_own)
-VERTEX_TUNING = Dialect(name="hp-tuning-jobs", recognises=is_tuning_job, in_own=tuning_job)
-VERTEX_CUSTOM = Dialect(name="custom-jobs", recognises=is_custom_job, in_own=custom_job)
-OWN = Dialect(name="trainmaster", recognises=lambda _: True, in_own=_own)
+LEGACY = Dialect(
+    name="ai-platform",
+    marks=frozenset({"trainingInput", "training_input", "jobId", "job_id"}),
+    in_own=_legacy_in_own,
+)
+VERTEX_TUNING = Dialect(
+    name="hp-tuning-jobs",
+    marks=frozenset({"studySpec", "study_spec", "trialJobSpec", "trial_job_spec"}),
+    in_own=tuning_job,
+)
+VERTEX_CUSTOM = Dialect(
+    name="custom-jobs",
+    marks=frozenset({"workerPoolSpecs", "worker_pool_specs", "jobSpec", "job_spec"}),
+    in_own=custom_job,
+)
+OWN = Dialect(name="trainmaster", marks=frozenset(), in_own=_own)
 DIALECTS = (LEGACY, VERTEX_TUNING, VERTEX_CUSTOM, OWN)
 """Asked in this order; our own comes last and takes whatever no other knows as its own."""
 
 
 def dialect_of(document: Mapping[str, Any]) -> Dialect:
-    """The first dialect that knows the document."""
-    return next(dialect for dialect in DIALECTS if dialect.recognises(document))
+    """The first dialect that has a mark in the document, else our own."""
+    return next((dialect for dialect in DIALECTS if not dialect.marks.isdisjoint(document)), OWN)

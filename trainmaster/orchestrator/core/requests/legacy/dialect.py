@@ -126,17 +126,13 @@ def _write_environment(job: Job) -> None:
             job.spec.warn(key, problem)
     elif chief is False:
         job.cluster.put("replica_environment", "ai_platform", job.spec.at(key))
-        job.spec.warn(
-            key,
-            "the local stack writes TF_CONFIG and CLUSTER_SPEC as AI Platform Training did; Vertex AI does not",
-            repair="in the image, start the program with python -m trainer.launch --framework ai-platform --",
-        )
+        problem = "the local stack writes TF_CONFIG and CLUSTER_SPEC as AI Platform Training did; Vertex AI does not"
+        repair = "in the image, start the program with python -m trainer.launch --framework ai-platform --"
+        job.spec.warn(key, problem, repair=repair)
     elif chief is None:
-        job.spec.warn(
-            key,
-            "missing: TF_CONFIG says chief, as Vertex AI's does; AI Platform Training said master",
-            repair="a program that needs master: write useChiefInTfConfig: false; else true",
-        )
+        problem = "missing: TF_CONFIG says chief, as Vertex AI's does; AI Platform Training said master"
+        repair = "a program that needs master: write useChiefInTfConfig: false; else true"
+        job.spec.warn(key, problem, repair=repair)
 
 
 def _region(spec: Fields) -> str | None:

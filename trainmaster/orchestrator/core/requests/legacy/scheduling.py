@@ -2,8 +2,8 @@
 
 from trainmaster.orchestrator.core.documents.fields import Fields, seconds
 from trainmaster.orchestrator.core.documents.translation import Own
+from trainmaster.orchestrator.core.requests.checks.scheduling import FLEX_START_ACCELERATORS
 from trainmaster.orchestrator.core.requests.legacy.reading import Job
-from trainmaster.orchestrator.core.requests.legacy.tables import FLEX_START
 
 MIN_WAIT_S = 1800
 MAX_PRIORITY = 1000
@@ -99,6 +99,6 @@ def _can_flex(cluster: Own) -> bool:
     first = machines[0][1] if machines else None
     return (
         isinstance(first, dict)
-        and str(first.get("type")) in FLEX_START
+        and str(first.get("type")) in FLEX_START_ACCELERATORS
         and all(machine == machines[0] for machine in machines)
     )

@@ -5,15 +5,11 @@ from trainmaster.orchestrator.core.documents.fields import Fields, copy_keys
 from trainmaster.orchestrator.core.documents.translation import Own
 from trainmaster.orchestrator.core.requests.legacy.reading import Job
 from trainmaster.orchestrator.core.requests.study import ALGORITHMS, SCALES
+from trainmaster.orchestrator.core.requests.tuning import ParameterType
 from trainmaster.orchestrator.core.requests.vertex.study import GOALS, inverse
 
 DEFAULT_TAG = "training/hptuning/metric"
-_TYPES = {
-    "DOUBLE": "double",
-    "INTEGER": "integer",
-    "CATEGORICAL": "categorical",
-    "DISCRETE": "discrete",
-}
+_TYPES = {kind.upper(): str(kind) for kind in ParameterType}
 _RANGE = {"minValue": "min", "maxValue": "max"}
 _COUNTS = {"maxParallelTrials": "parallel_trials", "maxFailedTrials": "max_failed_trials"}
 _LISTS = {"CATEGORICAL": "categoricalValues", "DISCRETE": "discreteValues"}

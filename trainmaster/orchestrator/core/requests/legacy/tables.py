@@ -106,19 +106,6 @@ RETIRED_ACCELERATORS: Mapping[str, str] = {
 }
 """What is gone, and what to write today."""
 
-FLEX_START = frozenset(
-    {
-        "NVIDIA_L4",
-        "NVIDIA_TESLA_A100",
-        "NVIDIA_A100_80GB",
-        "NVIDIA_H100_80GB",
-        "NVIDIA_H100_MEGA_80GB",
-        "NVIDIA_H200_141GB",
-        "NVIDIA_B200",
-    }
-)
-"""Accelerators whose jobs may wait for capacity: https://cloud.google.com/vertex-ai/docs/training/schedule-jobs-dws"""
-
 EXECUTOR = "{host}-docker.pkg.dev/vertex-ai/training/tf-{kind}.2-17.py310:latest"
 EXECUTOR_SAYS = "TensorFlow 2.17 and Keras 3 with Python 3.10"
 EXECUTOR_ENDS = "2026-07-11"

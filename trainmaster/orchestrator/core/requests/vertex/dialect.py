@@ -63,18 +63,6 @@ DEPRECATED = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
 _STRATEGIES = {"STANDARD": "", "SPOT": "spot", "FLEX_START": "flex_start"}
 _DURATIONS = {"timeout": "timeout_s", "maxWaitDuration": "max_wait_s"}
 _FLAGS = {"restartJobOnWorkerRestart": "restart_on_worker_restart", "disableRetries": "disable_retries"}
-_TUNING_MARKS = frozenset({"studySpec", "study_spec", "trialJobSpec", "trial_job_spec"})
-_CUSTOM_MARKS = frozenset({"workerPoolSpecs", "worker_pool_specs", "jobSpec", "job_spec"})
-
-
-def is_tuning_job(document: Mapping[str, object]) -> bool:
-    """Whether the document is a HyperparameterTuningJob as the API spells it."""
-    return not _TUNING_MARKS.isdisjoint(document)
-
-
-def is_custom_job(document: Mapping[str, object]) -> bool:
-    """Whether the document is a CustomJob, or the CustomJobSpec of one, as the API spells it."""
-    return not _CUSTOM_MARKS.isdisjoint(document)
 
 
 def tuning_job(document: Mapping[str, Any], name: str | None) -> Translated:
@@ -143,10 +131,8 @@ def _write_model_name(job: Fields, own: Own, labels: Mapping[str, object], name:
     if label is not None:
         own.put("model_name", labels[label], (*job.at("labels"), label))
         if display_name is not None:
-            job.warn(
-                "displayName",
-                f"the label {label} names the model, and the run the job: this name is passed over",
-            )
+            problem = f"the label {label} names the model, and the run the job: this name is passed over"
+            job.warn("displayName", problem)
     elif isinstance(display_name, str) and display_name.strip():
         own.put("model_name", _legal_name(job, display_name), where)
     elif display_name is not None and not isinstance(display_name, str):
@@ -154,13 +140,9 @@ def _write_model_name(job: Fields, own: Own, labels: Mapping[str, object], name:
     else:
         own.put("model_name", name, where)
         if name is None:
-            job.refuse(
-                "displayName",
-                "nothing names the model",
-                found="",
-                allowed="displayName, or the label model_name; a dropped file is a name, too",
-                repair="write displayName: NAME beside the job's other keys",
-            )
+            allowed = "displayName, or the label model_name; a dropped file is a name, too"
+            repair = "write displayName: NAME beside the job's other keys"
+            job.refuse("displayName", "nothing names the model", found="", allowed=allowed, repair=repair)
 
 
 def _legal_name(job: Fields, display_name: str) -> str:

@@ -11,13 +11,9 @@ from trainmaster.orchestrator.core.documents.fields import (
     number,
 )
 from trainmaster.orchestrator.core.documents.translation import Own, Path
+from trainmaster.orchestrator.core.requests.programs import ROLES
 from trainmaster.orchestrator.core.requests.submission import REPLICA_ENVIRONMENT
 
-ROLES = ("chief", "workers", "parameter_servers", "evaluators")
-"""The role of each pool; an empty pool keeps the places of those after it.
-
-Source: https://cloud.google.com/vertex-ai/docs/training/distributed-training
-"""
 ACCELERATOR_NUMBERS: Numbers = {
     0: "ACCELERATOR_TYPE_UNSPECIFIED",
     1: "NVIDIA_TESLA_K80",
@@ -53,7 +49,12 @@ _PLACES = listed(f"{index} {role.replace('_', ' ')}" for index, role in enumerat
 
 
 def write_pools(spec: Fields, own: Own) -> None:
-    """The chief's program is the request's own, whose flags and image the checks read."""
+    """Write a role for each pool; an empty one keeps the places of those after it.
+
+    The chief's program is the request's own, whose flags and image the checks read.
+
+    Source: https://cloud.google.com/vertex-ai/docs/training/distributed-training
+    """
     source, translation = spec.at("workerPoolSpecs"), spec.translation
     cluster = own.inner("cluster", source)
     translation.place(("image",), (*source, 0))

@@ -15,13 +15,9 @@ from trainmaster.orchestrator.core.requests.study import (
     STOPPING_KEYS,
     STOPPING_SETTINGS,
 )
+from trainmaster.orchestrator.core.requests.tuning import ParameterType
 
-_TYPES = {
-    "doubleValueSpec": "double",
-    "integerValueSpec": "integer",
-    "categoricalValueSpec": "categorical",
-    "discreteValueSpec": "discrete",
-}
+_TYPES = {f"{kind}ValueSpec": str(kind) for kind in ParameterType}
 _PARENTS = ("parentDiscreteValues", "parentIntValues", "parentCategoricalValues")
 GOALS = {"MAXIMIZE": "maximize", "MINIMIZE": "minimize", "GOAL_TYPE_UNSPECIFIED": "maximize"}
 _NOISES = {"LOW": "low", "HIGH": "high"}

@@ -2,7 +2,6 @@
 
 import shlex
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,15 +14,8 @@ class NoStack(Exception):
 
 def read_stack_env(text: str) -> dict[str, str]:
     """The variables of a `stack.env`: lines of `export NAME=value`, quoted as a shell reads them."""
-    assignments = (line.removeprefix("export ") for line in shlex_lines(text))
-    return dict(assignment.split("=", 1) for assignment in assignments if "=" in assignment)
-
-
-def shlex_lines(text: str) -> Iterator[str]:
-    for line in text.splitlines():
-        words = shlex.split(line, comments=True)
-        if words:
-            yield " ".join(words)
+    words = shlex.split(text, comments=True)
+    return dict(word.split("=", 1) for word in words if "=" in word)
 
 
 def environment_on(state: Path) -> dict[str, str]:

@@ -4,27 +4,23 @@ import shlex
 
 from trainmaster.deploy.doctor.deployment import Deployment, Thing
 
+_GROUPS = {
+    "account": "iam service-accounts",
+    "bucket": "storage buckets",
+    "function": "run services",
+    "project": "projects",
+    "subscription": "pubsub subscriptions",
+    "topic": "pubsub topics",
+}
+"""By kind of thing, gcloud's group. Source: https://cloud.google.com/sdk/gcloud/reference"""
+
 
 def bind(deployment: Deployment, thing: Thing, member: str, role: str) -> str:
-    """The command that grants the role.
-
-    Source: https://cloud.google.com/sdk/gcloud/reference, each group's add-iam-policy-binding.
-    """
-    project = ["--project", deployment.project]
-    match thing.kind:
-        case "bucket":
-            words = ["storage", "buckets", "add-iam-policy-binding", f"gs://{thing.name}"]
-        case "topic":
-            words = ["pubsub", "topics", "add-iam-policy-binding", thing.name, *project]
-        case "subscription":
-            words = ["pubsub", "subscriptions", "add-iam-policy-binding", thing.name, *project]
-        case "account":
-            words = ["iam", "service-accounts", "add-iam-policy-binding", thing.name, *project]
-        case "function":
-            region = ["--region", deployment.region]
-            words = ["run", "services", "add-iam-policy-binding", thing.name, *region, *project]
-        case _:
-            words = ["projects", "add-iam-policy-binding", deployment.project]
+    """The command that grants the role."""
+    name = f"gs://{thing.name}" if thing.kind == "bucket" else thing.name
+    region = ["--region", deployment.region] if thing.kind == "function" else []
+    project = [] if thing.kind in {"bucket", "project"} else ["--project", deployment.project]
+    words = [*_GROUPS[thing.kind].split(), "add-iam-policy-binding", name, *region, *project]
     return shlex.join(["gcloud", *words, f"--member={member}", f"--role={role}"])
 
 

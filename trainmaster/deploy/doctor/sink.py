@@ -1,7 +1,8 @@
 """Whether the log sink is as it was deployed, and may publish where it sends."""
 
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from google.api_core.exceptions import NotFound
 
@@ -28,24 +29,31 @@ def sink_findings(deployment: Deployment, logs: "LoggingClient", questions: Ques
         sink = logs.sinks_api.sink_get(f"projects/{deployment.project}/sinks/{name}")
     except NotFound:
         return [failed(check, "there is no such sink: no end of a job is told", redeploy(deployment))]
-    update = f"gcloud logging sinks update {name} --project {deployment.project}"
-    topic = deployment.topic("job_logs")
+    wrong = _differences(deployment, sink)
+    own = failed(check, "; ".join(wrong), *wrong.values()) if wrong else ok(check, "as it was deployed")
+    return [own, _writer_finding(deployment, str(sink.get("writerIdentity", "")), questions)]
+
+
+def _differences(deployment: Deployment, sink: Mapping[str, Any]) -> dict[str, str]:
+    """By what is not as it was deployed, the command that repairs it."""
+    update = f"gcloud logging sinks update {deployment.sink_name} --project {deployment.project}"
     wrong: dict[str, str] = {}
     if str(sink.get("filter", "")).split() != deployment.sink_filter_file.read_text().split():
-        wrong["its filter is not that of the deployment"] = (
-            f'{update} --log-filter="$(cat {shlex.quote(str(deployment.sink_filter_file))})"'
-        )
-    wanted = f"pubsub.googleapis.com/{topic.resource}"
+        file = shlex.quote(str(deployment.sink_filter_file))
+        wrong["its filter is not that of the deployment"] = f'{update} --log-filter="$(cat {file})"'
+    wanted = f"pubsub.googleapis.com/{deployment.topic('job_logs').resource}"
     if sink.get("destination") != wanted:
         wrong[f"it sends to {sink.get('destination')!r}, not to {wanted!r}"] = f"{update} {wanted}"
     if sink.get("disabled"):
         wrong["it is disabled"] = f"{update} --no-disabled"
     if excluded := [str(each.get("name")) for each in sink.get("exclusions", []) if not each.get("disabled")]:
         wrong[f"it leaves out what {', '.join(excluded)} exclude"] = f"{update} --clear-exclusions"
-    own = failed(check, "; ".join(wrong), *wrong.values()) if wrong else ok(check, "as it was deployed")
-    writer = str(sink.get("writerIdentity", ""))
-    check = f"the sink's writer {writer}"
+    return wrong
+
+
+def _writer_finding(deployment: Deployment, writer: str, questions: Questions) -> Finding:
+    check, topic = f"the sink's writer {writer}", deployment.topic("job_logs")
     if writer in questions.policy(topic).get(PUBLISHER, frozenset()):
-        return [own, ok(check, f"may publish on {topic.name}")]
+        return ok(check, f"may publish on {topic.name}")
     said = f"{PUBLISHER} is not bound on topic {topic.name}: whatever the sink takes is dropped"
-    return [own, failed(check, said, bind(deployment, topic, writer, PUBLISHER))]
+    return failed(check, said, bind(deployment, topic, writer, PUBLISHER))

@@ -18,19 +18,18 @@ from trainmaster.orchestrator.core.completion.entry import hint_in
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message, time_or
 from trainmaster.orchestrator.core.events.event_key import event_key
-from trainmaster.orchestrator.core.events.self_test import dry_run_in, marked_entry_in
-from trainmaster.orchestrator.core.requests.arrival import Ignored, message_in, upload_in
+from trainmaster.orchestrator.core.events.self_test import marked_entry_in
+from trainmaster.orchestrator.core.requests.arrival import Ignored
 from trainmaster.orchestrator.core.retraining.signals.alert import alert_in
 from trainmaster.orchestrator.core.retraining.signals.arrival import arrived_in
 from trainmaster.orchestrator.core.retraining.signals.image_push import image_pushed_in
 from trainmaster.orchestrator.core.retraining.signals.notice import notice_in
 from trainmaster.orchestrator.core.retraining.signals.signal import Signal
-from trainmaster.orchestrator.flows.admission import launch_and_admit, settle_and_admit
-from trainmaster.orchestrator.flows.orders import take_order
-from trainmaster.orchestrator.flows.retraining.accept import accept, rule_drop_in
+from trainmaster.orchestrator.flows.admission import settle_and_admit
+from trainmaster.orchestrator.flows.intake import take_message, take_upload
 from trainmaster.orchestrator.flows.retraining.signal import take_notice, take_signal
 from trainmaster.orchestrator.flows.retraining.tick import tick
-from trainmaster.orchestrator.flows.self_test import answer_entry, try_request
+from trainmaster.orchestrator.flows.self_test import answer_entry
 from trainmaster.orchestrator.flows.services import Happened
 from trainmaster.orchestrator.flows.sweep import sweep
 from trainmaster.orchestrator.settings import settings_from
@@ -45,13 +44,13 @@ def _wiring() -> Wiring:
 @functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
 def on_request_uploaded(event: CloudEvent) -> None:
     """A file arrived in the inbox."""
-    _handle("on_request_uploaded", event, _uploaded)
+    _handle("on_request_uploaded", event, lambda envelope: take_upload(_wiring().services(), envelope))
 
 
 @functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
 def on_request_published(event: CloudEvent) -> None:
     """A request came as a message."""
-    _handle("on_request_published", event, _published)
+    _handle("on_request_published", event, lambda envelope: take_message(_wiring().services(), envelope))
 
 
 @functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
@@ -88,24 +87,6 @@ def on_alert(event: CloudEvent) -> None:
 def on_notice(event: CloudEvent) -> None:
     """One of our own notices: other models' rules may wait for it, and queued firings for the end of a run."""
     _handle("on_notice", event, _noticed)
-
-
-def _uploaded(envelope: Envelope) -> Iterable[Happened]:
-    inbox = _wiring().settings.inbox_bucket
-    drop = rule_drop_in(envelope, inbox)
-    if drop is not None:
-        return [accept(_wiring().services(), drop)]
-    arrival = upload_in(envelope, inbox)
-    if isinstance(arrival, Ignored):
-        return [Happened(message=f"ignored: {arrival.reason}")]
-    return launch_and_admit(_wiring().services(), arrival, take_order)
-
-
-def _published(envelope: Envelope) -> Iterable[Happened]:
-    dry_run = dry_run_in(pubsub_message(envelope))
-    if dry_run is not None:
-        return [try_request(_wiring().services(), dry_run)]
-    return launch_and_admit(_wiring().services(), message_in(envelope), take_order)
 
 
 def _ticked(_: Envelope) -> Iterable[Happened]:

@@ -17,7 +17,8 @@ from tests.core.legacy_jobs import IMAGE, Case, custom
 from tests.core.standards import ROOT, STANDARDS
 from trainmaster.cli.convert import converted
 from trainmaster.orchestrator.core.names import JobKind
-from trainmaster.orchestrator.core.requests.request import Request, request_in
+from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 
 EXAMPLES = ROOT / "examples" / "ai_platform"

@@ -21,8 +21,7 @@ from trainmaster.orchestrator.core.retraining.signals.signal import Signal
 from trainmaster.orchestrator.core.retraining.state import RuleState
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
-from trainmaster.orchestrator.flows.launch import launch
-from trainmaster.orchestrator.flows.orders import take_order
+from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.retraining.accept import accept, rule_drop_in
 from trainmaster.orchestrator.flows.retraining.signal import take_notice, take_signal
 from trainmaster.orchestrator.flows.retraining.tick import tick
@@ -83,9 +82,7 @@ class RuleWorld(World):
         )
 
     def tell_rule(self, event: Envelope, boundary: Boundary | None = None) -> Happened:
-        drop = rule_drop_in(event, INBOX)
-        assert drop is not None
-        return accept(self.services(boundary), drop)
+        return accept(self.services(boundary), rule_drop_in(event))
 
     def drop_rule(self, document: object, name: str = "rules/cassava.json") -> Happened:
         return self.tell_rule(self.put_rule(document, name))
@@ -149,7 +146,7 @@ class RuleWorld(World):
     def order(self, document: object, key: str, boundary: Boundary | None = None) -> Happened:
         data = base64.b64encode(json.dumps(document).encode()).decode()
         message = {"data": data, "attributes": {"idempotency_key": key}}
-        return launch(self.services(boundary), self.published(message), take_order)
+        return take(self.services(boundary), self.published(message))
 
     def records(self) -> list[RunRecord]:
         """Every run on record, oldest first."""

@@ -34,7 +34,7 @@ from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.moves import taken_over
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.admission import launch_and_admit
+from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.queueing import place_of
 from trainmaster.orchestrator.flows.submit import SUBMIT_NEEDS
 
@@ -159,11 +159,11 @@ def test_a_new_run_that_waits_for_its_turn_takes_those_before_it_along() -> None
     room.places = None
     world.clock.advance(timedelta(minutes=11))
     arrival = drop(world)
-    list(launch_and_admit(world.services(), arrival))
+    list(take_and_admit(world.services(), arrival))
     assert states(world, *waits, arrival.run_id) == ["submitted", "submitted", "waiting", "waiting"]
     assert places(world) == [waits[2], arrival.run_id]
     later = drop(world)
-    list(launch_and_admit(world.services(), later))
+    list(take_and_admit(world.services(), later))
     assert places(world) == [later.run_id]
 
 

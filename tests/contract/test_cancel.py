@@ -33,8 +33,7 @@ from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.admission import launch_and_admit
-from trainmaster.orchestrator.flows.orders import take_order
+from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.services import Happened
 
 
@@ -43,7 +42,7 @@ def order_to_end(world: World, run_id: str) -> Arrival:
 
 
 def carried_out(world: World, arrival: Arrival) -> Happened:
-    happened, *_ = launch_and_admit(world.services(), arrival, take_order)
+    happened, *_ = take_and_admit(world.services(), arrival)
     return happened
 
 
@@ -154,7 +153,7 @@ def test_a_run_whose_submission_is_looked_for_in_vain_gets_no_job_by_anybody() -
     world.clock.advance(LEASE + timedelta(seconds=1))
     order = order_to_end(world, run_id)
     with pytest.raises(ServiceFailed):
-        list(launch_and_admit(world.services(dies_of_a_listing()), order, take_order))
+        list(take_and_admit(world.services(dies_of_a_listing()), order))
     with pytest.raises(LeaseHeld):
         carried_out(world, order)
     world.clock.advance(LEASE + timedelta(seconds=1))
@@ -187,7 +186,7 @@ def test_a_notice_that_could_not_be_published_follows_with_the_next_sweep() -> N
     order = order_to_end(world, run_id)
     nobody_hears = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is not there")))
     before = told(world, run_id)
-    happened, *_ = launch_and_admit(world.services(nobody_hears), order, take_order)
+    happened, *_ = take_and_admit(world.services(nobody_hears), order)
     assert "step 'notices' is not done: Pub/Sub could not publish" in happened.message
     carried_out(world, order)
     assert (told(world, run_id), world.active()) == (before, [run_id])
@@ -233,7 +232,7 @@ def test_the_job_of_one_that_wakes_between_look_and_end_is_found() -> None:
             woken.append(wake())
 
     order = order_to_end(world, arrival.run_id)
-    list(launch_and_admit(world.services(At("find jobs", after=once)), order, take_order))
+    list(take_and_admit(world.services(At("find jobs", after=once)), order))
     record = world.record(arrival.run_id)
     assert (record.state, world.jobs.going()) == (RunState.CANCELLED, [])
     assert record.problems == (f"a second job was found, {woken[0].name}: it is cancelled; the run has none",)
@@ -260,7 +259,7 @@ def test_a_job_that_was_not_asked_or_does_not_heed_is_asked_again_by_every_sweep
     run_id = launched(world)
     refuses = At("cancel", before=raising(ServiceFailed("Vertex AI", "cancel", "it is not there")))
     with pytest.raises(ServiceFailed):
-        list(launch_and_admit(world.services(refuses), order_to_end(world, run_id), take_order))
+        list(take_and_admit(world.services(refuses), order_to_end(world, run_id)))
     end, asked = world.jobs.cancel, list[str]()
     world.jobs.cancel = asked.append  # type: ignore[method-assign, assignment]  # a service that promises and does nothing
     world.sweep()

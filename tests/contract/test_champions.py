@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.contract.world import LEDGER, MODELS, Boundary, Killed, World, export_manifest, schema
+from tests.contract.world import LEDGER, MODELS, REGION, Boundary, Killed, World, export_manifest, schema
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.adapters.stored.champions import StoredChampions
 from trainmaster.orchestrator.core.errors import DocumentDamaged
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.launch import launch
-from trainmaster.orchestrator.flows.orders import take_order
+from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.services import Happened
 
 CHAMPION = Draft202012Validator(schema("champion.v1"))
@@ -70,7 +69,7 @@ def told(world: World, kind: str) -> list[str]:
 
 def order(world: World, document: object, name: str = "requests/order.json") -> tuple[Arrival, Happened]:
     arrival = world.drop(json.dumps(document).encode(), name)
-    return arrival, launch(world.services(), arrival, take_order)
+    return arrival, take(world.services(), arrival)
 
 
 def test_a_better_run_is_promoted_and_a_worse_or_equal_one_is_not() -> None:
@@ -158,7 +157,8 @@ def test_a_champion_is_walked_back_to_its_event_and_its_bytes() -> None:
     assert lineage["event_id"] == record["source"]["event_id"]
     bucket, _, name = lineage["request_uri"].removeprefix("gs://").partition("/")
     dropped = world.objects.read(bucket, name, lineage["request_generation"])
-    assert json.loads(dropped.content) == REQUEST == record["request"]["document"]
+    assert json.loads(dropped.content) == REQUEST
+    assert record["request"]["document"] == {**REQUEST, "region": REGION}
     assert (lineage["image"], lineage["image_digest"]) == (IMAGE, "sha256:" + "b" * 64)
     assert (lineage["dataset"], lineage["dataset_version"]) == ("cassava", "0.1.0")
     assert lineage["job_name"] == world.jobs.read(lineage["job_name"]).name
@@ -173,7 +173,7 @@ def test_one_order_rolls_back_and_its_repetition_changes_nothing() -> None:
     first, second = run(world, "a", 0.7), run(world, "b", 0.8)
     arrival, happened = order(world, {"rollback": {"model_name": "cassava-resnet50"}})
     assert first in happened.message
-    launch(world.services(), arrival, take_order)
+    take(world.services(), arrival)
     found = champion(world)
     assert [reign["run_id"] for reign in found["history"]] == [first, second, first]
     assert found["current"]["cause"] == "rollback"
@@ -188,7 +188,7 @@ def test_a_rollback_may_come_as_a_message() -> None:
     first, _ = run(world, "a", 0.7), run(world, "b", 0.8)
     document = {"rollback": {"model_name": "cassava-resnet50", "to_run": first}}
     data = base64.b64encode(json.dumps(document).encode()).decode()
-    launch(world.services(), world.published({"data": data, "messageId": "m-1"}), take_order)
+    take(world.services(), world.published({"data": data, "messageId": "m-1"}))
     assert champion(world)["current"]["run_id"] == first
 
 

@@ -1,15 +1,19 @@
 """A request becomes one job: in order, out of order, twice, at once, and across deaths of the process."""
 
 import base64
+import hashlib
+import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
 
-from tests.contract.boundaries import At
+from tests.contract.boundaries import At, dies_after
 from tests.contract.rooms import Answering
-from tests.contract.world import LEASE, REGION, REQUEST, Boundary, Killed, World, labelled, schema
+from tests.contract.world import LEASE, LEDGER, REGION, REQUEST, Boundary, Killed, World, labelled, schema
+from tests.core.legacy_jobs import custom
 from trainmaster.orchestrator.core.admission.waiting import WAIT_IN_ALL
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import (
@@ -26,6 +30,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.telling import tell_status
 
 RECORD = Draft202012Validator(schema("run_record.v2"))
+SUBMITTED = Draft202012Validator(schema("submitted_request.v1"))
 STATUS = Draft202012Validator(schema("drop_status.v1"))
 REPORT = Draft202012Validator(schema("rejection_report.v1"))
 
@@ -57,7 +62,7 @@ def test_the_status_of_the_drop_says_where_its_run_stands() -> None:
     assert (status["state"], status["run_id"]) == ("submitted", arrival.run_id)
 
 
-def test_a_first_delivery_costs_eight_storage_operations_and_a_second_two() -> None:
+def test_a_first_delivery_costs_nine_storage_operations_and_a_second_two() -> None:
     world = World()
     arrival = world.drop()
     first, second = Boundary(), Boundary()
@@ -67,6 +72,7 @@ def test_a_first_delivery_costs_eight_storage_operations_and_a_second_two() -> N
         "read ledger",
         "read inbox",
         "write active",
+        "write submitted",
         "write runs",
         "list ledger",
         "submit",
@@ -77,6 +83,46 @@ def test_a_first_delivery_costs_eight_storage_operations_and_a_second_two() -> N
         "write status",
     ]
     assert second.calls == ["read ledger", "read ledger"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("requests/cassava.yaml", REQUEST),
+        ("requests/bom.yml", b"\xef\xbb\xbf" + REQUEST.replace(b"\n", b"\r\n")),
+        ("requests/c.json", json.dumps(yaml.safe_load(REQUEST), indent=1).encode()),
+        ("requests/Census 2.yaml", yaml.safe_dump(custom()).encode()),
+    ],
+)
+def test_the_text_of_an_accepted_request_is_kept_with_the_line_of_each_path(
+    name: str, content: bytes
+) -> None:
+    world = World()
+    arrival = world.drop(content, name)
+    world.launch(arrival)
+    request = world.record(arrival.run_id).request
+    assert request is not None
+    kept = world.objects.read(LEDGER, request.original.uri.removeprefix(f"gs://{LEDGER}/")).content
+    assert hashlib.sha256(kept).hexdigest() == request.original.sha256
+    document = json.loads(kept)
+    SUBMITTED.validate(document)
+    assert document["text"].encode() == content
+    lines = content.decode("utf-8-sig").splitlines()
+    for path, line in document["lines"].items():
+        key = path.rpartition(".")[2].partition("[")[0].partition("'")[0]
+        assert key.strip("$") in lines[line - 1] or "[" in path
+
+
+def test_the_text_of_a_death_before_the_record_is_kept_once() -> None:
+    world = World()
+    arrival = world.drop()
+    with pytest.raises(Killed):
+        world.launch(arrival, dies_after("write submitted"))
+    world.launch(arrival)
+    (kept,) = [each.name for each in world.objects.listing(LEDGER, "submitted/")]
+    request = world.record(arrival.run_id).request
+    assert request is not None
+    assert request.original.uri == f"gs://{LEDGER}/{kept}"
 
 
 def test_ten_deliveries_at_once_give_one_job_and_one_record() -> None:

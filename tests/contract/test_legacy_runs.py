@@ -9,7 +9,7 @@ import yaml
 from tests.contract.world import LEASE, STANDARDS, Boundary, Killed, World
 from tests.core.legacy_jobs import custom
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.launch import launch
+from trainmaster.orchestrator.flows.intake import take
 
 NAME = "requests/vision/Census 2.yaml"
 
@@ -41,7 +41,7 @@ def test_a_run_writes_where_its_record_says_though_the_policy_changed(after: boo
     wider = replace(STANDARDS, policy=replace(policy, output_prefixes=("gs://elsewhere",)))
     boundary = Boundary(die_at=_submission(), die_after_the_call=after)
     with pytest.raises(Killed):
-        launch(replace(world.services(boundary), standards=lambda: wider), arrival)
+        take(replace(world.services(boundary), standards=lambda: wider), arrival)
     world.clock.advance(LEASE + timedelta(seconds=1))
     world.launch(arrival)
     (submitted,) = world.jobs.all()

@@ -25,6 +25,7 @@ from tests.contract.world import (
     Killed,
     standards_with,
 )
+from trainmaster.orchestrator.core.admission.ladder import ladder_of
 from trainmaster.orchestrator.core.errors import LeaseHeld, RecordMoved, SubmissionRefused
 from trainmaster.orchestrator.core.names import held_slot
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
@@ -32,8 +33,7 @@ from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.moves import taken_over
-from trainmaster.orchestrator.flows.admission import launch_and_admit
-from trainmaster.orchestrator.flows.ladder import ladder_for
+from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.settle import settle_hint
 from trainmaster.orchestrator.flows.slots import limits_for
 from trainmaster.orchestrator.flows.submit import SUBMIT_NEEDS, submit
@@ -103,7 +103,7 @@ def test_a_slot_that_was_kept_for_a_run_that_goes_to_wait_is_the_runs() -> None:
             assert going(world) == []
 
     arriving = At("publish", before=meanwhile)
-    happened, *more = launch_and_admit(world.services(arriving), arrival)
+    happened, *more = take_and_admit(world.services(arriving), arrival)
     assert "the run waits: as many jobs run as" in happened.message
     assert going(world) == [arrival.run_id], more
     ends(world, arrival.run_id)
@@ -201,7 +201,7 @@ def test_what_was_taken_before_a_full_limit_is_given_back_only_by_whoever_has_th
         Limit(jobs=5, labels={"team": "blue"}),
         Limit(jobs=1, model="cass*"),
     ).standards
-    ladder = ladder_for(late, held.record)
+    ladder = ladder_of(held.record)
     for limit in limits_for(late, ladder[0].spec):
         if limit.name.startswith("models."):
             late.slots.take(limit.name, 0, "another")
@@ -263,7 +263,7 @@ def test_the_slot_of_a_run_that_is_refused_at_once_goes_to_whoever_came_meanwhil
 
     world.jobs.submit = refuses_the_first  # type: ignore[method-assign]  # this service's own way to answer
     arrival = drop(world)
-    list(launch_and_admit(world.services(), arrival))
+    list(take_and_admit(world.services(), arrival))
     assert states(world, arrival.run_id, *waits) == ["failed", "submitted"]
 
 

@@ -37,8 +37,8 @@ from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.states import ENDS, LEGAL_MOVES, PROGRESS, RunState
-from trainmaster.orchestrator.flows.admission import launch_and_admit, settle_and_admit
-from trainmaster.orchestrator.flows.orders import take_order
+from trainmaster.orchestrator.flows.admission import settle_and_admit
+from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.flows.sweep import sweep
 
@@ -285,7 +285,7 @@ class BlindDeployment(Deployment):
 
 
 def _launched(arrival: Arrival, services: Services) -> object:
-    return list(launch_and_admit(services, arrival, take_order))
+    return list(take_and_admit(services, arrival))
 
 
 def _settled(world: World, job: Job, services: Services) -> object:

@@ -14,7 +14,7 @@ from trainmaster.orchestrator.core.errors import SubmissionUnknown
 from trainmaster.orchestrator.core.runs.job import Failure, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.admission import admit
-from trainmaster.orchestrator.flows.launch import launch
+from trainmaster.orchestrator.flows.intake import take
 
 STATUS = Draft202012Validator(schema("drop_status.v1"))
 
@@ -126,7 +126,7 @@ def test_a_stockout_told_before_its_submission_is_on_record_keeps_the_run_for_no
         world.sweep()
 
     services = world.services(At("submit", after=meanwhile))
-    happened = launch(services, arrival)
+    happened = take(services, arrival)
     assert (happened.run_id, happened.is_due) == (arrival.run_id, True)
     record = kept(world, arrival.run_id)
     assert (record.state, record.round, record.submission.lease) == (RunState.WAITING, 1, None)
@@ -145,7 +145,7 @@ def test_a_stockout_told_while_the_answer_to_a_submission_is_lost_leaves_the_lea
         told_at_once(world)
         raise SubmissionUnknown("the connection broke")
 
-    happened = launch(world.services(At("submit", after=meanwhile)), arrival)
+    happened = take(world.services(At("submit", after=meanwhile)), arrival)
     assert not happened.is_due
     assert kept(world, arrival.run_id).submission.lease is not None
     list(admit(world.services(), room_freed=False))

@@ -20,7 +20,7 @@ from trainmaster.orchestrator.adapters.stored.self_tests import StoredSelfTests
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.events.envelope import Envelope
-from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, location_name
+from trainmaster.orchestrator.core.names import RUN_LABEL, Buckets, JobKind, location_name
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.policy import policy_from
@@ -28,12 +28,12 @@ from trainmaster.orchestrator.core.requests.arrival import Arrival, message_in, 
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
 from trainmaster.orchestrator.core.requests.request import Standards
 from trainmaster.orchestrator.core.requests.submission import Submission, Target
-from trainmaster.orchestrator.core.retraining.rules.reading import RULE_SCHEMA, Buckets
+from trainmaster.orchestrator.core.retraining.rules.reading import RULE_SCHEMA
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.trial import Trial, TrialState
 from trainmaster.orchestrator.flows.admission import settle_and_admit
-from trainmaster.orchestrator.flows.launch import launch
+from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.sweep import sweep
 from trainmaster.orchestrator.ports.runs import Notices, TrainingJobs
@@ -204,6 +204,7 @@ class World:
             target=Target(project=PROJECT, region=REGION, models_bucket=MODELS),
             lease=LEASE,
             standards=lambda: self.standards,
+            prices=None,
             export_schema=lambda: EXPORT_SCHEMA,
             attempt=f"attempt-{next(self._attempts)}",
             buckets=Buckets(inbox=INBOX, ledger=LEDGER, models=MODELS),
@@ -248,7 +249,7 @@ class World:
     def launch(
         self, arrival: Arrival, boundary: Boundary | None = None, jobs: TrainingJobs | None = None
     ) -> Happened:
-        return launch(self.services(boundary, jobs), arrival)
+        return take(self.services(boundary, jobs), arrival)
 
     def hint(self, job: Job, *, tells_end: bool = True, insert_id: str = "entry-1") -> JobHint:
         return JobHint(

@@ -5,11 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from tests.core.standards import NAMES, ROOT, STANDARDS, policy_document
-from trainmaster.orchestrator.core.admission.ladder import Rung, ladder_of
+from trainmaster.orchestrator.core.admission.estimate import Priced, priced
+from trainmaster.orchestrator.core.admission.ladder import Rung
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
+from trainmaster.orchestrator.core.admission.rung import rungs_of
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
-from trainmaster.orchestrator.core.requests.request import Refused, Request, Standards, checked_request
+from trainmaster.orchestrator.core.requests.reading import checked_request
+from trainmaster.orchestrator.core.requests.request import Refused, Request, Standards
 
 CHIEF: dict[str, Any] = {"machine": "n1-standard-4"}
 V100: dict[str, Any] = {"type": "NVIDIA_TESLA_V100", "count": 1}
@@ -62,7 +65,7 @@ def document(**changes: Any) -> dict[str, Any]:
 
 
 def ladder(**changes: Any) -> tuple[Rung, ...]:
-    return ladder_of(document(**changes), model_name=None, region="us-central1")
+    return rungs_of(document(**{"region": "us-central1", **changes}))
 
 
 def policy(admission: Mapping[str, Any] | None = None, **changes: Any) -> Policy:
@@ -75,8 +78,24 @@ def answer(
     written: Mapping[str, Any], *, under: Policy | None = None, prices: Prices = PRICES
 ) -> Request | Refused:
     """What becomes of the request."""
-    standards: Standards = replace(STANDARDS, policy=under or policy(), prices=lambda: prices)
-    return checked_request(Document(value=dict(written), spelled={}), standards)
+    found = priced_answer(written, under=under, prices=prices)
+    return found.request if isinstance(found, Priced) else found
+
+
+def estimated(written: Mapping[str, Any], *, under: Policy | None = None) -> Priced:
+    """The sound request, with its estimate."""
+    found = priced_answer(written, under=under)
+    assert isinstance(found, Priced), found
+    return found
+
+
+def priced_answer(
+    written: Mapping[str, Any], *, under: Policy | None = None, prices: Prices = PRICES
+) -> Priced | Refused:
+    """What becomes of the request, with its estimate."""
+    standards: Standards = replace(STANDARDS, policy=under or policy())
+    found = checked_request(Document(value=dict(written), spelled={}), standards)
+    return found if isinstance(found, Refused) else priced(found, standards.policy, lambda: prices)
 
 
 def faults(written: Mapping[str, Any], *, under: Policy | None = None) -> dict[str, str]:

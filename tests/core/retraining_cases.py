@@ -9,10 +9,11 @@ import yaml
 
 from tests.core.standards import STANDARDS, schema
 from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.decision import ChampionFacts
 from trainmaster.orchestrator.core.retraining.rules.book import Book
-from trainmaster.orchestrator.core.retraining.rules.reading import RULE_SCHEMA, Buckets, rule_in
+from trainmaster.orchestrator.core.retraining.rules.reading import RULE_SCHEMA, rule_in
 from trainmaster.orchestrator.core.retraining.rules.rule import Rule
 from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject, Batch
 from trainmaster.orchestrator.core.retraining.state import RuleState, state_for

@@ -8,7 +8,8 @@ from typing import Any
 from tests.core.standards import NAMES, STANDARDS, policy_document
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.policy.policy import policy_from
-from trainmaster.orchestrator.core.requests.request import Refused, Request, request_in
+from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 
 TRAINER = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer:latest"

@@ -7,7 +7,8 @@ from typing import Any
 
 from tests.core.standards import STANDARDS
 from trainmaster.orchestrator.core.documents.faults import PathPart, json_path
-from trainmaster.orchestrator.core.requests.request import Refused, Request, request_in
+from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.request import Refused, Request
 
 Path = tuple[PathPart, ...]
 IMAGE = "us-central1-docker.pkg.dev/my-project/other/image:1"

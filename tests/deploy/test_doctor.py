@@ -30,8 +30,8 @@ from trainmaster.local.http import in_thread, serving
 from trainmaster.local.project import project_number
 from trainmaster.local.stack.access import grants_of
 from trainmaster.local.stack.topology import read_topology
+from trainmaster.orchestrator.core.requests.reading import request_in
 from trainmaster.orchestrator.core.requests.request import Request as SoundRequest
-from trainmaster.orchestrator.core.requests.request import request_in
 
 PROJECT, REGION = "p-one", "us-central1"
 DEPLOY = Path(__file__).resolve().parents[2] / "trainmaster" / "deploy"

@@ -17,12 +17,13 @@ from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, JobKind, model_name_from
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
+from trainmaster.orchestrator.core.requests.dialects import dialect_of
+from trainmaster.orchestrator.core.requests.reading import checked_request
 from trainmaster.orchestrator.core.requests.request import (
+    REQUEST_SCHEMA,
     Refused,
     Request,
     Standards,
-    checked_request,
-    dialect_of,
     too_large,
 )
 from trainmaster.orchestrator.core.requests.spec import JobSpec
@@ -127,7 +128,7 @@ def _checked(
     rules = _policy(policy, target) if policy else None
     name = name or (None if file == STDIN else model_name_from(Path(file).stem))
     return too_large(len(content)) or checked_request(
-        read, _standards(read, target.region, rules), name=name
+        read, _standards(target.region, rules), name=name
     ), target
 
 
@@ -181,11 +182,9 @@ def _is_json(file: str, content: bytes) -> bool:
     return is_json(content) if file == STDIN else file.lower().endswith(".json")
 
 
-def _standards(read: Document, region: str, policy: Policy | None) -> Standards:
+def _standards(region: str, policy: Policy | None) -> Standards:
     """What the request is held against."""
-    value = read.value
-    schema_id = (dialect_of(value) if isinstance(value, dict) else dialect_of({})).schema_id
-    return Standards(schemas={schema_id: _schema(schema_id)}, policy=policy, region=region)
+    return Standards(schemas={REQUEST_SCHEMA: _schema(REQUEST_SCHEMA)}, policy=policy, region=region)
 
 
 def _moved(read: Document, region: str) -> Document:

@@ -22,12 +22,12 @@ from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.errors import PolicyInvalid
-from trainmaster.orchestrator.core.names import location_name
+from trainmaster.orchestrator.core.names import Buckets, location_name
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
-from trainmaster.orchestrator.core.requests.request import DIALECTS, Standards
+from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, Standards
 from trainmaster.orchestrator.core.requests.submission import Target
-from trainmaster.orchestrator.core.retraining.rules.reading import RULE_SCHEMA, Buckets
+from trainmaster.orchestrator.core.retraining.rules.reading import RULE_SCHEMA
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.settings import Settings
 
@@ -72,6 +72,7 @@ class Wiring:
             ),
             lease=settings.lease,
             standards=lambda: self._standards,
+            prices=lambda: self._prices,
             export_schema=lambda: self._schema("model_export.v1"),
             attempt=secrets.token_hex(8),
             buckets=Buckets(
@@ -106,14 +107,9 @@ class Wiring:
             return self._read_standards()
 
     def _read_standards(self) -> Standards:
-        ids = {RULE_SCHEMA, ORDER_SCHEMA, *(dialect.schema_id for dialect in DIALECTS)}
+        ids = (RULE_SCHEMA, ORDER_SCHEMA, REQUEST_SCHEMA)
         schemas = {schema_id: self._schema(schema_id) for schema_id in ids}
-        return Standards(
-            schemas=schemas,
-            policy=self._policy(),
-            region=self.settings.region,
-            prices=lambda: self._prices,
-        )
+        return Standards(schemas=schemas, policy=self._policy(), region=self.settings.region)
 
     @cached_property
     def _prices(self) -> "Prices":

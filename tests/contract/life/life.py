@@ -27,8 +27,8 @@ from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.signals.notice import Heard, notice_in
 from trainmaster.orchestrator.core.runs.job import Job
-from trainmaster.orchestrator.flows.admission import launch_and_admit, settle_and_admit
-from trainmaster.orchestrator.flows.orders import take_order
+from trainmaster.orchestrator.flows.admission import settle_and_admit
+from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.retraining.signal import take_notice
 from trainmaster.orchestrator.flows.retraining.tick import tick
 from trainmaster.orchestrator.flows.services import Happened, Services
@@ -97,7 +97,7 @@ class Life:
 
     def upload_or_message(self, arrival: Arrival, kind: str) -> None:
         def flow(services: Services) -> object:
-            return list(launch_and_admit(services, arrival, take_order))
+            return list(take_and_admit(services, arrival))
 
         self.emit(Event(kind=kind, flow=flow), may_be_dropped=False)
 

@@ -14,8 +14,7 @@ from trainmaster.orchestrator.core.errors import JobNotFound
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, job_name, job_region
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
-from trainmaster.orchestrator.flows.admission import launch_and_admit
-from trainmaster.orchestrator.flows.orders import take_order
+from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.services import Services
 
 NAMES = 50
@@ -98,7 +97,7 @@ class Users:
         arrival = self._life.world.drop(order, f"requests/end-{run_id}.json")
 
         def flow(services: Services) -> object:
-            done = list(launch_and_admit(services, arrival, take_order))
+            done = list(take_and_admit(services, arrival))
             self._life.tally.violations += self._life.watch.goes_on(run_id)
             return done
 

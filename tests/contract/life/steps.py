@@ -14,8 +14,8 @@ from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.trial import Measured, Trial, TrialState
-from trainmaster.orchestrator.flows.admission import launch_and_admit, settle_and_admit
-from trainmaster.orchestrator.flows.orders import take_order
+from trainmaster.orchestrator.flows.admission import settle_and_admit
+from trainmaster.orchestrator.flows.intake import take_and_admit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ def published(key: str, document: object = SMALL) -> Step:
 
 
 def _launched(stage: Stage, boundary: Boundary, arrival: Arrival) -> object:
-    return list(launch_and_admit(stage.services(boundary), arrival, take_order))
+    return list(take_and_admit(stage.services(boundary), arrival))
 
 
 def becomes(number: int, state: JobState) -> Step:

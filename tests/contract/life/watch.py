@@ -7,6 +7,7 @@ from typing import Any
 from tests.contract.retraining import RuleWorld
 from tests.contract.world import LEDGER, standards_with
 from trainmaster.orchestrator.adapters.objects import Listed
+from trainmaster.orchestrator.core.admission.ladder import ladder_of
 from trainmaster.orchestrator.core.admission.limits import limits_of
 from trainmaster.orchestrator.core.admission.queue import Place
 from trainmaster.orchestrator.core.admission.quota import quota_class
@@ -16,7 +17,6 @@ from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limi
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.ladder import ladder_for
 from trainmaster.orchestrator.flows.queueing import place_of
 
 LIMITS = (
@@ -86,7 +86,7 @@ class Watch:
             return
         record = self._world.record(submission.run_id)
         services = self._world.services()
-        ladder = ladder_for(services, record)
+        ladder = ladder_of(record)
         own, wanted = place_of(services, record, ladder), quota_class(ladder[record.submission.rung])
         for place in services.queue.places():
             if place.quota_class == wanted and place.order < own.order and self._waits(place, listed):

@@ -19,9 +19,10 @@ from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.requests.spec import ChampionTerms, JobSpec, spec_from
 from trainmaster.orchestrator.core.requests.tuning import Goal
 from trainmaster.orchestrator.core.runs.outcome import Model, ModelData
-from trainmaster.orchestrator.core.runs.record import AcceptedRequest, RunRecord, Source, Step
+from trainmaster.orchestrator.core.runs.record import AcceptedRequest, Original, RunRecord, Source, Step
 from trainmaster.orchestrator.core.runs.states import RunState
 
+ORIGINAL = Original(uri="gs://ledger/submitted/m/0.json", sha256="0" * 64, dialect="trainmaster")
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DATA = ModelData(name="cassava", version="0.1.0", train_split="train", evaluation_split="validation")
 TERMS = ChampionTerms(metric="val_accuracy", goal=Goal.MAXIMIZE)
@@ -43,7 +44,9 @@ def record(
         attempt="a",
         updated_at=START,
         history=(Step(state=state, at=START),),
-        request=AcceptedRequest(document={}, model_name="m", output_uri=f"gs://models/m/{run_id}"),
+        request=AcceptedRequest(
+            document={}, original=ORIGINAL, model_name="m", output_uri=f"gs://models/m/{run_id}"
+        ),
         model=Model(uri=f"gs://models/m/{run_id}/model/", metrics=metrics, dataset=data),
     )
 

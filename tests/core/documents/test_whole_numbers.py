@@ -22,10 +22,11 @@ from trainmaster.orchestrator.core.documents.document import Document, document_
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.documents.values import whole
 from trainmaster.orchestrator.core.policy.policy import policy_from
-from trainmaster.orchestrator.core.requests.dialects import dialect_of
-from trainmaster.orchestrator.core.requests.request import Request, checked_request
+from trainmaster.orchestrator.core.requests.reading import checked_request
+from trainmaster.orchestrator.core.requests.request import Request
+from trainmaster.orchestrator.core.requests.spec import spec_from
 from trainmaster.orchestrator.core.requests.submission import submission_of
-from trainmaster.orchestrator.core.runs.record import AcceptedRequest, RunRecord, Source, Step
+from trainmaster.orchestrator.core.runs.record import AcceptedRequest, Original, RunRecord, Source, Step
 from trainmaster.orchestrator.core.runs.states import RunState
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -60,7 +61,10 @@ def record_of(found: Request) -> RunRecord:
         updated_at=NOW,
         history=(Step(state=RunState.RESERVED, at=NOW),),
         request=AcceptedRequest(
-            document=found.document, model_name=found.spec.model_name, output_uri="gs://models/m/run-1"
+            document=found.document,
+            original=Original(uri="gs://ledger/submitted/m/0.json", sha256="0" * 64, dialect=found.dialect),
+            model_name=found.spec.model_name,
+            output_uri="gs://models/m/run-1",
         ),
     )
 
@@ -93,7 +97,7 @@ def test_a_sound_request_with_points_makes_the_same_record_and_job(
     record = record_of(found)
     assert text(decoded(RunRecord, json.loads(text(record)))) == text(record)
     assert record.request is not None
-    again = dialect_of(record.request.document).spec_from(record.request.document, None)
+    again = spec_from(record.request.document)
     assert again == found.spec == plain.spec
     assert message_of(submission_of("run-1", again, TARGET)) == message_of(
         submission_of("run-1", plain.spec, TARGET)
@@ -127,7 +131,7 @@ def test_every_dialect_makes_the_same_job_of_it_at_first_and_from_its_record(
 
     plain, pointed = read(document), read(with_points(document))
     assert body(pointed) == body(plain)
-    again = dialect_of(pointed.document).spec_from(pointed.document, "m")
+    again = spec_from(pointed.document)
     assert text(again) == text(pointed.spec)
     assert again == plain.spec
 

@@ -18,8 +18,10 @@ from tests.core.fuzz.mutation import changed, content_like, text
 from tests.core.standards import policy_document, schema
 from trainmaster.orchestrator.core.completion.entry import JobHint, hint_in
 from trainmaster.orchestrator.core.completion.outcome import FileSize, ModelDirectory, model_in
+from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.errors import EventMalformed
+from trainmaster.orchestrator.core.events.classify import Kind, kind_of_document
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage, pubsub_message
 from trainmaster.orchestrator.core.events.event_key import KEY_CHARS, event_key
 from trainmaster.orchestrator.core.events.self_test import (
@@ -29,14 +31,15 @@ from trainmaster.orchestrator.core.events.self_test import (
     marked_entry_in,
     self_test_object,
 )
-from trainmaster.orchestrator.core.names import is_run_id, status_object
+from trainmaster.orchestrator.core.names import Buckets, is_run_id, status_object
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.arrival import Arrival, Ignored, message_in, upload_in
 from trainmaster.orchestrator.core.requests.orders import CancelOrder, FireOrder, RollbackOrder, order_in
-from trainmaster.orchestrator.core.requests.request import Refused, Request, Standards, request_in
+from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.request import Refused, Request, Standards
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 from trainmaster.orchestrator.core.retraining.rules.book import Book, book_in
-from trainmaster.orchestrator.core.retraining.rules.reading import Buckets, rule_in, template_uri
+from trainmaster.orchestrator.core.retraining.rules.reading import rule_in, template_uri
 from trainmaster.orchestrator.core.retraining.signals.alert import alert_in
 from trainmaster.orchestrator.core.retraining.signals.arrival import (
     ArrivedObject,
@@ -132,14 +135,14 @@ def _submitted(request: Request) -> Verdict:
 
 def feed_order(content: bytes) -> Verdict:
     for as_json in (False, True):
-        read = order_in(content, as_json=as_json, schema=seeds.ORDER_SCHEMA)
-    match read:
-        case Refused():
-            return refused_well(read.faults)
+        document = document_in(content, as_json=as_json)
+    if kind_of_document(document.value) is not Kind.ORDER:
+        return Verdict.PASSED_OVER
+    match order_in(document, seeds.ORDER_SCHEMA):
+        case Refused(faults=faults):
+            return refused_well(faults)
         case FireOrder() | RollbackOrder() | CancelOrder():
             return Verdict.TAKEN
-        case None:
-            return Verdict.PASSED_OVER
 
 
 @dataclass(frozen=True, kw_only=True)

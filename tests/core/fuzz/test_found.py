@@ -14,7 +14,8 @@ from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage
 from trainmaster.orchestrator.core.events.self_test import dry_run_in
 from trainmaster.orchestrator.core.requests.arrival import upload_in
-from trainmaster.orchestrator.core.requests.request import Refused, request_in
+from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.signals.alert import alert_in
 from trainmaster.orchestrator.core.retraining.signals.arrival import arrived_in
 from trainmaster.orchestrator.core.retraining.signals.notice import Heard, notice_in

@@ -9,10 +9,12 @@ import yaml
 
 from tests.core.retraining_cases import RULE_STANDARDS as STANDARDS
 from trainer.flags import flags_from
-from trainmaster.orchestrator.core.requests.request import Request, request_in
+from trainmaster.orchestrator.core.names import Buckets
+from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.tuning import Tuning
 from trainmaster.orchestrator.core.retraining.rules.book import Book
-from trainmaster.orchestrator.core.retraining.rules.reading import Buckets, rule_in
+from trainmaster.orchestrator.core.retraining.rules.reading import rule_in
 from trainmaster.orchestrator.core.retraining.rules.rule import Rule
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from tests.core.admission_cases import CHIEF, GCLOUD, V100, answer, document, faults, ladder, policy, sound
 from tests.core.roles import T4
 from tests.core.standards import schema
-from trainmaster.orchestrator.core.admission.ladder import ladder_of
+from trainmaster.orchestrator.core.admission.rung import rungs_of
+from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.fallbacks import MAX_FALLBACKS, merged
-from trainmaster.orchestrator.core.requests.request import Request, dialect_of
+from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import Accelerator
 
 WITH_GPU = {"cluster": {"chief": {**CHIEF, "accelerator": V100, "disk": {"size_gb": 300}}}}
@@ -78,7 +79,7 @@ def test_the_region_of_a_legacy_job_is_one_of_the_policys_and_its_rungs() -> Non
     }
     found = answer(job)
     assert isinstance(found, Request), found
-    (rung,) = ladder_of(job, model_name=None, region="us-central1")
+    (rung,) = rungs_of(found.document)
     assert rung.region == "europe-west4"
     assert "another region" in faults(job, under=policy(regions=["us-central1"]))["$.trainingInput.region"]
 
@@ -205,7 +206,7 @@ def test_a_label_says_the_priority_where_the_dialect_has_no_key_for_it() -> None
 
 def test_the_ladder_of_every_dialect_is_the_job_that_its_request_is() -> None:
     found = sound(GCLOUD)
-    (rung,) = ladder_of(found.document, model_name=None, region="us-central1")
+    (rung,) = rungs_of(found.document)
     assert rung.spec == found.spec == dialect_of(GCLOUD).spec_from(GCLOUD, None)
 
 
@@ -277,4 +278,4 @@ JUNK = st.recursive(
 def test_junk_for_fallbacks_is_refused_or_sound_and_never_raises(junk: object) -> None:
     found = answer(document(fallbacks=junk))
     if isinstance(found, Request):
-        assert ladder_of(found.document, model_name=None, region="us-central1")
+        assert rungs_of(found.document)

@@ -7,6 +7,8 @@ import yaml
 
 from tests.core.retraining_cases import REQUEST
 from tests.core.standards import ROOT, schema
+from trainmaster.orchestrator.core.documents.document import document_in
+from trainmaster.orchestrator.core.events.classify import Kind, kind_of_document
 from trainmaster.orchestrator.core.requests.orders import (
     ORDER_SCHEMA,
     CancelOrder,
@@ -23,7 +25,8 @@ SCHEMA = schema(ORDER_SCHEMA)
 
 def read(document: Any) -> Order | Refused | None:
     text = document if isinstance(document, str) else yaml.safe_dump(document)
-    return order_in(text.encode(), as_json=False, schema=SCHEMA)
+    found = document_in(text.encode(), as_json=False)
+    return order_in(found, SCHEMA) if kind_of_document(found.value) is Kind.ORDER else None
 
 
 @pytest.mark.parametrize(
@@ -41,7 +44,6 @@ def read(document: Any) -> Order | Refused | None:
 )
 def test_an_order_is_read(document: Any, order: Order) -> None:
     assert read(document) == order
-    assert order_in(yaml.safe_dump(document).encode(), as_json=False, schema=SCHEMA) == order
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,6 @@ def test_an_order_is_read(document: Any, order: Order) -> None:
         yaml.safe_dump(REQUEST),
         yaml.safe_dump({**REQUEST, "args": ["--fire", "rollback"]}),
         (ROOT / "examples" / "cassava.yaml").read_text(),
-        "fire: {rule: a}\n#" + "x" * 300_000,
     ],
 )
 def test_whatever_else_comes_is_left_to_the_requests(text: str) -> None:

@@ -10,13 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.standards import STANDARDS
-from trainmaster.orchestrator.core.requests.request import (
-    MAX_REQUEST_BYTES,
-    Refused,
-    Request,
-    request_in,
-    too_large,
-)
+from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.request import MAX_REQUEST_BYTES, Refused, Request, too_large
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -11,7 +11,8 @@ from google.cloud.aiplatform_v1.types import StudySpec
 from tests.core.standards import STANDARDS
 from trainmaster.orchestrator.adapters.vertex import message_of
 from trainmaster.orchestrator.core.names import JobKind
-from trainmaster.orchestrator.core.requests.request import Refused, Request, request_in
+from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.requests.study import ALGORITHMS, MEASUREMENTS, SCALES
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 

@@ -5,6 +5,7 @@
 
 import hashlib
 import re
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from enum import StrEnum
 
@@ -16,6 +17,7 @@ EXACT_TIME_FORMAT = "%Y%m%dt%H%M%S%f"
 MICROSECOND_CHARS = 6
 
 REQUESTS_PREFIX = "requests/"
+RULES_PREFIX = "rules/"
 REQUEST_SUFFIXES = (".yaml", ".yml", ".json")
 ACTIVE_PREFIX = "active/"
 WAITING_PREFIX = "waiting/"
@@ -34,6 +36,15 @@ _JOB = re.compile(
     r"projects/[^/]+/locations/(?P<location>[^/]+)"
     r"/(?P<kind>customJobs|hyperparameterTuningJobs)/(?P<job_id>[^/]+)"
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buckets:
+    """The deployment's own buckets, without gs://."""
+
+    inbox: str
+    ledger: str
+    models: str
 
 
 class JobKind(StrEnum):
@@ -108,6 +119,11 @@ def is_request_object(object_name: str) -> bool:
     return object_name.startswith(REQUESTS_PREFIX) and object_name.lower().endswith(REQUEST_SUFFIXES)
 
 
+def is_rule_object(object_name: str) -> bool:
+    """Whether the inbox takes an object of this name for a rule."""
+    return object_name.startswith(RULES_PREFIX) and object_name.lower().endswith(REQUEST_SUFFIXES)
+
+
 def stem(object_name: str) -> str:
     """`requests/vision/cassava.yaml` -> `cassava`."""
     return object_name.rpartition("/")[2].rpartition(".")[0]
@@ -115,6 +131,11 @@ def stem(object_name: str) -> str:
 
 def record_object(run_id: str) -> str:
     return f"runs/{run_id}.json"
+
+
+def submitted_object(run_id: str, sha256: str) -> str:
+    """Where a request lies as it was written: by its own hash too, so that no two texts share a name."""
+    return f"submitted/{run_id}/{sha256[:20]}.json"
 
 
 def report_object(run_id: str) -> str:

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from trainmaster.orchestrator.core.admission.ladder import ladder_of
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.errors import (
@@ -19,10 +20,7 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionUnknown,
     TrainmasterError,
 )
-from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.ladder import ladder_for
-from trainmaster.orchestrator.flows.launch import TakeOrder, launch
 from trainmaster.orchestrator.flows.queueing import place_of, start_pass
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.settle import settle_hint
@@ -32,8 +30,6 @@ from trainmaster.orchestrator.ports.runs import Held
 
 BUSY = (LeaseTooShort, GenerationMoved)
 """No time is left for the run, or it lost a slot race: its class is closed, so that later runs cannot overtake it."""
-ADMITTED_PER_ARRIVAL_MAX = 2
-"""How many queued runs a new run that has to wait admits: so the queue does not grow by what it holds up."""
 
 
 def settle_and_admit(services: Services, hint: JobHint) -> Iterator[Happened]:
@@ -45,16 +41,6 @@ def settle_and_admit(services: Services, hint: JobHint) -> Iterator[Happened]:
     yield happened
     if happened.made_room or happened.is_due:
         yield from admit(services, room_freed=happened.made_room)
-
-
-def launch_and_admit(
-    services: Services, arrival: Arrival, take_order: TakeOrder | None = None
-) -> Iterator[Happened]:
-    """See `launch`; where only its turn keeps the run, or where it ended and others may go, the queue goes on."""
-    happened = launch(services, arrival, take_order)
-    yield happened
-    if happened.is_due:
-        yield from admit(services, room_freed=False, most=ADMITTED_PER_ARRIVAL_MAX)
 
 
 def admit(
@@ -122,7 +108,7 @@ def _turn(services: Services, queue_pass: QueuePass, place: Place, *, reclaim: b
         else:
             _leave_until_lease_ends(services, queue_pass, place)
         return None
-    ladder = ladder_for(services, record)
+    ladder = ladder_of(record)
     waiting = record.admission.waiting
     if waiting is not None and waiting.limit is not None:
         limits = limits_for(services, ladder[0].spec)

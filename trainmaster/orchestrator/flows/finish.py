@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from trainmaster.orchestrator.core.errors import RecordMoved, TrainmasterError
-from trainmaster.orchestrator.core.requests.request import dialect_of
+from trainmaster.orchestrator.core.requests.spec import spec_from
 from trainmaster.orchestrator.core.runs.outcome import Completion
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -51,7 +51,7 @@ def _update_status(end: End) -> None:
 def _compare_with_champion(end: End) -> None:
     request = end.record.request
     if request is not None:
-        spec = dialect_of(request.document).spec_from(request.document, request.model_name)
+        spec = spec_from(request.document)
         challenge(end.services, end.record, spec)
 
 

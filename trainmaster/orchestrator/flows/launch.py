@@ -1,120 +1,68 @@
-"""An event becomes a run on record: reserved, and submitted at once where there is room; or rejected.
+"""A request becomes a run on record: reserved, and submitted at once where there is room; or rejected.
 
 The order of writes, and what a crash between two of them leaves:
 
     mark      of the caps, where the policy has some: `caps.py`
     marker    the sweep will look; without a record it finds nothing and the event comes again
+    original  the text as it was written, under a name of its own hash: no record names it yet
     record    reserved, with a lease: until it expires nobody else submits; what follows is in `submit.py`
 """
 
-from collections.abc import Callable
-from datetime import datetime
-
+from trainmaster.orchestrator.core.admission.estimate import Estimate, Priced, priced
+from trainmaster.orchestrator.core.admission.ladder import ladder_of
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.documents.document import is_json
-from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.errors import ObjectGone, RecordExists
+from trainmaster.orchestrator.core.errors import RecordExists
 from trainmaster.orchestrator.core.names import model_name_from, stem
 from trainmaster.orchestrator.core.requests.arrival import Arrival
-from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA, Order, order_in
-from trainmaster.orchestrator.core.requests.request import Refused, Request, request_in, too_large
+from trainmaster.orchestrator.core.requests.reading import Text, checked_request, submitted_document
+from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.requests.submission import output_uri_of
 from trainmaster.orchestrator.core.runs.attempts import Lease, SubmissionState
 from trainmaster.orchestrator.core.runs.outcome import Rejection
-from trainmaster.orchestrator.core.runs.record import AcceptedRequest, Estimated, RunRecord, Step
+from trainmaster.orchestrator.core.runs.record import AcceptedRequest, Estimated, Original, RunRecord, Step
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.caps import OverCap, over_caps
-from trainmaster.orchestrator.flows.ladder import ladder_for
 from trainmaster.orchestrator.flows.outcome import present
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submit import resume, submit
 from trainmaster.orchestrator.flows.telling import tell_status, warned
 
-TakeOrder = Callable[[Services, Arrival, Order], Happened | Refused]
+
+def take_request(services: Services, arrival: Arrival, text: Text) -> Happened:
+    """Check the request in the text, and launch its run or reject it. See `launch`."""
+    standards, dropped = services.standards(), arrival.source.object_name
+    name = None if dropped is None else model_name_from(stem(dropped))
+    request = checked_request(text.read, standards, name=name)
+    found = request if isinstance(request, Refused) else priced(request, standards.policy, services.prices)
+    if isinstance(found, Refused):
+        return reject(services, arrival, found)
+    return launch(services, arrival, found, text)
 
 
-def launch(services: Services, arrival: Arrival, take_order: TakeOrder | None = None) -> Happened:
-    """The run that the arrival asks for, submitted, waiting, or rejected. Safe to repeat and to run at once.
+def launch(services: Services, arrival: Arrival, request: Priced, text: Text) -> Happened:
+    """The run of a request that is not on record, submitted, waiting, or rejected by a cap.
 
-    With `take_order`, what arrived may be an order instead; one that is refused is rejected like a request.
+    Safe to repeat and to run at once.
 
     Raises:
         LeaseHeld, LeaseTooShort, RecordMoved, SubmissionUnknown: a later delivery must look again.
     """
-    # Looking first costs a new event one read, and lets a duplicate go after two, without its request.
-    held = services.ledger.find(arrival.run_id)
-    if held is not None:
-        return resume(services, held)
-    content = _content(services, arrival)
-    as_json = isinstance(content, bytes) and _as_json(arrival, content)
-    order = _order_in(services, content, as_json=as_json) if take_order is not None else None
-    if take_order is not None and isinstance(order, Order):
-        done = take_order(services, arrival, order)
-        if isinstance(done, Happened):
-            return done
-        order = done
-    request = order if isinstance(order, Refused) else _request(services, arrival, content, as_json=as_json)
-    over = None
-    if isinstance(request, Request):
-        over = over_caps(services, arrival.run_id, request.estimate.at_most if request.estimate else None)
-        request = request if over is None else Refused(faults=(over.reached.fault,))
-    services.ledger.mark_active(arrival.run_id)
-    if isinstance(request, Refused):
-        return _reject(services, arrival, request, over)
-    now = services.clock.now()
+    run_id = arrival.run_id
+    over = over_caps(services, run_id, request.estimate.at_most if request.estimate else None)
+    if over is not None:
+        return reject(services, arrival, Refused(faults=(over.reached.fault,)), over)
+    services.ledger.mark_active(run_id)
+    kept = services.ledger.keep_submitted(run_id, submitted_document(run_id, request.request, text))
+    original = Original(uri=kept.uri, sha256=kept.sha256, dialect=request.request.dialect)
     try:
-        held = services.ledger.create(_reserved(services, arrival, request, now))
+        held = services.ledger.create(_reserved(services, arrival, request, original))
     except RecordExists:
         return resume(services, present(services, arrival.run_id))
-    return warned(submit(services, held, ladder_for(services, held.record)), held.record.problems)
+    return warned(submit(services, held, ladder_of(held.record)), held.record.problems)
 
 
-def _content(services: Services, arrival: Arrival) -> bytes | Refused:
-    content = arrival.content
-    if isinstance(content, bytes):
-        return too_large(len(content)) or content
-    refusal = too_large(content.size_bytes)
-    if refusal is not None:
-        return refusal
-    try:
-        return services.inbox.read(content.bucket, content.name, content.generation)
-    except ObjectGone as gone:
-        fault = Fault(
-            path="$",
-            problem=f"{gone}: it was deleted or written over before it was read",
-            repair="a newer upload of the name is a request of its own; otherwise drop the file again",
-        )
-        return Refused(faults=(fault,))
-
-
-def _as_json(arrival: Arrival, content: bytes) -> bool:
-    if isinstance(arrival.content, bytes):
-        return is_json(content)
-    return arrival.content.name.lower().endswith(".json")
-
-
-def _order_in(services: Services, content: bytes | Refused, *, as_json: bool) -> Order | Refused | None:
-    if isinstance(content, Refused):
-        return None
-    schema = services.standards().schemas[ORDER_SCHEMA]
-    return order_in(content, as_json=as_json, schema=schema)
-
-
-def _request(
-    services: Services, arrival: Arrival, content: bytes | Refused, *, as_json: bool
-) -> Request | Refused:
-    if isinstance(content, Refused):
-        return content
-    dropped = arrival.source.object_name
-    return request_in(
-        content,
-        as_json=as_json,
-        standards=services.standards(),
-        name=None if dropped is None else model_name_from(stem(dropped)),
-    )
-
-
-def _reserved(services: Services, arrival: Arrival, request: Request, now: datetime) -> RunRecord:
+def _reserved(services: Services, arrival: Arrival, request: Priced, original: Original) -> RunRecord:
+    now, sound = services.clock.now(), request.request
     return RunRecord(
         run_id=arrival.run_id,
         state=RunState.RESERVED,
@@ -123,18 +71,18 @@ def _reserved(services: Services, arrival: Arrival, request: Request, now: datet
         updated_at=now,
         history=(Step(state=RunState.RESERVED, at=now),),
         request=AcceptedRequest(
-            document=request.document,
-            model_name=request.spec.model_name,
-            output_uri=output_uri_of(arrival.run_id, request.spec, services.target),
-            estimate=_estimated(request),
+            document=sound.document,
+            original=original,
+            model_name=sound.spec.model_name,
+            output_uri=output_uri_of(arrival.run_id, sound.spec, services.target),
+            estimate=_estimated(request.estimate),
         ),
         submission=SubmissionState(lease=Lease(attempt=services.attempt, expires_at=now + services.lease)),
-        problems=tuple(str(warning) for warning in request.warnings),
+        problems=tuple(str(warning) for warning in sound.warnings),
     )
 
 
-def _estimated(request: Request) -> Estimated | None:
-    found = request.estimate
+def _estimated(found: Estimate | None) -> Estimated | None:
     if found is None:
         return None
     return Estimated(
@@ -146,11 +94,14 @@ def _estimated(request: Request) -> Estimated | None:
     )
 
 
-def _reject(services: Services, arrival: Arrival, refused: Refused, over: OverCap | None) -> Happened:
-    """The report, then the record, then the status; where a cap refused it, its mark goes after the record.
+def reject(services: Services, arrival: Arrival, refused: Refused, over: OverCap | None = None) -> Happened:
+    """Reject the run for the faults. Safe to repeat and to run at once.
+
+    The report, then the record, then the status; where a cap refused it, its mark goes after the record.
 
     The sweep tells the notice: the Pub/Sub client takes longer to import than all of this takes to do.
     """
+    services.ledger.mark_active(arrival.run_id)
     now = services.clock.now()
     report_uri = services.ledger.report(
         arrival.run_id,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from trainmaster.orchestrator.core.admission.ladder import Rung
+from trainmaster.orchestrator.core.admission.ladder import Rung, regions_of
 from trainmaster.orchestrator.core.admission.waiting import waits
 from trainmaster.orchestrator.core.errors import RecordMoved
 from trainmaster.orchestrator.core.names import RUN_LABEL, same_job
@@ -14,7 +14,6 @@ from trainmaster.orchestrator.core.runs.moves import job_of_run, moved, with_job
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.finish import finish_run
-from trainmaster.orchestrator.flows.ladder import regions_of
 from trainmaster.orchestrator.flows.queueing import leave_queue, place_of
 from trainmaster.orchestrator.flows.second_job import cancel_second_jobs, look_for_second_job
 from trainmaster.orchestrator.flows.services import Happened, Services

@@ -2,19 +2,18 @@
 
 from collections.abc import Sequence
 
-from trainmaster.orchestrator.core.admission.ladder import Rung
+from trainmaster.orchestrator.core.admission.ladder import Rung, ladder_of
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass
 from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.ladder import ladder_for
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.flows.slots import limits_for
 
 
 def place_of(services: Services, record: RunRecord, ladder: Sequence[Rung] | None = None) -> Place:
     """The place that the record asks for; that of a run that does not wait is where it would."""
-    ladder = ladder_for(services, record) if ladder is None else ladder
+    ladder = ladder_of(record) if ladder is None else ladder
     rungs = ladder[min(record.submission.rung, len(ladder) - 1) :]
     waiting = record.admission.waiting
     return Place(

@@ -3,10 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-from trainmaster.orchestrator.core.admission.ladder import ladder_of
+from trainmaster.orchestrator.core.admission.estimate import priced
 from trainmaster.orchestrator.core.documents.document import is_json
 from trainmaster.orchestrator.core.events.self_test import Answer, DryRun, MarkedEntry
-from trainmaster.orchestrator.core.requests.request import Refused, request_in
+from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.flows.services import Happened, Services
 
@@ -37,15 +38,17 @@ def try_request(services: Services, dry_run: DryRun) -> Happened:
         ServiceFailed: the answer may not be written.
     """
     content = dry_run.content
-    request = request_in(content, as_json=is_json(content), standards=services.standards())
+    standards = services.standards()
+    read = request_in(content, as_json=is_json(content), standards=standards)
+    request = priced(read, standards.policy, services.prices) if isinstance(read, Request) else read
     verdict: dict[str, Any] = {"accepted": not isinstance(request, Refused)}
     if isinstance(request, Refused):
         verdict["faults"] = [fault.document for fault in request.faults]
     else:
-        rung = ladder_of(request.document, model_name=None, region=services.target.region)[0]
-        target = replace(services.target, region=rung.region)
-        submission = submission_of(RUN_ID, request.spec, target)
-        verdict["warnings"] = [fault.document for fault in request.warnings]
+        sound = request.request
+        target = replace(services.target, region=sound.document["region"])
+        submission = submission_of(RUN_ID, sound.spec, target)
+        verdict["warnings"] = [fault.document for fault in sound.warnings]
         verdict["submission"] = {
             "parent": submission.parent,
             "kind": str(submission.kind),

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from trainmaster.orchestrator.core.admission.estimate import ReadPrices
+from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import Standards
 from trainmaster.orchestrator.core.requests.submission import Target
-from trainmaster.orchestrator.core.retraining.rules.reading import Buckets
 from trainmaster.orchestrator.ports.admission import Queue, Slots, Starts
 from trainmaster.orchestrator.ports.runs import (
     Arrivals,
@@ -31,7 +32,7 @@ class Services:
 
     `prepare_jobs` does what a submission to a region needs before it can be sent. No run is looked at by a sweep that is
     older than `sweep_within`.
-    `standards` and `export_schema` are read when first needed: a duplicate event needs neither.
+    `standards`, `prices` and `export_schema` are read when first needed: a duplicate event needs none of them.
     """
 
     ledger: Ledger
@@ -43,6 +44,7 @@ class Services:
     target: Target
     lease: timedelta
     standards: Callable[[], Standards]
+    prices: "ReadPrices | None"
     export_schema: Callable[[], Mapping[str, Any]]
     attempt: str
     buckets: Buckets

@@ -1,5 +1,6 @@
 """The end of a job becomes the end of its run. Whoever tells of it, only the job itself is believed."""
 
+from trainmaster.orchestrator.core.admission.ladder import ladder_of
 from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.completion.outcome import (
@@ -13,8 +14,7 @@ from trainmaster.orchestrator.core.completion.record import seen_going_on, settl
 from trainmaster.orchestrator.core.completion.stockout import stockout_of
 from trainmaster.orchestrator.core.errors import JobNotFound, JobUnfinished, RecordMoved
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, is_run_id, job_kind
-from trainmaster.orchestrator.core.requests.request import dialect_of
-from trainmaster.orchestrator.core.requests.spec import Once
+from trainmaster.orchestrator.core.requests.spec import Once, spec_from
 from trainmaster.orchestrator.core.requests.tuning import Tuning
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.moves import job_of_run
@@ -22,7 +22,6 @@ from trainmaster.orchestrator.core.runs.outcome import EndReport
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.finish import finish_run, refresh_status
-from trainmaster.orchestrator.flows.ladder import ladder_for
 from trainmaster.orchestrator.flows.queueing import place_of
 from trainmaster.orchestrator.flows.second_job import cancel_second_jobs, look_for_second_job
 from trainmaster.orchestrator.flows.services import Happened, Services
@@ -133,7 +132,7 @@ def _write(
 
 def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Happened:
     """The job found no capacity: the run waits for its next rung."""
-    ladder, now = ladder_for(services, held.record), services.clock.now()
+    ladder, now = ladder_of(held.record), services.clock.now()
     waiting = stocked_out(held.record, job, reason, ladder=ladder, now=now, attempt=services.attempt)
     services.queue.put(place_of(services, waiting, ladder))
     tell_steps(services, held.record, waiting)
@@ -146,8 +145,7 @@ def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Hap
 
 def tuning_of(record: RunRecord) -> Tuning | None:
     """What the run's request wants tuned; None for a run without trials."""
-    document = record.request.document if record.request else {}
-    match dialect_of(document).spec_from(document, record.model_name).work if document else Once():
+    match spec_from(record.request.document).work if record.request else Once():
         case Tuning() as tuning:
             return tuning
         case Once():

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from trainmaster.orchestrator.core.admission.estimate import priced
 from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX
-from trainmaster.orchestrator.core.documents.document import Document
-from trainmaster.orchestrator.core.requests.request import Refused, checked_request
+from trainmaster.orchestrator.core.requests.request import Refused, Request, checked_again
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.services import Services
@@ -28,10 +28,13 @@ def submission_blocker(services: Services, record: RunRecord) -> Blocker | None:
         last = submission.tries[-1].outcome if submission.tries else "no reason is on record"
         why = f"Vertex AI gave no answer to {submission.unanswered} submissions in a row; the last: {last}"
         return Blocker(failure=Failure(message=why))
-    read = Document(value=dict(record.request.document if record.request else {}))
-    request = checked_request(read, services.standards(), name=record.model_name)
-    if not isinstance(request, Refused):
+    if record.request is None:
         return None
-    faults = tuple(str(fault) for fault in request.faults)
+    standards = services.standards()
+    request = checked_again(record.request.document, standards)
+    found = priced(request, standards.policy, services.prices) if isinstance(request, Request) else request
+    if not isinstance(found, Refused):
+        return None
+    faults = tuple(str(fault) for fault in found.faults)
     why = f"the request is not allowed any more: {'; '.join(faults)}"
     return Blocker(failure=Failure(message=why), faults=faults)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from trainmaster.orchestrator.core.admission.ladder import Rung
+from trainmaster.orchestrator.core.admission.ladder import Rung, ladder_of
 from trainmaster.orchestrator.core.admission.limits import SlotSet
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass
 from trainmaster.orchestrator.core.admission.quota import is_rate_limit, quota_class
@@ -44,7 +44,6 @@ from trainmaster.orchestrator.core.runs.moves import taken_over
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.finish import refresh_status
-from trainmaster.orchestrator.flows.ladder import ladder_for
 from trainmaster.orchestrator.flows.outcome import cancelled, failed, job_of, kept_waiting, submitted
 from trainmaster.orchestrator.flows.queueing import place_of, start_pass
 from trainmaster.orchestrator.flows.services import Happened, Services
@@ -73,7 +72,7 @@ def resume(services: Services, held: Held) -> Happened:
     if record.state is RunState.WAITING:
         tell_status(services, held)
         return Happened(message="the run waits for room", run_id=record.run_id)
-    return take_over(services, held, ladder_for(services, record), None)
+    return take_over(services, held, ladder_of(record), None)
 
 
 def take_over(

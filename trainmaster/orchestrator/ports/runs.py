@@ -32,6 +32,14 @@ class Held:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SubmittedObject:
+    """Where a request lies as it was written, and the hash of that object."""
+
+    uri: str
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Marker:
     """A run that has not ended, or whose notice is not out."""
 
@@ -145,6 +153,10 @@ class Ledger(Protocol):
 
         Later is a newer generation of the drop, or of the same drop's record. Safe to repeat, in any order.
         """
+        ...
+
+    def keep_submitted(self, run_id: str, document: Mapping[str, object]) -> SubmittedObject:
+        """Keep the request as it was written. Safe to repeat: the same document is the same object."""
         ...
 
     def report(self, run_id: str, report: Mapping[str, object]) -> str:

@@ -13,6 +13,7 @@ from tests.core.legacy_jobs import IMAGE, Case, custom, with_image, with_package
 from tests.core.standards import ROOT, STANDARDS
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL
 from trainmaster.orchestrator.core.requests.checks.scheduling import FLEX_START_ACCELERATORS
+from trainmaster.orchestrator.core.requests.dialects import LEGACY, OWN, dialect_of
 from trainmaster.orchestrator.core.requests.legacy.tables import (
     ACCELERATORS,
     EXECUTOR,
@@ -25,14 +26,8 @@ from trainmaster.orchestrator.core.requests.legacy.tables import (
     TIERS,
     Machine,
 )
-from trainmaster.orchestrator.core.requests.request import (
-    LEGACY,
-    OWN,
-    Refused,
-    Request,
-    dialect_of,
-    request_in,
-)
+from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 
 TARGET = Target(project="my-project", region="us-central1", models_bucket="models")

@@ -16,7 +16,8 @@ from trainmaster.orchestrator.core.requests.legacy.tables import (
     RETIRED_RUNTIMES,
     TIERS,
 )
-from trainmaster.orchestrator.core.requests.request import Refused, Request, request_in
+from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.request import Refused, Request
 
 HERE = "$.trainingInput"
 

@@ -11,7 +11,8 @@ from tests.core.standards import STANDARDS
 from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import json_path
 from trainmaster.orchestrator.core.requests.legacy.tables import MACHINES, TIERS
-from trainmaster.orchestrator.core.requests.request import Refused, Request, checked_request
+from trainmaster.orchestrator.core.requests.reading import checked_request
+from trainmaster.orchestrator.core.requests.request import Refused, Request
 
 KEYS = st.sampled_from(
     [

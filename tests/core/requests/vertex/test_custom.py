@@ -9,7 +9,8 @@ from google.cloud.aiplatform_v1.types import AcceleratorType, CustomJob, Schedul
 from tests.core.vertex_files import IMAGE, answered, job, job_spec, package_pool, plain, snake, sound, told
 from trainmaster.orchestrator.adapters.vertex import message_of
 from trainmaster.orchestrator.core.names import JobKind
-from trainmaster.orchestrator.core.requests.request import VERTEX_CUSTOM, Request
+from trainmaster.orchestrator.core.requests.dialects import VERTEX_CUSTOM
+from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import Accelerator, Container, PythonPackage
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 from trainmaster.orchestrator.core.requests.vertex.dialect import DEPRECATED, STRATEGY_NUMBERS

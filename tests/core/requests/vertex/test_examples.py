@@ -11,7 +11,8 @@ from google.cloud.aiplatform_v1.types import CustomJobSpec, HyperparameterTuning
 from tests.core.standards import STANDARDS
 from trainer.flags import flags_from
 from trainmaster.orchestrator.core.names import model_name_from
-from trainmaster.orchestrator.core.requests.request import Request, request_in
+from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.request import Request
 
 ROOT = Path(__file__).resolve().parents[4]
 FILES = sorted((ROOT / "examples" / "vertex").glob("*.yaml"))

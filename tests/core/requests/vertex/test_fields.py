@@ -7,7 +7,7 @@ from google.cloud.aiplatform_v1 import types
 from google.cloud.aiplatform_v1.types import StudySpec
 
 from tests.core.vertex_files import Path, job_spec, package_pool
-from trainmaster.orchestrator.core.requests.request import dialect_of
+from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.vertex.study import (
     ALGORITHM_NUMBERS,
     GOAL_NUMBERS,

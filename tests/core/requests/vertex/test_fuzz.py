@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.core.standards import STANDARDS
 from tests.core.vertex_files import Path, answered, changed, job, job_spec, package_pool
-from trainmaster.orchestrator.core.requests.request import Request, dialect_of
+from trainmaster.orchestrator.core.requests.dialects import dialect_of
+from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 
 TARGET = Target(project="my-project", region="us-central1", models_bucket="models")

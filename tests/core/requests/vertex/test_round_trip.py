@@ -17,7 +17,7 @@ from tests.core.vertex_files import job, plain, snake, sound
 from trainmaster.orchestrator.adapters.vertex import message_of
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.documents.validation import schema_faults
-from trainmaster.orchestrator.core.requests.request import VERTEX_CUSTOM, VERTEX_TUNING, Dialect, dialect_of
+from trainmaster.orchestrator.core.requests.dialects import VERTEX_CUSTOM, VERTEX_TUNING, Dialect, dialect_of
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Once, spec_from
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 

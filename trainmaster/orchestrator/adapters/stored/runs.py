@@ -3,8 +3,10 @@
 The record is the only thing two attempts may fight over; it changes by compare-and-set on its generation.
 """
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from trainmaster.orchestrator.adapters.objects import Objects, json_bytes
@@ -25,7 +27,9 @@ from trainmaster.orchestrator.core.errors import (
 )
 from trainmaster.orchestrator.core.names import (
     ACTIVE_PREFIX,
+    RULES_PREFIX,
     SWEPT_TO_OBJECT,
+    is_rule_object,
     marker_object,
     object_uri,
     record_object,
@@ -33,10 +37,10 @@ from trainmaster.orchestrator.core.names import (
     run_id_of_marker,
     split_object_uri,
     status_object,
+    submitted_object,
 )
-from trainmaster.orchestrator.core.retraining.rules.names import RULES_PREFIX, is_rule_object
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
-from trainmaster.orchestrator.ports.runs import DroppedRule, DropStatus, Held, Marker
+from trainmaster.orchestrator.ports.runs import DroppedRule, DropStatus, Held, Marker, SubmittedObject
 
 STATUS_RACES_MAX = 10
 
@@ -130,6 +134,14 @@ class StoredLedger:
                 continue
             return
         raise GenerationMoved(object_uri(self._bucket, name), 0)
+
+    def keep_submitted(self, run_id: str, document: Mapping[str, object]) -> SubmittedObject:
+        content = json_bytes(document)
+        sha256 = hashlib.sha256(content).hexdigest()
+        name = submitted_object(run_id, sha256)
+        with suppress(GenerationMoved):  # an earlier attempt wrote it: the name says what it holds
+            self._objects.write(self._bucket, name, content, if_generation=0)
+        return SubmittedObject(uri=object_uri(self._bucket, name), sha256=sha256)
 
     def report(self, run_id: str, report: Mapping[str, object]) -> str:
         name = report_object(run_id)

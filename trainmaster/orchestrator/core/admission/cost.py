@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from trainmaster.orchestrator.core.admission.estimate import Cost, Estimate
 from trainmaster.orchestrator.core.admission.prices import Prices, dearest_role, estimate, estimate_of
 from trainmaster.orchestrator.core.admission.rung import Rung
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, listed
 from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
 from trainmaster.orchestrator.core.policy.currency import money
-from trainmaster.orchestrator.core.requests.estimate import Cost, Estimate
 from trainmaster.orchestrator.core.requests.fallbacks import FALLBACKS
 
 

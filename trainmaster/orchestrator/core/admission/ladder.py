@@ -1,19 +1,28 @@
-"""The ladder of a request: the ways to run it, tried in order, the request as it is written first."""
+"""The ladder of a run: the ways to run its request, tried in order, the request itself first."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 from trainmaster.orchestrator.core.admission.rung import Rung, rungs_of
-from trainmaster.orchestrator.core.requests.dialects import dialect_of
+from trainmaster.orchestrator.core.names import output_prefix_uri
+from trainmaster.orchestrator.core.runs.record import RunRecord
 
-__all__ = ["Rung", "ladder_of"]
+__all__ = ["Rung", "ladder_of", "regions_of"]
 
 
-def ladder_of(document: Mapping[str, Any], *, model_name: str | None, region: str) -> tuple[Rung, ...]:
-    """The rungs of a document on record, which was found sound under this name; rung 0 first, never empty.
+def ladder_of(record: RunRecord) -> tuple[Rung, ...]:
+    """The rungs of a run on record, which write where the record says: the policy may have changed since.
 
-    `region` is the deployment's own, where rungs that name none run. Rung 0 of a document without fallbacks
-    is the job that the document always was.
+    Raises:
+        ValueError: the run was rejected.
     """
-    meant = dialect_of(document).in_own(document, model_name)
-    return rungs_of(meant.document, meant.region or region)
+    if record.request is None:
+        raise ValueError(f"run {record.run_id} was rejected and has no ladder")
+    prefix = output_prefix_uri(record.request.output_uri)
+    rungs = rungs_of(record.request.document)
+    return tuple(replace(rung, spec=replace(rung.spec, output_prefix_uri=prefix)) for rung in rungs)
+
+
+def regions_of(ladder: Sequence[Rung]) -> tuple[str, ...]:
+    """Every region where the run may have been submitted, the first rung's first."""
+    return tuple(dict.fromkeys(rung.region for rung in ladder))

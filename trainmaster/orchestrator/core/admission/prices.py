@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from trainmaster.orchestrator.core.admission.estimate import Estimate
 from trainmaster.orchestrator.core.admission.rung import Rung, pools_of
 from trainmaster.orchestrator.core.policy.currency import amount
-from trainmaster.orchestrator.core.requests.estimate import Estimate
 from trainmaster.orchestrator.core.requests.spec import Disk, JobSpec, WorkerPool
 from trainmaster.orchestrator.core.requests.tuning import Tuning
 

@@ -19,10 +19,10 @@ class Rung:
     text: str
 
 
-def rungs_of(document: Mapping[str, Any], home: str) -> tuple[Rung, ...]:
-    """The rungs of a sound document in our own way, rung 0 first; those that name no region run at `home`."""
+def rungs_of(document: Mapping[str, Any]) -> tuple[Rung, ...]:
+    """The rungs of a canonical document, rung 0 first, never empty; those that name no region run in its own."""
     return tuple(
-        rung_of(number, spec_from(each), each.get("region") or home)
+        rung_of(number, spec_from(each), each.get("region") or document["region"])
         for number, each in enumerate(rung_documents(document))
     )
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import yaml
@@ -32,6 +33,25 @@ def yaml_document(text: str) -> Document:
     reader = _NodeReader()
     value = reader.value(node, ()) if node is not None else None
     return Document(value=value, faults=tuple(reader.faults), spelled=reader.spelled)
+
+
+def yaml_lines(text: str) -> Iterator[tuple[tuple[PathPart, ...], int]]:
+    """Each path of a text that `yaml_document` read without a fault, with its line, counted from 1."""
+    node = _Composer(text).get_single_node()
+    if node is not None:
+        yield (), node.start_mark.line + 1
+        yield from _lines_within(node, ())
+
+
+def _lines_within(node: yaml.Node, path: tuple[PathPart, ...]) -> Iterator[tuple[tuple[PathPart, ...], int]]:
+    inside: Iterable[tuple[PathPart, yaml.Node, yaml.Node]] = ()
+    if isinstance(node, yaml.MappingNode):
+        inside = ((key.value, key, value) for key, value in node.value)
+    elif isinstance(node, yaml.SequenceNode):
+        inside = ((index, item, item) for index, item in enumerate(node.value))
+    for part, marked, value in inside:
+        yield (*path, part), marked.start_mark.line + 1
+        yield from _lines_within(value, (*path, part))
 
 
 def _where(error: yaml.YAMLError) -> str:

@@ -20,7 +20,6 @@ class Dialect:
     name: str
     marks: frozenset[str]
     in_own: Callable[[Mapping[str, Any], str | None], Translated]
-    schema_id: str = "training_request.v1"
 
     def spec_from(self, document: Mapping[str, Any], name: str | None) -> JobSpec:
         """The job of a document that `request_in` found sound under this name."""

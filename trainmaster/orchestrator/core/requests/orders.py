@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.document import document_in
+from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, listed, nearest, shown
 from trainmaster.orchestrator.core.documents.validation import schema_faults
-from trainmaster.orchestrator.core.requests.request import Refused, too_large
+from trainmaster.orchestrator.core.requests.request import Refused
 
 ORDER_SCHEMA = "order.v1"
-_KEYS = ("fire", "rollback", "cancel")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,17 +40,8 @@ class CancelOrder:
 Order = FireOrder | RollbackOrder | CancelOrder
 
 
-def order_in(content: bytes, *, as_json: bool, schema: Mapping[str, Any]) -> Order | Refused | None:
-    """The order in these bytes, or every fault of it; None when they hold no order but, perhaps, a request.
-
-    A document is an order when one of its keys is `fire`, `rollback` or `cancel`; no request has such a key.
-    """
-    # Almost everything that comes is a request, which must not be parsed twice for this.
-    if not any(key.encode() in content for key in _KEYS) or too_large(len(content)) is not None:
-        return None
-    read = document_in(content, as_json=as_json)
-    if not isinstance(read.value, dict) or not set(_KEYS) & set(read.value):
-        return None
+def order_in(read: Document, schema: Mapping[str, Any]) -> Order | Refused:
+    """The order in a document that `classify.kind_of_document` takes for one, or every fault of it."""
     reported = {fault.path for fault in read.faults}
     faults = [
         *read.faults,
@@ -59,11 +49,12 @@ def order_in(content: bytes, *, as_json: bool, schema: Mapping[str, Any]) -> Ord
     ]
     if faults:
         return Refused(faults=tuple(sorted(set(faults))))
-    if "fire" in read.value:
-        return FireOrder(rule_id=read.value["fire"]["rule"])
-    if "cancel" in read.value:
-        return CancelOrder(run_id=read.value["cancel"]["run"])
-    rollback = read.value["rollback"]
+    order: Any = read.value  # as the schema says
+    if "fire" in order:
+        return FireOrder(rule_id=order["fire"]["rule"])
+    if "cancel" in order:
+        return CancelOrder(run_id=order["cancel"]["run"])
+    rollback = order["rollback"]
     return RollbackOrder(model_name=rollback["model_name"], to_run=rollback.get("to_run"))
 
 

@@ -58,10 +58,22 @@ class Estimated:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Original:
+    """The request as its user wrote it: schemas/submitted_request.v1.schema.json. Kept only to explain the run."""
+
+    uri: str
+    sha256: str
+    """Of the whole object at `uri`."""
+    dialect: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class AcceptedRequest:
     """The request of a run that was not rejected, and what was decided when it was accepted."""
 
     document: Mapping[str, object]
+    """The canonical request: in our own dialect, with the model's name and the region resolved."""
+    original: Original
     model_name: str
     output_uri: str
     """The job's baseOutputDirectory."""

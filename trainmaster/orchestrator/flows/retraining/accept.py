@@ -1,6 +1,5 @@
 """A dropped rule becomes one of the book, or a report of everything that is wrong with it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,7 +9,7 @@ from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone
 from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.names import object_uri, run_id_of_key, split_object_uri, stem
 from trainmaster.orchestrator.core.requests.request import Refused
-from trainmaster.orchestrator.core.retraining.rules.names import is_rule_object, rule_id_of
+from trainmaster.orchestrator.core.retraining.rules.names import rule_id_of
 from trainmaster.orchestrator.core.retraining.rules.reading import MAX_RULE_BYTES, rule_in, template_uri
 from trainmaster.orchestrator.core.retraining.rules.rule import Rule
 from trainmaster.orchestrator.core.retraining.signals.arrival import arrived_in
@@ -34,15 +33,12 @@ class RuleDrop:
     event_time: datetime
 
 
-def rule_drop_in(envelope: Envelope, inbox_bucket: str) -> RuleDrop | None:
-    """The rule's file that was finalized; None where the object is none.
+def rule_drop_in(envelope: Envelope) -> RuleDrop:
+    """The rule's file that was finalized.
 
     Raises:
         EventMalformed: the event does not say which generation.
     """
-    fields = envelope.data if isinstance(envelope.data, Mapping) else {}
-    if fields.get("bucket") != inbox_bucket or not is_rule_object(str(fields.get("name"))):
-        return None
     found = arrived_in(envelope)
     return RuleDrop(
         name=found.name,
@@ -92,6 +88,7 @@ def _in_book(services: Services, drop: RuleDrop) -> Rule | Refused:
             buckets=services.buckets,
             book=held.book,
             template=template,
+            prices=services.prices,
         )
         if isinstance(rule, Refused):
             return rule

@@ -6,13 +6,14 @@ from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.errors import LeaseHeld, ObjectGone, SubmissionUnknown
 from trainmaster.orchestrator.core.names import object_uri, split_object_uri
 from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.reading import text_in
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.request import request_of_firing
 from trainmaster.orchestrator.core.retraining.rules.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import Firing
 from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.flows.cancel import cancel
-from trainmaster.orchestrator.flows.launch import launch
+from trainmaster.orchestrator.flows.launch import take_request
 from trainmaster.orchestrator.flows.services import Happened, Services
 
 
@@ -42,7 +43,8 @@ def launch_firing(services: Services, rule: Rule, firing: Firing) -> Happened | 
     leaves_place = replaced is not None and cancel(services, replaced).is_due
     what = f"{rule.rule_id} fired ({firing.condition}, number {firing.number})"
     try:
-        happened = launch(services, Arrival(run_id=firing.run_id, source=source, content=content))
+        arrival = Arrival(run_id=firing.run_id, source=source, content=content)
+        happened = take_request(services, arrival, text_in(content, as_json=True))
     except LeaseHeld as error:
         return Happened(message=f"{what}: {error}", run_id=firing.run_id, severity="DEBUG")
     except SubmissionUnknown as error:

@@ -3,19 +3,14 @@
 import re
 from datetime import UTC, datetime
 
-RULES_PREFIX = "rules/"
-RULE_SUFFIXES = (".yaml", ".yml", ".json")
+from trainmaster.orchestrator.core.names import RULES_PREFIX
+
 BOOK_OBJECT = "rules/book.json"
 STATES_PREFIX = "rule-state/"
 ARRIVALS_PREFIX = "arrivals/"
 
 _MODEL_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _RULE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
-
-
-def is_rule_object(object_name: str) -> bool:
-    """Whether the inbox takes an object of this name for a rule."""
-    return object_name.startswith(RULES_PREFIX) and object_name.lower().endswith(RULE_SUFFIXES)
 
 
 def rule_id_of(object_name: str) -> str | None:

@@ -4,15 +4,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainmaster.orchestrator.core.admission.estimate import ReadPrices
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.documents.faults import Fault, fault_at, json_path, listed, shown
 from trainmaster.orchestrator.core.documents.validation import schema_faults
-from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, split_object_uri
+from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, RULES_PREFIX, Buckets, split_object_uri
 from trainmaster.orchestrator.core.requests.request import Refused, Standards
 from trainmaster.orchestrator.core.retraining.rules.book import MAX_BOOK_BYTES, MAX_RULES, Book
 from trainmaster.orchestrator.core.retraining.rules.condition import Condition, condition_from
 from trainmaster.orchestrator.core.retraining.rules.loop import loops_of
-from trainmaster.orchestrator.core.retraining.rules.names import RULES_PREFIX, rule_id_of
+from trainmaster.orchestrator.core.retraining.rules.names import rule_id_of
 from trainmaster.orchestrator.core.retraining.rules.request_check import (
     Checked,
     Circumstances,
@@ -28,15 +29,6 @@ RULE_SCHEMA = "retraining_rule.v1"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Buckets:
-    """The deployment's own buckets, without gs://."""
-
-    inbox: str
-    ledger: str
-    models: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class _Drop:
     """The file and what it is held against."""
 
@@ -47,6 +39,7 @@ class _Drop:
     buckets: Buckets
     book: Book
     template: bytes | None
+    prices: "ReadPrices | None"
 
 
 def rule_in(
@@ -59,6 +52,7 @@ def rule_in(
     buckets: Buckets,
     book: Book,
     template: bytes | None,
+    prices: "ReadPrices | None" = None,
 ) -> Rule | Refused:
     """The rule in these bytes, or every fault of text, schema, conditions, request, policy and loops at once.
 
@@ -80,6 +74,7 @@ def rule_in(
         buckets=buckets,
         book=book,
         template=template,
+        prices=prices,
     )
     return _checked(drop, read, _normal(read.value), faults)
 
@@ -153,6 +148,7 @@ def _checked(drop: _Drop, read: Document, value: dict[str, Any], faults: list[Fa
         rule_id=drop.rule_id,
         models_bucket=drop.buckets.models,
         standards=drop.standards,
+        prices=drop.prices,
     )
     checked = _request(drop, value, read, around, {fault.path for fault in faults})
     _add(faults, checked.faults)

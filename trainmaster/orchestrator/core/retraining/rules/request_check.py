@@ -4,19 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trainmaster.orchestrator.core.admission.estimate import Priced, ReadPrices, priced
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.documents.faults import Fault, fault_at, json_path, listed, shown
 from trainmaster.orchestrator.core.documents.unvalidated import at, mapping_at
 from trainmaster.orchestrator.core.names import output_uri
 from trainmaster.orchestrator.core.policy.policy import repository
+from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.programs import images_in
-from trainmaster.orchestrator.core.requests.request import (
-    Refused,
-    Standards,
-    checked_request,
-    dialect_of,
-    too_large,
-)
+from trainmaster.orchestrator.core.requests.reading import checked_request
+from trainmaster.orchestrator.core.requests.request import Refused, Request, Standards, too_large
 from trainmaster.orchestrator.core.retraining.rules.condition import Condition, Manual, NewData, NewImage
 from trainmaster.orchestrator.core.retraining.rules.filling import (
     MEANINGS,
@@ -61,6 +58,7 @@ class Circumstances:
     rule_id: str
     models_bucket: str
     standards: Standards
+    prices: "ReadPrices | None" = None
 
 
 def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], around: Circumstances) -> Checked:
@@ -125,7 +123,11 @@ def _request_faults(
     places = {json_path(each.path) for each in places_at(request)}
     for condition, values in _samples(request, around):
         document = filled(request, values)
-        found = checked_request(Document(value=document, spelled=spelled), around.standards)
+        found: Request | Priced | Refused = checked_request(
+            Document(value=document, spelled=spelled), around.standards
+        )
+        if isinstance(found, Request):
+            found = priced(found, around.standards.policy, around.prices)
         refused = found.faults if isinstance(found, Refused) else ()
         reported = {fault.path for fault in faults}
         new = (fault for fault in (*refused, *_by_tag(document, condition)) if fault.path not in reported)

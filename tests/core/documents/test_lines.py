@@ -1,0 +1,54 @@
+"""Each path of a text has the line on which a person finds it."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainmaster.orchestrator.core.documents.lines import MAX_LINES, lines_in
+
+YAML = """\
+# a comment
+model_name: m
+args:
+- --a
+- {b: 1, "c d": 2}
+
+cluster:
+  chief: {machine: n1}
+"""
+LINES = {
+    "$": 2,
+    "$.model_name": 2,
+    "$.args": 3,
+    "$.args[0]": 4,
+    "$.args[1]": 5,
+    "$.args[1].b": 5,
+    "$.args[1]['c d']": 5,
+    "$.cluster": 7,
+    "$.cluster.chief": 8,
+    "$.cluster.chief.machine": 8,
+}
+TEXT = st.text('ab {}[],:"\\\n', max_size=8)
+DOCUMENTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def test_yaml_says_the_line_of_every_key_and_item() -> None:
+    assert lines_in(YAML, as_json=False) == LINES
+
+
+@given(st.dictionaries(TEXT, DOCUMENTS, max_size=4))
+def test_json_says_the_same_as_yaml_does_of_it(document: dict[str, Any]) -> None:
+    text = json.dumps(document, indent=2)
+    assert lines_in(text, as_json=True) == lines_in(text, as_json=False)
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_the_map_stays_small(as_json: bool) -> None:
+    assert len(lines_in(json.dumps([1] * (MAX_LINES + 1)), as_json=as_json)) == MAX_LINES

@@ -1,0 +1,124 @@
+"""A request as its user wrote it, in any dialect: translated once, then checked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trainmaster.orchestrator.core.documents.document import Document, document_in
+from trainmaster.orchestrator.core.documents.faults import Fault, listed, shown
+from trainmaster.orchestrator.core.documents.lines import lines_in
+from trainmaster.orchestrator.core.documents.translation import Translated
+from trainmaster.orchestrator.core.documents.unvalidated import text_at
+from trainmaster.orchestrator.core.policy.policy import among
+from trainmaster.orchestrator.core.requests.dialects import dialect_of
+from trainmaster.orchestrator.core.requests.request import (
+    Refused,
+    Request,
+    Standards,
+    checked,
+    refused_by_policy,
+    too_large,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """What a user wrote, and the document in it."""
+
+    content: bytes
+    as_json: bool
+    read: Document
+
+
+def text_in(content: bytes, *, as_json: bool) -> Text:
+    return Text(content=content, as_json=as_json, read=document_in(content, as_json=as_json))
+
+
+def submitted_document(run_id: str, request: Request, text: Text) -> Mapping[str, object]:
+    """The request as it is kept beside the canonical one: schemas/submitted_request.v1.schema.json."""
+    return {
+        "schema": "submitted_request.v1",
+        "run_id": run_id,
+        "dialect": request.dialect,
+        "text": text.content.decode(),
+        "lines": lines_in(text.content.decode("utf-8-sig"), as_json=text.as_json),
+    }
+
+
+def request_in(
+    content: bytes, *, as_json: bool, standards: Standards, name: str | None = None
+) -> Request | Refused:
+    """The request in these bytes, or every fault of text, schema and policy at once.
+
+    `name` is what the model is called where the request does not say.
+    """
+    refusal = too_large(len(content))
+    if refusal is not None:
+        return refusal
+    return checked_request(document_in(content, as_json=as_json), standards, name=name)
+
+
+def checked_request(read: Document, standards: Standards, *, name: str | None = None) -> Request | Refused:
+    """The request in values that were read already, held against schema and policy."""
+    if read.value is None and read.faults:
+        return Refused(faults=read.faults)
+    if not isinstance(read.value, dict):
+        fault = Fault(path="$", problem="a request is a mapping of keys to values", found=shown(read.value))
+        return Refused(faults=(*read.faults, fault))
+    return _translated(read.value, read, standards, name)
+
+
+def _translated(
+    value: dict[str, Any], read: Document, standards: Standards, name: str | None
+) -> Request | Refused:
+    dialect = dialect_of(value)
+    meant = _allowed(dialect.in_own(value, name), standards)
+    request = checked(
+        meant,
+        standards,
+        _home(meant, standards),
+        spelled={meant.own_path(path): text for path, text in read.spelled.items()},
+        faults=(*read.faults, *meant.faults, *_elsewhere(meant, standards)),
+    )
+    return request if isinstance(request, Refused) else replace(request, dialect=dialect.name)
+
+
+def _allowed(meant: Translated, standards: Standards) -> Translated:
+    """The request without what the policy refuses and the dialect can do without."""
+    if not meant.yielding:
+        return meant
+    home = _home(meant, standards)
+    refused = {fault.path for fault in refused_by_policy(standards, meant.document, home)}
+    gone = [key for key in meant.yielding if any(path.startswith(f"$.{key}") for path in refused)]
+    warnings = [
+        Fault(
+            path=meant.written_path(f"$.{key}"),
+            problem=f"the policy does not allow it as {key}, so the deployment's own is taken",
+        )
+        for key in gone
+    ]
+    document = {key: value for key, value in meant.document.items() if key not in gone}
+    return replace(meant, document=document, warnings=(*meant.warnings, *warnings))
+
+
+def _home(meant: Translated, standards: Standards) -> str:
+    """Where the request itself runs; the deployment's own region where it asks for none that there is."""
+    asked = text_at(meant.document, "region") or (None if _elsewhere(meant, standards) else meant.region)
+    return asked or standards.region
+
+
+def _elsewhere(meant: Translated, standards: Standards) -> list[Fault]:
+    """A region of another dialect that is none of ours; of our own document's the policy's checks know."""
+    if meant.region in (None, standards.region, text_at(meant.document, "region")):
+        return []
+    regions = (standards.region,) if standards.policy is None else standards.policy.regions
+    if among(meant.region or "", regions):
+        return []
+    fault = Fault(
+        path=meant.written_path("$.region"),
+        problem="jobs of this deployment run in another region",
+        found=shown(meant.region),
+        allowed=listed(regions),
+        repair=f"write region: {standards.region}, or drop the file where the deployment of that region listens",
+    )
+    return [fault]

@@ -2,7 +2,7 @@
 
 import operator as op
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from trainmaster.local.instants import parse_instant
@@ -134,3 +134,15 @@ def as_text(found: object) -> str:
             return "null"
         case _:
             return str(found)
+
+
+def texts(value: object) -> Iterator[str]:
+    """Every scalar in an entry, as text."""
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            yield from texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts(inner)
+    else:
+        yield as_text(value)

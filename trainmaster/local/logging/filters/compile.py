@@ -1,10 +1,10 @@
 """Tree to predicate: everything that can be worked out once is, since each log line meets each sink."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias, assert_never
 
 from trainmaster.local.logging.filters import functions
-from trainmaster.local.logging.filters.compare import as_text, fold, test_for
+from trainmaster.local.logging.filters.compare import fold, test_for, texts
 from trainmaster.local.logging.filters.errors import FilterError
 from trainmaster.local.logging.filters.fields import DEFAULTS, getter, resolve
 from trainmaster.local.logging.filters.tree import And, Anywhere, Call, Comparison, Node, Not, Operator, Or
@@ -63,15 +63,3 @@ def _comparison(node: Comparison) -> Predicate:
         return any(map(test, found)) if found else absent
 
     return passes
-
-
-def texts(value: object) -> Iterator[str]:
-    """Every scalar in an entry, as text."""
-    if isinstance(value, Mapping):
-        for inner in value.values():
-            yield from texts(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from texts(inner)
-    else:
-        yield as_text(value)

@@ -6,11 +6,11 @@ Source: https://cloud.google.com/logging/docs/view/logging-query-language#functi
 import hashlib
 import ipaddress
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 from urllib.parse import unquote
 
-from trainmaster.local.logging.filters.compare import as_text, fold
+from trainmaster.local.logging.filters.compare import as_text, fold, texts
 from trainmaster.local.logging.filters.errors import FilterError
 from trainmaster.local.logging.filters.fields import Getter, getter, resolve
 from trainmaster.local.logging.filters.tree import Call, Value
@@ -47,18 +47,9 @@ def _search(arguments: tuple[Value, ...]) -> Predicate:
         raise FilterError('the function is used as SEARCH("words") or SEARCH(field, "words")')
     words = {fold(word) for word in _WORD.findall(arguments[-1].text)}
     get = _field(arguments[0]) if len(arguments) == 2 else lambda entry: (dict(entry),)  # noqa: PLR2004  # field and words
-    return lambda entry: words <= {fold(word) for found in get(entry) for word in _words(found)}
-
-
-def _words(value: object) -> Iterator[str]:
-    if isinstance(value, dict):
-        for inner in value.values():
-            yield from _words(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _words(inner)
-    else:
-        yield from _WORD.findall(as_text(value))
+    return lambda entry: (
+        words <= {fold(word) for found in get(entry) for text in texts(found) for word in _WORD.findall(text)}
+    )
 
 
 def _sample(arguments: tuple[Value, ...]) -> Predicate:

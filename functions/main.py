@@ -25,12 +25,12 @@ from trainmaster.orchestrator.core.retraining.signals.arrival import arrived_in
 from trainmaster.orchestrator.core.retraining.signals.image_push import image_pushed_in
 from trainmaster.orchestrator.core.retraining.signals.notice import notice_in
 from trainmaster.orchestrator.core.retraining.signals.signal import Signal
-from trainmaster.orchestrator.flows.admission import settle_and_admit
 from trainmaster.orchestrator.flows.intake import take_message, take_upload
 from trainmaster.orchestrator.flows.retraining.signal import take_notice, take_signal
 from trainmaster.orchestrator.flows.retraining.tick import tick
 from trainmaster.orchestrator.flows.self_test import answer_entry
 from trainmaster.orchestrator.flows.services import Happened
+from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
 from trainmaster.orchestrator.flows.sweep import sweep
 from trainmaster.orchestrator.settings import settings_from
 from trainmaster.orchestrator.wiring import Wiring

@@ -34,9 +34,9 @@ from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.moves import taken_over
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.admission.places import place_of
 from trainmaster.orchestrator.flows.intake import take_and_admit
-from trainmaster.orchestrator.flows.queueing import place_of
-from trainmaster.orchestrator.flows.submit import SUBMIT_NEEDS
+from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
 
 
 def test_who_waits_goes_by_priority_and_then_by_arrival() -> None:

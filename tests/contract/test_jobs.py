@@ -45,7 +45,7 @@ from trainmaster.orchestrator.core.requests.submission import Submission, Target
 from trainmaster.orchestrator.core.requests.tuning import Goal, Metric, Parameter, ParameterType, Tuning
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.trial import Measured, TrialState
-from trainmaster.orchestrator.flows.submit import SUBMIT_NEEDS
+from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
 from trainmaster.orchestrator.ports.runs import TrainingJobs
 
 _numbers = itertools.count(1)

@@ -32,9 +32,9 @@ from trainmaster.orchestrator.core.retraining.rules.reading import RULE_SCHEMA
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.trial import Trial, TrialState
-from trainmaster.orchestrator.flows.admission import settle_and_admit
 from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
 from trainmaster.orchestrator.flows.sweep import sweep
 from trainmaster.orchestrator.ports.runs import Notices, TrainingJobs
 

@@ -18,7 +18,7 @@ from trainmaster.local.stack.topology import Topology, read_topology
 from trainmaster.orchestrator.adapters.stored.self_tests import KEPT_FOR
 from trainmaster.orchestrator.core.events.self_test import SELF_TEST_PREFIX
 from trainmaster.orchestrator.core.names import STARTED_PREFIX, cap_object
-from trainmaster.orchestrator.flows.caps import KEPT
+from trainmaster.orchestrator.flows.admission.caps import KEPT
 from trainmaster.orchestrator.settings import LEASE_MARGIN, settings_from
 
 pytestmark = pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")

@@ -14,8 +14,8 @@ from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.trial import Measured, Trial, TrialState
-from trainmaster.orchestrator.flows.admission import settle_and_admit
 from trainmaster.orchestrator.flows.intake import take_and_admit
+from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limi
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.queueing import place_of
+from trainmaster.orchestrator.flows.admission.places import place_of
 
 LIMITS = (
     Limit(jobs=2, per_model=True),

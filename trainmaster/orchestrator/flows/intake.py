@@ -12,13 +12,13 @@ from trainmaster.orchestrator.core.requests.arrival import Arrival, Ignored, mes
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA, order_in
 from trainmaster.orchestrator.core.requests.reading import Text, text_in
 from trainmaster.orchestrator.core.requests.request import Refused, too_large
-from trainmaster.orchestrator.flows.admission import admit
-from trainmaster.orchestrator.flows.launch import reject, take_request
 from trainmaster.orchestrator.flows.orders import take_order
 from trainmaster.orchestrator.flows.retraining.accept import accept, rule_drop_in
 from trainmaster.orchestrator.flows.self_test import try_request
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.flows.submit import resume
+from trainmaster.orchestrator.flows.submission.launch import reject, take_request
+from trainmaster.orchestrator.flows.submission.queue_pass import admit
+from trainmaster.orchestrator.flows.submission.submit import resume
 
 ADMITTED_PER_ARRIVAL_MAX = 2
 """How many queued runs a new run that has to wait admits: so the queue does not grow by what it holds up."""

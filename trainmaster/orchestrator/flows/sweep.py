@@ -14,14 +14,14 @@ from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.outcome import EndReport
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.admission import admit
-from trainmaster.orchestrator.flows.caps import forget_old_starts
-from trainmaster.orchestrator.flows.finish import all_done, finish_run
-from trainmaster.orchestrator.flows.second_job import second_look_done
+from trainmaster.orchestrator.flows.admission.caps import forget_old_starts
+from trainmaster.orchestrator.flows.completion.finish import all_done, finish_run
+from trainmaster.orchestrator.flows.completion.second_job import second_look_done
+from trainmaster.orchestrator.flows.completion.settle import settle_job
+from trainmaster.orchestrator.flows.completion.telling import warned
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.flows.settle import settle_job
-from trainmaster.orchestrator.flows.submit import resume
-from trainmaster.orchestrator.flows.telling import warned
+from trainmaster.orchestrator.flows.submission.queue_pass import admit
+from trainmaster.orchestrator.flows.submission.submit import resume
 from trainmaster.orchestrator.ports.runs import Held, Marker
 
 ORPHAN_AGE = DELIVERED_WITHIN

@@ -12,9 +12,9 @@ from trainmaster.orchestrator.core.retraining.request import request_of_firing
 from trainmaster.orchestrator.core.retraining.rules.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import Firing
 from trainmaster.orchestrator.core.runs.record import Source
-from trainmaster.orchestrator.flows.cancel import cancel
-from trainmaster.orchestrator.flows.launch import take_request
 from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.submission.cancel import cancel
+from trainmaster.orchestrator.flows.submission.launch import take_request
 
 
 def launch_firing(services: Services, rule: Rule, firing: Firing) -> Happened | Refused:

@@ -30,7 +30,7 @@ from trainmaster.orchestrator.core.retraining.rules.rule import Rule
 from trainmaster.orchestrator.core.retraining.signals.arrival import Batch
 from trainmaster.orchestrator.core.retraining.state import RuleState, folded, given_up, launched, state_for
 from trainmaster.orchestrator.core.retraining.status import status_of
-from trainmaster.orchestrator.flows.champion import champion_facts
+from trainmaster.orchestrator.flows.completion.champion import champion_facts
 from trainmaster.orchestrator.flows.retraining.firing import launch_firing
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.ports.runs import HeldState

@@ -16,12 +16,12 @@ from trainmaster.orchestrator.core.requests.spec import spec_from
 from trainmaster.orchestrator.core.runs.outcome import Completion
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.caps import tell_cap
-from trainmaster.orchestrator.flows.champion import challenge
-from trainmaster.orchestrator.flows.queueing import leave_queue
+from trainmaster.orchestrator.flows.admission.caps import tell_cap
+from trainmaster.orchestrator.flows.admission.places import leave_queue
+from trainmaster.orchestrator.flows.admission.slots import give_back
+from trainmaster.orchestrator.flows.completion.champion import challenge
+from trainmaster.orchestrator.flows.completion.telling import tell_status, tell_steps
 from trainmaster.orchestrator.flows.services import Services
-from trainmaster.orchestrator.flows.slots import give_back
-from trainmaster.orchestrator.flows.telling import tell_status, tell_steps
 from trainmaster.orchestrator.ports.runs import Held
 
 RACES_MAX = 5

@@ -13,12 +13,12 @@ from trainmaster.orchestrator.core.runs.job import Failure, Job
 from trainmaster.orchestrator.core.runs.moves import job_of_run, moved, with_job
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.finish import finish_run
-from trainmaster.orchestrator.flows.queueing import leave_queue, place_of
-from trainmaster.orchestrator.flows.second_job import cancel_second_jobs, look_for_second_job
+from trainmaster.orchestrator.flows.admission.places import leave_queue, place_of
+from trainmaster.orchestrator.flows.admission.slots import give_back
+from trainmaster.orchestrator.flows.completion.finish import finish_run
+from trainmaster.orchestrator.flows.completion.second_job import cancel_second_jobs, look_for_second_job
+from trainmaster.orchestrator.flows.completion.telling import tell_status, tell_steps, warned
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.flows.slots import give_back
-from trainmaster.orchestrator.flows.telling import tell_status, tell_steps, warned
 from trainmaster.orchestrator.ports.runs import Held
 
 

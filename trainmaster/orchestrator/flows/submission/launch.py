@@ -2,7 +2,7 @@
 
 The order of writes, and what a crash between two of them leaves:
 
-    mark      of the caps, where the policy has some: `caps.py`
+    mark      of the caps, where the policy has some: `admission/caps.py`
     marker    the sweep will look; without a record it finds nothing and the event comes again
     original  the text as it was written, under a name of its own hash: no record names it yet
     record    reserved, with a lease: until it expires nobody else submits; what follows is in `submit.py`
@@ -21,11 +21,11 @@ from trainmaster.orchestrator.core.runs.attempts import Lease, SubmissionState
 from trainmaster.orchestrator.core.runs.outcome import Rejection
 from trainmaster.orchestrator.core.runs.record import AcceptedRequest, Estimated, Original, RunRecord, Step
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.caps import OverCap, over_caps
-from trainmaster.orchestrator.flows.outcome import present
+from trainmaster.orchestrator.flows.admission.caps import OverCap, over_caps
+from trainmaster.orchestrator.flows.completion.telling import tell_status, warned
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.flows.submit import resume, submit
-from trainmaster.orchestrator.flows.telling import tell_status, warned
+from trainmaster.orchestrator.flows.submission.outcome import present
+from trainmaster.orchestrator.flows.submission.submit import resume, submit
 
 
 def take_request(services: Services, arrival: Arrival, text: Text) -> Happened:

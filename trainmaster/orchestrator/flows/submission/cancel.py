@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from trainmaster.orchestrator.core.admission.ladder import ladder_of
 from trainmaster.orchestrator.core.errors import LeaseHeld
-from trainmaster.orchestrator.flows.finish import refresh_status
-from trainmaster.orchestrator.flows.outcome import cancelled, present
+from trainmaster.orchestrator.flows.completion.finish import refresh_status
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.flows.submit import take_over
+from trainmaster.orchestrator.flows.submission.outcome import cancelled, present
+from trainmaster.orchestrator.flows.submission.submit import take_over
 from trainmaster.orchestrator.ports.runs import Held
 
 

@@ -43,13 +43,19 @@ from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.moves import taken_over
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.finish import refresh_status
-from trainmaster.orchestrator.flows.outcome import cancelled, failed, job_of, kept_waiting, submitted
-from trainmaster.orchestrator.flows.queueing import place_of, start_pass
+from trainmaster.orchestrator.flows.admission.blocker import submission_blocker
+from trainmaster.orchestrator.flows.admission.places import place_of, start_pass
+from trainmaster.orchestrator.flows.admission.slots import full_limit, limits_for, take_slots
+from trainmaster.orchestrator.flows.completion.finish import refresh_status
+from trainmaster.orchestrator.flows.completion.telling import tell_status, warned
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.flows.slots import full_limit, limits_for, take_slots
-from trainmaster.orchestrator.flows.standing import submission_blocker
-from trainmaster.orchestrator.flows.telling import tell_status, warned
+from trainmaster.orchestrator.flows.submission.outcome import (
+    cancelled,
+    failed,
+    job_of,
+    kept_waiting,
+    submitted,
+)
 from trainmaster.orchestrator.ports.runs import Held
 
 SUBMIT_NEEDS = timedelta(seconds=45)

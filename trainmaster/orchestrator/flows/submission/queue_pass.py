@@ -21,11 +21,11 @@ from trainmaster.orchestrator.core.errors import (
     TrainmasterError,
 )
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.queueing import place_of, start_pass
+from trainmaster.orchestrator.flows.admission.places import place_of, start_pass
+from trainmaster.orchestrator.flows.admission.slots import full_limit, limits_for
+from trainmaster.orchestrator.flows.completion.settle import settle_hint
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.flows.settle import settle_hint
-from trainmaster.orchestrator.flows.slots import full_limit, limits_for
-from trainmaster.orchestrator.flows.submit import SUBMIT_NEEDS, take_over
+from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS, take_over
 from trainmaster.orchestrator.ports.runs import Held
 
 BUSY = (LeaseTooShort, GenerationMoved)

@@ -7,8 +7,8 @@ from trainmaster.orchestrator.core.admission.queue import Place, QueuePass
 from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.admission.slots import limits_for
 from trainmaster.orchestrator.flows.services import Services
-from trainmaster.orchestrator.flows.slots import limits_for
 
 
 def place_of(services: Services, record: RunRecord, ladder: Sequence[Rung] | None = None) -> Place:

@@ -1,0 +1,1 @@
+"""What a run holds and waits for before it is submitted: its place, its slots, its caps."""

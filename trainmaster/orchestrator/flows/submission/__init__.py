@@ -1,0 +1,1 @@
+"""A run gets its job, waits for one, or ends without one."""

@@ -3,25 +3,18 @@
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
 import requests
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import logging, pubsub_v1
 
+from tests.wire.pubsub.clients import connected as pubsub_clients
+
 JOB_LOG = "projects/p1/logs/ml.googleapis.com%2F123"
 RESOURCE = {"type": "ml_job", "labels": {"job_id": "123", "project_id": "p1", "task_name": "service"}}
-
-
-def wait_for(condition: Callable[[], object], what: str, *, timeout_s: float = 60) -> None:
-    """Return when the condition holds; fail after the time."""
-    end = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end, f"waited {timeout_s} s in vain for {what}"
-        time.sleep(0.02)
 
 
 def service_entry(text: str, **more: object) -> dict[str, object]:
@@ -100,14 +93,8 @@ def connected(url: str, address: str) -> Iterator[Stack]:
         _use_grpc=False,
         client_options={"api_endpoint": url},
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PUBSUB_EMULATOR_HOST", address)
-        publisher = pubsub_v1.PublisherClient()
-        subscriber = pubsub_v1.SubscriberClient()
-    with subscriber:
-        try:
-            yield Stack(url=url, client=client, publisher=publisher, subscriber=subscriber)
-        finally:
-            publisher.stop()
-            publisher.transport.close()
-            client._http.close()
+    try:
+        with pubsub_clients("ours", address) as pubsub:
+            yield Stack(url=url, client=client, publisher=pubsub.publisher, subscriber=pubsub.subscriber)
+    finally:
+        client._http.close()

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import requests
 
-from tests.wire.logging.stack import JOB_LOG, Stack, connected, service_entry, wait_for
+from tests.wire.logging.stack import JOB_LOG, Stack, connected, service_entry
+from tests.wire.pubsub.clients import wait_for
 from trainmaster.local import logging, pubsub
 
 TERMINAL = Path(__file__).parents[3] / "trainmaster" / "deploy" / "log_sink.filter"

@@ -24,8 +24,8 @@ from trainmaster.local.storage.injections import named, notifying, subjects
 from trainmaster.local.storage.notifications.configs import with_links
 from trainmaster.local.storage.objects.errors import RefusedError
 from trainmaster.local.storage.service import Service
+from trainmaster.local.storage.sessions import Uploads
 from trainmaster.local.storage.store import Store
-from trainmaster.local.storage.uploads import Uploads
 
 _LOOK_AGAIN_S = 0.1
 _REFRESH_S = 5.0

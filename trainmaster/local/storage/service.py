@@ -9,8 +9,8 @@ from weakref import WeakValueDictionary
 from trainmaster.local.iam.service import Grants
 from trainmaster.local.storage.drops.arrivals import Arrivals
 from trainmaster.local.storage.objects.errors import UnsettledError
+from trainmaster.local.storage.sessions import Uploads
 from trainmaster.local.storage.store import Store
-from trainmaster.local.storage.uploads import Uploads
 
 _ATTEMPTS = 3
 

@@ -7,8 +7,10 @@ from typing import Any
 
 from tests.core.standards import STANDARDS
 from trainmaster.orchestrator.core.documents.faults import PathPart, json_path
+from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.reading import request_in
 from trainmaster.orchestrator.core.requests.request import Refused, Request
+from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 
 Path = tuple[PathPart, ...]
 IMAGE = "us-central1-docker.pkg.dev/my-project/other/image:1"
@@ -134,3 +136,8 @@ def told(document: object, *, name: str | None = None) -> dict[str, str]:
     answer = answered(document, name=name)
     assert isinstance(answer, Refused)
     return {fault.path: str(fault) for fault in answer.faults}
+
+
+def spec_of(document: dict[str, Any], name: str | None = None) -> JobSpec:
+    """The job, from what the dialect says alone: what policies allow is checked elsewhere."""
+    return spec_from(dialect_of(document).in_own(document, name).document)

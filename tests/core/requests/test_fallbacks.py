@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.core.admission_cases import CHIEF, GCLOUD, V100, answer, document, faults, ladder, policy, sound
 from tests.core.roles import T4
 from tests.core.standards import schema
+from tests.core.vertex_files import spec_of
 from trainmaster.orchestrator.core.admission.rung import rungs_of
-from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.fallbacks import MAX_FALLBACKS, merged
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import Accelerator
@@ -207,7 +207,7 @@ def test_a_label_says_the_priority_where_the_dialect_has_no_key_for_it() -> None
 def test_the_ladder_of_every_dialect_is_the_job_that_its_request_is() -> None:
     found = sound(GCLOUD)
     (rung,) = rungs_of(found.document)
-    assert rung.spec == found.spec == dialect_of(GCLOUD).spec_from(GCLOUD, None)
+    assert rung.spec == found.spec == spec_of(GCLOUD)
 
 
 RFC_7396 = [

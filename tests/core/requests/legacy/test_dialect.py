@@ -28,6 +28,7 @@ from trainmaster.orchestrator.core.requests.legacy.tables import (
 )
 from trainmaster.orchestrator.core.requests.reading import request_in
 from trainmaster.orchestrator.core.requests.request import Refused, Request
+from trainmaster.orchestrator.core.requests.spec import spec_from
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 
 TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
@@ -59,10 +60,10 @@ def test_the_user_is_told_what_is_not_quite_the_same(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_run_on_record_gives_the_job_again(case: Case) -> None:
-    spec = request_of(case.written).spec
-    again = dialect_of(case.written).spec_from(case.written, spec.model_name)
-    assert again.cluster == spec.cluster
-    assert again.work == spec.work
+    request = request_of(case.written)
+    again = spec_from(request.document)
+    assert again.cluster == request.spec.cluster
+    assert again.work == request.spec.work
 
 
 def test_a_legacy_job_is_known_by_its_training_input_or_its_id() -> None:

@@ -6,7 +6,18 @@ from typing import Any
 import pytest
 from google.cloud.aiplatform_v1.types import AcceleratorType, CustomJob, Scheduling
 
-from tests.core.vertex_files import IMAGE, answered, job, job_spec, package_pool, plain, snake, sound, told
+from tests.core.vertex_files import (
+    IMAGE,
+    answered,
+    job,
+    job_spec,
+    package_pool,
+    plain,
+    snake,
+    sound,
+    spec_of,
+    told,
+)
 from trainmaster.orchestrator.adapters.vertex import message_of
 from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.requests.dialects import VERTEX_CUSTOM
@@ -21,9 +32,8 @@ REDUCER = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:lates
 
 
 def meant(document: dict[str, Any], *, name: str | None = None) -> Any:
-    """The job's body, from what the dialect says alone: what policies allow is told elsewhere."""
-    spec = VERTEX_CUSTOM.spec_from(document, name)
-    return submission_of("run-1", spec, TARGET).body
+    """The job's body."""
+    return submission_of("run-1", spec_of(document, name), TARGET).body
 
 
 def as_submitted(spec: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +69,7 @@ def test_the_spec_alone_is_the_same_job() -> None:
 
 
 def test_the_clients_own_message_takes_what_is_submitted() -> None:
-    message: Any = message_of(submission_of("run-1", VERTEX_CUSTOM.spec_from(job(), None), TARGET))
+    message: Any = message_of(submission_of("run-1", spec_of(job()), TARGET))
     assert isinstance(message, CustomJob)
     pool = message.job_spec.worker_pool_specs[3]
     assert (pool.machine_spec.accelerator_type, pool.replica_count) == (AcceleratorType.NVIDIA_TESLA_T4, 1)
@@ -89,7 +99,7 @@ def test_a_role_that_names_an_image_takes_nothing_from_the_chief() -> None:
 
 def test_roles_may_mix_containers_and_packages() -> None:
     pools = [package_pool(0), {}, package_pool(2), job_spec()["workerPoolSpecs"][3]]
-    cluster = VERTEX_CUSTOM.spec_from(plain(workerPoolSpecs=pools), None).cluster
+    cluster = spec_of(plain(workerPoolSpecs=pools)).cluster
     kinds = [pool and type(pool.program) for pool in cluster.pools]
     assert kinds == [PythonPackage, None, PythonPackage, Container]
 
@@ -119,7 +129,7 @@ def test_an_accelerator_is_named_or_numbered(number: int, name: str) -> None:
             "acceleratorType": written,
             "acceleratorCount": min(number, 2),
         }
-        chief = VERTEX_CUSTOM.spec_from(plain(workerPoolSpecs=[{**small, "machineSpec": machine}]), None)
+        chief = spec_of(plain(workerPoolSpecs=[{**small, "machineSpec": machine}]))
         expected = Accelerator(type=name, count=min(number, 2)) if number else None
         assert chief.cluster.chief.accelerator == expected
 

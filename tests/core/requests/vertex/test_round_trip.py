@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.core.standards import STANDARDS
-from tests.core.vertex_files import job, plain, snake, sound
+from tests.core.vertex_files import job, plain, snake, sound, spec_of
 from trainmaster.orchestrator.adapters.vertex import message_of
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.documents.validation import schema_faults
-from trainmaster.orchestrator.core.requests.dialects import VERTEX_CUSTOM, VERTEX_TUNING, Dialect, dialect_of
+from trainmaster.orchestrator.core.requests.dialects import VERTEX_CUSTOM, VERTEX_TUNING, Dialect
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Once, spec_from
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 
@@ -198,8 +198,7 @@ def test_a_job_as_the_client_prints_it_is_the_same_job_again(by_number: bool) ->
         EMPTY_MIDDLE,
         yaml.safe_load((ROOT / "examples/tuning.yaml").read_text()),
     ):
-        dialect = dialect_of(document)
-        spec = dialect.spec_from(document, None)
+        spec = spec_of(document)
         message: Any = message_of(submission_of("run-1", spec, TARGET))
         printed = json.loads(type(message).to_json(message, use_integers_for_enums=by_number))
         found = read_again(printed, VERTEX_TUNING if "studySpec" in printed else VERTEX_CUSTOM, name=None)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.translation import Translated
-from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.requests.vertex.dialect import custom_job, tuning_job
 
 
@@ -20,10 +19,6 @@ class Dialect:
     name: str
     marks: frozenset[str]
     in_own: Callable[[Mapping[str, Any], str | None], Translated]
-
-    def spec_from(self, document: Mapping[str, Any], name: str | None) -> JobSpec:
-        """The job of a document that `request_in` found sound under this name."""
-        return spec_from(self.in_own(document, name).document)
 
 
 def _own(document: Mapping[str, Any], name: str | None) -> Translated:  # noqa: ARG001 - it has its own

@@ -354,8 +354,8 @@ def test_a_function_killed_between_job_and_record_leaves_one_job(
     ledger = buckets["ledger"]
     event = dropped(gcs._client, buckets["inbox"], "requests/a.yaml", REQUEST.encode())
     with start("on_request_uploaded") as function:
-        # After the cap's mark, its marker and its reservation, the function's fourth write records the job.
-        storage_proxy.stall_at(f"POST /upload/storage/v1/b/{ledger}/", nth=4)
+        # After the cap's mark, its marker, the original and its reservation, the fifth write records the job.
+        storage_proxy.stall_at(f"POST /upload/storage/v1/b/{ledger}/", nth=5)
         delivery = subprocess.Popen(
             [sys.executable, "-c", DELIVER, function.url, json.dumps(event)], stderr=subprocess.DEVNULL
         )

@@ -23,6 +23,14 @@ CREATE TABLE IF NOT EXISTS owed (
 CREATE INDEX IF NOT EXISTS owed_by_key ON owed (key, id);
 """
 
+# One step of the index for each key, however much it is owed.
+_KEYS = """
+WITH RECURSIVE each(key) AS (
+    SELECT min(key) FROM owed
+    UNION ALL SELECT (SELECT min(key) FROM owed WHERE key > each.key) FROM each WHERE each.key IS NOT NULL)
+SELECT key FROM each WHERE key IS NOT NULL
+"""
+
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 15.0
 _BATCH = 100
@@ -92,7 +100,7 @@ class Outbox:
         try:
             while True:
                 self._owed.clear()
-                for key in self.owing():
+                for (key,) in self._database.rows(_KEYS):
                     if key not in tasks or tasks[key].done():
                         tasks[key] = asyncio.create_task(self._empty(key, publish), name=f"outbox {key}")
                 await self._owed.wait()

@@ -18,15 +18,18 @@ Eventually = Callable[[Callable[[], bool]], None]
 
 
 class Sink:
-    """Takes messages as Pub/Sub would; refuses them while `down`."""
+    """Takes messages as Pub/Sub would; refuses them while `down`, and those about the object `refused` for ever."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[str, bytes, Mapping[str, str]]] = []
         self.down = threading.Event()
+        self.refused = ""
 
     def __call__(self, topic: str, messages: Sequence[tuple[bytes, Mapping[str, str]]]) -> None:
         if self.down.is_set():
             raise ConnectionError("down")
+        if self.refused in {attributes["objectId"] for _, attributes in messages}:
+            raise exceptions.InvalidArgument("never")
         self.messages += [(topic, data, attributes) for data, attributes in messages]
 
     @property
@@ -188,6 +191,16 @@ def test_deliveries_go_on_when_pubsub_comes_back(
     bucket.blob("a").upload_from_string("x")
     sink.down.clear()
     eventually(lambda: sink.events == [("OBJECT_FINALIZE", "a")])
+
+
+def test_a_message_that_pubsub_never_takes_holds_up_no_other(
+    bucket: storage.Bucket, sink: Sink, eventually: Eventually
+) -> None:
+    ask_for(bucket, "OBJECT_FINALIZE")
+    sink.refused = "bad"
+    for name in ("a", "bad", "b"):
+        bucket.blob(name).upload_from_string("x")
+    eventually(lambda: [name for _, name in sink.events] == ["a", "b"])
 
 
 @pytest.mark.parametrize(

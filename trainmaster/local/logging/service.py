@@ -71,13 +71,19 @@ class Service:
         return faults
 
     def _keep_entries(self, entries: Sequence[Entry]) -> None:
+        sinks = list(self._sinks.values())
+        owed = [
+            (sink.full_name, entry)
+            for entry in entries
+            for sink in sinks
+            if sink.parent == entry.parent and sink.passes(entry.fields)
+        ]
         with self._store.transaction():
             self._store.add(entries)
-            for entry in entries:
-                for sink in list(self._sinks.values()):
-                    if sink.parent == entry.parent and sink.passes(entry.fields):
-                        self.outbox.owe(sink.full_name, *message_of(entry))
-        self.outbox.wake()
+            for name, entry in owed:
+                self.outbox.owe(name, *message_of(entry))
+        if owed:
+            self.outbox.wake()
 
     def list(
         self, parents: Sequence[str], filter_text: str, *, descending: bool, page_size: int, page_token: str

@@ -21,7 +21,7 @@ from trainmaster.local.storage.api.routes import route_for
 from trainmaster.local.storage.drops.arrivals import Arrivals
 from trainmaster.local.storage.drops.watching import Watch
 from trainmaster.local.storage.injections import named, notifying, subjects
-from trainmaster.local.storage.notifications.configs import with_links
+from trainmaster.local.storage.notifications import with_links
 from trainmaster.local.storage.objects.errors import RefusedError
 from trainmaster.local.storage.service import Service
 from trainmaster.local.storage.sessions import Uploads

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from trainmaster.local.storage.notifications.configs import Notifications
+from trainmaster.local.storage.notifications import Notifications
 from trainmaster.local.storage.objects.catalog import Catalog
 from trainmaster.local.storage.objects.errors import (
     UnsettledError,

@@ -1,1 +1,0 @@
-"""Who is told of changes to objects, and in which words."""

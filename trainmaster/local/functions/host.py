@@ -1,16 +1,14 @@
 """All functions of a deployment, each in a process of its own."""
 
 import asyncio
-import hashlib
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from trainmaster.local.functions.connections import holder_of
 from trainmaster.local.functions.deployment import Deployment
 from trainmaster.local.functions.function import Function
 from trainmaster.local.functions.instance import Instance, StartFailedError
+from trainmaster.local.process.scratch import empty_folder
 
 
 class FunctionsHost:
@@ -22,7 +20,7 @@ class FunctionsHost:
         Raises:
             OSError: the state folder cannot be written.
         """
-        self._homes = _empty_homes(deployment.state)
+        self._homes = empty_folder("tm-home", deployment.state)
         self.instances = {
             function.name: Instance(function, deployment, home=self._homes / function.name)
             for function in functions
@@ -53,12 +51,3 @@ class FunctionsHost:
         """End every function. Safe to call twice."""
         await asyncio.gather(*(instance.stop() for instance in self.instances.values()))
         shutil.rmtree(self._homes, ignore_errors=True)
-
-
-def _empty_homes(state: Path) -> Path:
-    """A short path, because gunicorn's control socket lies below it and has at most 107 characters; the same for the same state."""
-    digest = hashlib.sha256(str(state.resolve()).encode()).hexdigest()[:10]
-    homes = Path(tempfile.gettempdir()) / f"tm-home-{digest}"
-    shutil.rmtree(homes, ignore_errors=True)
-    homes.mkdir(mode=0o700)
-    return homes

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import hashlib
 import shutil
-import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +29,7 @@ from trainmaster.local.jobs.runs.log import WriteLog
 from trainmaster.local.jobs.service import JobService
 from trainmaster.local.jobs.store import Store
 from trainmaster.local.process import ProcessGuard
+from trainmaster.local.process.scratch import empty_folder
 from trainmaster.local.tuning.service import TuningService
 from trainmaster.local.tuning.store import TuningStore
 from trainmaster.local.vertex.api import application
@@ -153,7 +152,7 @@ class Jobs:
         return Machine(
             guard=self.guard or ProcessGuard(),
             images={repository_of(uri): tree.resolve() for uri, tree in self.images.items()},
-            scratch=_empty_scratch(state),
+            scratch=empty_folder("tm", state),
             grace_s=self.grace_s,
             processes=Processes(buckets=buckets, mounts=_chosen(self.mounts)),
             containers=containers,
@@ -201,12 +200,3 @@ def _containers(choice: RuntimeChoice, *, buckets: Path, stack: str, registry: s
         return None
     found.remove_leftovers()
     return found
-
-
-def _empty_scratch(state: Path) -> Path:
-    """A short path, because sockets under TMPDIR have at most 107 characters; the same for the same state."""
-    digest = hashlib.sha256(str(state).encode()).hexdigest()[:10]
-    scratch = Path(tempfile.gettempdir()) / f"tm-{digest}"
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(mode=0o700)
-    return scratch

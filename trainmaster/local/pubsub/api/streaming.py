@@ -60,7 +60,11 @@ class Stream:
                 f"The request has {len(ids)} modify_deadline_ack_ids and {len(seconds)} modify_deadline_seconds; "
                 "there must be as many of the one as of the other."
             )
-        settle_quietly(self._service, self._subscription, request.ack_ids, zip(ids, seconds, strict=True))
+        # A stream has nowhere to say that an id came too late: what can be settled is.
+        with contextlib.suppress(InvalidAckIds, InvalidArgument):
+            self._service.acknowledge(self._subscription, request.ack_ids)
+        with contextlib.suppress(InvalidAckIds, InvalidArgument):
+            self._service.modify_deadline(self._subscription, zip(ids, seconds, strict=True))
 
     async def responses(self) -> AsyncIterator[wire.Message]:
         """Messages as they become ready, until the client closes.
@@ -113,19 +117,6 @@ def pullable(service: Service, name: str) -> Subscription:
     if subscription.config.detached:
         raise FailedPrecondition(f"Subscription {name} is detached; create another one.")
     return subscription
-
-
-def settle_quietly(
-    service: Service,
-    subscription: Subscription,
-    ack_ids: Iterable[str],
-    deadlines: Iterable[tuple[str, float]],
-) -> None:
-    """Settle what can be settled; a stream has nowhere to say that an id came too late."""
-    with contextlib.suppress(InvalidAckIds, InvalidArgument):
-        service.acknowledge(subscription, ack_ids)
-    with contextlib.suppress(InvalidAckIds, InvalidArgument):
-        service.modify_deadline(subscription, deadlines)
 
 
 def _deadline(seconds: int) -> float:

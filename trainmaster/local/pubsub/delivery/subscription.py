@@ -10,8 +10,6 @@ from trainmaster.local.pubsub.checks.filters import parse_filter
 from trainmaster.local.pubsub.checks.names import DELETED_TOPIC
 from trainmaster.local.pubsub.delivery.backlog import Backlog
 from trainmaster.local.pubsub.delivery.policy import (
-    DEFAULT_MIN_BACKOFF_S,
-    MAX_BACKOFF_S,
     PUSH_BACKOFF,
     Backoff,
     DeliveryPolicy,
@@ -93,10 +91,9 @@ def delivery_policy(config: wire.Message, *, dead_letters: bool) -> DeliveryPoli
     """
     backoff = None
     if config.HasField("retry_policy"):
-        retry = config.retry_policy
+        retry = config.retry_policy  # complete, as every stored configuration is
         backoff = Backoff(
-            minimum_s=_seconds(retry, "minimum_backoff", DEFAULT_MIN_BACKOFF_S),
-            maximum_s=_seconds(retry, "maximum_backoff", MAX_BACKOFF_S),
+            minimum_s=_seconds(retry.minimum_backoff), maximum_s=_seconds(retry.maximum_backoff)
         )
     elif config.push_config.push_endpoint:
         backoff = PUSH_BACKOFF
@@ -108,8 +105,5 @@ def delivery_policy(config: wire.Message, *, dead_letters: bool) -> DeliveryPoli
     )
 
 
-def _seconds(message: wire.Message, field: str, default: float) -> float:
-    if not message.HasField(field):
-        return default
-    duration = getattr(message, field)
+def _seconds(duration: wire.Message) -> float:
     return float(duration.seconds) + float(duration.nanos) / 1e9

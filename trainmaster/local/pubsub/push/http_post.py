@@ -39,7 +39,7 @@ async def post(url: str, body: bytes, headers: Mapping[str, str]) -> int:
         await writer.drain()
         return await _status(connection, reader)
     finally:
-        writer.close()
+        writer.transport.abort()  # the request is answered, or given up: nothing is left to be sent
         with contextlib.suppress(OSError):
             await writer.wait_closed()
 

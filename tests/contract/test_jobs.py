@@ -46,7 +46,7 @@ from trainmaster.orchestrator.core.requests.tuning import Goal, Metric, Paramete
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.trial import Measured, TrialState
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
-from trainmaster.orchestrator.ports.runs import TrainingJobs
+from trainmaster.orchestrator.ports.jobs import TrainingJobs
 
 _numbers = itertools.count(1)
 CREATE = "POST /v1/projects/my-project/locations/us-central1/customJobs"

@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 
 def slow_reads(world: World) -> Boundary:
     """Reading a job takes half a minute."""
-    return At("read job", before=lambda: world.clock.advance(timedelta(seconds=30)))
+    return At("read job", before=lambda: world.clock.advance(timedelta(seconds=15)))
 
 
 def launched(world: World, runs: int) -> list[str]:
@@ -37,7 +37,7 @@ def test_a_sweep_without_time_for_all_takes_the_oldest_and_says_how_many_are_lef
     runs = launched(world, 6)
     for run_id in runs:
         world.train(world.record(run_id))
-    told = world.sweep(slow_reads(world))  # two minutes, of half a minute each
+    told = world.sweep(slow_reads(world))  # a minute, of a quarter of a minute each
     assert ended(world, runs) == [True, True, True, True, False, False]
     assert told[-1].message == "no time for 2 of 6 active runs: the next sweep goes on with them"
     assert told[-1].severity == "WARNING"

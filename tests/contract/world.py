@@ -11,23 +11,18 @@ from typing import Any, TypeVar
 
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryNotices, MemoryObjects
 from trainmaster.orchestrator.adapters.objects import Listed, Objects, Stored
-from trainmaster.orchestrator.adapters.stored.admission import StoredQueue, StoredSlots, StoredStarts
-from trainmaster.orchestrator.adapters.stored.arrivals import StoredArrivals
-from trainmaster.orchestrator.adapters.stored.champions import StoredChampions
-from trainmaster.orchestrator.adapters.stored.rules import StoredBook, StoredRuleStates, StoredRuleStatuses
-from trainmaster.orchestrator.adapters.stored.runs import StoredInbox, StoredLedger, StoredModels
-from trainmaster.orchestrator.adapters.stored.self_tests import StoredSelfTests
+from trainmaster.orchestrator.adapters.stored.runs import StoredLedger
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.events.envelope import Envelope
-from trainmaster.orchestrator.core.names import RUN_LABEL, Buckets, JobKind, location_name
+from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, location_name
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.arrival import Arrival, message_in, upload_in
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
 from trainmaster.orchestrator.core.requests.request import Standards
-from trainmaster.orchestrator.core.requests.submission import Submission, Target
+from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.rules.reading import RULE_SCHEMA
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -36,14 +31,28 @@ from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
 from trainmaster.orchestrator.flows.sweep import sweep
-from trainmaster.orchestrator.ports.runs import Notices, TrainingJobs
+from trainmaster.orchestrator.ports.jobs import TrainingJobs
+from trainmaster.orchestrator.ports.notices import Notices
+from trainmaster.orchestrator.settings import settings_from
+from trainmaster.orchestrator.wiring import Adapters, services_over
 
 ROOT = Path(__file__).resolve().parents[2]
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 PROJECT, REGION = "my-project", "us-central1"
 ELSEWHERE = "europe-west4"
 INBOX, LEDGER, MODELS = "inbox", "ledger", "models"
-LEASE = timedelta(seconds=180)
+SETTINGS = settings_from(
+    {
+        "GOOGLE_CLOUD_PROJECT": PROJECT,
+        "TRAINMASTER_REGION": REGION,
+        "TRAINMASTER_INBOX_BUCKET": INBOX,
+        "TRAINMASTER_LEDGER_BUCKET": LEDGER,
+        "TRAINMASTER_MODELS_BUCKET": MODELS,
+        "TRAINMASTER_NOTICES_TOPIC": "notices",
+        "TRAINMASTER_FUNCTION_TIMEOUT_S": "120",
+    }
+)
+LEASE = SETTINGS.lease
 REQUEST = (ROOT / "examples" / "cassava.yaml").read_bytes()
 OBJECT = "requests/cassava.yaml"
 
@@ -194,29 +203,18 @@ class World:
         """Ports for one delivery."""
         crossed = boundary or Boundary()
         objects = BoundaryObjects(self.objects, crossed)
-        return Services(
-            ledger=StoredLedger(objects, LEDGER),
-            inbox=StoredInbox(objects, INBOX),
-            models=StoredModels(objects),
+        adapters = Adapters(
+            objects=objects,
             jobs=BoundaryJobs(jobs or self.jobs, crossed),
             notices=BoundaryNotices(self.notices, crossed),
             clock=self.clock,
-            target=Target(project=PROJECT, region=REGION, models_bucket=MODELS),
-            lease=LEASE,
-            standards=lambda: self.standards,
-            prices=None,
-            export_schema=lambda: EXPORT_SCHEMA,
+        )
+        return services_over(
+            adapters,
+            SETTINGS,
             attempt=f"attempt-{next(self._attempts)}",
-            buckets=Buckets(inbox=INBOX, ledger=LEDGER, models=MODELS),
-            self_tests=StoredSelfTests(objects, LEDGER),
-            rule_book=StoredBook(objects, LEDGER),
-            rule_states=StoredRuleStates(objects, LEDGER),
-            rule_statuses=StoredRuleStatuses(objects, LEDGER),
-            arrivals=StoredArrivals(objects, LEDGER),
-            champions=StoredChampions(objects, LEDGER),
-            queue=StoredQueue(objects, LEDGER),
-            slots=StoredSlots(objects, LEDGER),
-            starts=StoredStarts(objects, LEDGER),
+            standards=lambda: self.standards,
+            export_schema=lambda: EXPORT_SCHEMA,
         )
 
     def drop(self, content: bytes = REQUEST, name: str = OBJECT) -> Arrival:

@@ -2,7 +2,8 @@
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from trainmaster.orchestrator.adapters.arrival_log import ArrivalLog
 from trainmaster.orchestrator.adapters.clock import SystemClock
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.importing import IMPORTING
+from trainmaster.orchestrator.adapters.objects import Objects
 from trainmaster.orchestrator.adapters.pubsub import PubsubNotices
 from trainmaster.orchestrator.adapters.stored.admission import StoredQueue, StoredSlots, StoredStarts
 from trainmaster.orchestrator.adapters.stored.arrivals import StoredArrivals
@@ -19,6 +21,7 @@ from trainmaster.orchestrator.adapters.stored.rules import StoredBook, StoredRul
 from trainmaster.orchestrator.adapters.stored.runs import StoredInbox, StoredLedger, StoredModels
 from trainmaster.orchestrator.adapters.stored.self_tests import StoredSelfTests
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
+from trainmaster.orchestrator.core.admission.estimate import ReadPrices
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.errors import PolicyInvalid
@@ -29,66 +32,100 @@ from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, Stand
 from trainmaster.orchestrator.core.requests.submission import Target
 from trainmaster.orchestrator.core.retraining.rules.reading import RULE_SCHEMA
 from trainmaster.orchestrator.flows.services import Services
+from trainmaster.orchestrator.ports.clock import Clock
+from trainmaster.orchestrator.ports.jobs import TrainingJobs
+from trainmaster.orchestrator.ports.notices import Notices
 from trainmaster.orchestrator.settings import Settings
 
 if TYPE_CHECKING:
     from trainmaster.orchestrator.core.admission.prices import Prices
 
 
+@dataclass(frozen=True, kw_only=True)
+class Adapters:
+    """What reaches outside of the process."""
+
+    objects: Objects
+    jobs: TrainingJobs
+    notices: Notices
+    clock: Clock
+
+
+def services_over(
+    adapters: Adapters,
+    settings: Settings,
+    *,
+    attempt: str,
+    standards: Callable[[], Standards],
+    export_schema: Callable[[], Mapping[str, Any]],
+    prices: "ReadPrices | None" = None,
+    prepare_jobs: Callable[[str], None] = lambda _: None,
+) -> Services:
+    """The ports for one delivery, over these adapters."""
+    objects, ledger_bucket = adapters.objects, settings.ledger_bucket
+    return Services(
+        ledger=StoredLedger(objects, ledger_bucket),
+        inbox=StoredInbox(objects, settings.inbox_bucket),
+        models=StoredModels(objects),
+        jobs=adapters.jobs,
+        notices=adapters.notices,
+        clock=adapters.clock,
+        target=Target(
+            project=settings.project,
+            region=settings.region,
+            models_bucket=settings.models_bucket,
+            service_account=settings.trainer_account,
+        ),
+        lease=settings.lease,
+        standards=standards,
+        prices=prices,
+        export_schema=export_schema,
+        attempt=attempt,
+        buckets=Buckets(inbox=settings.inbox_bucket, ledger=ledger_bucket, models=settings.models_bucket),
+        self_tests=StoredSelfTests(objects, ledger_bucket),
+        rule_book=StoredBook(objects, ledger_bucket),
+        rule_states=StoredRuleStates(objects, ledger_bucket),
+        rule_statuses=StoredRuleStatuses(objects, ledger_bucket),
+        arrivals=StoredArrivals(objects, ledger_bucket),
+        champions=StoredChampions(objects, ledger_bucket),
+        queue=StoredQueue(objects, ledger_bucket),
+        slots=StoredSlots(objects, ledger_bucket),
+        starts=StoredStarts(objects, ledger_bucket),
+        prepare_jobs=prepare_jobs,
+        sweep_within=settings.sweep_within,
+    )
+
+
 class Wiring:
-    """One process's adapters."""
+    """One process's adapters: Google's services."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._objects = GcsObjects(settings.project)
+        objects, clock = GcsObjects(settings.project), SystemClock()
         self._jobs = VertexJobs(
             project=settings.project,
             region=settings.region,
             endpoint=settings.vertex_endpoint,
             others=self._regions,
         )
-        self.arrival_log = ArrivalLog(self._objects, settings.ledger_bucket, SystemClock())
-        self._notices = PubsubNotices(
+        notices = PubsubNotices(
             project=settings.project,
             topic=settings.notices_topic,
             source=f"//trainmaster/{location_name(settings.project, settings.region)}",
         )
+        self._adapters = Adapters(objects=objects, jobs=self._jobs, notices=notices, clock=clock)
+        self.arrival_log = ArrivalLog(objects, settings.ledger_bucket, clock)
 
     def services(self) -> Services:
         """The ports for one delivery, with an attempt of its own."""
-        settings = self.settings
-        return Services(
-            ledger=StoredLedger(self._objects, settings.ledger_bucket),
-            inbox=StoredInbox(self._objects, settings.inbox_bucket),
-            models=StoredModels(self._objects),
-            jobs=self._jobs,
-            notices=self._notices,
-            clock=SystemClock(),
-            target=Target(
-                project=settings.project,
-                region=settings.region,
-                models_bucket=settings.models_bucket,
-                service_account=settings.trainer_account,
-            ),
-            lease=settings.lease,
+        return services_over(
+            self._adapters,
+            self.settings,
+            attempt=secrets.token_hex(8),
             standards=lambda: self._standards,
             prices=lambda: self._prices,
             export_schema=lambda: self._schema("model_export.v1"),
-            attempt=secrets.token_hex(8),
-            buckets=Buckets(
-                inbox=settings.inbox_bucket, ledger=settings.ledger_bucket, models=settings.models_bucket
-            ),
-            self_tests=StoredSelfTests(self._objects, settings.ledger_bucket),
-            rule_book=StoredBook(self._objects, settings.ledger_bucket),
-            rule_states=StoredRuleStates(self._objects, settings.ledger_bucket),
-            rule_statuses=StoredRuleStatuses(self._objects, settings.ledger_bucket),
-            arrivals=StoredArrivals(self._objects, settings.ledger_bucket),
-            champions=StoredChampions(self._objects, settings.ledger_bucket),
-            queue=StoredQueue(self._objects, settings.ledger_bucket),
-            slots=StoredSlots(self._objects, settings.ledger_bucket),
-            starts=StoredStarts(self._objects, settings.ledger_bucket),
             prepare_jobs=self._jobs.prepare,
-            sweep_within=settings.sweep_within,
         )
 
     def _regions(self) -> Sequence[str]:

@@ -10,7 +10,7 @@ from trainmaster.orchestrator.adapters.objects import Objects
 from trainmaster.orchestrator.core.errors import GenerationMoved, ServiceFailed
 from trainmaster.orchestrator.core.retraining.rules.names import batch_object
 from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject, encoded_batch
-from trainmaster.orchestrator.ports.runs import Clock
+from trainmaster.orchestrator.ports.clock import Clock
 
 
 class Group:

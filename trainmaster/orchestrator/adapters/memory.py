@@ -24,7 +24,7 @@ from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.trial import Trial
-from trainmaster.orchestrator.ports.runs import Clock
+from trainmaster.orchestrator.ports.clock import Clock
 
 
 class ManualClock:

@@ -1,7 +1,7 @@
 """What every flow is given: the ports, and the deployment's values."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -10,20 +10,16 @@ from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import Standards
 from trainmaster.orchestrator.core.requests.submission import Target
 from trainmaster.orchestrator.ports.admission import Queue, Slots, Starts
-from trainmaster.orchestrator.ports.runs import (
-    Arrivals,
-    Champions,
-    Clock,
-    Inbox,
-    Ledger,
-    Models,
-    Notices,
-    RuleBook,
-    RuleStates,
-    RuleStatuses,
-    SelfTests,
-    TrainingJobs,
-)
+from trainmaster.orchestrator.ports.arrivals import Arrivals
+from trainmaster.orchestrator.ports.champions import Champions
+from trainmaster.orchestrator.ports.clock import Clock
+from trainmaster.orchestrator.ports.inbox import Inbox
+from trainmaster.orchestrator.ports.jobs import TrainingJobs
+from trainmaster.orchestrator.ports.ledger import Ledger
+from trainmaster.orchestrator.ports.models import Models
+from trainmaster.orchestrator.ports.notices import Notices
+from trainmaster.orchestrator.ports.rules import RuleBook, RuleStates, RuleStatuses
+from trainmaster.orchestrator.ports.self_tests import SelfTests
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +53,8 @@ class Services:
     queue: Queue
     slots: Slots
     starts: Starts
-    prepare_jobs: Callable[[str], None] = field(default=lambda _: None)
-    sweep_within: timedelta = timedelta(minutes=2)
+    prepare_jobs: Callable[[str], None]
+    sweep_within: timedelta
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ AT_ONCE = 10
 
 @dataclass(frozen=True)
 class StoredArrivals:
-    """See `trainmaster.orchestrator.ports.runs.Arrivals`."""
+    """See `trainmaster.orchestrator.ports.arrivals.Arrivals`."""
 
     objects: Objects
     bucket: str

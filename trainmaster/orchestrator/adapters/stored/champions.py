@@ -8,12 +8,12 @@ from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.errors import DocumentDamaged, ObjectGone
 from trainmaster.orchestrator.core.names import champion_object, object_uri
-from trainmaster.orchestrator.ports.runs import HeldChampion
+from trainmaster.orchestrator.ports.champions import HeldChampion
 
 
 @dataclass(frozen=True)
 class StoredChampions:
-    """See `trainmaster.orchestrator.ports.runs.Champions`."""
+    """See `trainmaster.orchestrator.ports.champions.Champions`."""
 
     objects: Objects
     bucket: str

@@ -12,14 +12,14 @@ from trainmaster.orchestrator.core.retraining.rules.book import Book, book_in
 from trainmaster.orchestrator.core.retraining.rules.names import BOOK_OBJECT, state_object
 from trainmaster.orchestrator.core.retraining.state import RuleState, state_in
 from trainmaster.orchestrator.core.retraining.status import RuleStatus
-from trainmaster.orchestrator.ports.runs import HeldBook, HeldState
+from trainmaster.orchestrator.ports.rules import HeldBook, HeldState
 
 STATUS_RACES_MAX = 10
 
 
 @dataclass(frozen=True)
 class StoredBook:
-    """See `trainmaster.orchestrator.ports.runs.RuleBook`."""
+    """See `trainmaster.orchestrator.ports.rules.RuleBook`."""
 
     objects: Objects
     bucket: str
@@ -42,7 +42,7 @@ class StoredBook:
 
 @dataclass(frozen=True)
 class StoredRuleStates:
-    """See `trainmaster.orchestrator.ports.runs.RuleStates`."""
+    """See `trainmaster.orchestrator.ports.rules.RuleStates`."""
 
     objects: Objects
     bucket: str
@@ -67,7 +67,7 @@ class StoredRuleStates:
 
 @dataclass(frozen=True)
 class StoredRuleStatuses:
-    """See `trainmaster.orchestrator.ports.runs.RuleStatuses`."""
+    """See `trainmaster.orchestrator.ports.rules.RuleStatuses`."""
 
     objects: Objects
     bucket: str

@@ -40,13 +40,14 @@ from trainmaster.orchestrator.core.names import (
     submitted_object,
 )
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
-from trainmaster.orchestrator.ports.runs import DroppedRule, DropStatus, Held, Marker, SubmittedObject
+from trainmaster.orchestrator.ports.inbox import DroppedRule
+from trainmaster.orchestrator.ports.ledger import DropStatus, Held, Marker, SubmittedObject
 
 STATUS_RACES_MAX = 10
 
 
 class StoredLedger:
-    """The ledger bucket. See `trainmaster.orchestrator.ports.runs.Ledger` for what each verb promises."""
+    """The ledger bucket. See `trainmaster.orchestrator.ports.ledger.Ledger` for what each verb promises."""
 
     def __init__(self, objects: Objects, bucket: str) -> None:
         self._objects = objects

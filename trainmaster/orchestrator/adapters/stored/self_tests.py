@@ -17,7 +17,7 @@ FORGOTTEN_AT_ONCE = 50
 
 @dataclass(frozen=True)
 class StoredSelfTests:
-    """See `trainmaster.orchestrator.ports.runs.SelfTests`."""
+    """See `trainmaster.orchestrator.ports.self_tests.SelfTests`."""
 
     objects: Objects
     bucket: str

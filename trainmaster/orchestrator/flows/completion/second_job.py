@@ -16,7 +16,7 @@ from trainmaster.orchestrator.core.errors import RecordMoved
 from trainmaster.orchestrator.core.names import job_region
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.flows.services import Services
-from trainmaster.orchestrator.ports.runs import Held
+from trainmaster.orchestrator.ports.ledger import Held
 
 RACES_MAX = 5
 

@@ -15,7 +15,8 @@ from trainmaster.orchestrator.core.retraining.status import RuleStanding, RuleSt
 from trainmaster.orchestrator.flows.retraining.accept import RuleDrop, accept
 from trainmaster.orchestrator.flows.retraining.turn import decide_nothing, take_turn
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.ports.runs import DroppedRule, HeldBook
+from trainmaster.orchestrator.ports.inbox import DroppedRule
+from trainmaster.orchestrator.ports.rules import HeldBook
 
 
 def follow_inbox(services: Services) -> Iterator[Happened]:

@@ -19,7 +19,7 @@ from trainmaster.orchestrator.flows.completion.finish import finish_run
 from trainmaster.orchestrator.flows.completion.second_job import cancel_second_jobs, look_for_second_job
 from trainmaster.orchestrator.flows.completion.telling import tell_status, tell_steps, warned
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.ports.runs import Held
+from trainmaster.orchestrator.ports.ledger import Held
 
 
 def job_of(services: Services, record: RunRecord, ladder: Sequence[Rung]) -> Job | None:

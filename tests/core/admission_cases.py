@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from tests.core.standards import NAMES, ROOT, STANDARDS, policy_document
-from trainmaster.orchestrator.core.admission.estimate import Priced, priced
 from trainmaster.orchestrator.core.admission.ladder import Rung
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
+from trainmaster.orchestrator.core.admission.pricing import Priced, priced
 from trainmaster.orchestrator.core.admission.rung import rungs_of
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from

@@ -1,14 +1,24 @@
 """Whether a request may cost what it would: its ladder against the policy's caps of cost."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from trainmaster.orchestrator.core.admission.estimate import Cost, Estimate
+from trainmaster.orchestrator.core.admission.estimate import Estimate
 from trainmaster.orchestrator.core.admission.prices import Prices, dearest_role, estimate, estimate_of
 from trainmaster.orchestrator.core.admission.rung import Rung
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, listed
 from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
 from trainmaster.orchestrator.core.policy.currency import money
 from trainmaster.orchestrator.core.requests.fallbacks import FALLBACKS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What a request's cost means for it."""
+
+    estimate: Estimate
+    faults: tuple[Fault, ...] = ()
+    warnings: tuple[Fault, ...] = ()
 
 
 def cost_of(caps: Caps, ladder: Sequence[Rung], prices: Prices) -> Cost:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from trainmaster.orchestrator.core.admission.estimate import priced
+from trainmaster.orchestrator.core.admission.pricing import priced
 from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX
 from trainmaster.orchestrator.core.requests.request import Refused, Request, checked_again
 from trainmaster.orchestrator.core.runs.job import Failure

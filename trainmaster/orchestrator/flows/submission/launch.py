@@ -8,8 +8,9 @@ The order of writes, and what a crash between two of them leaves:
     record    reserved, with a lease: until it expires nobody else submits; what follows is in `submit.py`
 """
 
-from trainmaster.orchestrator.core.admission.estimate import Estimate, Priced, priced
+from trainmaster.orchestrator.core.admission.estimate import Estimate
 from trainmaster.orchestrator.core.admission.ladder import ladder_of
+from trainmaster.orchestrator.core.admission.pricing import Priced, priced
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import RecordExists
 from trainmaster.orchestrator.core.names import model_name_from, stem

@@ -21,7 +21,7 @@ from trainmaster.orchestrator.adapters.stored.rules import StoredBook, StoredRul
 from trainmaster.orchestrator.adapters.stored.runs import StoredInbox, StoredLedger, StoredModels
 from trainmaster.orchestrator.adapters.stored.self_tests import StoredSelfTests
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
-from trainmaster.orchestrator.core.admission.estimate import ReadPrices
+from trainmaster.orchestrator.core.admission.pricing import ReadPrices
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.errors import PolicyInvalid

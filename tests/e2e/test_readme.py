@@ -1,5 +1,6 @@
 """Every command of the README is run here or in a test named here."""
 
+import hashlib
 import json
 import re
 import subprocess
@@ -8,8 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from trainmaster.cli.demo.retraining.data import BURST_FILES, DATASET
+
 ROOT = Path(__file__).resolve().parents[2]
 DEMO_DEADLINE_S = 900
+RETRAIN_DATA = ROOT / ".trainmaster/demo-retrain/data"
 
 RUN_BY = {
     "make demo": "test_make_demo_ends_with_a_model_that_answers",
@@ -102,9 +106,9 @@ def test_make_demo_tuning_ends_with_the_best_trials_model_and_a_picture() -> Non
     assert (state / "study.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(DEMO_DEADLINE_S + 30)
-def test_make_demo_retrain_promotes_the_model_of_good_data_and_not_that_of_bad() -> None:
+@pytest.fixture(scope="module")
+def retrained() -> str:
+    """What `make demo-retrain` printed."""
     done = subprocess.run(
         ["make", "demo-retrain"],
         cwd=ROOT,
@@ -114,7 +118,13 @@ def test_make_demo_retrain_promotes_the_model_of_good_data_and_not_that_of_bad()
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 bursts of 200 files started 2 runs: exactly one each." in done.stdout
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(DEMO_DEADLINE_S + 30)
+def test_make_demo_retrain_promotes_the_model_of_good_data_and_not_that_of_bad(retrained: str) -> None:
+    assert "2 bursts of 200 files started 2 runs: exactly one each." in retrained
     ledger = ROOT / ".trainmaster/demo-retrain/storage/buckets/trainmaster-local-ledger"
     records = [json.loads(path.read_text()) for path in (ledger / "runs").glob("*.json")]
     by_firing = {record["source"].get("firing", 0): record for record in records}
@@ -124,8 +134,45 @@ def test_make_demo_retrain_promotes_the_model_of_good_data_and_not_that_of_bad()
     champion = json.loads((ledger / "champions/horses-retrain.json").read_text())
     assert [verdict["promoted"] for verdict in champion["considered"]] == [True, True, False]
     assert champion["current"]["run_id"] == by_firing[1]["run_id"]
-    assert champion["current"]["lineage"]["manifest_sha256"] in done.stdout
+    assert champion["current"]["lineage"]["manifest_sha256"] in retrained
     value = {firing: record["model"]["metrics"]["val_accuracy"] for firing, record in by_firing.items()}
     assert value[1] > value[0] + 0.05
     assert value[2] < value[1]
-    assert f"Not promoted: {by_firing[2]['run_id']}" in done.stdout
+    assert f"Not promoted: {by_firing[2]['run_id']}" in retrained
+
+
+def examples(number: int, split: str) -> list[tuple[str, int]]:
+    """The hash of each encoded picture of one of that demo's data sets, and its label, in the data set's order."""
+    import tensorflow_datasets as tfds
+
+    read = tfds.builder(DATASET, data_dir=str(RETRAIN_DATA / str(number))).as_dataset(
+        split=split,
+        decoders={"image": tfds.decode.SkipDecoding()},
+        read_config=tfds.ReadConfig(interleave_cycle_length=1),
+    )
+    return [
+        (hashlib.sha256(each["image"]).hexdigest(), int(each["label"])) for each in read.as_numpy_iterator()
+    ]
+
+
+@pytest.mark.slow
+def test_a_burst_is_200_files_with_the_one_that_ends_it(retrained: str) -> None:
+    for number in range(1, 3):
+        files = [path for path in (RETRAIN_DATA / str(number)).rglob("*") if path.is_file()]
+        assert len(files) + 1 == BURST_FILES
+
+
+@pytest.mark.slow
+def test_every_model_is_measured_on_the_same_pictures(retrained: str) -> None:
+    first, clean, noisy = (examples(number, "test") for number in range(3))
+    assert len(first) == 98
+    assert first == clean == noisy
+
+
+@pytest.mark.slow
+def test_the_second_burst_has_the_same_pictures_and_half_of_the_labels_wrong(retrained: str) -> None:
+    few, clean, noisy = (examples(number, "train") for number in range(3))
+    assert [picture for picture, _ in clean] == [picture for picture, _ in noisy]
+    wrong = sum(right != other for (_, right), (_, other) in zip(clean, noisy, strict=True))
+    assert wrong == len(clean) / 2
+    assert len(few) == 40

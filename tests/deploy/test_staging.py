@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster.deploy.stage import stage
+from trainmaster.orchestrator.settings import REQUIRED
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = (
@@ -52,6 +53,28 @@ def test_the_staged_source_stands_alone_and_finds_its_schemas(staged: Path) -> N
     done = python("-c", code, PYTHONPATH=str(staged))
     assert done.stdout.strip() == str(staged / "schemas"), done.stderr
     assert (staged / "schemas" / "training_request.v1.schema.json").is_file()
+
+
+OPENED = """
+import os, sys
+opened = set()
+sys.addaudithook(lambda event, args: opened.add(str(args[0])) if event == "open" else None)
+from trainmaster.orchestrator.settings import settings_from
+from trainmaster.orchestrator.wiring import Wiring
+services = Wiring(settings_from(os.environ)).services()
+services.standards(), services.prices(), services.export_schema()
+print(*sorted(name for path in opened if (name := os.path.basename(path)).endswith(".schema.json")))
+"""
+
+
+def test_the_staged_schemas_are_those_that_the_functions_read(staged: Path) -> None:
+    environment = {
+        **dict.fromkeys(REQUIRED, "some-name"),
+        "TRAINMASTER_FUNCTION_TIMEOUT_S": "60",
+        "GOOGLE_CLOUD_PROJECT": "some-project",
+    }
+    done = python("-c", OPENED, PYTHONPATH=str(staged), **environment)
+    assert done.stdout.split() == sorted(path.name for path in (staged / "schemas").iterdir()), done.stderr
 
 
 def test_the_staged_source_is_small_and_has_no_caches(tmp_path: Path) -> None:

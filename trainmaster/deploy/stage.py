@@ -1,4 +1,4 @@
-"""The Cloud Functions source directory as it is deployed: functions/ with the schemas inside.
+"""The Cloud Functions source directory as it is deployed: functions/ with the orchestrator and its schemas inside.
 
 python -m trainmaster.deploy.stage build/functions
 """
@@ -10,6 +10,15 @@ from pathlib import Path
 from trainmaster.resources import PACKAGE, ROOT
 
 LEFT_OUT = ("__pycache__", "*.pyc", ".*", "memory.py")
+SCHEMAS = (
+    "training_request.v1",
+    "retraining_rule.v1",
+    "order.v1",
+    "policy.v1",
+    "prices.v1",
+    "model_export.v1",
+)
+"""Those of the documents that functions read; what they write is checked by tests alone."""
 STAGED = ".staged"  # a folder with this file was made here, and may be replaced
 
 
@@ -26,9 +35,9 @@ def stage(destination: Path) -> None:
     shutil.copytree(ROOT / "functions", destination, ignore=ignore)
     shutil.copytree(PACKAGE / "orchestrator", destination / "trainmaster" / "orchestrator", ignore=ignore)
     (destination / "trainmaster" / "__init__.py").touch()
-    for schema in sorted((ROOT / "schemas").glob("*.schema.json")):
-        (destination / "schemas").mkdir(exist_ok=True)
-        shutil.copy(schema, destination / "schemas")
+    (destination / "schemas").mkdir()
+    for schema in SCHEMAS:
+        shutil.copy(ROOT / "schemas" / f"{schema}.schema.json", destination / "schemas")
     (destination / STAGED).touch()
 
 

@@ -30,7 +30,10 @@ class Existing:
     buckets: Mapping[str, Bucket]
     named: Mapping[str, frozenset[str]]
     made: Mapping[str, frozenset[str]]
-    made_buckets: frozenset[str]
+
+    @property
+    def made_buckets(self) -> frozenset[str]:
+        return self.made.get("bucket", frozenset())
 
 
 # Commands that list each kind of thing, and the field that names it: in full, then the last part is the name, or bare.
@@ -49,6 +52,7 @@ _LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
 
 # The same kinds in Terraform's state, and the attribute that names one.
 _RESOURCES: Mapping[str, tuple[str, str]] = {
+    "google_storage_bucket": ("bucket", "name"),
     "google_pubsub_topic": ("topic", "name"),
     "google_pubsub_subscription": ("subscription", "name"),
     "google_logging_project_sink": ("log sink", "name"),
@@ -82,12 +86,6 @@ def existing_in(names: Names, project_number: str) -> Existing:
         buckets=buckets,
         named=dict(zip(_LISTS, named, strict=True)),
         made=_made(state),
-        made_buckets=frozenset(
-            instance["attributes"]["name"]
-            for resource in state
-            if resource["type"] == "google_storage_bucket"
-            for instance in resource["instances"]
-        ),
     )
 
 

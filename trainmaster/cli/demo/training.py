@@ -14,11 +14,10 @@ from trainmaster.cli.demo.exported_model import ExportDamaged
 from trainmaster.cli.demo.model import show_model
 from trainmaster.cli.demo.progress import ReplicaProgress, TrainingProgress
 from trainmaster.cli.demo.stage import Demo, Dropped, Scene
-from trainmaster.cli.demo.trail import Trail
+from trainmaster.cli.demo.trail import Trail, with_job
 from trainmaster.cli.demo.view import News, View, hop_news, way_panel
 from trainmaster.cli.demo.way import Hop, Sighting, whole_way
 from trainmaster.client.clients import Target
-from trainmaster.client.times import moment_of
 from trainmaster.resources import ROOT
 
 
@@ -34,31 +33,22 @@ class TrainingWatch:
     """Follows one dropped request through the services, by polling their public APIs."""
 
     def __init__(self, target: Target, dropped: Dropped) -> None:
-        self._dropped = dropped
         self._trail = Trail(target, dropped)
         self._training = TrainingProgress()
         self._exported_at: datetime | None = None
 
     def look(self) -> TrainingSighting:
         """Where the request stands now."""
-        found = self._trail.look()
-        job = self._trail.jobs.get_custom_job(name=found.job_name) if found.job_name else None
-        for entry in found.entries:
+        seen = self._trail.look()
+        for entry in self._trail.entries:
             if isinstance(entry.payload, dict):
                 self._training = self._training.after(entry.payload)
                 if entry.payload.get("event") == "model_exported":
                     self._exported_at = entry.timestamp
-        return TrainingSighting(
-            dropped_uri=self._dropped.uri,
-            dropped_at=self._dropped.at,
-            record=found.record,
-            job_state=job.state.name if job else None,
-            job_started_at=moment_of(job.start_time) if job else None,
-            job_ended_at=moment_of(job.end_time) if job else None,
-            exported_at=self._exported_at,
-            completed_line_at=found.completed_line_at,
-            training=self._training,
-        )
+        if not seen.job_name:
+            return TrainingSighting(**vars(seen))
+        job = self._trail.jobs.get_custom_job(name=seen.job_name)
+        return TrainingSighting(**with_job(seen, job), exported_at=self._exported_at, training=self._training)
 
 
 def hops(seen: TrainingSighting) -> list[Hop]:

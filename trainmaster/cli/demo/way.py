@@ -36,6 +36,11 @@ class Sighting:
     completed_line_at: datetime | None = None
 
     @property
+    def job_name(self) -> str:
+        """The job's resource name, empty before there is one."""
+        return str((self.record.get("job") or {}).get("name") or "")
+
+    @property
     def ended(self) -> bool:
         return self.record.get("state") in ENDS
 
@@ -60,7 +65,7 @@ def whole_way(seen: Sighting, *, resource: str, at_work: Iterable[Hop]) -> list[
         Hop(
             title=f"Vertex AI {resource} submitted",
             at=first_time(record, "submitted"),
-            detail=str((record.get("job") or {}).get("name", "")),
+            detail=seen.job_name,
         ),
         *at_work,
         Hop(title="Job ends", at=seen.job_ended_at, detail=seen.job_state or ""),

@@ -1,18 +1,17 @@
 """Follows a dropped tuning request: its record, its job with every trial, and what the trials log."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from trainmaster.cli.demo.progress import TrainingProgress
 from trainmaster.cli.demo.stage import Dropped
-from trainmaster.cli.demo.trail import Trail
+from trainmaster.cli.demo.trail import Trail, with_job
 from trainmaster.cli.demo.way import Hop, Sighting, whole_way
 from trainmaster.cli.study.board import Board
 from trainmaster.cli.study.read import study_of
 from trainmaster.cli.study.study import counts
 from trainmaster.client.clients import Target
-from trainmaster.client.times import moment_of
 from trainmaster.orchestrator.core.completion.entry import TRIAL_LABEL
 
 LAST_TRIAL_ENDS = "Last trial ends"
@@ -30,33 +29,22 @@ class TuningWatch:
     """Every call of `look` reads what is new since the last."""
 
     def __init__(self, target: Target, dropped: Dropped) -> None:
-        self._dropped = dropped
         self._trail = Trail(target, dropped)
         self._training: dict[str, TrainingProgress] = {}
 
     def look(self) -> TuningSighting:
         """Where the request stands now."""
-        found = self._trail.look()
-        for entry in found.entries:
+        seen = self._trail.look()
+        for entry in self._trail.entries:
             trial_id = (entry.labels or {}).get(TRIAL_LABEL)
             if trial_id and isinstance(entry.payload, dict):
                 known = self._training.get(trial_id, TrainingProgress())
                 self._training[trial_id] = known.after(entry.payload)
-        seen = TuningSighting(
-            dropped_uri=self._dropped.uri,
-            dropped_at=self._dropped.at,
-            record=found.record,
-            completed_line_at=found.completed_line_at,
-        )
-        return self._with_job(seen, found.job_name) if found.job_name else seen
-
-    def _with_job(self, seen: TuningSighting, name: str) -> TuningSighting:
-        job = self._trail.jobs.get_hyperparameter_tuning_job(name=name)
-        return replace(
-            seen,
-            job_state=job.state.name,
-            job_started_at=moment_of(job.start_time),
-            job_ended_at=moment_of(job.end_time),
+        if not seen.job_name:
+            return TuningSighting(**vars(seen))
+        job = self._trail.jobs.get_hyperparameter_tuning_job(name=seen.job_name)
+        return TuningSighting(
+            **with_job(seen, job),
             parallel_trials=job.parallel_trial_count,
             board=Board(study=study_of(job), at=datetime.now(UTC), progress=epochs(self._training)),
         )

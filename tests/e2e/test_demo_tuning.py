@@ -71,7 +71,7 @@ def test_a_job_that_is_not_there_cannot_be_drawn(project: Project, tmp_path: Pat
     assert (missing.returncode, missing.stdout) == (1, "")
     assert "could not be read" in missing.stderr
     misspelt = command(project, "12")
-    assert misspelt.returncode == 1
+    assert misspelt.returncode == 2
     assert "'12' names no tuning job" in misspelt.stderr
     assert not (tmp_path / "out").exists()
 

@@ -100,8 +100,8 @@ class FunctionLog:
             self._write(entries)
         except (
             Exception
-        ) as fault:  # a line that Cloud Logging refuses is in the file, and must not stop the reading
-            _log.warning("%d entries of %s were not kept: %s", len(entries), self._name, fault)
+        ) as error:  # a line that Cloud Logging refuses is in the file, and must not stop the reading
+            _log.warning("%d entries of %s were not kept: %s", len(entries), self._name, error)
 
     def _log_name(self, log: str) -> str:
         return f"projects/{self._project}/logs/run.googleapis.com%2F{log.replace('/', '%2F')}"

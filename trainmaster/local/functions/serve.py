@@ -33,9 +33,9 @@ def main() -> None:
     app = create_app(os.environ["FUNCTION_TARGET"], "main.py", os.environ["FUNCTION_SIGNATURE_TYPE"])
 
     def refuse_other_sites() -> None:
-        fault = loopback.foreign(flask.request.headers.items())
-        if fault:
-            flask.abort(403, description=fault)
+        refusal = loopback.foreign(flask.request.headers.items())
+        if refusal:
+            flask.abort(403, description=refusal)
 
     app.before_request(refuse_other_sites)
     try:

@@ -113,8 +113,8 @@ def _image_faults(images: Mapping[str, Path]) -> list[str]:
             continue
         try:
             read_image(tree)
-        except ImageError as fault:
-            faults.append(f"--image {uri}: {fault}.")
+        except ImageError as error:
+            faults.append(f"--image {uri}: {error}.")
     return faults
 
 

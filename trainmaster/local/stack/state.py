@@ -30,11 +30,11 @@ class StateFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as fault:
+        except OSError as error:
             raise StateError(
-                f"The state folder {str(path)!r} cannot be written: {fault.strerror}. "
+                f"The state folder {str(path)!r} cannot be written: {error.strerror}. "
                 "Choose another with --state DIR."
-            ) from fault
+            ) from error
         try:
             self._claim()
         except BaseException:
@@ -89,14 +89,14 @@ class StateFolder:
     def _claim(self) -> None:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as fault:
+        except BlockingIOError as error:
             owner = owner_of(self.path)
             raise StateError(
                 f"A stack is already running on {str(self.path)!r}"
                 f"{f' (process {owner})' if owner else ''}. "
                 f"Stop it with: trainmaster down --state {shlex.quote(str(self.path))}, "
                 "or choose another folder with --state DIR."
-            ) from fault
+            ) from error
         deadline = time.monotonic() + LEFTOVERS_DEADLINE_S
         while _is_watcher(_noted(self.path).get("watcher_pid", 0)):
             if time.monotonic() > deadline:

@@ -64,12 +64,12 @@ def read_topology(path: Path, *, project: str, region: str) -> Topology:
     """
     try:
         loaded = yaml.safe_load(string.Template(path.read_text()).substitute(project=project, region=region))
-    except KeyError as fault:
+    except KeyError as error:
         raise BadTopologyError(
-            f"{path}: ${{{fault.args[0]}}} is no substitution; ${{project}} and ${{region}} are."
-        ) from fault
-    except (OSError, UnicodeDecodeError, ValueError, yaml.YAMLError) as fault:
-        raise BadTopologyError(f"{path} cannot be read: {fault}") from fault
+            f"{path}: ${{{error.args[0]}}} is no substitution; ${{project}} and ${{region}} are."
+        ) from error
+    except (OSError, UnicodeDecodeError, ValueError, yaml.YAMLError) as error:
+        raise BadTopologyError(f"{path} cannot be read: {error}") from error
     reader = _Reader(loaded, project=project, region=region, folder=path.parent)
     topology = reader.topology()
     if reader.faults:
@@ -116,8 +116,8 @@ class _Reader:
         path = self._folder / str(said.get("filter_file", ""))
         try:
             text = path.read_text()
-        except OSError as fault:
-            self.faults.append(f"$.sinks.{name}.filter_file: {fault}")
+        except OSError as error:
+            self.faults.append(f"$.sinks.{name}.filter_file: {error}")
             text = ""
         return Sink(name=name, topic_name=self._topic_name(f"$.sinks.{name}", said), filter=text)
 
@@ -182,8 +182,8 @@ class _Reader:
                 topic_name=self._topic_name(where, said),
                 data=self._text(where, said, "data").encode(),
             )
-        except BadScheduleError as fault:
-            self.faults.append(f"{where}: {fault}")
+        except BadScheduleError as error:
+            self.faults.append(f"{where}: {error}")
             return None
 
     def _topic_name(self, where: str, said: Mapping[str, Any]) -> str:

@@ -112,8 +112,8 @@ def programs_of(spec: Message, *, pools: Iterable[int], provided: Provided) -> d
     for pool in sorted(set(pools)):
         try:
             found[pool] = _program(spec.worker_pool_specs[pool], pool, provided)
-        except (ProgramError, ImageError) as fault:
-            faults.append(str(fault))
+        except (ProgramError, ImageError) as error:
+            faults.append(str(error))
     if faults:
         raise ProgramError("\n".join(dict.fromkeys(faults)))
     return found

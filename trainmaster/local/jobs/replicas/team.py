@@ -65,7 +65,7 @@ class Team:
         self._told = asyncio.Event()
         self._scratch = machine.scratch / common.job_id[-8:]
         self._starts = 0
-        self._names: dict[str, Isolation] = {}
+        self._isolated: dict[str, Isolation] = {}
 
     async def start_all(self) -> None:
         """Start every replica."""
@@ -87,7 +87,7 @@ class Team:
         )
         isolation = self._machine.isolation_of(program)
         start = await asyncio.to_thread(isolation.start_of, placement)
-        self._names[name] = isolation
+        self._isolated[name] = isolation
         kills = oom_kills()
         child = self._machine.guard.start(
             start.argv,
@@ -133,10 +133,10 @@ class Team:
         members, self._members = list(self._members.values()), {}
         await asyncio.gather(*(member.child.stop(grace_s=self._machine.grace_s) for member in members))
         await asyncio.gather(*self._watchers)
-        for isolation in set(self._names.values()):  # one that was killed may have left something behind
-            names = [name for name, started in self._names.items() if started is isolation]
+        for isolation in set(self._isolated.values()):  # one that was killed may have left something behind
+            names = [name for name, started in self._isolated.items() if started is isolation]
             await asyncio.to_thread(isolation.remove, names)
-        self._names.clear()
+        self._isolated.clear()
         await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
 
     def close(self) -> None:

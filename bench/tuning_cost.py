@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.tuning_search import Json, body_of, discrete, double, under
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
-from trainmaster.local.jobs.runs.log import JobLog
+from trainmaster.local.jobs.runners.log import JobLog
 from trainmaster.local.tuning.ledger import TuningJob
-from trainmaster.local.tuning.run import TuningRun
+from trainmaster.local.tuning.runner import TuningJobRunner
 from trainmaster.local.tuning.space import space_of
 from trainmaster.local.tuning.store import TuningStore
 from trainmaster.local.tuning.suggest import Algorithm, Suggestions
@@ -120,7 +120,7 @@ async def whole_job(directory: Path) -> tuple[TuningJob, list[float], list[float
             late.append(time.perf_counter() - began - 0.001)
 
     log = JobLog(lambda _entries: None, project_id="p", job_id="1")
-    run = TuningRun(
+    run = TuningJobRunner(
         job,
         jobs=EndsAtOnce(),
         save=store.put,

@@ -7,7 +7,7 @@ import pytest
 from trainmaster.local.jobs.replicas.exits import Exit, exit_status
 from trainmaster.local.jobs.resource.lifecycle import JobState, may_follow
 from trainmaster.local.jobs.resource.replica import CHIEF, Replica
-from trainmaster.local.jobs.runs.restarts import (
+from trainmaster.local.jobs.runners.restarts import (
     MAX_JOB_RESTARTS,
     MAX_WORKER_RESTARTS,
     CarryOn,

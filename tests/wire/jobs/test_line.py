@@ -18,9 +18,9 @@ from trainmaster.local.jobs.replicas.processes import Processes
 from trainmaster.local.jobs.replicas.rootfs import Mounts
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
-from trainmaster.local.jobs.runs import log as lines
-from trainmaster.local.jobs.runs.log import JobLog
-from trainmaster.local.jobs.runs.run import Run, Surroundings
+from trainmaster.local.jobs.runners import log as lines
+from trainmaster.local.jobs.runners.custom_job import CustomJobRunner, Surroundings
+from trainmaster.local.jobs.runners.log import JobLog
 from trainmaster.local.jobs.service import JobService
 from trainmaster.local.jobs.store import Store
 from trainmaster.local.process import ProcessGuard
@@ -61,15 +61,17 @@ class Line:
         shared = Shared(project="p1", write_log=self.log.write, supply=Supply(), operations=Operations())
         return JobService(self.store, shared, machine=self.machine, capacity=self.capacity)
 
-    def run(self, job: Job) -> Run:
+    def run(self, job: Job) -> CustomJobRunner:
         around = Surroundings(
             machine=self.machine, capacity=self.capacity, supply=Supply(), save=self.store.put
         )
-        return Run(job, around=around, log=JobLog(self.log.write, project_id="p1", job_id=job.job_id))
+        return CustomJobRunner(
+            job, around=around, log=JobLog(self.log.write, project_id="p1", job_id=job.job_id)
+        )
 
     async def ended(self, service: JobService, *jobs: Job) -> list[Job]:
         for job in jobs:
-            if run := service._running.get(job.job_id):
+            if run := service._runners.get(job.job_id):
                 await run.wait()
         return [found for job in jobs if (found := service.find(job.job_id)) and found.announced]
 
@@ -250,13 +252,13 @@ def test_a_service_that_stops_starts_none_of_those_who_waited(
         line.capacity = Capacity(2)
         service, grace = line.service(), asyncio.Event()
         quick, slow, waiting = await create(service, *[body()] * 3)
-        abandon = service._running[slow.job_id].abandon
+        abandon = service._runners[slow.job_id].abandon
 
         async def abandon_late() -> None:
             await grace.wait()
             await abandon()
 
-        monkeypatch.setattr(service._running[slow.job_id], "abandon", abandon_late)
+        monkeypatch.setattr(service._runners[slow.job_id], "abandon", abandon_late)
         stopping = asyncio.create_task(service.stop())
         for _ in range(100):
             await asyncio.sleep(0)
@@ -278,7 +280,7 @@ def test_a_run_that_breaks_gives_its_turn_back(line: Line) -> None:
     async def work() -> None:
         around = Surroundings(machine=line.machine, capacity=line.capacity, supply=Supply(), save=save)
         log = JobLog(line.log.write, project_id="p1", job_id="1")
-        run, over = Run(job(1, JobState.QUEUED), around=around, log=log), asyncio.Event()
+        run, over = CustomJobRunner(job(1, JobState.QUEUED), around=around, log=log), asyncio.Event()
         run.start(on_end=over.set)
         await over.wait()
         assert run.job.state is JobState.FAILED

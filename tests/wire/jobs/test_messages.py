@@ -9,7 +9,7 @@ from trainmaster.local.jobs.replicas.memory import oom_kills
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.jobs.resource.replica import CHIEF, Replica
-from trainmaster.local.jobs.runs.messages import non_zero_exit, ran_too_long, waited_too_long
+from trainmaster.local.jobs.runners.messages import non_zero_exit, ran_too_long, waited_too_long
 
 
 def job(**scheduling: object) -> Job:

@@ -15,8 +15,8 @@ from trainmaster.local.jobs.listing.paging import page_of
 from trainmaster.local.jobs.operations import Operation, Operations
 from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job, new_job_id
-from trainmaster.local.jobs.runs.life import Life
-from trainmaster.local.jobs.runs.log import JobLog, WriteLog, audit_entry
+from trainmaster.local.jobs.runners.log import JobLog, WriteLog, audit_entry
+from trainmaster.local.jobs.runners.runner import JobRunner
 from trainmaster.local.jobs.store import Store
 from trainmaster.local.project import project_number
 
@@ -65,15 +65,15 @@ class Collection(ABC, Generic[AnyJob]):
         self._store = store
         self._shared = shared
         self._jobs = Catalogue(store.jobs())
-        self._running: dict[str, Life[AnyJob]] = {}
+        self._runners: dict[str, JobRunner[AnyJob]] = {}
 
     @abstractmethod
     def refuse_without_room(self, job: Job) -> None:
         """Raises `ApiError`: RESOURCE_EXHAUSTED when the job could never run here, or the region's quota is used up."""
 
     @abstractmethod
-    def _life_of(self, job: AnyJob, log: JobLog) -> Life[AnyJob]:
-        """The job's life, not begun."""
+    def _runner_of(self, job: AnyJob, log: JobLog) -> JobRunner[AnyJob]:
+        """The job's runner, not begun."""
 
     def _as_kept_first(self, job: AnyJob) -> AnyJob:
         """The new job as it is kept first."""
@@ -92,8 +92,8 @@ class Collection(ABC, Generic[AnyJob]):
 
     async def stop(self) -> None:
         """Stop working on jobs; unfinished ones stay as they stand, for `resume`."""
-        # All at once: what one leaves would be another's, who is to end too.
-        abandoned = (life.abandon() for life in self._running.values())
+        # All at once: the room that one job gives up must not start another that is about to stop.
+        abandoned = (runner.abandon() for runner in self._runners.values())
         for outcome in await asyncio.gather(*abandoned, return_exceptions=True):
             if isinstance(outcome, Exception):
                 raise outcome
@@ -148,7 +148,7 @@ class Collection(ABC, Generic[AnyJob]):
         job = self.get(parent, job_id)
         if job.state.is_terminal:
             raise _wrong_state(job, " and cannot be cancelled")
-        self._running[job_id].cancel()
+        self._runners[job_id].cancel()
         await self._audit("Cancel", job, {"name": job.name}, {})
 
     async def delete(self, parent: Parent, job_id: str) -> Operation:
@@ -160,8 +160,8 @@ class Collection(ABC, Generic[AnyJob]):
         job = self.get(parent, job_id)
         if not job.state.is_terminal:
             raise _wrong_state(job, "; only a job that has ended can be deleted")
-        if life := self._running.get(job_id):  # its last line is still being written
-            await life.wait()
+        if runner := self._runners.get(job_id):  # its last line is still being written
+            await runner.wait()
         await self._forget(job)
         operation = self._shared.operations.deletion_of(job)
         await self._audit("Delete", job, {"name": job.name}, {"name": operation["name"]})
@@ -184,8 +184,8 @@ class Collection(ABC, Generic[AnyJob]):
             job_id=job.trial.tuning_job_id if job.trial else job.job_id,
             trial_id=job.trial.trial_id if job.trial else "",
         )
-        life = self._running[job.job_id] = self._life_of(job, log)
-        life.start(on_end=lambda: self._running.pop(job.job_id, None))
+        runner = self._runners[job.job_id] = self._runner_of(job, log)
+        runner.start(on_end=lambda: self._runners.pop(job.job_id, None))
 
     def _project_id_of(self, job: Job) -> str:
         """The project as the log names it."""

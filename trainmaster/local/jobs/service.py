@@ -6,8 +6,8 @@ from trainmaster.local.jobs.replicas.machine import Machine
 from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
-from trainmaster.local.jobs.runs.log import JobLog
-from trainmaster.local.jobs.runs.run import Run, Surroundings
+from trainmaster.local.jobs.runners.custom_job import CustomJobRunner, Surroundings
+from trainmaster.local.jobs.runners.log import JobLog
 from trainmaster.local.jobs.store import Store
 
 
@@ -19,8 +19,8 @@ class JobService(Collection[Job]):
         self._capacity = capacity
         self._around = Surroundings(machine=machine, capacity=capacity, supply=shared.supply, save=self._save)
 
-    def _life_of(self, job: Job, log: JobLog) -> Run:
-        return Run(job, around=self._around, log=log)
+    def _runner_of(self, job: Job, log: JobLog) -> CustomJobRunner:
+        return CustomJobRunner(job, around=self._around, log=log)
 
     def _as_kept_first(self, job: Job) -> Job:
         return job if self._capacity.has_room_for(len(job.replicas)) else job.queued()
@@ -46,13 +46,13 @@ class JobService(Collection[Job]):
 
     def stop_trial(self, job_id: str) -> None:
         """Begin to end the job of a trial; nothing happens to one that has ended."""
-        if life := self._running.get(job_id):
-            life.cancel()
+        if runner := self._runners.get(job_id):
+            runner.cancel()
 
     async def forget_trial(self, job_id: str) -> None:
         """Forget the job of a trial that has ended."""
-        if life := self._running.get(job_id):  # its last line is still being written
-            await life.wait()
+        if runner := self._runners.get(job_id):  # its last line is still being written
+            await runner.wait()
         if job := self._jobs.get(job_id):
             await self._forget(job)
 
@@ -70,7 +70,7 @@ class JobService(Collection[Job]):
                 f"{len(job.replicas)}; the stack's capacity is a flag)",
             )
         # One that has ended may still be running, which writes its last line.
-        running = (each for job_id in self._running if (each := self._jobs.get(job_id)))
+        running = (each for job_id in self._runners if (each := self._jobs.get(job_id)))
         self._shared.supply.refuse_over_quota(
             job, going=[each for each in running if not each.state.is_terminal]
         )
@@ -91,8 +91,8 @@ class JobService(Collection[Job]):
                 Status.INVALID_ARGUMENT,
                 f"replica: the job {job.name} has no {replica_name!r}; it has {', '.join(replicas)}.",
             )
-        life = self._running.get(job_id)
-        if not isinstance(life, Run) or not await life.preempt(replicas[replica_name]):
+        runner = self._runners.get(job_id)
+        if not isinstance(runner, CustomJobRunner) or not await runner.preempt(replicas[replica_name]):
             raise ApiError(
                 Status.FAILED_PRECONDITION,
                 f"The replica {replica_name} of {job.name} does not run at this moment "

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from trainmaster.local.jobs.collection import Collection, Shared
 from trainmaster.local.jobs.resource.job import Job
-from trainmaster.local.jobs.runs.log import JobLog
+from trainmaster.local.jobs.runners.log import JobLog
 from trainmaster.local.jobs.service import JobService
 from trainmaster.local.tuning.ledger import TuningJob
-from trainmaster.local.tuning.run import TuningRun
+from trainmaster.local.tuning.runner import TuningJobRunner
 from trainmaster.local.tuning.store import TuningStore
 from trainmaster.local.tuning.trial import Trial
 
@@ -29,8 +29,8 @@ class TuningService(Collection[TuningJob]):
         """As a custom job that holds what all trials hold that run at once."""
         self._custom_jobs.refuse_without_room(job)
 
-    def _life_of(self, job: TuningJob, log: JobLog) -> TuningRun:
-        return TuningRun(
+    def _runner_of(self, job: TuningJob, log: JobLog) -> TuningJobRunner:
+        return TuningJobRunner(
             job,
             jobs=self._custom_jobs,
             save=self._save,

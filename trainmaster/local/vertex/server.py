@@ -25,7 +25,7 @@ from trainmaster.local.jobs.replicas.processes import Processes
 from trainmaster.local.jobs.replicas.rootfs import Mounts
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
-from trainmaster.local.jobs.runs.log import WriteLog
+from trainmaster.local.jobs.runners.log import WriteLog
 from trainmaster.local.jobs.service import JobService
 from trainmaster.local.jobs.store import Store
 from trainmaster.local.process import ProcessGuard

@@ -20,11 +20,10 @@ from trainmaster.local.jobs.replicas.team import Team, team_of
 from trainmaster.local.jobs.resource.job import CANCELLED_CODE, EXHAUSTED_CODE, INTERNAL_CODE, USER_CODE, Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.jobs.resource.replica import Replica
-from trainmaster.local.jobs.runs import log as lines
-from trainmaster.local.jobs.runs import messages
-from trainmaster.local.jobs.runs.life import Life
-from trainmaster.local.jobs.runs.log import JobLog
-from trainmaster.local.jobs.runs.restarts import (
+from trainmaster.local.jobs.runners import log as lines
+from trainmaster.local.jobs.runners import messages
+from trainmaster.local.jobs.runners.log import JobLog
+from trainmaster.local.jobs.runners.restarts import (
     MAX_INTERNAL_ATTEMPTS,
     CarryOn,
     Fail,
@@ -33,6 +32,7 @@ from trainmaster.local.jobs.runs.restarts import (
     Restarts,
     Succeed,
 )
+from trainmaster.local.jobs.runners.runner import JobRunner
 
 _Result = TypeVar("_Result")
 
@@ -63,8 +63,8 @@ class Surroundings:
     save: Callable[[Job], None]
 
 
-class Run(Life[Job]):
-    """The life of a custom job, on the machines of its replicas."""
+class CustomJobRunner(JobRunner[Job]):
+    """Runs a custom job: waits for room, then runs its replicas."""
 
     def __init__(self, job: Job, *, around: Surroundings, log: JobLog) -> None:
         super().__init__(job, save=around.save, log=log)

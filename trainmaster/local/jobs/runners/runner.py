@@ -1,4 +1,4 @@
-"""What the life of every job has in common: it is begun once, its changes are kept, its end is told last."""
+"""What every runner of a job does: save each change, and announce the end in the log last."""
 
 import asyncio
 import contextlib
@@ -12,9 +12,9 @@ from typing import Generic
 from trainmaster.local.jobs.listing.catalogue import AnyJob
 from trainmaster.local.jobs.resource.job import INTERNAL_CODE
 from trainmaster.local.jobs.resource.lifecycle import JobState
-from trainmaster.local.jobs.runs import log as lines
-from trainmaster.local.jobs.runs import messages
-from trainmaster.local.jobs.runs.log import JobLog
+from trainmaster.local.jobs.runners import log as lines
+from trainmaster.local.jobs.runners import messages
+from trainmaster.local.jobs.runners.log import JobLog
 
 _LAST_LINE = {
     JobState.SUCCEEDED: lines.SUCCEEDED,
@@ -24,7 +24,7 @@ _LAST_LINE = {
 _log = logging.getLogger(__name__)
 
 
-class Life(ABC, Generic[AnyJob]):
+class JobRunner(ABC, Generic[AnyJob]):
     """Takes one job from where it stands to its end. Start it once; `job` is where it stands now."""
 
     def __init__(self, job: AnyJob, *, save: Callable[[AnyJob], None], log: JobLog) -> None:
@@ -45,7 +45,7 @@ class Life(ABC, Generic[AnyJob]):
         """Give up what the job holds: it has ended, though its last line is not written."""
 
     def start(self, *, on_end: Callable[[], object]) -> None:
-        """Begin, in the running event loop; `on_end` is called when nothing of the life is left."""
+        """Begin, in the running event loop; `on_end` is called when nothing of the run is left."""
 
         def over(_task: asyncio.Task[None]) -> None:
             self._release()  # here too, for a task that was cancelled before its first step

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from trainmaster.local.jobs.resource.job import CANCELLED_CODE, USER_CODE, Job, new_job_id
 from trainmaster.local.jobs.resource.lifecycle import JobState
-from trainmaster.local.jobs.runs.life import Life
-from trainmaster.local.jobs.runs.log import JobLog
+from trainmaster.local.jobs.runners.log import JobLog
+from trainmaster.local.jobs.runners.runner import JobRunner
 from trainmaster.local.tuning.ledger import (
     TuningJob,
     custom_job_of,
@@ -42,8 +42,8 @@ class TrialJobs(Protocol):
         """Begin to end the job of a trial; nothing happens to one that has ended."""
 
 
-class TuningRun(Life[TuningJob]):
-    """The life of a tuning job: its trials' jobs are left to the JobService when it is abandoned."""
+class TuningJobRunner(JobRunner[TuningJob]):
+    """Runs a tuning job. When it is abandoned, its trials' jobs are left to the JobService."""
 
     def __init__(
         self,

@@ -1,1 +1,0 @@
-"""A job's life from waiting for room to its last log line."""

@@ -60,7 +60,7 @@ def told(tally: Tally, seconds: float, broken: Mapping[int, int]) -> bool:
     table("the service's answers to submissions", tally.service, tally.service.total())
     table("ends of runs", tally.ends, tally.runs)
     table("how long runs waited, each time", tally.waits, tally.waits.total())
-    table("the step of its ladder that a run had its job on", tally.rungs, tally.rungs.total())
+    table("the step of its candidates that a run had its job on", tally.candidates, tally.candidates.total())
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     memory_mib = max(children.ru_maxrss, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / 1024
     print(f"\nevents                   {tally.events:>12,}")

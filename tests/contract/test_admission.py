@@ -181,7 +181,7 @@ def test_when_the_service_is_with_rate_limit_the_whole_region_pauses() -> None:
     world.clock.advance(timedelta(seconds=31))
     world.sweep()
     assert states(world, cpu, gpu, new) == ["submitted"] * 3
-    assert world.record(cpu).submission.rung == 0
+    assert world.record(cpu).submission.candidate == 0
 
 
 def test_a_run_that_is_only_told_to_ask_less_often_fails_after_a_week_with_the_services_words() -> None:
@@ -219,7 +219,7 @@ def test_one_refusal_for_the_rate_of_requests_does_not_count_once_there_was_anot
     ended = world.jobs.become(job.name, JobState.FAILED, error=NO_CAPACITY, ran=False)
     world.settle(world.hint(ended))
     record = world.record(one)
-    assert (record.state, record.submission.rung, record.admission.rate_limited_since) == (
+    assert (record.state, record.submission.candidate, record.admission.rate_limited_since) == (
         RunState.SUBMITTED,
         1,
         None,

@@ -70,7 +70,7 @@ def test_a_record_that_was_written_with_a_point_before_goes_on() -> None:
     Room(world)
     run_id = launched(world)
     written = world.document(f"runs/{run_id}.json")
-    written["submission"]["rung"] = 0.0
+    written["submission"]["candidate"] = 0.0
     world.objects.write(LEDGER, f"runs/{run_id}.json", json.dumps(written).encode(), if_generation=None)
     ends(world, run_id)
     assert (states(world, run_id), slots(world)) == (["succeeded"], [])

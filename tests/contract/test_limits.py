@@ -25,7 +25,7 @@ from tests.contract.world import (
     Killed,
     standards_with,
 )
-from trainmaster.orchestrator.core.admission.ladder import ladder_of
+from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.errors import LeaseHeld, RecordMoved, SubmissionRefused
 from trainmaster.orchestrator.core.names import held_slot
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
@@ -201,12 +201,11 @@ def test_what_was_taken_before_a_full_limit_is_given_back_only_by_whoever_has_th
         Limit(jobs=5, labels={"team": "blue"}),
         Limit(jobs=1, model="cass*"),
     ).standards
-    ladder = ladder_of(held.record)
-    for limit in limits_for(late, ladder[0].spec):
+    for limit in limits_for(late, candidates_of(held.record)[0].spec):
         if limit.name.startswith("models."):
             late.slots.take(limit.name, 0, "another")
     with pytest.raises(RecordMoved):
-        submit(late, held, ladder)
+        submit(late, held)
     assert set(there) <= set(slots(world))
 
 

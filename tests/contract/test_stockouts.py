@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.contract.boundaries import At
-from tests.contract.ladders import Refusing, drop, failed_with, kept, stock_out
+from tests.contract.candidates import Refusing, drop, failed_with, kept, stock_out
 from tests.contract.rooms import NO_CAPACITY, TWO_REGIONS
 from tests.contract.world import ELSEWHERE, LEASE, REGION, World, schema
 from trainmaster.orchestrator.core.admission.waiting import WAIT_IN_ALL
@@ -30,7 +30,7 @@ STATUS = Draft202012Validator(schema("drop_status.v1"))
     ],
     ids=lambda problem: problem.message[:20],
 )
-def test_a_job_without_capacity_ends_no_run_and_the_next_rung_is_taken(problem: Failure) -> None:
+def test_a_job_without_capacity_ends_no_run_and_the_next_candidate_is_taken(problem: Failure) -> None:
     world = World(TWO_REGIONS)
     arrival = drop(world)
     sent = Refusing(world)
@@ -39,9 +39,9 @@ def test_a_job_without_capacity_ends_no_run_and_the_next_rung_is_taken(problem: 
     world.settle(world.hint(first))
     record = kept(world, arrival.run_id)
     assert record.state is RunState.SUBMITTED
-    assert (record.submission.rung, record.round) == (1, 1)
+    assert (record.submission.candidate, record.round) == (1, 1)
     assert record.submission.abandoned_jobs[0].job == first.name
-    assert [one.rung for one in record.submission.tries] == [0]
+    assert [one.candidate for one in record.submission.tries] == [0]
     assert sent.machines == ["n1-standard-4", "n1-standard-8"]
     assert record.job is not None
     assert record.job.name != first.name
@@ -67,7 +67,7 @@ def test_a_job_that_never_ran_and_failed_for_another_reason_ends_its_run() -> No
     assert world.record(arrival.run_id).state is RunState.FAILED
 
 
-def test_stockouts_of_every_rung_come_to_a_pause_before_the_first_again() -> None:
+def test_stockouts_of_every_candidate_come_to_a_pause_before_the_first_again() -> None:
     world = World(TWO_REGIONS)
     arrival = drop(world)
     sent = Refusing(world)
@@ -76,7 +76,7 @@ def test_stockouts_of_every_rung_come_to_a_pause_before_the_first_again() -> Non
         world.settle(world.hint(stock_out(world, world.record(arrival.run_id))))
     world.sweep()
     record = kept(world, arrival.run_id)
-    assert (record.state, record.submission.rung, record.round) == (RunState.WAITING, 0, 3)
+    assert (record.state, record.submission.candidate, record.round) == (RunState.WAITING, 0, 3)
     assert sent.regions == [REGION, REGION, ELSEWHERE]
     world.clock.advance(timedelta(seconds=31))
     world.sweep()

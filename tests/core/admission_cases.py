@@ -1,14 +1,13 @@
-"""Ladders, prices and policies for the tests of admission."""
+"""Candidates, prices and policies for the tests of admission."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from tests.core.standards import NAMES, ROOT, STANDARDS, policy_document
-from trainmaster.orchestrator.core.admission.ladder import Rung
+from trainmaster.orchestrator.core.admission.candidates import Candidate, candidates_in
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.admission.pricing import Priced, priced
-from trainmaster.orchestrator.core.admission.rung import rungs_of
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.reading import checked_request
@@ -64,8 +63,8 @@ def document(**changes: Any) -> dict[str, Any]:
     }
 
 
-def ladder(**changes: Any) -> tuple[Rung, ...]:
-    return rungs_of(document(**{"region": "us-central1", **changes}))
+def candidates(**changes: Any) -> tuple[Candidate, ...]:
+    return candidates_in(document(**{"region": "us-central1", **changes}))
 
 
 def policy(admission: Mapping[str, Any] | None = None, **changes: Any) -> Policy:

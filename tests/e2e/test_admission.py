@@ -1,4 +1,4 @@
-"""A run finds its place: down the ladder past a full quota and a stockout, or later, when there is room."""
+"""A run finds its place: with a later candidate, past a full quota and a stockout, or later, when there is room."""
 
 import json
 from collections import Counter
@@ -54,19 +54,19 @@ def record_of(project: Project, name: str) -> dict[str, Any] | None:
     return found[0] if found else None
 
 
-def test_a_run_goes_down_its_ladder_past_a_full_quota_and_a_stockout(full: Project) -> None:
+def test_a_run_goes_through_its_candidates_past_a_full_quota_and_a_stockout(full: Project) -> None:
     stockout = {"resource": "NVIDIA_TESLA_T4", "spot": True}
     put_quota(full, quotas={full.region: {"NVIDIA_TESLA_T4": 0}}, stockouts=[stockout])
     fallbacks = [
         {"scheduling": {"spot": True}},
         {"cluster": {"chief": {"accelerator": None}}, "scheduling": {"spot": False}},
     ]
-    full.upload("requests/ladder.yaml", request(full.id, cluster={"chief": T4}, fallbacks=fallbacks))
-    status = full.settled_status("requests/ladder.yaml")
+    full.upload("requests/candidates.yaml", request(full.id, cluster={"chief": T4}, fallbacks=fallbacks))
+    status = full.settled_status("requests/candidates.yaml")
     assert status["state"] == "succeeded"
     record = full.record(status["run_id"])
-    assert record["submission"]["rung"] == 2
-    assert [each["rung"] for each in record["submission"]["tries"]] == [0, 1]
+    assert record["submission"]["candidate"] == 2
+    assert [each["candidate"] for each in record["submission"]["tries"]] == [0, 1]
     refused, out_of_stock = (each["outcome"] for each in record["submission"]["tries"])
     assert "custom_model_training_nvidia_t4_gpus" in refused
     assert "Resources are insufficient in region" in out_of_stock

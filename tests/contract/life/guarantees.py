@@ -81,7 +81,7 @@ def _count_waits(tally: Tally, records: dict[str, RunRecord]) -> None:
                 tally.waits[_length((ended - began).total_seconds())] += 1
         tally.stockouts += record.round
         tally.refused_by_caps += record.rejection is not None and record.rejection.cap is not None
-        tally.rungs[f"rung {record.submission.rung}"] += record.job is not None
+        tally.candidates[f"candidate {record.submission.candidate}"] += record.job is not None
 
 
 def _length(seconds: float) -> str:

@@ -126,7 +126,7 @@ SCENES: Mapping[str, Scene] = {
         ends=ENDED * 2,
         jobs=2,
     ),
-    "a job that finds no capacity, and the next rung": Scene(
+    "a job that finds no capacity, and the next candidate": Scene(
         steps=(
             uploaded("a", WITH_FALLBACK),
             stocked_out(0),
@@ -138,10 +138,10 @@ SCENES: Mapping[str, Scene] = {
         jobs=2,
         standards=TWO_REGIONS,
     ),
-    "a stockout that no entry told, and one rung": Scene(
+    "a stockout that no entry told, and one candidate": Scene(
         steps=(uploaded("a"), stocked_out(0), TICK, waited(31), TICK, trained(1), TICK), jobs=2
     ),
-    "no room on any rung, and then on the second": Scene(
+    "no room on any candidate, and then on the second": Scene(
         steps=(
             full(True),
             uploaded("a", WITH_FALLBACK),

@@ -21,7 +21,7 @@ class Tally:
     service: Counter[str] = field(default_factory=Counter)
     ends: Counter[str] = field(default_factory=Counter)
     waits: Counter[str] = field(default_factory=Counter)
-    rungs: Counter[str] = field(default_factory=Counter)
+    candidates: Counter[str] = field(default_factory=Counter)
     stockouts: int = 0
     refused_by_caps: int = 0
     asked: int = 0

@@ -7,7 +7,7 @@ from typing import Any
 from tests.contract.retraining import RuleWorld
 from tests.contract.world import LEDGER, standards_with
 from trainmaster.orchestrator.adapters.objects import Listed
-from trainmaster.orchestrator.core.admission.ladder import ladder_of
+from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.admission.limits import limits_of
 from trainmaster.orchestrator.core.admission.queue import Place
 from trainmaster.orchestrator.core.admission.quota import quota_class
@@ -86,8 +86,8 @@ class Watch:
             return
         record = self._world.record(submission.run_id)
         services = self._world.services()
-        ladder = ladder_of(record)
-        own, wanted = place_of(services, record, ladder), quota_class(ladder[record.submission.rung])
+        candidates = candidates_of(record)
+        own, wanted = place_of(services, record), quota_class(candidates[record.submission.candidate])
         for place in services.queue.places():
             if place.quota_class == wanted and place.order < own.order and self._waits(place, listed):
                 yield f"{own.run_id} overtakes {place.run_id}, which waits for {wanted} too"

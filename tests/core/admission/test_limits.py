@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.admission_cases import CHIEF, V100, ladder, policy
+from tests.core.admission_cases import CHIEF, V100, candidates, policy
 from tests.core.roles import T4
 from trainmaster.orchestrator.core.admission.limits import SlotSet, limits_of
 from trainmaster.orchestrator.core.admission.quota import CLASS_MAX_CHARS, quota_class
@@ -108,16 +108,16 @@ def test_names_are_one_path_component_and_different_for_different_labels(
 def test_a_quota_class_is_the_region_the_scarcest_kind_and_the_terms(
     changes: dict[str, Any], name: str
 ) -> None:
-    (rung,) = ladder(**changes)
-    assert quota_class(rung) == name
+    (candidate,) = candidates(**changes)
+    assert quota_class(candidate) == name
 
 
 def test_a_long_quota_class_is_still_a_label_and_of_its_kinds_alone() -> None:
     def of(*kinds: str) -> str:
         pools = [{**CHIEF, "accelerator": {"type": kind, "count": 1}, "count": 1} for kind in kinds]
         roles = dict(zip(("chief", "workers", "parameter_servers", "evaluators"), pools, strict=False))
-        (rung,) = ladder(cluster=roles)
-        return quota_class(rung)
+        (candidate,) = candidates(cluster=roles)
+        return quota_class(candidate)
 
     long = of("NVIDIA_TESLA_T4", "NVIDIA_TESLA_V100", "NVIDIA_TESLA_P100", "NVIDIA_A100_80GB")
     other = of("NVIDIA_TESLA_T4", "NVIDIA_TESLA_V100", "NVIDIA_TESLA_P100", "NVIDIA_TESLA_P4")

@@ -12,10 +12,10 @@ from tests.core.admission_cases import (
     PRICES,
     ROW,
     TABLE,
+    candidates,
     document,
     estimated,
     faults,
-    ladder,
     policy,
     shipped_prices,
     sound,
@@ -38,8 +38,8 @@ TUNING = {
 
 
 def cost(**changes: Any) -> tuple[Decimal | None, Decimal | None]:
-    (rung,) = ladder(**changes)
-    found = estimate(rung.spec, rung.region, PRICES)
+    (candidate,) = candidates(**changes)
+    found = estimate(candidate.spec, candidate.region, PRICES)
     return found.per_hour, found.at_most
 
 
@@ -83,8 +83,8 @@ def test_a_price_that_is_not_in_the_table_is_unknown_and_named() -> None:
         "accelerator": {"type": "NVIDIA_L4", "count": 1},
         "disk": {"type": "pd-standard"},
     }
-    (rung,) = ladder(cluster={"chief": chief})
-    found = estimate(rung.spec, rung.region, PRICES)
+    (candidate,) = candidates(cluster={"chief": chief})
+    found = estimate(candidate.spec, candidate.region, PRICES)
     assert (found.per_hour, found.at_most) == (None, None)
     assert found.unknown == (
         "NVIDIA_L4 in us-central1",
@@ -92,37 +92,37 @@ def test_a_price_that_is_not_in_the_table_is_unknown_and_named() -> None:
         "pd-standard in us-central1",
     )
     assert found.text.startswith("unknown: no price of NVIDIA_L4 in us-central1")
-    elsewhere = estimate(rung.spec, "europe-west9", PRICES)
+    elsewhere = estimate(candidate.spec, "europe-west9", PRICES)
     assert "g2-standard-4 in europe-west9" in elsewhere.unknown
 
 
-def test_the_dearest_rung_counts_and_one_unknown_leaves_that_of_the_others() -> None:
+def test_the_dearest_candidate_counts_and_one_unknown_leaves_that_of_the_others() -> None:
     dear = {"cluster": {"chief": {"machine": "n1-standard-8"}}}
-    found = estimate_of(ladder(scheduling=HOUR, fallbacks=[dear, {"scheduling": {"spot": True}}]), PRICES)
+    found = estimate_of(candidates(scheduling=HOUR, fallbacks=[dear, {"scheduling": {"spot": True}}]), PRICES)
     assert found.at_most == Decimal("2.1")
     assert found.text == "at most 2.10 USD, 2.10 USD an hour"
-    unknown = estimate_of(ladder(fallbacks=[dear, {"region": "europe-west4"}]), PRICES)
+    unknown = estimate_of(candidates(fallbacks=[dear, {"region": "europe-west4"}]), PRICES)
     seven_days = Decimal("2.1") * 24 * 7
     assert (unknown.per_hour, unknown.at_most) == (Decimal("2.1"), seven_days)
     assert unknown.unknown == ("n1-standard-4 in europe-west4", "pd-ssd in europe-west4")
     assert unknown.text.endswith(
         "unknown in part: no price of n1-standard-4 in europe-west4, pd-ssd in europe-west4"
     )
-    none = estimate_of(ladder(region="europe-west4", fallbacks=[{"scheduling": {"spot": True}}]), PRICES)
+    none = estimate_of(candidates(region="europe-west4", fallbacks=[{"scheduling": {"spot": True}}]), PRICES)
     assert (none.per_hour, none.at_most) == (None, None)
 
 
 def test_every_estimate_has_the_date_of_the_tables_oldest_row() -> None:
-    known, unknown = ladder(fallbacks=[{"region": "europe-west4"}])
-    for rung in (known, unknown):
-        assert estimate(rung.spec, rung.region, PRICES).as_of == "2025-01-01"
+    known, unknown = candidates(fallbacks=[{"region": "europe-west4"}])
+    for candidate in (known, unknown):
+        assert estimate(candidate.spec, candidate.region, PRICES).as_of == "2025-01-01"
     assert estimate_of((unknown, known), PRICES).as_of == "2025-01-01"
 
 
 def test_of_two_rows_that_price_the_same_the_later_holds() -> None:
     again = {**TABLE, "rows": [*TABLE["rows"], {**ROW, "machines": {"n1-standard-4": 7}}]}
-    (rung,) = ladder(scheduling=HOUR)
-    assert estimate(rung.spec, rung.region, prices_from(again)).per_hour == Decimal("8.5")
+    (candidate,) = candidates(scheduling=HOUR)
+    assert estimate(candidate.spec, candidate.region, prices_from(again)).per_hour == Decimal("8.5")
 
 
 def test_the_shipped_table_is_as_its_schema_says_and_agrees_with_vertex_ais_own_price() -> None:

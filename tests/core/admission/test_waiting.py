@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from tests.core.admission_cases import ladder
+from tests.core.admission_cases import document
 from tests.core.runs.test_record import NOW, record
+from trainmaster.orchestrator.core.admission.candidates import candidates_in
 from trainmaster.orchestrator.core.admission.quota import is_rate_limit
 from trainmaster.orchestrator.core.admission.waiting import (
     ROUNDS_MAX,
@@ -25,11 +26,16 @@ from trainmaster.orchestrator.core.runs.attempts import (
     SubmissionState,
 )
 from trainmaster.orchestrator.core.runs.job import Job, JobState
-from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.record import AcceptedRequest, Original, RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
-LADDER = ladder(fallbacks=[{"region": "europe-west4"}])
-FIRST, LAST = LADDER
+REQUEST = AcceptedRequest(
+    document=document(region="us-central1", fallbacks=[{"region": "europe-west4"}]),
+    original=Original(uri="gs://ledger/original", sha256="0" * 64, dialect="training_request.v1"),
+    model_name="m",
+    output_uri="gs://models/m/run-1",
+)
+FIRST, LAST = candidates_in(REQUEST.document)
 
 
 def test_a_pause_doubles_from_half_a_minute_up_to_ten_minutes() -> None:
@@ -76,7 +82,7 @@ def test_seven_days_count_from_the_first_refusal() -> None:
 
 
 def test_so_many_jobs_without_capacity_are_enough() -> None:
-    gone = AbandonedJob(job="projects/p/locations/l/customJobs/1", rung=0, reason="no capacity", at=NOW)
+    gone = AbandonedJob(job="projects/p/locations/l/customJobs/1", candidate=0, reason="no capacity", at=NOW)
 
     def after(jobs: int) -> RunRecord:
         return replace(record(), submission=SubmissionState(abandoned_jobs=(gone,) * jobs))
@@ -92,7 +98,7 @@ def test_the_last_tries_are_kept_and_their_reasons_cut() -> None:
     assert len(tried.submission.tries) == TRIES_KEPT
     assert tried.submission.tries[0].outcome.startswith("1 ")
     assert {len(each.outcome) for each in tried.submission.tries} == {REASON_MAX_CHARS}
-    assert (tried.submission.tries[0].rung, tried.submission.tries[0].text) == (0, FIRST.text)
+    assert (tried.submission.tries[0].candidate, tried.submission.tries[0].text) == (0, FIRST.text)
 
 
 def test_a_refusal_is_an_answer() -> None:
@@ -101,15 +107,15 @@ def test_a_refusal_is_an_answer() -> None:
     assert refused(silent, FIRST, "no room", NOW).submission.unanswered == 0
 
 
-def test_a_stockout_makes_the_next_rung_due_at_once_and_after_the_last_the_first_with_a_pause() -> None:
+def test_a_stockout_makes_the_next_candidate_due_at_once_and_after_the_last_the_first_with_a_pause() -> None:
     def without_capacity(before: RunRecord, number: int) -> RunRecord:
         name = f"projects/p/locations/us-central1/customJobs/{number}"
         job = Job(name=name, state=JobState.FAILED, create_time=NOW)
-        return stocked_out(before, job, "no machines", ladder=LADDER, now=NOW, attempt="b")
+        return stocked_out(before, job, "no machines", now=NOW, attempt="b")
 
-    first = without_capacity(record(), 1)
+    first = without_capacity(replace(record(), request=REQUEST), 1)
     assert first.admission.waiting is not None
-    assert (first.state, first.submission.rung, first.admission.waiting.not_before, first.job) == (
+    assert (first.state, first.submission.candidate, first.admission.waiting.not_before, first.job) == (
         RunState.WAITING,
         1,
         NOW,
@@ -117,12 +123,16 @@ def test_a_stockout_makes_the_next_rung_due_at_once_and_after_the_last_the_first
     )
     last = without_capacity(first, 2)
     assert last.admission.waiting is not None
-    assert (last.submission.rung, last.admission.waiting.attempts, last.admission.waiting.not_before) == (
+    assert (
+        last.submission.candidate,
+        last.admission.waiting.attempts,
+        last.admission.waiting.not_before,
+    ) == (
         0,
         1,
         NOW + back_off(1),
     )
-    assert [each.rung for each in last.submission.abandoned_jobs] == [0, 1]
+    assert [each.candidate for each in last.submission.abandoned_jobs] == [0, 1]
     assert all(
         last.submission.gave_up(f"projects/9/locations/us-central1/customJobs/{number}") for number in (1, 2)
     )

@@ -209,10 +209,12 @@ def test_whole_changes_no_value_and_makes_no_huge_number(value: object) -> None:
 def test_a_record_that_was_written_with_a_point_is_read() -> None:
     document = json.loads(text(record_of(accepted(request()))))
     submission = document["submission"]
-    read = decoded(RunRecord, {**document, "submission": {**submission, "rung": 1.0}}).submission.rung
+    read = decoded(
+        RunRecord, {**document, "submission": {**submission, "candidate": 1.0}}
+    ).submission.candidate
     assert (read, type(read)) == (1, int)
-    with pytest.raises(ValueError, match=r"rung: int expected, found float"):
-        decoded(RunRecord, {**document, "submission": {**submission, "rung": 1.5}})
+    with pytest.raises(ValueError, match=r"candidate: int expected, found float"):
+        decoded(RunRecord, {**document, "submission": {**submission, "candidate": 1.5}})
 
 
 def test_there_are_examples_of_every_dialect() -> None:

@@ -7,11 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.admission_cases import CHIEF, GCLOUD, V100, answer, document, faults, ladder, policy, sound
+from tests.core.admission_cases import (
+    CHIEF,
+    GCLOUD,
+    V100,
+    answer,
+    candidates,
+    document,
+    faults,
+    policy,
+    sound,
+)
 from tests.core.roles import T4
 from tests.core.standards import schema
 from tests.core.vertex_files import spec_of
-from trainmaster.orchestrator.core.admission.rung import rungs_of
+from trainmaster.orchestrator.core.admission.candidates import candidates_in
 from trainmaster.orchestrator.core.requests.fallbacks import MAX_FALLBACKS, merged
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import Accelerator
@@ -19,14 +29,14 @@ from trainmaster.orchestrator.core.requests.spec import Accelerator
 WITH_GPU = {"cluster": {"chief": {**CHIEF, "accelerator": V100, "disk": {"size_gb": 300}}}}
 
 
-def test_the_ladder_of_a_request_without_fallbacks_is_the_request() -> None:
-    (rung,) = ladder()
-    assert (rung.number, rung.region) == (0, "us-central1")
-    assert rung.spec == sound(document()).spec
+def test_a_request_without_fallbacks_is_its_only_candidate() -> None:
+    (candidate,) = candidates()
+    assert (candidate.number, candidate.region) == (0, "us-central1")
+    assert candidate.spec == sound(document()).spec
 
 
-def test_each_rung_is_the_request_with_one_fallback_laid_over_it() -> None:
-    rungs = ladder(
+def test_each_candidate_is_the_request_with_one_fallback_laid_over_it() -> None:
+    found = candidates(
         **WITH_GPU,
         scheduling={"spot": True, "timeout_s": 60},
         fallbacks=[
@@ -35,39 +45,44 @@ def test_each_rung_is_the_request_with_one_fallback_laid_over_it() -> None:
             {"cluster": {"chief": {"accelerator": None, "disk": None}}, "scheduling": {"spot": False}},
         ],
     )
-    assert [rung.number for rung in rungs] == [0, 1, 2, 3]
-    assert [rung.region for rung in rungs] == ["us-central1", "europe-west4", "us-central1", "us-central1"]
-    chiefs = [rung.spec.cluster.chief for rung in rungs]
+    assert [candidate.number for candidate in found] == [0, 1, 2, 3]
+    assert [candidate.region for candidate in found] == [
+        "us-central1",
+        "europe-west4",
+        "us-central1",
+        "us-central1",
+    ]
+    chiefs = [candidate.spec.cluster.chief for candidate in found]
     assert [chief.accelerator for chief in chiefs] == [
         Accelerator(**V100), Accelerator(**V100), Accelerator(**T4), None,
     ]  # fmt: skip
     assert [chief.disk is None for chief in chiefs] == [False, False, False, True]
-    assert [rung.spec.scheduling.spot for rung in rungs] == [True, True, True, False]
-    assert {rung.spec.scheduling.timeout_s for rung in rungs} == {60}
+    assert [candidate.spec.scheduling.spot for candidate in found] == [True, True, True, False]
+    assert {candidate.spec.scheduling.timeout_s for candidate in found} == {60}
 
 
-def test_rungs_say_for_people_where_and_on_what_they_run() -> None:
+def test_candidates_say_for_people_where_and_on_what_they_run() -> None:
     workers = {**CHIEF, "count": 3}
-    rungs = ladder(
+    found = candidates(
         cluster={"chief": {"machine": "n1-standard-8", "accelerator": T4}, "workers": workers, "evaluators": {**CHIEF, "count": 1}},
         scheduling={"spot": True},
         fallbacks=[{"region": "europe-west4", "scheduling": {"spot": False, "flex_start": True}}],
     )  # fmt: skip
-    assert rungs[0].text == (
+    assert found[0].text == (
         "us-central1, n1-standard-8 with 1 NVIDIA_TESLA_T4, 3 workers of n1-standard-4, "
         "1 evaluator of n1-standard-4, spot"
     )
-    assert rungs[1].text.startswith("europe-west4, ")
-    assert rungs[1].text.endswith(", flex start")
+    assert found[1].text.startswith("europe-west4, ")
+    assert found[1].text.endswith(", flex start")
 
 
 def test_the_request_may_name_its_region() -> None:
-    (rung,) = ladder(region="europe-west4")
-    assert rung.region == "europe-west4"
+    (candidate,) = candidates(region="europe-west4")
+    assert candidate.region == "europe-west4"
     sound(document(region="europe-west4"))
 
 
-def test_the_region_of_a_legacy_job_is_one_of_the_policys_and_its_rungs() -> None:
+def test_the_region_of_a_legacy_job_is_one_of_the_policys_and_its_candidates() -> None:
     job: dict[str, Any] = {
         "jobId": "census_1",
         "trainingInput": {
@@ -79,8 +94,8 @@ def test_the_region_of_a_legacy_job_is_one_of_the_policys_and_its_rungs() -> Non
     }
     found = answer(job)
     assert isinstance(found, Request), found
-    (rung,) = rungs_of(found.document)
-    assert rung.region == "europe-west4"
+    (candidate,) = candidates_in(found.document)
+    assert candidate.region == "europe-west4"
     assert "another region" in faults(job, under=policy(regions=["us-central1"]))["$.trainingInput.region"]
 
 
@@ -149,10 +164,10 @@ def test_more_fallbacks_than_the_schema_allows_are_one_fault() -> None:
     machines = [f"n1-standard-{size}" for size in (8, 16, 32)] + [
         f"n1-highmem-{size}" for size in (2, 4, 8, 16)
     ]
-    ladders: list[dict[str, Any]] = [{"cluster": {"chief": {"machine": machine}}} for machine in machines]
-    ladders += [{"region": "europe-west4"}, {"scheduling": {"spot": True}}]
-    assert len(ladders) == MAX_FALLBACKS + 1
-    assert list(faults(document(fallbacks=ladders))) == ["$.fallbacks"]
+    patches: list[dict[str, Any]] = [{"cluster": {"chief": {"machine": machine}}} for machine in machines]
+    patches += [{"region": "europe-west4"}, {"scheduling": {"spot": True}}]
+    assert len(patches) == MAX_FALLBACKS + 1
+    assert list(faults(document(fallbacks=patches))) == ["$.fallbacks"]
     assert schema("training_request.v1")["properties"]["fallbacks"]["maxItems"] == MAX_FALLBACKS
 
 
@@ -204,10 +219,10 @@ def test_a_label_says_the_priority_where_the_dialect_has_no_key_for_it() -> None
     assert list(faults(wrong)) == ["$.labels.trainmaster_priority"]
 
 
-def test_the_ladder_of_every_dialect_is_the_job_that_its_request_is() -> None:
+def test_the_candidates_of_every_dialect_is_the_job_that_its_request_is() -> None:
     found = sound(GCLOUD)
-    (rung,) = rungs_of(found.document)
-    assert rung.spec == found.spec == spec_of(GCLOUD)
+    (candidate,) = candidates_in(found.document)
+    assert candidate.spec == found.spec == spec_of(GCLOUD)
 
 
 RFC_7396 = [
@@ -278,4 +293,4 @@ JUNK = st.recursive(
 def test_junk_for_fallbacks_is_refused_or_sound_and_never_raises(junk: object) -> None:
     found = answer(document(fallbacks=junk))
     if isinstance(found, Request):
-        assert rungs_of(found.document)
+        assert candidates_in(found.document)

@@ -10,7 +10,7 @@ from trainmaster.orchestrator.core.policy.currency import money
 class Estimate:
     """What a job costs in an hour and at most; None where a price is unknown, and `unknown` says of what.
 
-    With both, amounts and `unknown`, a ladder has rungs of either kind: a rung that is unknown may cost more.
+    With both, amounts and `unknown`, some candidates are known and others are not: one that is unknown may cost more.
     `as_of` is the date of the oldest row of the price table.
     """
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from trainmaster.orchestrator.core.admission.candidates import Candidate, pools_of
 from trainmaster.orchestrator.core.admission.estimate import Estimate
-from trainmaster.orchestrator.core.admission.rung import Rung, pools_of
 from trainmaster.orchestrator.core.policy.currency import amount
 from trainmaster.orchestrator.core.requests.spec import Disk, JobSpec, WorkerPool
 from trainmaster.orchestrator.core.requests.tuning import Tuning
@@ -103,12 +103,12 @@ def estimate(spec: JobSpec, region: str, prices: Prices) -> Estimate:
     )
 
 
-def estimate_of(ladder: Iterable[Rung], prices: Prices) -> Estimate:
-    """The estimate of the dearest rung, for any may be the one that runs.
+def estimate_of(candidates: Iterable[Candidate], prices: Prices) -> Estimate:
+    """The estimate of the dearest candidate, for any may be the one that runs.
 
     Where the price of one is unknown, that of the dearest other is the least that must be reckoned with.
     """
-    estimates = [estimate(rung.spec, rung.region, prices) for rung in ladder]
+    estimates = [estimate(candidate.spec, candidate.region, prices) for candidate in candidates]
     unknown = {each for found in estimates for each in found.unknown}
     dearest = max(estimates, key=lambda found: found.at_most or 0)
     return replace(dearest, unknown=tuple(sorted(unknown)))

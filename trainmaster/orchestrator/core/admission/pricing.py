@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from trainmaster.orchestrator.core.admission.candidates import candidates_in
 from trainmaster.orchestrator.core.admission.estimate import Estimate
-from trainmaster.orchestrator.core.admission.rung import rungs_of
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.policy.policy import Policy
 from trainmaster.orchestrator.core.requests.request import Refused, Request
@@ -27,7 +27,7 @@ class Priced:
 
 
 def priced(request: Request, policy: Policy | None, prices: "ReadPrices | None") -> Priced | Refused:
-    """The request with what the dearest of its rungs may cost; refused where a cap does not allow that.
+    """The request with what the dearest of its candidates may cost; refused where a cap does not allow that.
 
     The price table is asked for only where the policy wants to know what runs cost.
     """
@@ -35,7 +35,7 @@ def priced(request: Request, policy: Policy | None, prices: "ReadPrices | None")
         return Priced(request=request)
     from trainmaster.orchestrator.core.admission.cost import cost_of
 
-    cost = cost_of(policy.admission.caps, rungs_of(request.document), prices())
+    cost = cost_of(policy.admission.caps, candidates_in(request.document), prices())
     if cost.faults:
         return Refused(faults=_at_written_places(request, cost.faults))
     warnings = {*request.warnings, *_at_written_places(request, cost.warnings)}

@@ -22,7 +22,7 @@ class Place:
     priority: int
     arrived_at: datetime
     classes: tuple[str, ...]
-    """The quota classes of the rungs from the next one on."""
+    """The quota classes of the candidates from the next one on."""
     not_before: datetime
     """When the next attempt is due."""
     limits: tuple[str, ...] = ()
@@ -141,7 +141,7 @@ class QueuePass:
         due = place.blocked_on_limit is not None or place.not_before <= self.began_at
         first = place.quota_class
         if self.blocker(place, first) is not None:
-            # It may still find room on another rung of its ladder.
+            # It may still find room on another of its candidates.
             return not due or all(self.blocker(place, each) is not None for each in place.classes)
         if due or self.room_freed or first in self._open:
             return False

@@ -3,7 +3,7 @@
 import hashlib
 import re
 
-from trainmaster.orchestrator.core.admission.rung import Rung, pools_of
+from trainmaster.orchestrator.core.admission.candidates import Candidate, pools_of
 from trainmaster.orchestrator.core.requests.spec import WorkerPool
 
 CLASS_MAX_CHARS = 63
@@ -24,7 +24,7 @@ def is_rate_limit(code: int, reason: str) -> bool:
     return code == TOO_MANY_REQUESTS and _RATE.search(reason) is not None
 
 
-def quota_class(rung: Rung) -> str:
+def quota_class(candidate: Candidate) -> str:
     """For example `us-central1_nvidia_tesla_t4_spot`; runs of different classes do not wait for each other.
 
     The quotas of custom training are counted by region and by accelerator, or by machine family where there is
@@ -32,16 +32,19 @@ def quota_class(rung: Rung) -> str:
     value: lower case, at most CLASS_MAX_CHARS.
     Source: https://cloud.google.com/vertex-ai/docs/quotas#custom-trained_model_quotas
     """
-    pools = [pool for _, pool in pools_of(rung.spec.cluster)]
+    pools = [pool for _, pool in pools_of(candidate.spec.cluster)]
     kinds = sorted({pool.accelerator.type.lower() for pool in pools if pool.accelerator})
     kinds = kinds or sorted({f"{_family(pool)}_tpu" for pool in pools if _has_tpus(pool)})
     kinds = kinds or sorted({f"{_family(pool)}_cpu" for pool in pools})
     terms = [
         term
-        for term, is_so in (("spot", rung.spec.scheduling.spot), ("flex", rung.spec.scheduling.flex_start))
+        for term, is_so in (
+            ("spot", candidate.spec.scheduling.spot),
+            ("flex", candidate.spec.scheduling.flex_start),
+        )
         if is_so
     ]
-    return _short("_".join([rung.region, *kinds, *terms]))
+    return _short("_".join([candidate.region, *kinds, *terms]))
 
 
 def _family(pool: WorkerPool) -> str:

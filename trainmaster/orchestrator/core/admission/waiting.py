@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from trainmaster.orchestrator.core.admission.ladder import Rung
+from trainmaster.orchestrator.core.admission.candidates import Candidate, candidates_of
 from trainmaster.orchestrator.core.runs.attempts import TRIES_KEPT, AbandonedJob, Try, Waiting, shortened
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.moves import moved, with_job
@@ -28,7 +28,7 @@ PAUSE_LEAST_S, PAUSE_MOST_S = 10, 30
 
 
 def back_off(attempts: int) -> timedelta:
-    """How long a run waits after so many walks of its whole ladder, counted from 1."""
+    """How long a run waits after all its candidates were tried so many times, counted from 1."""
     doublings = min(max(attempts, 1) - 1, 10)
     return min(WAIT_FIRST * (1 << doublings), WAIT_MOST)
 
@@ -57,9 +57,9 @@ def may_wait(record: RunRecord, now: datetime) -> bool:
     return record.cancel_requested_at is None and reason_to_give_up(record, now) is None
 
 
-def refused(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:
-    """The record with a rung that the service refused: from the first one on, `WAIT_IN_ALL` counts."""
-    record = _answered(tried(record, rung, outcome, now))
+def refused(record: RunRecord, candidate: Candidate, outcome: str, now: datetime) -> RunRecord:
+    """The record with a candidate that the service refused: from the first one on, `WAIT_IN_ALL` counts."""
+    record = _answered(tried(record, candidate, outcome, now))
     admission = record.admission
     return replace(record, admission=replace(admission, refused_since=admission.refused_since or now))
 
@@ -72,9 +72,9 @@ def with_rate_limit(record: RunRecord, now: datetime) -> RunRecord:
     return replace(record, admission=replace(admission, rate_limited_since=since))
 
 
-def unanswered(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:
+def unanswered(record: RunRecord, candidate: Candidate, outcome: str, now: datetime) -> RunRecord:
     """The record with one more submission of which nobody knows whether it made a job."""
-    record = tried(record, rung, outcome, now)
+    record = tried(record, candidate, outcome, now)
     submission = record.submission
     return replace(record, submission=replace(submission, unanswered=submission.unanswered + 1))
 
@@ -83,54 +83,53 @@ def _answered(record: RunRecord) -> RunRecord:
     return replace(record, submission=replace(record.submission, unanswered=0))
 
 
-def tried(record: RunRecord, rung: Rung, outcome: str, now: datetime) -> RunRecord:
-    """The record with a rung that had no place for the run; the last TRIES_KEPT are kept."""
-    one = Try(rung=rung.number, text=rung.text, at=now, outcome=shortened(outcome))
+def tried(record: RunRecord, candidate: Candidate, outcome: str, now: datetime) -> RunRecord:
+    """The record with a candidate that had no place for the run; the last TRIES_KEPT are kept."""
+    one = Try(candidate=candidate.number, text=candidate.text, at=now, outcome=shortened(outcome))
     tries = (*record.submission.tries, one)[-TRIES_KEPT:]
     return replace(record, submission=replace(record.submission, tries=tries))
 
 
-def waits(record: RunRecord, waiting: Waiting, *, rung: int, now: datetime, attempt: str) -> RunRecord:
+def waits(record: RunRecord, waiting: Waiting, *, candidate: int, now: datetime, attempt: str) -> RunRecord:
     """The record of a run that goes to wait, or waits on; it holds nothing meanwhile, neither lease nor slots."""
     if record.state is not RunState.WAITING:
         record = moved(record, RunState.WAITING, entered_at=now, now=now, attempt=attempt)
     admission = replace(record.admission, waiting=waiting, slots=())
     if not waiting.rate_limited:
         admission = replace(admission, rate_limited_since=None)
-    submission = replace(record.submission, lease=None, rung=rung)
+    submission = replace(record.submission, lease=None, candidate=candidate)
     return replace(record, admission=admission, submission=submission, updated_at=now, attempt=attempt)
 
 
-def attempts_of(record: RunRecord, ladder: Sequence[Rung]) -> int:
-    """How often the whole ladder was tried: counted while the run waits, before by stockouts of the last rung."""
+def attempts_of(record: RunRecord) -> int:
+    """How often all candidates were tried: counted while the run waits, before by stockouts of the last one."""
     if record.admission.waiting is not None:
         return record.admission.waiting.attempts
-    return _stockouts_of_last(record.submission.abandoned_jobs, ladder)
+    return _stockouts_of_last(record.submission.abandoned_jobs, candidates_of(record))
 
 
-def _stockouts_of_last(abandoned: Sequence[AbandonedJob], ladder: Sequence[Rung]) -> int:
-    return sum(each.rung == len(ladder) - 1 for each in abandoned)
+def _stockouts_of_last(abandoned: Sequence[AbandonedJob], candidates: Sequence[Candidate]) -> int:
+    return sum(each.candidate == len(candidates) - 1 for each in abandoned)
 
 
-def stocked_out(
-    record: RunRecord, job: Job, reason: str, *, ladder: Sequence[Rung], now: datetime, attempt: str
-) -> RunRecord:
-    """The record of a run whose job ended for want of capacity: the job is given up, the next rung is due at once.
+def stocked_out(record: RunRecord, job: Job, reason: str, *, now: datetime, attempt: str) -> RunRecord:
+    """The record of a run whose job ended for want of capacity: the job is given up, the next candidate is due at once.
 
-    After the last rung it is the first one's turn again, with a pause. A lease stays: whoever holds it may be
+    After the last candidate it is the first one's turn again, with a pause. A lease stays: whoever holds it may be
     about to write down the same job.
 
     Raises:
         ValueError: the run has ended, or its job is known to have run.
     """
     known = with_job(record, job, now=now, attempt=attempt)
-    rung = ladder[min(record.submission.rung, len(ladder) - 1)]
-    known = refused(known, rung, f"the job ended for want of capacity: {reason}", now)
+    candidates = candidates_of(record)
+    candidate = candidates[min(record.submission.candidate, len(candidates) - 1)]
+    known = refused(known, candidate, f"the job ended for want of capacity: {reason}", now)
     name = known.job.name if known.job is not None else job.name
-    gone = AbandonedJob(job=name, rung=rung.number, reason=shortened(reason), at=now)
+    gone = AbandonedJob(job=name, candidate=candidate.number, reason=shortened(reason), at=now)
     abandoned = (*record.submission.abandoned_jobs, gone)
-    last = rung.number + 1 >= len(ladder)
-    attempts = _stockouts_of_last(abandoned, ladder)
+    last = candidate.number + 1 >= len(candidates)
+    attempts = _stockouts_of_last(abandoned, candidates)
     waiting = Waiting(
         reason=f"there was no capacity for the job: {shortened(reason)}",
         attempts=attempts,
@@ -140,7 +139,7 @@ def stocked_out(
     submission = replace(
         back.submission,
         lease=record.submission.lease,
-        rung=0 if last else rung.number + 1,
+        candidate=0 if last else candidate.number + 1,
         abandoned_jobs=abandoned,
     )
     admission = replace(back.admission, slots=(), waiting=waiting)

@@ -11,8 +11,8 @@ MAX_FALLBACKS = 8
 """As schemas/training_request.v1.schema.json says; no more are checked."""
 
 
-def rung_documents(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    """The documents of the rungs, none with fallbacks of its own: the request itself, then each fallback over it."""
+def candidate_documents(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    """The documents of the candidates, none with fallbacks of its own: the request itself, then each fallback over it."""
     own = without_fallbacks(document)
     return (own, *(merged(own, patch) for _, patch in fallbacks_in(document)))
 

@@ -168,8 +168,8 @@ def _of_fallbacks(
     yield fallback_faults(document, home)
     told = {fault for group in known for fault in group}
     for index, patch in fallbacks_in(document):
-        rung = without_fallbacks(merged(own, patch))
-        for group in _found(rung, standards, text_at(rung, "region") or home, {}):
+        candidate = without_fallbacks(merged(own, patch))
+        for group in _found(candidate, standards, text_at(candidate, "region") or home, {}):
             yield [
                 replace(fault, path=f"{fallback_path(index)}{fault.path.removeprefix('$')}")
                 for fault in group

@@ -15,7 +15,7 @@ class Waiting:
 
     reason: str
     attempts: int
-    """How often the whole ladder was tried."""
+    """How often all candidates were tried."""
     not_before: datetime
     rate_limited: bool = False
     """The service asked for fewer requests: until `not_before`, no run is submitted to that region."""
@@ -49,16 +49,16 @@ class AbandonedJob:
     """A job that ended for want of capacity before it ran: no longer the run's, and no second job either."""
 
     job: str
-    rung: int
+    candidate: int
     reason: str
     at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
 class Try:
-    """A rung of the ladder on which the run found no place, and why."""
+    """A candidate that had no room for the run, and why."""
 
-    rung: int
+    candidate: int
     text: str
     at: datetime
     outcome: str
@@ -70,10 +70,10 @@ class SubmissionState:
 
     lease: Lease | None = None
     """Who may submit the job, and until when."""
-    rung: int = 0
-    """The rung of the request's ladder that was submitted last, or is submitted next."""
+    candidate: int = 0
+    """The number of the candidate that was submitted last, or is submitted next."""
     tries: tuple[Try, ...] = ()
-    """The last TRIES_KEPT rungs on which there was no place for the run, oldest first."""
+    """The last TRIES_KEPT candidates that had no room for the run, oldest first."""
     abandoned_jobs: tuple[AbandonedJob, ...] = ()
     """Jobs that found no capacity, oldest first; each began another round."""
     second_jobs: tuple[str, ...] = ()

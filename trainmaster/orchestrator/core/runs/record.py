@@ -47,7 +47,7 @@ class Source:
 class Estimated:
     """What the run was estimated to cost, as decimals in text, by a table whose oldest price is of `as_of`.
 
-    Of the dearest step of the ladder whose prices are known; None where no step's are. `unknown` says whose are not.
+    Of the dearest candidate whose prices are known; None where no candidate's are. `unknown` says which prices are not.
     """
 
     currency: str

@@ -20,9 +20,9 @@
                                                    (the service's for other jobs)
 
 - reserved: the record exists, its lease says who may submit and until when.
-- waiting: there is no room; the queue is walked again when `not_before` has passed, or a run has ended.
+- waiting: there is no room; it is tried again when `not_before` has passed, or a run has ended.
 - submitted goes back to waiting when its job ended for want of capacity before it ran, and only then: the job
-  is given up, and the next rung of the ladder is due. Each time begins another round.
+  is given up, and the next candidate is due. Each time begins another round.
 - Any state that has not ended may become an end at once: the job's end can be told before its
   submission was written down.
 - A run without a job is cancelled at once by an order, or by a rule that replaces it.

@@ -1,8 +1,6 @@
 """A run's place in the queue, as its record and the policy have it."""
 
-from collections.abc import Sequence
-
-from trainmaster.orchestrator.core.admission.ladder import Rung, ladder_of
+from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass
 from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -11,19 +9,19 @@ from trainmaster.orchestrator.flows.admission.slots import limits_for
 from trainmaster.orchestrator.flows.services import Services
 
 
-def place_of(services: Services, record: RunRecord, ladder: Sequence[Rung] | None = None) -> Place:
+def place_of(services: Services, record: RunRecord) -> Place:
     """The place that the record asks for; that of a run that does not wait is where it would."""
-    ladder = ladder_of(record) if ladder is None else ladder
-    rungs = ladder[min(record.submission.rung, len(ladder) - 1) :]
+    candidates = candidates_of(record)
+    due = candidates[min(record.submission.candidate, len(candidates) - 1) :]
     waiting = record.admission.waiting
     return Place(
         run_id=record.run_id,
-        region=rungs[0].region,
-        priority=ladder[0].spec.priority,
+        region=due[0].region,
+        priority=candidates[0].spec.priority,
         arrived_at=record.source.event_time,
-        classes=tuple(dict.fromkeys(map(quota_class, rungs))),
+        classes=tuple(dict.fromkeys(map(quota_class, due))),
         not_before=waiting.not_before if waiting is not None else record.updated_at,
-        limits=tuple(limit.name for limit in limits_for(services, ladder[0].spec)),
+        limits=tuple(limit.name for limit in limits_for(services, candidates[0].spec)),
         rate_limited=waiting is not None and waiting.rate_limited,
         blocked_on_limit=waiting.limit if waiting is not None else None,
     )

@@ -9,12 +9,12 @@ the order. If the one that woke dies in between, the sweep's second look finds i
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trainmaster.orchestrator.core.admission.ladder import ladder_of, regions_of
+from trainmaster.orchestrator.core.admission.candidates import candidates_of, regions_of
 from trainmaster.orchestrator.core.completion.outcome import OVER
 from trainmaster.orchestrator.core.completion.second_job import second_jobs, with_second_job
 from trainmaster.orchestrator.core.errors import RecordMoved
-from trainmaster.orchestrator.core.names import job_region
 from trainmaster.orchestrator.core.runs.job import Job
+from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.ports.ledger import Held
 
@@ -35,13 +35,14 @@ def cancel_second_jobs(services: Services, held: Held, jobs: Sequence[Job]) -> H
 
 
 def look_for_second_job(services: Services, held: Held) -> Held:
-    """The same for every job that is labelled with the run; it costs one listing of each region of its ladder."""
-    record = held.record
-    ladder = ladder_of(record)
-    own = () if record.job is None else (job_region(record.job.name),)
-    regions = tuple(dict.fromkeys((*own, *regions_of(ladder))))
-    jobs = services.jobs.of_run(record.run_id, ladder[0].spec.kind, regions)
-    return cancel_second_jobs(services, held, jobs)
+    """The same for every job that is labelled with the run."""
+    return cancel_second_jobs(services, held, jobs_of(services, held.record))
+
+
+def jobs_of(services: Services, record: RunRecord) -> Sequence[Job]:
+    """Every job that is labelled with the run; it costs one listing of each region of its candidates."""
+    candidates = candidates_of(record)
+    return services.jobs.of_run(record.run_id, candidates[0].spec.kind, regions_of(candidates))
 
 
 def second_look_done(services: Services, held: Held) -> Held:

@@ -1,6 +1,6 @@
 """The end of a job becomes the end of its run. Whoever tells of it, only the job itself is believed."""
 
-from trainmaster.orchestrator.core.admission.ladder import ladder_of
+from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.completion.outcome import (
@@ -131,15 +131,16 @@ def _write(
 
 
 def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Happened:
-    """The job found no capacity: the run waits for its next rung."""
-    ladder, now = ladder_of(held.record), services.clock.now()
-    waiting = stocked_out(held.record, job, reason, ladder=ladder, now=now, attempt=services.attempt)
-    services.queue.put(place_of(services, waiting, ladder))
+    """The job found no capacity: the run waits for its next candidate."""
+    waiting = stocked_out(held.record, job, reason, now=services.clock.now(), attempt=services.attempt)
+    services.queue.put(place_of(services, waiting))
     tell_steps(services, held.record, waiting)
     waits = services.ledger.replace(held, waiting)
     give_back(services, held.record.admission.slots)
     tell_status(services, waits)
-    message = f"{job.name} found no capacity; next: {ladder[waiting.submission.rung].text}"
+    message = (
+        f"{job.name} found no capacity; next: {candidates_of(waiting)[waiting.submission.candidate].text}"
+    )
     return Happened(message=message, run_id=waiting.run_id, severity="NOTICE", is_due=True)
 
 

@@ -8,7 +8,6 @@ A run without a job ends at once. Until somebody's lease is over, nobody knows w
 
 from dataclasses import replace
 
-from trainmaster.orchestrator.core.admission.ladder import ladder_of
 from trainmaster.orchestrator.core.errors import LeaseHeld
 from trainmaster.orchestrator.flows.completion.finish import refresh_status
 from trainmaster.orchestrator.flows.services import Happened, Services
@@ -46,6 +45,6 @@ def cancel(services: Services, held: Held) -> Happened:
             # The lease outlives a submission without an answer, and the sweep may be at the next one before us.
             services.ledger.replace(held, held.record)
         raise LeaseHeld(record.run_id, lease.expires_at)
-    happened = take_over(services, held, ladder_of(record), None)
+    happened = take_over(services, held, None)
     held = present(services, record.run_id)
     return cancel(services, held) if held.record.job is not None else happened

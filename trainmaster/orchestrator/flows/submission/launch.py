@@ -9,7 +9,6 @@ The order of writes, and what a crash between two of them leaves:
 """
 
 from trainmaster.orchestrator.core.admission.estimate import Estimate
-from trainmaster.orchestrator.core.admission.ladder import ladder_of
 from trainmaster.orchestrator.core.admission.pricing import Priced, priced
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import RecordExists
@@ -59,7 +58,7 @@ def launch(services: Services, arrival: Arrival, request: Priced, text: Text) ->
         held = services.ledger.create(_reserved(services, arrival, request, original))
     except RecordExists:
         return resume(services, present(services, arrival.run_id))
-    return warned(submit(services, held, ladder_of(held.record)), held.record.problems)
+    return warned(submit(services, held), held.record.problems)
 
 
 def _reserved(services: Services, arrival: Arrival, request: Priced, original: Original) -> RunRecord:

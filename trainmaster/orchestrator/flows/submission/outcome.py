@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from trainmaster.orchestrator.core.admission.ladder import Rung, regions_of
 from trainmaster.orchestrator.core.admission.waiting import waits
 from trainmaster.orchestrator.core.errors import RecordMoved
 from trainmaster.orchestrator.core.names import RUN_LABEL, same_job
@@ -16,16 +15,19 @@ from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.admission.places import leave_queue, place_of
 from trainmaster.orchestrator.flows.admission.slots import give_back
 from trainmaster.orchestrator.flows.completion.finish import finish_run
-from trainmaster.orchestrator.flows.completion.second_job import cancel_second_jobs, look_for_second_job
+from trainmaster.orchestrator.flows.completion.second_job import (
+    cancel_second_jobs,
+    jobs_of,
+    look_for_second_job,
+)
 from trainmaster.orchestrator.flows.completion.telling import tell_status, tell_steps, warned
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.ports.ledger import Held
 
 
-def job_of(services: Services, record: RunRecord, ladder: Sequence[Rung]) -> Job | None:
-    """The run's job, wherever on its ladder it was submitted; None where the service shows none."""
-    jobs = services.jobs.of_run(record.run_id, ladder[0].spec.kind, regions_of(ladder))
-    return next((job for job in jobs if job_of_run(record, job, RUN_LABEL)), None)
+def job_of(services: Services, record: RunRecord) -> Job | None:
+    """The run's job, in whichever region it was submitted; None where the service shows none."""
+    return next((job for job in jobs_of(services, record) if job_of_run(record, job, RUN_LABEL)), None)
 
 
 def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: bool = True) -> Happened:
@@ -112,9 +114,8 @@ def _ended(
 def kept_waiting(
     services: Services,
     held: Held,
-    ladder: Sequence[Rung],
     waiting: Waiting,
-    rung: int,
+    candidate: int,
     *,
     slots: Sequence[str] = (),
     is_due: bool = False,
@@ -127,8 +128,8 @@ def kept_waiting(
     attempt may have taken away late, is given one by the sweep.
     """
     before, now = held.record, services.clock.now()
-    record = waits(before, waiting, rung=rung, now=now, attempt=services.attempt)
-    services.queue.put(place_of(services, record, ladder))
+    record = waits(before, waiting, candidate=candidate, now=now, attempt=services.attempt)
+    services.queue.put(place_of(services, record))
     tell_steps(services, before, record)
     held = services.ledger.replace(held, record)
     give_back(services, tuple(dict.fromkeys((*before.admission.slots, *slots))))

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from trainmaster.orchestrator.core.admission.ladder import ladder_of
+from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.errors import (
@@ -108,10 +108,10 @@ def _turn(services: Services, queue_pass: QueuePass, place: Place, *, reclaim: b
         else:
             _leave_until_lease_ends(services, queue_pass, place)
         return None
-    ladder = ladder_of(record)
+    candidates = candidates_of(record)
     waiting = record.admission.waiting
     if waiting is not None and waiting.limit is not None:
-        limits = limits_for(services, ladder[0].spec)
+        limits = limits_for(services, candidates[0].spec)
         limit = full_limit(services, record.run_id, limits, queue_pass, reclaim=reclaim)
         if limit is not None:
             queue_pass.mark_full(limit.name)
@@ -119,7 +119,7 @@ def _turn(services: Services, queue_pass: QueuePass, place: Place, *, reclaim: b
                 return None
             # It is another limit by now, and runs that wait for the former need not wait for this run.
     try:
-        return take_over(services, held, ladder, queue_pass, reclaim=reclaim)
+        return take_over(services, held, queue_pass, reclaim=reclaim)
     except SubmissionUnknown as unknown:
         _leave_until_lease_ends(services, queue_pass, place)
         return Happened(message=str(unknown), run_id=record.run_id, severity="WARNING")

@@ -1,8 +1,8 @@
-"""A run on record gets its job, effectively once: rung by rung of its ladder, as far as it can go now.
+"""A run on record gets its job, effectively once: its candidates are tried in order, as far as it can go now.
 
 The order of writes, and what a crash between two of them leaves:
 
-    record    reserved or waiting, with a lease, and the rung that is submitted next: until the lease expires
+    record    reserved or waiting, with a lease, and the candidate that is submitted next: until the lease expires
               nobody else submits
     job       there is one, unrecorded: whoever takes the lease over finds it by its label
     notices   of the states entered; told again by whoever finds the job
@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from trainmaster.orchestrator.core.admission.ladder import Rung, ladder_of
+from trainmaster.orchestrator.core.admission.candidates import Candidate, candidates_of
 from trainmaster.orchestrator.core.admission.limits import SlotSet
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass
 from trainmaster.orchestrator.core.admission.quota import is_rate_limit, quota_class
@@ -78,13 +78,12 @@ def resume(services: Services, held: Held) -> Happened:
     if record.state is RunState.WAITING:
         tell_status(services, held)
         return Happened(message="the run waits for room", run_id=record.run_id)
-    return take_over(services, held, ladder_of(record), None)
+    return take_over(services, held, None)
 
 
 def take_over(
     services: Services,
     held: Held,
-    ladder: Sequence[Rung],
     queue_pass: QueuePass | None,
     *,
     reclaim: bool = False,
@@ -97,10 +96,10 @@ def take_over(
     record = held.record
     over = taken_over(record, attempt=services.attempt, now=services.clock.now(), lease=services.lease)
     held = services.ledger.replace(held, over)
-    job = job_of(services, held.record, ladder)
+    job = job_of(services, held.record)
     blocker = submission_blocker(services, held.record) if job is None else None
     if job is None and blocker is None:
-        return warned(submit(services, held, ladder, queue_pass, reclaim=reclaim), record.problems)
+        return warned(submit(services, held, queue_pass, reclaim=reclaim), record.problems)
     if queue_pass is not None:
         queue_pass.mark_gone(record.run_id)
     if job is not None:
@@ -114,12 +113,11 @@ def take_over(
 def submit(
     services: Services,
     held: Held,
-    ladder: Sequence[Rung],
     queue_pass: QueuePass | None = None,
     *,
     reclaim: bool = False,
 ) -> Happened:
-    """Submit the run from the rung on record on, until one is taken; else the run waits.
+    """Submit the run from the candidate on record on, until one is taken; else the run waits.
 
     It overtakes no run that waits for the same. `queue_pass` is what is known of the queue; None: it is listed.
 
@@ -127,34 +125,33 @@ def submit(
         LeaseTooShort, SubmissionUnknown, RecordMoved: a later delivery must look again.
     """
     queue_pass = start_pass(services) if queue_pass is None else queue_pass
-    return _Attempt(
-        services=services, held=held, ladder=ladder, queue_pass=queue_pass, reclaim=reclaim
-    ).made()
+    return _Attempt(services=services, held=held, queue_pass=queue_pass, reclaim=reclaim).made()
 
 
 @dataclass(kw_only=True)
 class _Attempt:
-    """One pass over the ladder, by the attempt that has the lease.
+    """One pass over the candidates, by the attempt that has the lease.
 
-    `reason`: why the last rung had no room. `classes`: the quota classes of the rungs that were submitted.
+    `reason`: why the last candidate had no room. `classes`: the quota classes of the candidates that were submitted.
     """
 
     services: Services
     held: Held
-    ladder: Sequence[Rung]
     queue_pass: QueuePass
     reclaim: bool
     reason: str = ""
     refused: SubmissionRefused | None = None
     slots: tuple[str, ...] | None = None
+    candidates: Sequence[Candidate] = field(init=False)
     place: Place = field(init=False)
     classes: set[str] = field(default_factory=set)
 
     def made(self) -> Happened:
-        first = min(self.held.record.submission.rung, len(self.ladder) - 1)
-        self.place = place_of(self.services, self.held.record, self.ladder)
-        for rung in self.ladder[first:]:
-            happened = self._tried(rung)
+        self.candidates = candidates_of(self.held.record)
+        first = min(self.held.record.submission.candidate, len(self.candidates) - 1)
+        self.place = place_of(self.services, self.held.record)
+        for candidate in self.candidates[first:]:
+            happened = self._tried(candidate)
             if happened is not None:
                 return happened
         if not self.classes:
@@ -164,81 +161,84 @@ class _Attempt:
             return self._fails(Failure(message=why, code=self.refused.code))
         return self._backs_off()
 
-    def _tried(self, rung: Rung) -> Happened | None:
-        """What became of the run on this rung; None: try the next one."""
-        if self.queue_pass.is_paused(rung.region):
-            until = self.queue_pass.paused_until[rung.region]
-            return self._waits(rung.number, f"too many requests to {rung.region}", not_before=until)
-        wanted = quota_class(rung)
+    def _tried(self, candidate: Candidate) -> Happened | None:
+        """What became of the run on this candidate; None: try the next one."""
+        if self.queue_pass.is_paused(candidate.region):
+            until = self.queue_pass.paused_until[candidate.region]
+            return self._waits(candidate.number, f"too many requests to {candidate.region}", not_before=until)
+        wanted = quota_class(candidate)
         first = None if self.classes else self.queue_pass.ahead_at_limit(self.place)
         if first is not None and first.blocked_on_limit is not None:
             reason = f"{first.run_id} waits for a place under the same limit before it"
-            return self._waits(rung.number, reason, limit=first.blocked_on_limit)
-        # A class that refused one rung may take another one: a smaller machine, for example.
+            return self._waits(candidate.number, reason, limit=first.blocked_on_limit)
+        # A class that refused one candidate may take another one: a smaller machine, for example.
         others = None if wanted in self.classes else self.queue_pass.blocker(self.place, wanted)
         if others is not None:
             self.reason = others
-            self._note(tried, rung, others)
+            self._note(tried, candidate, others)
             return None
         if self.slots is None:
-            limits = limits_for(self.services, self.ladder[0].spec)
+            limits = limits_for(self.services, self.candidates[0].spec)
             taken = take_slots(
                 self.services, self.place.run_id, limits, self.queue_pass, reclaim=self.reclaim
             )
             self.slots = taken.slots
             if taken.full is not None:
-                return self._blocked(rung, taken.full)
+                return self._blocked(candidate, taken.full)
         if self.classes and _lease_left(self.services, self.held.record) < SUBMIT_NEEDS:
-            return self._waits(rung.number, "the function's time was up")
-        self.held = _on_record(self.services, self.held, rung, self.slots or ())
-        return self._asked(rung, wanted)
+            return self._waits(candidate.number, "the function's time was up")
+        self.held = _on_record(self.services, self.held, candidate, self.slots or ())
+        return self._asked(candidate, wanted)
 
-    def _asked(self, rung: Rung, wanted: str) -> Happened | None:
-        """What became of the submission; None: the next rung."""
+    def _asked(self, candidate: Candidate, wanted: str) -> Happened | None:
+        """What became of the submission; None: the next candidate."""
         self.classes.add(wanted)
         try:
-            happened = _submit_rung(self.services, self.held, rung, self.ladder)
+            happened = _submit_candidate(self.services, self.held, candidate)
         except SubmissionRefused as refusal:
             self.refused = refusal
-            self._note(refused, rung, str(refusal))
+            self._note(refused, candidate, str(refusal))
             return None
         except SubmissionUnknown as unknown:
-            self._note(unanswered, rung, str(unknown))
+            self._note(unanswered, candidate, str(unknown))
             with suppress(TrainmasterError):  # without this write, only the count misses this attempt
                 self.services.ledger.replace(self.held, self.held.record)
             raise
         except SubmissionDeferred as deferral:
             if is_rate_limit(deferral.code, deferral.reason):
-                return self._paused(rung, deferral)
+                return self._paused(candidate, deferral)
             self.queue_pass.close(wanted)
             self.reason = deferral.reason
-            self._note(refused, rung, deferral.reason)
+            self._note(refused, candidate, deferral.reason)
             return None
         self.queue_pass.mark_admitted(self.held.record.run_id, wanted)
         return happened
 
     def _note(
-        self, note: Callable[[RunRecord, Rung, str, datetime], RunRecord], rung: Rung, what: str
+        self,
+        note: Callable[[RunRecord, Candidate, str, datetime], RunRecord],
+        candidate: Candidate,
+        what: str,
     ) -> None:
-        """Note in the record what became of a rung; the next write puts it on record."""
-        record = note(self.held.record, rung, what, self.services.clock.now())
+        """Note in the record what became of a candidate; the next write puts it on record."""
+        record = note(self.held.record, candidate, what, self.services.clock.now())
         self.held = replace(self.held, record=record)
 
-    def _paused(self, rung: Rung, deferral: SubmissionDeferred) -> Happened:
-        """The service asks for fewer requests: the same rung again after a pause of the whole region."""
+    def _paused(self, candidate: Candidate, deferral: SubmissionDeferred) -> Happened:
+        """The service asks for fewer requests: the same candidate again after a pause of the whole region."""
         now = self.services.clock.now()
         until = now + short_pause(self.held.record.run_id, now)
-        self.queue_pass.pause(rung.region, until)
+        self.queue_pass.pause(candidate.region, until)
         self.held = replace(self.held, record=with_rate_limit(self.held.record, now))
         why = reason_to_give_up(self.held.record, now)
         if why is not None:
             return self._fails(Failure(message=f"{why}: {deferral.reason}", code=deferral.code))
-        return self._waits(rung.number, deferral.reason, not_before=until, rate_limited=True)
+        return self._waits(candidate.number, deferral.reason, not_before=until, rate_limited=True)
 
-    def _blocked(self, rung: Rung, limit: SlotSet) -> Happened:
+    def _blocked(self, candidate: Candidate, limit: SlotSet) -> Happened:
         self.queue_pass.mark_full(limit.name)
         reason = f"as many jobs run as the limit {limit.text} allows: {limit.slots}"
-        waits = self._waits(rung.number, reason, limit=limit.name)
+        waits = self._waits(candidate.number, reason, limit=limit.name)
         # Before the record said that it waits, another pass may have kept a slot for it that was given back.
         full = full_limit(self.services, self.place.run_id, (limit,), None, reclaim=False)
         return replace(waits, is_due=full is None)
@@ -249,7 +249,7 @@ class _Attempt:
         why = reason_to_give_up(record, now)
         if why is not None:
             return self._fails(Failure(message=f"{why}: {reason}"))
-        attempts = attempts_of(record, self.ladder) + 1
+        attempts = attempts_of(record) + 1
         return self._waits(0, reason, not_before=now + back_off(attempts), attempts=attempts)
 
     def _fails(self, problem: Failure) -> Happened:
@@ -258,7 +258,7 @@ class _Attempt:
 
     def _waits(
         self,
-        rung: int,
+        candidate: int,
         reason: str,
         *,
         not_before: datetime | None = None,
@@ -267,27 +267,27 @@ class _Attempt:
         is_due: bool = False,
         attempts: int | None = None,
     ) -> Happened:
-        """The rung stays the run's next one; it is due at once unless told otherwise."""
+        """The candidate stays the run's next one; it is due at once unless told otherwise."""
         waiting = Waiting(
             reason=reason,
-            attempts=attempts_of(self.held.record, self.ladder) if attempts is None else attempts,
+            attempts=attempts_of(self.held.record) if attempts is None else attempts,
             not_before=not_before or self.services.clock.now(),
             rate_limited=rate_limited,
             limit=limit,
         )
         return kept_waiting(
-            self.services, self.held, self.ladder, waiting, rung, slots=self.slots or (), is_due=is_due
+            self.services, self.held, waiting, candidate, slots=self.slots or (), is_due=is_due
         )
 
 
-def _on_record(services: Services, held: Held, rung: Rung, slots: tuple[str, ...]) -> Held:
-    """The record that names the rung and the slots, before anything is submitted.
+def _on_record(services: Services, held: Held, candidate: Candidate, slots: tuple[str, ...]) -> Held:
+    """The record that names the candidate and the slots, before anything is submitted.
 
     The job may have to be looked for, and whoever has lost the run meanwhile must not submit it.
     """
     record = held.record
     admission = replace(record.admission, slots=slots)
-    submission = replace(record.submission, rung=rung.number)
+    submission = replace(record.submission, candidate=candidate.number)
     if (admission, submission) == (record.admission, record.submission):
         return held
     now = services.clock.now()
@@ -297,18 +297,18 @@ def _on_record(services: Services, held: Held, rung: Rung, slots: tuple[str, ...
     return services.ledger.replace(held, record)
 
 
-def _submit_rung(services: Services, held: Held, rung: Rung, ladder: Sequence[Rung]) -> Happened:
+def _submit_candidate(services: Services, held: Held, candidate: Candidate) -> Happened:
     # Importing the client and getting credentials have no limit of their own: they come before the look.
-    services.prepare_jobs(rung.region)
+    services.prepare_jobs(candidate.region)
     record = held.record
     left = _lease_left(services, record)
     if left < SUBMIT_NEEDS:
         raise LeaseTooShort(record.run_id, left.total_seconds())
-    target = replace(services.target, region=rung.region)
+    target = replace(services.target, region=candidate.region)
     try:
-        job = services.jobs.submit(submission_of(record.run_id, rung.spec, target))
+        job = services.jobs.submit(submission_of(record.run_id, candidate.spec, target))
     except SubmissionUnknown:
-        found = job_of(services, record, ladder)
+        found = job_of(services, record)
         if found is None:
             # The service may show it a moment later: the lease keeps everybody off until it has.
             raise

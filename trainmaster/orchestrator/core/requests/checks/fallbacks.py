@@ -7,10 +7,10 @@ from trainmaster.orchestrator.core.documents.faults import Fault, fault_at, list
 from trainmaster.orchestrator.core.documents.unvalidated import Path, mapping_at, text_at
 from trainmaster.orchestrator.core.requests.fallbacks import (
     FALLBACKS,
+    candidate_documents,
     fallback_path,
     fallbacks_in,
     merged,
-    rung_documents,
     without_fallbacks,
 )
 from trainmaster.orchestrator.core.requests.programs import ROLES
@@ -67,12 +67,12 @@ def _asked(document: object, home: str) -> object:
 
 def _bound(document: Mapping[str, Any], home: str) -> Iterator[Fault]:
     own = text_at(document, "region") or home
-    for number, rung in enumerate(rung_documents(document)):
-        region = text_at(rung, "region") or home
+    for number, candidate in enumerate(candidate_documents(document)):
+        region = text_at(candidate, "region") or home
         if number > 0 and region == own:
             continue
         for key in _REGIONAL:
-            where = _location(text_at(rung, key))
+            where = _location(text_at(candidate, key))
             if where is not None and where != region:
                 yield fault_at(
                     _place(document, number, key),

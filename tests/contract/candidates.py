@@ -1,4 +1,4 @@
-"""A request with three rungs, and a JobService that refuses the first ones."""
+"""A request with three candidates, and a JobService that refuses the first ones."""
 
 import json
 from datetime import timedelta
@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
-LADDER: dict[str, Any] = {
+WITH_FALLBACKS: dict[str, Any] = {
     **SMALL,
     "fallbacks": [
         {"cluster": {"chief": {"machine": "n1-standard-8"}}},
@@ -51,7 +51,7 @@ class Refusing:
 
 
 def drop(world: World) -> Arrival:
-    return world.drop(json.dumps(LADDER).encode(), "requests/a.json")
+    return world.drop(json.dumps(WITH_FALLBACKS).encode(), "requests/a.json")
 
 
 def stock_out(world: World, record: RunRecord, problem: Failure = NO_CAPACITY) -> Job:

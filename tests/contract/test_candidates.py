@@ -1,11 +1,11 @@
-"""A run walks its ladder: each rung on record before it is asked for, and none that was given up is taken again."""
+"""A run tries its candidates: each is on record before it is submitted, and none that was given up is taken again."""
 
 from datetime import timedelta
 
 import pytest
 
 from tests.contract.boundaries import At, dies_after, dies_before, raising
-from tests.contract.ladders import Refusing, drop, failed_with, kept, stock_out
+from tests.contract.candidates import Refusing, drop, failed_with, kept, stock_out
 from tests.contract.rooms import TWO_REGIONS, full, too_fast
 from tests.contract.world import ELSEWHERE, LEASE, REGION, Killed, World
 from trainmaster.orchestrator.core.admission.waiting import PAUSE_MOST_S
@@ -22,20 +22,20 @@ def test_a_fallback_in_another_region_is_submitted_read_and_settled_there() -> N
     record = kept(world, arrival.run_id)
     assert sent.regions == [REGION, REGION, ELSEWHERE]
     assert record.job is not None
-    assert (record.submission.rung, job_region(record.job.name)) == (2, ELSEWHERE)
-    assert [one.rung for one in record.submission.tries] == [0, 1]
+    assert (record.submission.candidate, job_region(record.job.name)) == (2, ELSEWHERE)
+    assert [one.candidate for one in record.submission.tries] == [0, 1]
     assert "quota metrics" in record.submission.tries[0].outcome
     world.settle(world.hint(world.train(record)))
     assert world.record(arrival.run_id).state is RunState.SUCCEEDED
 
 
-def test_after_the_last_rung_the_first_is_due_again_after_a_pause() -> None:
+def test_after_the_last_candidate_the_first_is_due_again_after_a_pause() -> None:
     world = World(TWO_REGIONS)
     arrival = drop(world)
     sent = Refusing(world, full(), full(), full())
     world.launch(arrival)
     record = kept(world, arrival.run_id)
-    assert (record.state, record.submission.rung) == (RunState.WAITING, 0)
+    assert (record.state, record.submission.candidate) == (RunState.WAITING, 0)
     assert record.admission.waiting is not None
     assert record.admission.waiting.not_before > world.clock.now()
     world.clock.advance(timedelta(seconds=31))
@@ -73,19 +73,19 @@ def test_a_job_that_was_given_up_is_never_adopted() -> None:
     assert len(world.jobs.all()) == 2
 
 
-def test_a_rung_is_on_record_before_it_is_submitted() -> None:
+def test_a_candidate_is_on_record_before_it_is_submitted() -> None:
     world = World(TWO_REGIONS)
     arrival = drop(world)
     Refusing(world, full(), full())
     seen: list[int] = []
     world.launch(
-        arrival, At("submit", before=lambda: seen.append(world.record(arrival.run_id).submission.rung))
+        arrival, At("submit", before=lambda: seen.append(world.record(arrival.run_id).submission.candidate))
     )
     assert seen == [0, 1, 2]
 
 
-def test_a_job_of_another_rung_is_found_where_it_was_submitted() -> None:
-    """Killed after the submission of the last rung: the job lies in another region."""
+def test_a_job_of_another_candidate_is_found_where_it_was_submitted() -> None:
+    """Killed after the submission of the last candidate: the job lies in another region."""
     world = World(TWO_REGIONS)
     arrival = drop(world)
     Refusing(world, full(), full())
@@ -99,23 +99,23 @@ def test_a_job_of_another_rung_is_found_where_it_was_submitted() -> None:
     assert (record.job.name, job_region(job.name)) == (job.name, ELSEWHERE)
 
 
-def test_an_answer_that_was_lost_on_a_later_rung_is_looked_for_there() -> None:
+def test_an_answer_that_was_lost_on_a_later_candidate_is_looked_for_there() -> None:
     world = World(TWO_REGIONS)
     arrival = drop(world)
     Refusing(world, full())
     world.launch(arrival, At("submit", after=raising(SubmissionUnknown("cut"))))
     record = kept(world, arrival.run_id)
-    assert (record.state, record.submission.rung) == (RunState.SUBMITTED, 1)
+    assert (record.state, record.submission.candidate) == (RunState.SUBMITTED, 1)
     assert len(world.jobs.all()) == 1
 
 
-def test_a_service_that_is_asked_too_fast_is_asked_for_the_same_rung_after_a_moment() -> None:
+def test_a_service_that_is_asked_too_fast_is_asked_for_the_same_candidate_after_a_moment() -> None:
     world = World(TWO_REGIONS)
     arrival = drop(world)
     sent = Refusing(world, too_fast())
     world.launch(arrival)
     record = kept(world, arrival.run_id)
-    assert (record.state, record.submission.rung) == (RunState.WAITING, 0)
+    assert (record.state, record.submission.candidate) == (RunState.WAITING, 0)
     assert record.admission.waiting is not None
     assert record.admission.waiting.rate_limited
     assert (
@@ -129,7 +129,7 @@ def test_a_service_that_is_asked_too_fast_is_asked_for_the_same_rung_after_a_mom
     assert world.record(arrival.run_id).state is RunState.SUBMITTED
 
 
-def test_a_rung_that_is_refused_for_good_leaves_the_others() -> None:
+def test_a_candidate_that_is_refused_for_good_leaves_the_others() -> None:
     world = World(TWO_REGIONS)
     arrival = drop(world)
     sent = Refusing(world, full(), SubmissionRefused(400, "no such machine"))
@@ -140,7 +140,7 @@ def test_a_rung_that_is_refused_for_good_leaves_the_others() -> None:
     assert "no such machine" in record.submission.tries[1].outcome
 
 
-def test_a_run_whose_every_rung_is_refused_for_good_fails() -> None:
+def test_a_run_whose_every_candidate_is_refused_for_good_fails() -> None:
     world = World(TWO_REGIONS)
     arrival = drop(world)
     Refusing(world, *(SubmissionRefused(400, "no such machine") for _ in range(3)))

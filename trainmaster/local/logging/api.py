@@ -147,8 +147,9 @@ async def _delete_log(service: Service, request: Request) -> Response:
 
 
 async def _create_sink(service: Service, request: Request) -> Response:
-    given = await _body(request)
-    return _shown(service.create_sink(_parent(request), given, unique_writer=_unique_writer(request)))
+    # The Python client writes `True`.
+    unique_writer = request.query_params.get("uniqueWriterIdentity", "").lower() == "true"
+    return _shown(service.create_sink(_parent(request), await _body(request), unique_writer=unique_writer))
 
 
 async def _list_sinks(service: Service, request: Request) -> Response:
@@ -162,13 +163,8 @@ async def _get_sink(service: Service, request: Request) -> Response:
 
 async def _update_sink(service: Service, request: Request) -> Response:
     mask = tuple(filter(None, request.query_params.get("updateMask", "").split(",")))
-    sink = service.update_sink(
-        _sink_name(request),
-        await _body(request),
-        mask=mask or DEFAULT_UPDATE_MASK,
-        unique_writer=_unique_writer(request),
-    )
-    return _shown(sink)
+    given = await _body(request)
+    return _shown(service.update_sink(_sink_name(request), given, mask=mask or DEFAULT_UPDATE_MASK))
 
 
 async def _delete_sink(service: Service, request: Request) -> Response:
@@ -229,11 +225,6 @@ def _parent(request: Request) -> str:
 
 def _sink_name(request: Request) -> str:
     return f"{_parent(request)}/sinks/{request.path_params['sink']}"
-
-
-def _unique_writer(request: Request) -> bool:
-    """True in whatever case: the Python client writes `True`."""
-    return request.query_params.get("uniqueWriterIdentity", "").lower() == "true"
 
 
 def _shown(sink: Sink) -> Response:

@@ -149,9 +149,7 @@ class Service:
                 raise AlreadyExistsError(f"Sink {given.get('name')} already exists")
             return self._keep(load_sink(full_name, new_resource(parent, given, unique_writer=unique_writer)))
 
-    def update_sink(
-        self, full_name: str, given: Mapping[str, object], *, mask: tuple[str, ...], unique_writer: bool
-    ) -> Sink:
+    def update_sink(self, full_name: str, given: Mapping[str, object], *, mask: tuple[str, ...]) -> Sink:
         """The sink after the masked fields changed; what it owes goes to its new destination.
 
         Raises:
@@ -160,8 +158,7 @@ class Service:
         """
         with self._lock:
             current = self.sink(full_name).resource
-            resource = updated_resource(current, given, mask=mask, unique_writer=unique_writer)
-            return self._keep(load_sink(full_name, resource))
+            return self._keep(load_sink(full_name, updated_resource(current, given, mask=mask)))
 
     def _keep(self, sink: Sink) -> Sink:
         self._store.put_sink(sink.full_name, sink.resource)

@@ -113,9 +113,9 @@ def new_resource(parent: str, given: Mapping[str, object], *, unique_writer: boo
 
 
 def updated_resource(
-    current: Mapping[str, object], given: Mapping[str, object], *, mask: tuple[str, ...], unique_writer: bool
+    current: Mapping[str, object], given: Mapping[str, object], *, mask: tuple[str, ...]
 ) -> dict[str, object]:
-    """The sink after an update of the masked fields.
+    """The sink after an update of the masked fields; its writer stays.
 
     Raises:
         SinkError: a masked field cannot be set.
@@ -129,8 +129,6 @@ def updated_resource(
         resource.pop(field, None)
         if field in given:
             resource[field] = given[field]
-    if unique_writer:
-        resource["writerIdentity"] = current["writerIdentity"]
     resource["updateTime"] = format_instant(now_ns())
     return resource
 

@@ -18,7 +18,7 @@ from trainmaster.orchestrator.flows.self_test import try_request
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.launch import reject, take_request
 from trainmaster.orchestrator.flows.submission.queue_pass import admit
-from trainmaster.orchestrator.flows.submission.submit import resume
+from trainmaster.orchestrator.flows.submission.resume import resume
 
 ADMITTED_PER_ARRIVAL_MAX = 2
 """How many queued runs a new run that has to wait admits: so the queue does not grow by what it holds up."""

@@ -21,7 +21,7 @@ from trainmaster.orchestrator.flows.completion.settle import settle_job
 from trainmaster.orchestrator.flows.completion.telling import warned
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import admit
-from trainmaster.orchestrator.flows.submission.submit import resume
+from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.ports.ledger import Held, Marker
 
 ORPHAN_AGE = DELIVERED_WITHIN

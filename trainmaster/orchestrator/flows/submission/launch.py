@@ -25,7 +25,8 @@ from trainmaster.orchestrator.flows.admission.caps import OverCap, over_caps
 from trainmaster.orchestrator.flows.completion.telling import tell_status, warned
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.outcome import present
-from trainmaster.orchestrator.flows.submission.submit import resume, submit
+from trainmaster.orchestrator.flows.submission.resume import resume
+from trainmaster.orchestrator.flows.submission.submit import submit
 
 
 def take_request(services: Services, arrival: Arrival, text: Text) -> Happened:

@@ -25,7 +25,8 @@ from trainmaster.orchestrator.flows.admission.places import place_of, start_pass
 from trainmaster.orchestrator.flows.admission.slots import full_limit, limits_for
 from trainmaster.orchestrator.flows.completion.settle import settle_hint
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS, take_over
+from trainmaster.orchestrator.flows.submission.resume import take_over
+from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
 from trainmaster.orchestrator.ports.ledger import Held
 
 BUSY = (LeaseTooShort, GenerationMoved)

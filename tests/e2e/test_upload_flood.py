@@ -10,7 +10,7 @@ from .project import ROOT
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
-def test_a_flood_with_duplicates_and_faults_loses_nothing_and_doubles_nothing() -> None:
+def test_a_flood_with_duplicates_and_injections_loses_nothing_and_doubles_nothing() -> None:
     command = [sys.executable, "bench/upload_flood.py", "--uploads", "60", "--seed", "11"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=880, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-2000:]}"

@@ -7,9 +7,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
+from trainmaster.local.pubsub.checks.policy import Backoff, DeliveryPolicy
 from trainmaster.local.pubsub.delivery.backlog import Backlog, Failed
 from trainmaster.local.pubsub.delivery.lease import Entry, Holder, Lease
-from trainmaster.local.pubsub.delivery.policy import Backoff, DeliveryPolicy
 
 DEADLINE_S = 10.0
 

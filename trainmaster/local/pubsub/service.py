@@ -14,9 +14,9 @@ from trainmaster.local.iam.service import Grants
 from trainmaster.local.injections import Injections
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks import names
+from trainmaster.local.pubsub.checks.policy import dead_letter_attributes
 from trainmaster.local.pubsub.delivery.backlog import Failed
 from trainmaster.local.pubsub.delivery.lease import Delivery, Entry, Holder
-from trainmaster.local.pubsub.delivery.policy import dead_letter_attributes
 from trainmaster.local.pubsub.delivery.subscription import Subscription, delivery_policy
 from trainmaster.local.pubsub.errors import InvalidAckIds, InvalidArgument, NotFound
 from trainmaster.local.pubsub.injections import DELIVER, through_injections

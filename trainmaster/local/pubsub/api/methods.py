@@ -8,9 +8,9 @@ from google.iam.v1 import iam_policy_pb2, policy_pb2
 
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.api.streaming import pullable, received
+from trainmaster.local.pubsub.checks.policy import MAX_ACK_DEADLINE_S
 from trainmaster.local.pubsub.checks.publishing import check_publish
 from trainmaster.local.pubsub.delivery.lease import Delivery, Holder
-from trainmaster.local.pubsub.delivery.policy import MAX_ACK_DEADLINE_S
 from trainmaster.local.pubsub.errors import InvalidArgument
 from trainmaster.local.pubsub.resources import EMPTY, Subscriptions, Topics
 from trainmaster.local.pubsub.service import Service

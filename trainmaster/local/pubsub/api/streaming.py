@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Iterable
 
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks.names import id_of
+from trainmaster.local.pubsub.checks.policy import MAX_ACK_DEADLINE_S, MIN_ACK_DEADLINE_S
 from trainmaster.local.pubsub.delivery.lease import Delivery, Holder
-from trainmaster.local.pubsub.delivery.policy import MAX_ACK_DEADLINE_S, MIN_ACK_DEADLINE_S
 from trainmaster.local.pubsub.delivery.subscription import Subscription
 from trainmaster.local.pubsub.errors import FailedPrecondition, InvalidAckIds, InvalidArgument, NotFound
 from trainmaster.local.pubsub.service import Service

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks import names
 from trainmaster.local.pubsub.checks.filters import parse_filter
-from trainmaster.local.pubsub.delivery.policy import (
+from trainmaster.local.pubsub.checks.policy import (
     DEFAULT_ACK_DEADLINE_S,
     DEFAULT_MAX_DELIVERY_ATTEMPTS,
     DEFAULT_MIN_BACKOFF_S,

@@ -12,8 +12,8 @@ import math
 from collections import deque
 from dataclasses import dataclass, field
 
+from trainmaster.local.pubsub.checks.policy import DeliveryPolicy
 from trainmaster.local.pubsub.delivery.lease import Entry, Holder, Lane, Lease
-from trainmaster.local.pubsub.delivery.policy import DeliveryPolicy
 
 
 @dataclass(slots=True, kw_only=True)

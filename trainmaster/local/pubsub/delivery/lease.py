@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from trainmaster.local.pubsub import wire
-from trainmaster.local.pubsub.delivery.policy import DEFAULT_ACK_DEADLINE_S
+from trainmaster.local.pubsub.checks.policy import DEFAULT_ACK_DEADLINE_S
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,12 +8,12 @@ from datetime import timedelta
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks.filters import parse_filter
 from trainmaster.local.pubsub.checks.names import DELETED_TOPIC
-from trainmaster.local.pubsub.delivery.backlog import Backlog
-from trainmaster.local.pubsub.delivery.policy import (
+from trainmaster.local.pubsub.checks.policy import (
     PUSH_BACKOFF,
     Backoff,
     DeliveryPolicy,
 )
+from trainmaster.local.pubsub.delivery.backlog import Backlog
 
 
 class Subscription:

@@ -1,0 +1,100 @@
+"""The tree stays one that a stranger can read: small folders, short functions, no import that runs in a circle."""
+
+import ast
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import grimp
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("trainmaster",)  # the trainer's own structure is looked at where it becomes a library
+MODULES_MAX = 15
+MEDIAN_LINES_MAX = 7
+P90_LINES_MAX = 20
+
+
+@pytest.fixture(scope="module")
+def imports() -> Mapping[str, set[str]]:
+    """Each module of the product with the modules of the product that it imports, inside functions too."""
+    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+    return {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
+
+
+def circles(arrows: Mapping[str, set[str]]) -> list[list[str]]:
+    """Every group of two or more names that reach each other: Tarjan's strongly connected components."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        index[name] = low[name] = len(index)
+        stack.append(name)
+        for other in sorted(arrows.get(name, ())):
+            if other not in index:
+                visit(other)
+                low[name] = min(low[name], low[other])
+            elif other in stack:
+                low[name] = min(low[name], index[other])
+        if low[name] == index[name]:
+            group = [stack.pop()]
+            while group[-1] != name:
+                group.append(stack.pop())
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for name in sorted(arrows):
+        if name not in index:
+            visit(name)
+    return found
+
+
+def test_no_modules_import_each_other_in_a_circle(imports: Mapping[str, set[str]]) -> None:
+    assert circles(imports) == []
+
+
+def test_no_folders_import_each_other_in_a_circle(imports: Mapping[str, set[str]]) -> None:
+    """Of the folders beside each other in one folder, and of the modules beside them."""
+    problems = []
+    for folder in sorted({name.rpartition(".")[0] for name in imports if "." in name}):
+        depth = folder.count(".") + 2
+        arrows: defaultdict[str, set[str]] = defaultdict(set)
+        for module, imported in imports.items():
+            if not module.startswith(f"{folder}."):
+                continue
+            own = ".".join(module.split(".")[:depth])
+            others = {
+                ".".join(other.split(".")[:depth]) for other in imported if other.startswith(f"{folder}.")
+            }
+            arrows[own] |= others - {own}
+        problems += circles(arrows)
+    assert problems == []
+
+
+def test_no_folder_has_more_modules_than_can_be_kept_in_mind() -> None:
+    modules = Counter(
+        path.parent
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        if path.name != "__init__.py"
+    )
+    assert {str(folder): number for folder, number in modules.items() if number > MODULES_MAX} == {}
+
+
+def functions() -> Iterator[int]:
+    """The lines of every function of the product, its head and its docstring left out."""
+    for package in (*PACKAGES, "functions"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+                    yield body[-1].end_lineno - body[0].lineno + 1 if body else 0  # type: ignore[operator]  # parsed text has lines
+
+
+def test_functions_fit_a_screen() -> None:
+    lines = sorted(functions())
+    assert statistics.median(lines) <= MEDIAN_LINES_MAX
+    assert lines[int(len(lines) * 0.9)] <= P90_LINES_MAX

@@ -33,11 +33,7 @@ def resume(services: Services, held: Held) -> Happened:
 
 
 def take_over(
-    services: Services,
-    held: Held,
-    queue_pass: QueuePass | None,
-    *,
-    reclaim: bool = False,
+    services: Services, held: Held, queue_pass: QueuePass | None, *, reclaim: bool = False
 ) -> Happened:
     """Take the run over, look for a job that it may have, and submit it where it has none. See `submit`.
 

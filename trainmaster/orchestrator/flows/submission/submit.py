@@ -56,11 +56,7 @@ SUBMIT_NEEDS = timedelta(seconds=45)
 
 
 def submit(
-    services: Services,
-    held: Held,
-    queue_pass: QueuePass | None = None,
-    *,
-    reclaim: bool = False,
+    services: Services, held: Held, queue_pass: QueuePass | None = None, *, reclaim: bool = False
 ) -> Happened:
     """Submit the run from the candidate on record on, until one is taken; else the run waits.
 

@@ -31,6 +31,7 @@ def test_a_life_with_faults_at_a_few_percent_keeps_every_promise(seed: str) -> N
     assert tally.runs == tally.asked > 100
 
 
+@pytest.mark.slow
 def test_a_life_in_which_much_goes_wrong_keeps_every_promise_too() -> None:
     tallies = [lived(seed=f"hard {number}", events=EVENTS, odds=HARD) for number in range(2, 4)]
     assert [tally.violations for tally in tallies] == [[]] * len(tallies)
@@ -40,6 +41,7 @@ def test_a_life_in_which_much_goes_wrong_keeps_every_promise_too() -> None:
     assert answers == {"created", *DEFERRALS, "refused", "request lost", "answer lost"}
 
 
+@pytest.mark.slow
 def test_a_process_that_goes_on_after_its_lease_makes_a_second_job_which_is_found() -> None:
     woken = Odds(pause=0.6, pause_s=60, beyond_lease=0.9, ordered_to_end=0.1)
     tallies = [lived(seed=f"woken {number}", events=EVENTS, odds=woken) for number in range(2)]

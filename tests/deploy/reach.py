@@ -43,12 +43,10 @@ def ports() -> dict[str, tuple[str, str | None]]:
                     match keyword.value:
                         case ast.Call(func=ast.Name(id=adapter), args=args) if adapter.startswith("Stored"):
                             found[str(keyword.arg)] = (adapter, _bucket(args))
-                        case ast.Attribute(attr="_jobs"):
+                        case ast.Attribute(attr="jobs"):
                             found[str(keyword.arg)] = ("VertexJobs", None)
-                        case ast.Attribute(attr="_notices"):
+                        case ast.Attribute(attr="notices"):
                             found[str(keyword.arg)] = ("PubsubNotices", None)
-                        case ast.Attribute(attr="prepare"):
-                            pass  # gets credentials; no service is called
     return found
 
 
@@ -56,7 +54,7 @@ def _bucket(args: list[ast.expr]) -> str | None:
     """The role of the bucket that an adapter is given; those that are given none read where trainers write."""
     for argument in args:
         match argument:
-            case ast.Attribute(attr=name) if name.endswith("_bucket"):
+            case ast.Attribute(attr=name) | ast.Name(id=name) if name.endswith("_bucket"):
                 return name.removesuffix("_bucket")
     return "models"
 

@@ -255,7 +255,10 @@ def test_the_staged_copy_runs_and_not_a_trainmaster_that_is_installed(
     settings.parent.mkdir(parents=True)
     for package in settings.parents[:2]:
         (package / "__init__.py").touch()
-    for word in ("as staged", "as edited"):
+    for word in (
+        "as staged",
+        "as it was edited",
+    ):  # of another length: bytecode counts as fresh by size and second
         settings.write_text(f"WORD = {word!r}\n")
         with run("show_settings", source=tmp_path / "staged", PYTHONPATH=str(ROOT)) as instance:
             assert instance.post(*event()) == 200

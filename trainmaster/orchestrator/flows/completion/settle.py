@@ -138,9 +138,8 @@ def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Hap
     waits = services.ledger.replace(held, waiting)
     give_back(services, held.record.admission.slots)
     tell_status(services, waits)
-    message = (
-        f"{job.name} found no capacity; next: {candidates_of(waiting)[waiting.submission.candidate].text}"
-    )
+    candidate = candidates_of(waiting)[waiting.submission.candidate]
+    message = f"{job.name} found no capacity; next: {candidate.text}"
     return Happened(message=message, run_id=waiting.run_id, severity="NOTICE", is_due=True)
 
 

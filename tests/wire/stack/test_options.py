@@ -8,7 +8,7 @@ from trainmaster.local.stack.command import main
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(["up", *arguments]) == 1
+    assert main(["up", *arguments]) == 2
     return capsys.readouterr().err
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trainmaster.local.events.backoff import Backoff
 from trainmaster.local.injections import Plan
-from trainmaster.local.stack.errors import StackRefusedError, StateError
+from trainmaster.local.stack.errors import BadOptionsError, BadTopologyError, StackRefusedError, StateError
 from trainmaster.local.stack.options import (
     DEFAULT_PROJECT,
     DEFAULT_REGION,
@@ -30,7 +30,7 @@ DOWN_DEADLINE_S = 20.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; its exit status: 0 for done, 1 for refused or failed with the reason on standard error."""
+    """Run one command; its exit status: 0 done, 1 failed, 2 asked for what cannot be; the reason on standard error."""
     arguments = _parser().parse_args(argv)
     try:
         match arguments.command:
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _status(arguments.state)
     except StackRefusedError as refusal:
         sys.stderr.write(f"{refusal}\n")
-        return 1
+        return 2 if isinstance(refusal, BadOptionsError | BadTopologyError) else 1
 
 
 def _up(arguments: argparse.Namespace) -> int:
@@ -106,9 +106,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="trainmaster",
         description="The local stack: Google Cloud's services on this machine.",
+        allow_abbrev=False,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="up|down|status|preempt")
-    up = commands.add_parser("up", help="run a stack in the foreground until Ctrl-C")
+    up = commands.add_parser("up", help="run a stack in the foreground until Ctrl-C", allow_abbrev=False)
     down = commands.add_parser("down", help="stop the stack that runs on a state folder")
     status = commands.add_parser("status", help="show the stack that runs on a state folder")
     taking = commands.add_parser("preempt", help="take the machine of a running job's replica away")

@@ -1,4 +1,4 @@
-"""7. Champions: the best model under one name, by what its requests declare, and how it came to be.
+"""Champions: the best model under one name, by what its requests declare, and how it came to be.
 
 The document is schemas/champion.v1.schema.json.
 """

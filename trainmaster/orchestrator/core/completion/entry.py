@@ -1,4 +1,4 @@
-"""6. The log entry that a sink delivered, as a hint: which job it is about, and whether it tells of an end.
+"""The log entry that a sink delivered, as a hint: which job it is about, and whether it tells of an end.
 
 A hint only says where to look. Whoever may write logs can write any of this.
 """

@@ -1,4 +1,4 @@
-"""7. What the job's own state, and what lies in its model directory, mean for the run."""
+"""What the job's own state, and what lies in its model directory, mean for the run."""
 
 import hashlib
 import json

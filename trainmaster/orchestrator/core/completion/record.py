@@ -1,4 +1,4 @@
-"""8. The record with the run's end written in."""
+"""The record with the run's end written in."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""7. A job that ended because the service had no capacity for it: no end of its run, which tries elsewhere, or later."""
+"""A job that ended because the service had no capacity for it: no end of its run, which tries elsewhere, or later."""
 
 import re
 

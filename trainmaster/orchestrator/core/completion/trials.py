@@ -1,4 +1,4 @@
-"""7. What the trials of a tuning job come to: the record of each, the best of them, and why there is none."""
+"""What the trials of a tuning job come to: the record of each, the best of them, and why there is none."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""1. What an event asks for, and the identity by which every redelivery of it is known."""
+"""What an event asks for, and the identity by which every redelivery of it is known."""
 
 import re
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
-"""Where a request says what its roles run, before anybody has vouched for it.
+"""What the roles of an unvalidated request run, and where the request says so.
 
-`launch/spec.py` says the same of a sound request; a test holds the two together.
+`spec.py` says the same of a sound request; a test holds the two together.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

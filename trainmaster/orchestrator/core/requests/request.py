@@ -1,4 +1,4 @@
-"""2. A request: held whole against schema, policy and our own checks; either sound, or everything that is wrong with it.
+"""A request: held whole against schema, policy and our own checks; either sound, or everything that is wrong with it.
 
 What is checked here is in our own dialect; `reading.py` makes that of the user's text.
 """

@@ -1,4 +1,4 @@
-"""3. The job that a sound request describes, in our own words."""
+"""The job that a sound request describes, in our own words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""5. A tuning as the REST API's StudySpec; 64-bit integers travel as strings.
+"""A tuning as the REST API's StudySpec; 64-bit integers travel as strings.
 
 Source: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/StudySpec
 """

@@ -1,4 +1,4 @@
-"""5. The request value that Vertex AI is sent: everything about a submission, to print and compare.
+"""The request value that Vertex AI is sent: everything about a submission, to print and compare.
 
 Source: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/projects.locations.customJobs
 and …/projects.locations.hyperparameterTuningJobs

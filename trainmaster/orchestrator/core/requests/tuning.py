@@ -1,4 +1,4 @@
-"""3. What a request wants tuned, in our own words: everything that Vertex AI's StudySpec can say.
+"""What a request wants tuned, in our own words: everything that Vertex AI's StudySpec can say.
 
 Source: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/StudySpec
 """

@@ -1,4 +1,4 @@
-"""4. Where a tuning asks for what no study can be, beyond what a schema can say.
+"""Where a tuning asks for what no study can be, beyond what a schema can say.
 
 Checks read the raw document and pass over what has the wrong type: the schema reports that, in the
 same report. Limits are the service's: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/StudySpec

@@ -7,8 +7,8 @@ import pytest
 from trainmaster.local.stack.command import main
 
 
-def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(["up", *arguments]) == 2
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 2) -> str:
+    assert main(["up", *arguments]) == status
     return capsys.readouterr().err
 
 
@@ -54,7 +54,7 @@ def test_a_state_folder_that_cannot_be_written_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("no folder")
-    said = refusal(capsys, "--state", str(tmp_path / "file" / "state"))
+    said = refusal(capsys, "--state", str(tmp_path / "file" / "state"), status=1)
     assert "cannot be written" in said
     assert "--state DIR" in said
 

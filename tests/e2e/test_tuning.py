@@ -63,7 +63,7 @@ def assert_tuned(project: Project, record: dict[str, Any], *, trials: int) -> No
         best,
         final[best],
     )
-    uri = f"{record['output_uri']}/{best}/model/"
+    uri = f"{record['request']['output_uri']}/{best}/model/"
     assert record["model"]["uri"] == record["tuning"]["best_trial"]["model_uri"] == uri
     manifest = project.document(project.models, uri.removeprefix(f"gs://{project.models}/") + "export.json")
     assert manifest is not None

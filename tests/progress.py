@@ -1,19 +1,19 @@
-"""Lines of progress by part, for `make test`: a part is a folder under tests/."""
+"""Progress by part, for `make test`: a part is a folder under tests/."""
 
 import time
 from collections import Counter
 
 import pytest
 
-_QUARTERS = 4
+_SILENT_AT_MOST_S = 15.0
 
 
 class Progress:
-    """Prints a line whenever a quarter of a folder's tests is done, and each failure when it happens."""
+    """Prints each part that is done, each failure when it happens, and how far the run is in between."""
 
     def __init__(self, reporter: pytest.TerminalReporter) -> None:
         self._reporter = reporter
-        self._began = time.monotonic()
+        self._began = self._said_at = time.monotonic()
         self._all: Counter[str] = Counter()
         self._done: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
@@ -42,15 +42,18 @@ class Progress:
         if report.failed:
             self._failed[part] += 1
             self._say(f"{report.outcome} in {report.when}: {report.nodeid}")
-        if report.when == "teardown":
-            self._done[part] += 1
-            done, all_of_it = self._done[part], self._all[part]
-            if done == all_of_it or done * _QUARTERS // all_of_it > (done - 1) * _QUARTERS // all_of_it:
-                failed = f", {self._failed[part]} failed" if self._failed[part] else ""
-                self._say(f"{part:<10}{done:>6} of {all_of_it}{failed}")
+        if report.when != "teardown":
+            return
+        self._done[part] += 1
+        if self._done[part] == self._all[part]:
+            failed = f", {self._failed[part]} failed" if self._failed[part] else ""
+            self._say(f"{part}: all {self._all[part]} tests are done{failed}")
+        elif time.monotonic() - self._said_at >= _SILENT_AT_MOST_S:
+            self._say(f"{self._done.total()} of {self._all.total()} tests; now in {part}")
 
     def _say(self, line: str) -> None:
-        minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
+        self._said_at = time.monotonic()
+        minutes, seconds = divmod(int(self._said_at - self._began), 60)
         self._reporter.write_line(f"{minutes:>3}:{seconds:02}  {line}")
 
 

@@ -57,7 +57,7 @@ def test_a_file_that_is_no_plan_is_refused_before_anything_starts(
     plan = tmp_path / "injections.json"
     if content is not None:
         plan.write_text(content)
-    assert main(["up", "--state", str(tmp_path / "state"), "--injections", str(plan)]) == 1
+    assert main(["up", "--state", str(tmp_path / "state"), "--injections", str(plan)]) == 2
     said = capsys.readouterr().err
     assert str(plan) in said
     assert reason in said

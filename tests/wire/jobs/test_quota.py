@@ -142,7 +142,7 @@ def test_a_file_that_says_no_quotas_is_refused_before_anything_starts(
     path = tmp_path / "quota.yaml"
     if content is not None:
         path.write_text(content)
-    assert main(["up", "--state", str(tmp_path / "state"), "--quota", str(path)]) == 1
+    assert main(["up", "--state", str(tmp_path / "state"), "--quota", str(path)]) == 2
     said = capsys.readouterr().err
     assert f"--quota {str(path)!r}" in said
     assert reason in said

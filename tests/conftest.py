@@ -19,31 +19,38 @@ settings.load_profile("trainmaster")
 
 FRAMES = 5
 """Of the place that allocated what was not closed."""
+TRACED = ("client", "e2e", "wire")
+"""The folders whose tests open sockets here."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--by-part", action="store_true", help="a line for each quarter of a folder's tests")
+    parser.addoption("--by-part", action="store_true", help="say how far each folder's tests are")
 
 
 @pytest.hookimpl(trylast=True)  # behind the terminal's own
 def pytest_configure(config: pytest.Config) -> None:
-    if os.environ.get("CI"):
-        tracemalloc.start(FRAMES)
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and config.getoption("--by-part"):
         config.pluginmanager.register(Progress(reporter))
 
 
 @pytest.fixture(scope="module", autouse=True)
-def closed_what_it_opened() -> Iterator[None]:
+def closed_what_it_opened(request: pytest.FixtureRequest) -> Iterator[None]:
     """What a module's tests forgot to close fails the last of them, not a later test that happens to collect it.
 
     Pytest turns the ResourceWarning of a collected object into an error of the test that runs. What is left after a
     collection is not looked at again, for each look at all that was ever imported would take a part of a second.
     """
+    own = [item for item in request.session.items if item.path == request.path]
+    # Tracing makes tests that draw examples many times slower.
+    draws_examples = any(item.get_closest_marker("hypothesis") for item in own)
+    folder = request.path.relative_to(request.config.rootpath).parts[1]
+    if os.environ.get("CI") and folder in TRACED and not draws_examples:
+        tracemalloc.start(FRAMES)
     yield
     gc.collect()
     gc.freeze()
+    tracemalloc.stop()
 
 
 @pytest.fixture(scope="session")

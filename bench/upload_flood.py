@@ -196,7 +196,7 @@ def accounts(project: Project) -> Mapping[str, Mapping[str, Any]]:
 
 
 def accounts_at_the_end(project: Project) -> Mapping[str, Mapping[str, Any]]:
-    """The same; and no injection strikes any more, for whoever counts what became of it all is not to be struck."""
+    """The same, with every injection removed: the final count must not be struck."""
     found = accounts(project)
     urllib.request.urlopen(urllib.request.Request(injections_url(project), method="DELETE")).close()
     return found

@@ -38,11 +38,11 @@ def test_a_step_that_fails_keeps_no_other_from_running_and_the_sweep_repeats_it_
 def test_a_slow_step_is_asked_again_until_it_is_done() -> None:
     world, held = ended()
     world.ledger.mark_active(held.record.run_id)
-    answers = iter(["the copy goes on", "the copy goes on", None])
+    answers = iter(["still copying", "still copying", None])
     steps = {**STEPS, "copy": lambda _: next(answers)}
     for _ in range(2):
         finished = finish_run(world.services(), held, steps=steps)
-        assert finished.problems == ("step 'copy' is not done: the copy goes on",)
+        assert finished.problems == ("step 'copy' is not done: still copying",)
         assert world.active() == [held.record.run_id]
     assert finish_run(world.services(), held, steps=steps).problems == ()
     assert "copy" in steps_done(world.record(held.record.run_id))

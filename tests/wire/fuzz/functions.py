@@ -28,7 +28,6 @@ def function(entry_point: str, state: Path) -> Iterator[int]:
         images={},
         write_log=lambda _: None,
         project=PROJECT,
-        region=REGION,
         grace_s=1.0,
     )
     with (

@@ -199,9 +199,6 @@ VERTEX = Drawing(
                 Shape(verb="POST", path=_HERE + f"/{kind}/{{}}:cancel", documents=[{}]),
             )
         ),
-        Shape(verb="GET", path=_HERE + "/operations/{}"),
-        Shape(verb="POST", path=_HERE + "/operations/{}:wait", documents=[{}]),
-        Shape(verb="GET", path="/v1/projects/{}/locations"),
         Shape(
             verb="POST",
             path="/emulator/v1/projects/{}/locations/{}/customJobs/{}:preempt",

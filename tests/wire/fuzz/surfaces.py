@@ -180,7 +180,6 @@ def _vertex(state: Path) -> Iterator[Target]:
         images={},
         write_log=lambda _: None,
         project=shapes.PROJECT,
-        region=shapes.REGION,
         grace_s=1.0,
     )
     with serve(jobs) as url:

@@ -31,8 +31,6 @@ _VERTEX = {
         f"hyperparameterTuningJobs.{name}": (verb, f"{_HERE}/hyperparameterTuningJobs{end}")
         for name, (verb, end) in _JOBS.items()
     },
-    "operations.get": ("GET", f"{_HERE}/customJobs/1/operations/1"),
-    "operations.wait": ("POST", f"{_HERE}/operations/1:wait"),
 }
 _LOGGING = {
     "entries.list": ("POST", "/v2/entries:list"),

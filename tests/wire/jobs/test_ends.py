@@ -1,5 +1,6 @@
 """How jobs end: by their chief, by a failure, by a lost replica, by cancelling, by their timeout."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +10,9 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from trainmaster.local.jobs.replicas.memory import oom_kills
+from trainmaster.local.vertex import Jobs, serve
 
-from .conftest import IMAGES, Stack, container
+from .conftest import IMAGES, PARENT, PROGRAM, Stack, container
 
 
 def test_the_job_ends_with_its_chief_whatever_the_others_do(stack: Stack) -> None:
@@ -230,19 +232,15 @@ def test_the_terminal_state_can_be_read_when_the_terminal_line_is_written(
     start: Callable[..., Any], tmp_path: Path
 ) -> None:
     """A sink's consumer asks for the job the moment it sees the line."""
-    from trainmaster.local.vertex import Jobs, serve
-
-    from .conftest import IMAGES, PROGRAM
-
     states: list[tuple[str, int]] = []
-    jobs: Jobs
 
-    def write(entries: list[dict[str, Any]]) -> None:
+    async def write(entries: list[dict[str, Any]]) -> None:
         for entry in entries:
             text = entry.get("textPayload")
             if text in {"Job completed successfully.", "Job failed.", "Job cancelled."}:
-                job_id = entry["resource"]["labels"]["job_id"]
-                states.append((text, jobs.state_of(job_id).value))
+                name = f"{PARENT}/customJobs/{entry['resource']['labels']['job_id']}"
+                found = await asyncio.to_thread(stack.jobs.get_custom_job, name=name)
+                states.append((text, found.state.value))
 
     jobs = Jobs(
         dir=tmp_path / "s", buckets_dir=tmp_path / "b", images={PROGRAM: IMAGES / "program"}, write_log=write,

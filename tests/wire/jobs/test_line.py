@@ -12,7 +12,6 @@ import pytest
 from trainmaster.local.jobs.capacity.line import Capacity
 from trainmaster.local.jobs.capacity.supply import Supply
 from trainmaster.local.jobs.collection import Shared, parent_of
-from trainmaster.local.jobs.operations import Operations
 from trainmaster.local.jobs.replicas.machine import Machine
 from trainmaster.local.jobs.replicas.processes import Processes
 from trainmaster.local.jobs.replicas.rootfs import Mounts
@@ -58,7 +57,7 @@ class Line:
     capacity: Capacity = field(default_factory=lambda: Capacity(1))
 
     def service(self) -> JobService:
-        shared = Shared(project="p1", write_log=self.log.write, supply=Supply(), operations=Operations())
+        shared = Shared(project="p1", write_log=self.log.write, supply=Supply())
         return JobService(self.store, shared, machine=self.machine, capacity=self.capacity)
 
     def run(self, job: Job) -> CustomJobRunner:
@@ -119,9 +118,9 @@ def in_time(work: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(ran())
 
 
-async def create(service: JobService, *bodies: dict[str, Any]) -> list[Job]:
+def create(service: JobService, *bodies: dict[str, Any]) -> list[Job]:
     where = parent_of("p1", "us-central1")
-    return list(await asyncio.gather(*(service.create(where, body) for body in bodies)))
+    return [service.create(where, body) for body in bodies]
 
 
 def test_of_jobs_that_come_at_once_only_those_that_have_room_are_pending_and_the_rest_queue_in_their_order(
@@ -129,7 +128,7 @@ def test_of_jobs_that_come_at_once_only_those_that_have_room_are_pending_and_the
 ) -> None:
     async def work() -> None:
         service = line.service()
-        jobs = await create(service, *[body()] * 4)
+        jobs = create(service, *[body()] * 4)
         assert [job.state for job in jobs] == [JobState.PENDING] + [JobState.QUEUED] * 3
         await line.ended(service, *jobs)
         assert line.log.order_of(lines.PROVISIONING) == [job.job_id for job in jobs]
@@ -143,7 +142,7 @@ def test_a_flexible_start_behind_a_job_that_came_at_the_same_moment_ends_after_i
 ) -> None:
     async def work() -> None:
         service = line.service()
-        first, late = await create(service, body(), body(strategy="FLEX_START", maxWaitDuration="0.1s"))
+        first, late = create(service, body(), body(strategy="FLEX_START", maxWaitDuration="0.1s"))
         line.log.held[first.job_id] = asyncio.Event()
         (ended,) = await line.ended(service, late)
         assert (ended.state, ended.message.error.code) == (JobState.FAILED, 8)
@@ -213,8 +212,8 @@ def test_a_job_that_is_cancelled_in_the_line_leaves_it(line: Line) -> None:
     async def work() -> None:
         service = line.service()
         taken = line.capacity.line_up(1)
-        first, second = await create(service, body(), body())
-        await service.cancel(parent_of("p1", "us-central1"), first.job_id)
+        first, second = create(service, body(), body())
+        service.cancel(parent_of("p1", "us-central1"), first.job_id)
         (ended,) = await line.ended(service, first)
         assert ended.state is JobState.CANCELLED
         line.capacity.release(taken)
@@ -251,7 +250,7 @@ def test_a_service_that_stops_starts_none_of_those_who_waited(
     async def work() -> None:
         line.capacity = Capacity(2)
         service, grace = line.service(), asyncio.Event()
-        quick, slow, waiting = await create(service, *[body()] * 3)
+        quick, slow, waiting = create(service, *[body()] * 3)
         abandon = service._runners[slow.job_id].abandon
 
         async def abandon_late() -> None:
@@ -259,6 +258,8 @@ def test_a_service_that_stops_starts_none_of_those_who_waited(
             await abandon()
 
         monkeypatch.setattr(service._runners[slow.job_id], "abandon", abandon_late)
+        for _ in range(20):
+            await asyncio.sleep(0)
         stopping = asyncio.create_task(service.stop())
         for _ in range(100):
             await asyncio.sleep(0)

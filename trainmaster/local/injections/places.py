@@ -34,7 +34,6 @@ METHODS: Mapping[str, Mapping[str, str]] = {
     "vertex": {
         "customJobs": "cancel create delete get list",
         "hyperparameterTuningJobs": "cancel create delete get list",
-        "operations": "get wait",
     },
     "logging": {
         "entries": "list tail write",

@@ -2,9 +2,7 @@
 
 import asyncio
 import builtins
-import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic
@@ -12,15 +10,12 @@ from typing import Generic
 from trainmaster.local.jobs.capacity.supply import Supply
 from trainmaster.local.jobs.listing.catalogue import AnyJob, Catalogue
 from trainmaster.local.jobs.listing.paging import page_of
-from trainmaster.local.jobs.operations import Operation, Operations
 from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job, new_job_id
-from trainmaster.local.jobs.runners.log import JobLog, WriteLog, audit_entry
+from trainmaster.local.jobs.runners.log import JobLog, WriteLog
 from trainmaster.local.jobs.runners.runner import JobRunner
 from trainmaster.local.jobs.store import Store
 from trainmaster.local.project import project_number
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,14 +42,13 @@ class Shared:
 
     Attributes:
         project: the project's id.
-        write_log: takes the log entries of jobs and of calls.
+        write_log: takes the log entries of jobs.
         supply: what each region has for jobs.
     """
 
     project: str
     write_log: WriteLog
     supply: Supply
-    operations: Operations
 
 
 class Collection(ABC, Generic[AnyJob]):
@@ -99,7 +93,7 @@ class Collection(ABC, Generic[AnyJob]):
                 raise outcome
         self._store.close()
 
-    async def create(self, parent: Parent, body: object) -> AnyJob:
+    def create(self, parent: Parent, body: object) -> AnyJob:
         """Accept a job and start it as soon as there is room.
 
         Raises:
@@ -111,11 +105,7 @@ class Collection(ABC, Generic[AnyJob]):
             body, project=parent.project, location=parent.location, job_id=new_job_id(), at=datetime.now(UTC)
         )
         self.refuse_without_room(job)
-        job = self._accept(job)
-        shown = {"displayName": job.message.display_name, "labels": dict(job.message.labels)}
-        field = self.kind.kind[0].lower() + self.kind.kind[1:]
-        await self._audit("Create", job, {"parent": parent.name, field: shown}, {"name": job.name})
-        return job
+        return self._accept(job)
 
     def get(self, parent: Parent, job_id: str) -> AnyJob:
         """The job as it stands.
@@ -139,7 +129,7 @@ class Collection(ABC, Generic[AnyJob]):
         """
         return page_of(self._jobs, parent.name, filter_=filter_, page_size=page_size, page_token=page_token)
 
-    async def cancel(self, parent: Parent, job_id: str) -> None:
+    def cancel(self, parent: Parent, job_id: str) -> None:
         """Begin to end a job; best effort, as the service says.
 
         Raises:
@@ -149,10 +139,9 @@ class Collection(ABC, Generic[AnyJob]):
         if job.state.is_terminal:
             raise _wrong_state(job, " and cannot be cancelled")
         self._runners[job_id].cancel()
-        await self._audit("Cancel", job, {"name": job.name}, {})
 
-    async def delete(self, parent: Parent, job_id: str) -> Operation:
-        """Forget a job that has ended; the finished operation.
+    async def delete(self, parent: Parent, job_id: str) -> dict[str, object]:
+        """Forget a job that has ended; the operation, which is done and cannot be asked for again.
 
         Raises:
             ApiError: NOT_FOUND; FAILED_PRECONDITION while it has not ended.
@@ -163,9 +152,7 @@ class Collection(ABC, Generic[AnyJob]):
         if runner := self._runners.get(job_id):  # its last line is still being written
             await runner.wait()
         await self._forget(job)
-        operation = self._shared.operations.deletion_of(job)
-        await self._audit("Delete", job, {"name": job.name}, {"name": operation["name"]})
-        return operation
+        return _deletion_of(job)
 
     def _accept(self, job: AnyJob) -> AnyJob:
         job = self._as_kept_first(job)
@@ -192,24 +179,18 @@ class Collection(ABC, Generic[AnyJob]):
         project = self._shared.project
         return project if job.project == project_number(project) else job.project
 
-    async def _audit(
-        self, verb: str, job: Job, request: Mapping[str, object], response: Mapping[str, object]
-    ) -> None:
-        """Write the activity entry of a call. A log that refuses it does not fail the call."""
-        method = f"{verb}{self.kind.kind}"
-        entry = audit_entry(
-            method,
-            project_id=self._shared.project,
-            resource_name=job.name,
-            request=request,
-            response=response,
-        )
-        try:
-            waiting = self._shared.write_log([entry])
-            if waiting is not None:
-                await waiting
-        except Exception:  # a log that fails must not fail the call
-            _log.exception("the audit entry of %s %s is lost", method, job.name)
+
+def _deletion_of(job: Job) -> dict[str, object]:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return {
+        "name": f"{job.parent}/operations/{new_job_id()}",
+        "metadata": {
+            "@type": "type.googleapis.com/google.cloud.aiplatform.v1.DeleteOperationMetadata",
+            "genericMetadata": {"createTime": now, "updateTime": now},
+        },
+        "done": True,
+        "response": {"@type": "type.googleapis.com/google.protobuf.Empty"},
+    }
 
 
 def _wrong_state(job: Job, what: str) -> ApiError:

@@ -5,7 +5,6 @@ from trainmaster.local.jobs.collection import Collection, Parent, Shared
 from trainmaster.local.jobs.replicas.machine import Machine
 from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job
-from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.jobs.runners.custom_job import CustomJobRunner, Surroundings
 from trainmaster.local.jobs.runners.log import JobLog
 from trainmaster.local.jobs.store import Store
@@ -24,16 +23,6 @@ class JobService(Collection[Job]):
 
     def _as_kept_first(self, job: Job) -> Job:
         return job if self._capacity.has_room_for(len(job.replicas)) else job.queued()
-
-    def state_of(self, job_id: str) -> JobState:
-        """Where a job stands.
-
-        Raises:
-            KeyError: there is no job with that id.
-        """
-        if job := self._jobs.get(job_id):
-            return job.state
-        raise KeyError(job_id)
 
     def begin_trial(self, job: Job) -> None:
         """Start the job of a trial; one that is known already is left alone."""
@@ -96,5 +85,5 @@ class JobService(Collection[Job]):
             raise ApiError(
                 Status.FAILED_PRECONDITION,
                 f"The replica {replica_name} of {job.name} does not run at this moment "
-                f"(the job is in state {self.state_of(job_id).api_name}); only one that runs can be preempted.",
+                f"(the job is in state {self.get(parent, job_id).state.api_name}); only one that runs can be preempted.",
             )

@@ -162,7 +162,6 @@ class _Starting:
             images=images,
             write_log=lambda entries: asyncio.to_thread(logging.write, entries),
             project=self.options.project,
-            region=self.options.region,
             mounts=self.options.mounts,
             runtime=self.options.runtime,
             registry=registry,

@@ -78,10 +78,10 @@ class TuningJob(Job):
         found = {metric.metric_id: metric.value for metric in trial.message.final_measurement.metrics}
         return [found[metric.metric_id] for metric in self.objectives]
 
-    def to_json(self, *, enums_as_integers: bool, only: Sequence[str] = ()) -> dict[str, object]:
-        """As `Job.to_json`, the trials included."""
-        found = super().to_json(enums_as_integers=enums_as_integers, only=only)
-        if self.trials and (not only or "trials" in only):
+    def to_json(self, *, enums_as_integers: bool, listed: bool = False) -> dict[str, object]:
+        """The job as the API answers it, `listed` without its trials."""
+        found = super().to_json(enums_as_integers=enums_as_integers)
+        if self.trials and not listed:
             found["trials"] = [
                 trial.as_integers if enums_as_integers else trial.as_names for trial in self.trials.values()
             ]

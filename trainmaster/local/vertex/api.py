@@ -1,7 +1,6 @@
 """JobService over REST: routes as the official clients call them.
 
-`/v1` and `/v1beta1` are the API's versions (gcloud's beta commands use the latter);
-the Python client polls operations under `/ui`.
+`/v1` and `/v1beta1` are the API's versions (gcloud's beta commands use the latter).
 `/emulator` is the local stack's own: what happens to jobs in the cloud by itself and here only on request.
 """
 
@@ -20,18 +19,16 @@ from trainmaster.local.injections import Injections
 from trainmaster.local.injections.http import WithInjections
 from trainmaster.local.jobs.capacity.quota import quota_from
 from trainmaster.local.jobs.capacity.supply import Supply
-from trainmaster.local.jobs.collection import Collection, Parent, Shared, parent_of
+from trainmaster.local.jobs.collection import Collection, Parent, parent_of
 from trainmaster.local.jobs.listing.catalogue import AnyJob
-from trainmaster.local.jobs.operations import Operations
 from trainmaster.local.jobs.resource.errors import ApiError, Status
-from trainmaster.local.jobs.resource.job import Job, read_mask
+from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.replica import CHIEF
 from trainmaster.local.jobs.service import JobService
-from trainmaster.local.tuning.ledger import TuningJob
 from trainmaster.local.tuning.service import TuningService
 from trainmaster.local.vertex.injections import named, subjects
 
-_VERSIONS = ("v1", "v1beta1", "ui")
+_VERSIONS = ("v1", "v1beta1")
 _OURS = "/emulator/v1"
 _HERE = "projects/{project}/locations/{location}"
 _Row = tuple[str, str, Callable[[Request], Awaitable[Response]]]
@@ -44,19 +41,27 @@ class Calls(Generic[AnyJob]):
 
     def __init__(self, jobs: Collection[AnyJob]) -> None:
         self._jobs = jobs
-        self.collection = jobs.kind.collection
-        # A list of tuning jobs comes without their trials.
-        self._listed = [name for name in jobs.kind.field_names() if name != "trials"]
+        self._collection = jobs.kind.collection
+
+    def rows(self) -> Iterator[_Row]:
+        for version in _VERSIONS:
+            path = f"/{version}/{_HERE}/{self._collection}"
+            yield "POST", path, self.create
+            yield "GET", path, self.list
+            yield "POST", f"{path}/{{job}}:cancel", self.cancel
+            yield "GET", f"{path}/{{job}}", self.get
+            yield "DELETE", f"{path}/{{job}}", self.delete
 
     async def create(self, request: Request) -> Response:
-        return await _job(request, await self._jobs.create(_parent(request), await _body(request)))
+        return await _job(request, self._jobs.create(_parent(request), await _body(request)))
 
     async def get(self, request: Request) -> Response:
         return await _job(request, self._jobs.get(_parent(request), request.path_params["job"]))
 
     async def list(self, request: Request) -> Response:
         query = request.query_params
-        only = read_mask(query.get("readMask", ""), self._jobs.kind) or self._listed
+        if query.get("readMask"):
+            raise ApiError(Status.UNIMPLEMENTED, "readMask: this JobService answers with whole jobs.")
         jobs, token = self._jobs.list(
             _parent(request),
             filter_=query.get("filter", ""),
@@ -64,13 +69,13 @@ class Calls(Generic[AnyJob]):
             page_token=query.get("pageToken", ""),
         )
         integers = _wants_integers(request)
-        shown = [job.to_json(enums_as_integers=integers, only=only) for job in jobs]
+        shown = [job.to_json(enums_as_integers=integers, listed=True) for job in jobs]
         return JSONResponse(
-            {**({self.collection: shown} if shown else {}), **({"nextPageToken": token} if token else {})}
+            {**({self._collection: shown} if shown else {}), **({"nextPageToken": token} if token else {})}
         )
 
     async def cancel(self, request: Request) -> Response:
-        await self._jobs.cancel(_parent(request), request.path_params["job"])
+        self._jobs.cancel(_parent(request), request.path_params["job"])
         return JSONResponse({})
 
     async def delete(self, request: Request) -> Response:
@@ -100,13 +105,13 @@ class StackCalls:
 
 
 def application(
-    jobs: JobService, tuning: TuningService, shared: Shared, *, region: str, injections: Injections
+    jobs: JobService, tuning: TuningService, supply: Supply, *, injections: Injections
 ) -> LoopbackOnly:
     """The ASGI application of one JobService, with the injections at every call of it."""
-    own = StackCalls(jobs, shared.supply)
+    own = StackCalls(jobs, supply)
     table = [
-        *(row for version in _VERSIONS for row in _service_calls(version, jobs, tuning, shared.operations)),
-        *(row for version in _VERSIONS for row in _location_calls(version, region)),
+        *Calls(jobs).rows(),
+        *Calls(tuning).rows(),
         ("POST", f"{_OURS}/{_HERE}/customJobs/{{job}}:preempt", own.preempt),
         ("PUT", f"{_OURS}/quota", own.put_quota),
     ]
@@ -117,39 +122,6 @@ def application(
     return LoopbackOnly(
         WithInjections(app=calls, injections=injections, service="vertex", named=named, subjects=subjects)
     )
-
-
-def _service_calls(
-    version: str, jobs: JobService, tuning: TuningService, operations: Operations
-) -> Iterator[_Row]:
-    here = f"/{version}/{_HERE}"
-    for calls in (Calls(jobs), Calls(tuning)):
-        collection = f"{here}/{calls.collection}"
-        yield "POST", collection, calls.create
-        yield "GET", collection, calls.list
-        yield "POST", f"{collection}/{{job}}:cancel", calls.cancel
-        yield "GET", f"{collection}/{{job}}", calls.get
-        yield "DELETE", f"{collection}/{{job}}", calls.delete
-
-    async def operation(request: Request) -> Response:
-        name = f"{_parent(request).name}/operations/{request.path_params['operation']}"
-        return JSONResponse(operations.get(name))
-
-    # A job's operations are also found below the job, where older clients look.
-    for owner in (here, *(f"{here}/{kind.collection}/{{job}}" for kind in (Job, TuningJob))):
-        yield "GET", f"{owner}/operations/{{operation}}", operation
-        yield "POST", f"{owner}/operations/{{operation}}:wait", operation
-
-
-def _location_calls(version: str, region: str) -> Iterator[_Row]:
-    async def listed(request: Request) -> Response:
-        return JSONResponse({"locations": [_location(request.path_params["project"], region)]})
-
-    async def one(request: Request) -> Response:
-        return JSONResponse(_location(request.path_params["project"], request.path_params["location"]))
-
-    yield "GET", f"/{version}/projects/{{project}}/locations", listed
-    yield "GET", f"/{version}/{_HERE}", one
 
 
 def _parent(request: Request) -> Parent:
@@ -185,10 +157,6 @@ def _integer(name: str, text: str) -> int:
         return int(text)
     except ValueError as error:
         raise ApiError(Status.INVALID_ARGUMENT, f"{name}: expected a number, found {text!r}.") from error
-
-
-def _location(project: str, location: str) -> dict[str, str]:
-    return {"name": f"projects/{project}/locations/{location}", "locationId": location}
 
 
 async def _refused(_request: Request, error: Exception) -> Response:

@@ -6,9 +6,8 @@ import re
 from starlette.types import Scope
 
 _PATH = re.compile(
-    r"/(?:v1|v1beta1|ui)/(?P<name>projects/[^/]+/locations/[^/]+"
-    r"(?:/(?P<collection>customJobs|hyperparameterTuningJobs)(?:/(?P<job>[^/:]+))?)?"
-    r"(?P<operation>/operations/[^/:]+)?)(?::(?P<verb>[a-z]+))?"
+    r"/v1(?:beta1)?/(?P<name>projects/[^/]+/locations/[^/]+"
+    r"/(?P<collection>customJobs|hyperparameterTuningJobs)(?:/(?P<job>[^/:]+))?)(?::(?P<verb>[a-z]+))?"
 )
 _METHODS = {
     ("POST", False): "create",
@@ -21,12 +20,10 @@ _METHODS = {
 def named(scope: Scope) -> str | None:
     """The method, as in the discovery document behind `projects.locations.`; None for a path of the stack's own."""
     found = _PATH.fullmatch(scope["path"])
-    if not found or not (found["collection"] or found["operation"]):
+    if not found:
         return None
-    collection = "operations" if found["operation"] else found["collection"]
-    one = found["operation"] or found["job"]
-    method = found["verb"] or _METHODS.get((scope["method"], one is not None))
-    return f"{collection}.{method}" if method else None
+    method = found["verb"] or _METHODS.get((scope["method"], found["job"] is not None))
+    return f"{found['collection']}.{method}" if method else None
 
 
 def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:

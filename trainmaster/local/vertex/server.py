@@ -17,14 +17,12 @@ from trainmaster.local.jobs.capacity.quota import Quota
 from trainmaster.local.jobs.capacity.supply import Supply
 from trainmaster.local.jobs.collection import Shared
 from trainmaster.local.jobs.images.dockerfile import repository_of
-from trainmaster.local.jobs.operations import Operations
 from trainmaster.local.jobs.replicas import rootfs
 from trainmaster.local.jobs.replicas.containers import Containers, ContainersUnavailableError, containers_here
 from trainmaster.local.jobs.replicas.machine import Machine
 from trainmaster.local.jobs.replicas.processes import Processes
 from trainmaster.local.jobs.replicas.rootfs import Mounts
 from trainmaster.local.jobs.resource.job import Job
-from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.jobs.runners.log import WriteLog
 from trainmaster.local.jobs.service import JobService
 from trainmaster.local.jobs.store import Store
@@ -58,7 +56,6 @@ class Jobs:
         images: source tree by image URI. Tag and digest are not compared.
         write_log: takes batches of log entries, in order.
         project: the project's id; its number is made from it.
-        region: what the list of locations shows; jobs of any region are accepted.
         mounts: whether replicas get a root of their own; `auto` where this machine allows it.
         runtime: whether a replica is a process on this machine or a container of its built image; `auto`: a
             container where podman has the image, else a process.
@@ -76,7 +73,6 @@ class Jobs:
     images: Mapping[str, Path]
     write_log: WriteLog
     project: str = "local-project"
-    region: str = "us-central1"
     mounts: MountChoice = "auto"
     runtime: RuntimeChoice = "process"
     registry: str = ""
@@ -88,14 +84,6 @@ class Jobs:
     quota: Quota | None = None
     _running: _Running | None = field(default=None, init=False)
 
-    def state_of(self, job_id: str) -> JobState:
-        """Where a job stands, without a request: for parts of the stack in the same process.
-
-        Raises:
-            KeyError: there is no job with that id.
-        """
-        return self._started().service.state_of(job_id)
-
     async def start(self) -> None:
         """Open the store, find out what the machine allows, and take up unfinished jobs.
 
@@ -103,12 +91,7 @@ class Jobs:
             RuntimeError: private mounts or containers are asked for and this machine does not allow them.
         """
         machine = await asyncio.to_thread(self._machine)
-        shared = Shared(
-            project=self.project,
-            write_log=self.write_log,
-            supply=Supply(self.quota),
-            operations=Operations(),
-        )
+        shared = Shared(project=self.project, write_log=self.write_log, supply=Supply(self.quota))
         state = self.dir.resolve()
         capacity = Capacity(self.capacity or default_capacity())
         service = JobService(Store(state / _DATABASE, Job), shared, machine=machine, capacity=capacity)
@@ -119,7 +102,7 @@ class Jobs:
             service=service,
             tuning=tuning,
             machine=machine,
-            app=application(service, tuning, shared, region=self.region, injections=self.injections),
+            app=application(service, tuning, shared.supply, injections=self.injections),
         )
         service.resume()
         tuning.resume()

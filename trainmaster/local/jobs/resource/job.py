@@ -11,7 +11,6 @@ from google.cloud.aiplatform_v1.types import CustomJob, Scheduling
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
 from trainmaster.local.jobs.resource.errors import ApiError, Status
-from trainmaster.local.jobs.resource.json_fields import snake_case, unknown_fields
 from trainmaster.local.jobs.resource.lifecycle import JobState, may_follow
 from trainmaster.local.jobs.resource.replica import Replica, replicas_of
 from trainmaster.local.jobs.resource.validation import faults_of
@@ -25,6 +24,7 @@ CANCELLED_CODE, USER_CODE, EXHAUSTED_CODE, INTERNAL_CODE = 1, 3, 8, 13
 DEFAULT_TIMEOUT = timedelta(days=7)
 DEFAULT_MAX_WAIT = timedelta(days=1)
 """Of FLEX_START. Source: the comments of google.cloud.aiplatform.v1.Scheduling."""
+_UNKNOWN_NAME = re.compile(r'has no field named "(?P<name>.*)" at "(?P<path>[^"]*)"')
 _OUTPUT_ONLY = frozenset({
     "name", "trials", "state", "create_time", "start_time", "end_time", "update_time", "error",
     "web_access_uris", "satisfies_pzs", "satisfies_pzi",
@@ -99,11 +99,6 @@ class Job:
         job = cls(project=project, location=location, job_id=job_id, message=message)
         message.name = job.name
         return job.begun(at, state)
-
-    @classmethod
-    def field_names(cls) -> list[str]:
-        """The resource's top-level fields, in snake_case."""
-        return [field.name for field in cls.resource.pb(cls.resource()).DESCRIPTOR.fields]
 
     @property
     def parent(self) -> str:
@@ -191,15 +186,9 @@ class Job:
         message.state = JobState.QUEUED.value
         return replace(self, message=message)
 
-    def to_json(self, *, enums_as_integers: bool, only: Sequence[str] = ()) -> dict[str, object]:
-        """The CustomJob as the API answers it, whole or with `only` these top-level fields (snake_case)."""
-        message = self.message
-        if only:
-            message = copied(self.message)
-            for field in message.DESCRIPTOR.fields:
-                if field.name not in only:
-                    message.ClearField(field.name)
-        found: dict[str, object] = MessageToDict(message, use_integers_for_enums=enums_as_integers)
+    def to_json(self, *, enums_as_integers: bool, listed: bool = False) -> dict[str, object]:  # noqa: ARG002  a tuning job's
+        """The job as the API answers it, `listed` without its trials."""
+        found: dict[str, object] = MessageToDict(self.message, use_integers_for_enums=enums_as_integers)
         return found
 
 
@@ -211,12 +200,12 @@ def new_job_id() -> str:
 def _read_message(body: object, message: Message, *, faults_of: Callable[[Message], list[str]]) -> Message:
     if not isinstance(body, Mapping):
         raise InvalidJobError([f"The request body must be a JSON object, found {body!r:.80}."])
-    if unknown := unknown_fields(body, message.DESCRIPTOR):
-        raise InvalidJobError(unknown)
     try:
         ParseDict(body, message)
     except ParseError as error:
-        raise InvalidJobError([f"Invalid JSON payload received. {_plainly(error)}"]) from error
+        raise InvalidJobError(
+            [f"Invalid JSON payload received. {_as_the_service_says(str(error))}"]
+        ) from error
     for field in message.DESCRIPTOR.fields:
         if field.name in _OUTPUT_ONLY:
             message.ClearField(field.name)
@@ -232,20 +221,8 @@ def copied(message: Message) -> Message:
     return copy
 
 
-def read_mask(text: str, kind: type[Job]) -> list[str]:
-    """The top-level fields of a job that a `readMask` keeps, in snake_case; none given keeps all.
-
-    Raises:
-        InvalidJobError: a path that it does not have.
-    """
-    paths = [snake_case(path.strip()) for path in text.split(",") if path.strip()]
-    tops = [path.partition(".")[0] for path in paths]
-    if tops == ["*"]:
-        return []
-    if wrong := [path for path in tops if path not in kind.field_names()]:
-        raise InvalidJobError([f"Invalid read_mask: {kind.kind} has no field {path!r}." for path in wrong])
-    return tops
-
-
-def _plainly(error: ParseError) -> str:
-    return re.sub(r"\s+", " ", str(error)).replace("google.cloud.aiplatform.v1.", "")
+def _as_the_service_says(error: str) -> str:
+    if found := _UNKNOWN_NAME.search(error):
+        path = re.sub(r"(?<!^)([A-Z])", r"_\1", found["path"]).lower()
+        return f"Unknown name {found['name']!r} at {path!r}: Cannot find field."
+    return re.sub(r"\s+", " ", error).replace("google.cloud.aiplatform.v1.", "")

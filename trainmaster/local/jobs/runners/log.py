@@ -6,7 +6,7 @@ Source of the service's lines: logs of training jobs published in public reposit
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
@@ -124,38 +124,3 @@ class JobLog:
         if isinstance(more := payload.pop("labels", None), dict):
             entry["labels"] = {**labels, **more}
         self._pending.append({**entry, **payload})
-
-
-def audit_entry(
-    method: str,
-    *,
-    project_id: str,
-    resource_name: str,
-    request: Mapping[str, object],
-    response: Mapping[str, object],
-) -> Entry:
-    """The activity entry that a call to JobService leaves, as far as a local stack has its facts.
-
-    Source: https://cloud.google.com/vertex-ai/docs/general/audit-logging, read 2026-11.
-    """
-    return {
-        "logName": f"projects/{project_id}/logs/cloudaudit.googleapis.com%2Factivity",
-        "resource": {
-            "type": "audited_resource",
-            "labels": {
-                "project_id": project_id,
-                "service": "aiplatform.googleapis.com",
-                "method": f"google.cloud.aiplatform.v1.JobService.{method}",
-            },
-        },
-        "severity": "NOTICE",
-        "timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        "protoPayload": {
-            "@type": "type.googleapis.com/google.cloud.audit.AuditLog",
-            "serviceName": "aiplatform.googleapis.com",
-            "methodName": f"google.cloud.aiplatform.v1.JobService.{method}",
-            "resourceName": resource_name,
-            "request": request,
-            "response": response,
-        },
-    }

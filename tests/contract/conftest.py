@@ -36,7 +36,6 @@ def jobs_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         images={PROGRAM: ROOT / "tests" / "wire" / "jobs" / "images" / "program"},
         write_log=lambda _: None,
         project=PROJECT,
-        region=REGION,
         grace_s=1.0,
     )
     with serve(service) as url:

@@ -95,7 +95,6 @@ def emulator_tunes() -> bool:
             images={},
             write_log=lambda _: None,
             project=PROJECT,
-            region=REGION,
             grace_s=1.0,
         )
         with emulated.serve(service) as url:

@@ -13,8 +13,8 @@ from trainmaster.local.ports import free_ports
 from trainmaster.local.vertex import Jobs, serve
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
-from trainmaster.orchestrator.adapters.objects import Objects
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
+from trainmaster.orchestrator.ports.objects import Objects
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = "us-docker.pkg.dev/my-project/repo/program"

@@ -7,8 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tests.contract.world import INBOX, LEASE, LEDGER, STANDARDS, Boundary, BoundaryObjects, World
-from trainmaster.orchestrator.adapters.arrival_log import ArrivalLog
-from trainmaster.orchestrator.adapters.objects import Objects
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage
 from trainmaster.orchestrator.core.requests.arrival import Ignored
@@ -26,6 +24,8 @@ from trainmaster.orchestrator.flows.retraining.accept import accept, rule_drop_i
 from trainmaster.orchestrator.flows.retraining.signal import take_notice, take_signal
 from trainmaster.orchestrator.flows.retraining.tick import tick
 from trainmaster.orchestrator.flows.services import Happened
+from trainmaster.orchestrator.ports.objects import Objects
+from trainmaster.orchestrator.stores.arrivals import ArrivalLog
 
 DATA = "data-1"
 IMAGE = "us-docker.pkg.dev/my-project/repo/trainer"

@@ -14,14 +14,14 @@ from functools import partial
 
 from tests.contract.retraining import DATA, RuleWorld
 from tests.contract.world import LEDGER, PROJECT, START
-from trainmaster.orchestrator.adapters.arrival_log import ArrivalLog, GroupCommit
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryObjects
-from trainmaster.orchestrator.adapters.objects import Listed, Stored
-from trainmaster.orchestrator.adapters.stored.runs import StoredLedger
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.rules.names import ARRIVALS_PREFIX
 from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject
 from trainmaster.orchestrator.core.runs.job import Job
+from trainmaster.orchestrator.ports.objects import Listed, Stored
+from trainmaster.orchestrator.stores.arrivals import ArrivalLog, GroupCommit
+from trainmaster.orchestrator.stores.ledger import Ledger
 
 WRITE_S = 0.05
 """How long Cloud Storage takes to write a small object."""
@@ -116,7 +116,7 @@ class MeteredWorld(RuleWorld):
         super().__init__()
         self.objects = self.metered = MeteredObjects(self.clock)
         self.jobs = SlowJobs(self)
-        self.ledger = StoredLedger(self.objects, LEDGER)
+        self.ledger = Ledger(self.objects, LEDGER)
         self.log = ArrivalLog(self.objects, LEDGER, self.clock)
 
     @property

@@ -7,12 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.contract.world import LEDGER, START
-from trainmaster.orchestrator.adapters.arrival_log import ArrivalLog
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
-from trainmaster.orchestrator.adapters.objects import Listed, Stored
-from trainmaster.orchestrator.adapters.stored.arrivals import StoredArrivals
 from trainmaster.orchestrator.core.errors import GenerationMoved, ServiceFailed
 from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject
+from trainmaster.orchestrator.ports.objects import Listed, Stored
+from trainmaster.orchestrator.stores.arrivals import ArrivalLog, Arrivals
 
 
 class Gate:
@@ -77,7 +76,7 @@ def log(gate: Gate) -> ArrivalLog:
 
 
 def batches(objects: MemoryObjects) -> list[list[str]]:
-    arrivals = StoredArrivals(objects, LEDGER)
+    arrivals = Arrivals(objects, LEDGER)
     return [[each.name for each in batch.arrivals] for batch in arrivals.read(arrivals.names(100))]
 
 
@@ -154,5 +153,5 @@ def test_two_instances_never_write_one_name(objects: MemoryObjects) -> None:
 
 def test_what_somebody_else_put_among_the_batches_stops_nobody(objects: MemoryObjects) -> None:
     objects.write(LEDGER, "arrivals/a-note", b"not one of ours", if_generation=None)
-    arrivals = StoredArrivals(objects, LEDGER)
+    arrivals = Arrivals(objects, LEDGER)
     assert [batch.arrivals for batch in arrivals.read([*arrivals.names(10), "arrivals/gone"])] == [()]

@@ -11,12 +11,12 @@ from jsonschema import Draft202012Validator
 
 from tests.contract.world import LEDGER, MODELS, REGION, Boundary, Killed, World, export_manifest, schema
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
-from trainmaster.orchestrator.adapters.stored.champions import StoredChampions
 from trainmaster.orchestrator.core.errors import DocumentDamaged
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.services import Happened
+from trainmaster.orchestrator.stores.champions import Champions
 
 CHAMPION = Draft202012Validator(schema("champion.v1"))
 NOTICE = Draft202012Validator(schema("notice.v1"))
@@ -232,4 +232,4 @@ def test_a_damaged_champion_is_named_and_nothing_is_written_over_it() -> None:
     assert world.record(arrival.run_id).state is RunState.SUCCEEDED
     assert world.active() == [arrival.run_id]
     with pytest.raises(DocumentDamaged):
-        StoredChampions(world.objects, LEDGER).find("cassava-resnet50")
+        Champions(world.objects, LEDGER).find("cassava-resnet50")

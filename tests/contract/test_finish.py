@@ -7,7 +7,7 @@ from tests.contract.test_settle import launched
 from tests.contract.world import World
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.flows.completion.finish import STEPS, End, finish_run, steps_done
-from trainmaster.orchestrator.ports.ledger import Held
+from trainmaster.orchestrator.stores.ledger import Held
 
 
 def ended() -> tuple[World, Held]:

@@ -8,8 +8,8 @@ from jsonschema import Draft202012Validator
 
 from tests.contract.world import INBOX, LEDGER, MODELS, REQUEST, World, schema
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
-from trainmaster.orchestrator.adapters.stored.runs import StoredLedger
 from trainmaster.orchestrator.core.names import RUN_LABEL, split_object_uri
+from trainmaster.orchestrator.stores.ledger import Ledger
 
 DIGEST = "sha256:" + "ab" * 32
 CHALLENGE = REQUEST.replace(b"trainer:latest", f"trainer@{DIGEST}".encode()) + (
@@ -26,7 +26,7 @@ def world(request: pytest.FixtureRequest) -> World:
         for bucket in (INBOX, LEDGER, MODELS):
             objects._client.create_bucket(bucket)
         made.objects = objects  # type: ignore[assignment]  # any object store does where no test asks for its metadata
-        made.ledger = StoredLedger(objects, LEDGER)
+        made.ledger = Ledger(objects, LEDGER)
     return made
 
 

@@ -27,9 +27,9 @@ from tests.contract.proxy import Proxy
 from tests.contract.world import PROJECT, REGION
 from trainmaster.local.events.clients import clients_of
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
-from trainmaster.orchestrator.adapters.stored.arrivals import StoredArrivals
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.stores.arrivals import Arrivals
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTICES = "notices-of-main"
@@ -266,7 +266,7 @@ def test_data_events_at_once_are_durable_and_the_function_only_ever_creates_obje
         assert answered == [200] * len(events), function.output()
         passed = storage_proxy.passed[before:]
     assert {line.partition(" ")[0] for line in passed} == {"POST"}
-    arrivals = StoredArrivals(gcs, buckets["ledger"])
+    arrivals = Arrivals(gcs, buckets["ledger"])
     names = arrivals.names(100)
     assert len(names) == len(passed)
     kept = [each.name for batch in arrivals.read(names) for each in batch.arrivals]

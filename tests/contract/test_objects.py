@@ -9,9 +9,10 @@ import pytest
 from tests.contract.proxy import Fault, Proxy
 from tests.contract.world import World
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
-from trainmaster.orchestrator.adapters.objects import Objects
-from trainmaster.orchestrator.adapters.stored.runs import StoredLedger, StoredModels
 from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ServiceFailed
+from trainmaster.orchestrator.ports.objects import Objects
+from trainmaster.orchestrator.stores.inbox import Models
+from trainmaster.orchestrator.stores.ledger import Ledger
 
 
 def test_what_was_written_is_read_with_its_generation(objects: Objects, bucket: str) -> None:
@@ -84,7 +85,7 @@ def test_the_ledger_behaves_alike_over_every_store(objects: Objects, bucket: str
     arrival = world.drop()
     world.launch(arrival)
     record = world.record(arrival.run_id)
-    ledger = StoredLedger(objects, bucket)
+    ledger = Ledger(objects, bucket)
     assert ledger.find(record.run_id) is None
     held = ledger.create(record)
     found = ledger.find(record.run_id)
@@ -104,7 +105,7 @@ def test_a_write_whose_answer_was_lost_still_counts_as_ours(
     arrival = world.drop()
     world.launch(arrival)
     record = world.record(arrival.run_id)
-    ledger = StoredLedger(gcs, new_bucket())
+    ledger = Ledger(gcs, new_bucket())
     lost = Fault(on="POST /upload/", lose_answer=True)
     storage_proxy.faults.append(lost)
     held = ledger.create(record)
@@ -139,7 +140,7 @@ def test_a_missing_bucket_is_not_taken_for_a_missing_object(gcs: GcsObjects) -> 
         gcs.write("never-made", "name", b"1", if_generation=0)
     with pytest.raises(ObjectGone):
         list(gcs.listing("never-made", "active/"))
-    assert StoredModels(gcs).look("gs://never-made/model/").files == ()
+    assert Models(gcs).look("gs://never-made/model/").files == ()
 
 
 def test_nobody_listening_is_a_failure_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,11 @@ from decimal import Decimal
 import pytest
 
 from tests.contract.world import START
-from trainmaster.orchestrator.adapters.objects import Objects
-from trainmaster.orchestrator.adapters.stored.admission import StoredQueue, StoredSlots, StoredStarts
 from trainmaster.orchestrator.core.admission.queue import Place
 from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.names import held_slot
+from trainmaster.orchestrator.ports.objects import Objects
+from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
 
 
 def place(run_id: str, priority: int = 50, seconds: float = 0) -> Place:
@@ -29,7 +29,7 @@ def place(run_id: str, priority: int = 50, seconds: float = 0) -> Place:
 
 
 def test_places_come_back_as_they_were_those_that_go_first_first(objects: Objects, bucket: str) -> None:
-    queue = StoredQueue(objects, bucket)
+    queue = Queue(objects, bucket)
     put = [place("a", 100), place("b-1-c", 50, 0.000001), place("c", 50, 2), place("d", 9), place("e", 0)]
     for each in reversed(put):
         queue.put(each)
@@ -40,7 +40,7 @@ def test_places_come_back_as_they_were_those_that_go_first_first(objects: Object
 
 
 def test_a_slot_has_one_holder_however_many_want_it(objects: Objects, bucket: str) -> None:
-    slots = StoredSlots(objects, bucket)
+    slots = Slots(objects, bucket)
 
     def take(number: int) -> bool:
         try:
@@ -70,7 +70,7 @@ def test_a_slot_has_one_holder_however_many_want_it(objects: Objects, bucket: st
 def test_the_slots_of_a_limit_are_not_those_of_one_whose_name_begins_alike(
     objects: Objects, bucket: str
 ) -> None:
-    slots = StoredSlots(objects, bucket)
+    slots = Slots(objects, bucket)
     slots.take("model.a", 10, "run-1")
     slots.take("model.a", 9, "run-2")
     slots.take("model.ab", 0, "run-3")
@@ -78,7 +78,7 @@ def test_the_slots_of_a_limit_are_not_those_of_one_whose_name_begins_alike(
 
 
 def test_marks_are_counted_by_day_with_their_cost(objects: Objects, bucket: str) -> None:
-    starts = StoredStarts(objects, bucket)
+    starts = Starts(objects, bucket)
     starts.mark("a", START, Decimal("12.50"))
     starts.mark("a", START, Decimal(99))
     starts.mark("b", START + timedelta(hours=3), None)
@@ -91,7 +91,7 @@ def test_marks_are_counted_by_day_with_their_cost(objects: Objects, bucket: str)
 
 
 def test_that_a_cap_was_told_is_kept(objects: Objects, bucket: str) -> None:
-    starts = StoredStarts(objects, bucket)
+    starts = Starts(objects, bucket)
     window = "runs_per_hour/2026-03-01T12"
     assert not starts.was_told(window)
     starts.keep_told(window, {"window": window})

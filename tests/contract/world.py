@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryNotices, MemoryObjects
-from trainmaster.orchestrator.adapters.objects import Listed, Objects, Stored
-from trainmaster.orchestrator.adapters.stored.runs import StoredLedger
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.events.envelope import Envelope
@@ -33,7 +31,9 @@ from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admi
 from trainmaster.orchestrator.flows.sweep import sweep
 from trainmaster.orchestrator.ports.jobs import TrainingJobs
 from trainmaster.orchestrator.ports.notices import Notices
+from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored
 from trainmaster.orchestrator.settings import settings_from
+from trainmaster.orchestrator.stores.ledger import Ledger
 from trainmaster.orchestrator.wiring import Adapters, services_over
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -196,7 +196,7 @@ class World:
         self.objects = MemoryObjects(self.clock)
         self.jobs = MemoryJobs(self.clock, project=PROJECT)
         self.notices = MemoryNotices()
-        self.ledger = StoredLedger(self.objects, LEDGER)
+        self.ledger = Ledger(self.objects, LEDGER)
         self._attempts = itertools.count(1)
 
     def services(self, boundary: Boundary | None = None, jobs: TrainingJobs | None = None) -> Services:

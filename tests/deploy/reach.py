@@ -12,8 +12,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ORCHESTRATOR = ROOT / "trainmaster" / "orchestrator"
 ADAPTERS = ORCHESTRATOR / "adapters"
+STORES = ORCHESTRATOR / "stores"
 VERBS = ("read", "write", "delete", "listing")
-"""Of `trainmaster.orchestrator.adapters.objects.Objects`."""
+"""Of `trainmaster.orchestrator.ports.objects.Objects`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,7 @@ def ports() -> dict[str, tuple[str, str | None]]:
             case ast.Call(func=ast.Name(id="Services"), keywords=keywords):
                 for keyword in keywords:
                     match keyword.value:
-                        case ast.Call(func=ast.Name(id=adapter), args=args) if adapter.startswith("Stored"):
+                        case ast.Call(func=ast.Name(id=adapter), args=args) if adapter in _stores():
                             found[str(keyword.arg)] = (adapter, _bucket(args))
                         case ast.Attribute(attr="jobs"):
                             found[str(keyword.arg)] = ("VertexJobs", None)
@@ -74,24 +75,33 @@ def adapter_calls(adapter: str, method: str) -> frozenset[str]:
         for node in ast.walk(methods[name]):
             if isinstance(node, ast.Attribute):
                 waiting.append(node.attr)
-                if adapter.startswith("Stored") and node.attr in VERBS and _of_objects(node.value):
+                if adapter in _stores() and node.attr in VERBS and _of_objects(node.value):
                     found.add(f"GcsObjects.{node.attr}")
-    if not adapter.startswith("Stored"):
+    if adapter not in _stores():
         found.add(f"{adapter}.{method}")
     return frozenset(found)
 
 
 def _of_objects(value: ast.expr) -> bool:
-    return isinstance(value, ast.Attribute) and value.attr in ("objects", "_objects")
+    return isinstance(value, ast.Attribute) and value.attr == "objects"
 
 
 @cache
 def _methods(adapter: str) -> dict[str, ast.FunctionDef]:
-    for path in sorted(ADAPTERS.rglob("*.py")):
-        for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ClassDef) and node.name == adapter:
-                return {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
-    raise LookupError(adapter)
+    """Its own methods, and for a store those that every store has."""
+    base = _stores()["Store"] if adapter in _stores() else []
+    body = _stores().get(adapter) or _classes(ADAPTERS)[adapter]
+    return {each.name: each for each in (*base, *body) if isinstance(each, ast.FunctionDef)}
+
+
+@cache
+def _stores() -> dict[str, list[ast.stmt]]:
+    return _classes(STORES)
+
+
+def _classes(folder: Path) -> dict[str, list[ast.stmt]]:
+    trees = (ast.parse(path.read_text()) for path in sorted(folder.glob("*.py")))
+    return {node.name: node.body for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)}
 
 
 @cache

@@ -15,11 +15,11 @@ from trainmaster.local.functions.function import BucketTrigger, Function, TopicT
 from trainmaster.local.logging.filters import compile_filter, parse_filter
 from trainmaster.local.stack.provision import kept_subscription
 from trainmaster.local.stack.topology import Topology, read_topology
-from trainmaster.orchestrator.adapters.stored.self_tests import KEPT_FOR
 from trainmaster.orchestrator.core.events.self_test import SELF_TEST_PREFIX
 from trainmaster.orchestrator.core.names import STARTED_PREFIX, cap_object
 from trainmaster.orchestrator.flows.admission.caps import KEPT
 from trainmaster.orchestrator.settings import LEASE_MARGIN, settings_from
+from trainmaster.orchestrator.stores.self_tests import KEPT_FOR
 
 pytestmark = pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")
 

@@ -8,18 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.orchestrator.adapters.arrival_log import ArrivalLog
 from trainmaster.orchestrator.adapters.clock import SystemClock
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.importing import IMPORTING
-from trainmaster.orchestrator.adapters.objects import Objects
 from trainmaster.orchestrator.adapters.pubsub import PubsubNotices
-from trainmaster.orchestrator.adapters.stored.admission import StoredQueue, StoredSlots, StoredStarts
-from trainmaster.orchestrator.adapters.stored.arrivals import StoredArrivals
-from trainmaster.orchestrator.adapters.stored.champions import StoredChampions
-from trainmaster.orchestrator.adapters.stored.rules import StoredBook, StoredRuleStates, StoredRuleStatuses
-from trainmaster.orchestrator.adapters.stored.runs import StoredInbox, StoredLedger, StoredModels
-from trainmaster.orchestrator.adapters.stored.self_tests import StoredSelfTests
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.admission.pricing import ReadPrices
 from trainmaster.orchestrator.core.documents.document import document_in
@@ -35,7 +27,15 @@ from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.ports.clock import Clock
 from trainmaster.orchestrator.ports.jobs import TrainingJobs
 from trainmaster.orchestrator.ports.notices import Notices
+from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.settings import Settings
+from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
+from trainmaster.orchestrator.stores.arrivals import ArrivalLog, Arrivals
+from trainmaster.orchestrator.stores.champions import Champions
+from trainmaster.orchestrator.stores.inbox import Inbox, Models
+from trainmaster.orchestrator.stores.ledger import Ledger
+from trainmaster.orchestrator.stores.rules import RuleBook, RuleStates, RuleStatuses
+from trainmaster.orchestrator.stores.self_tests import SelfTests
 
 if TYPE_CHECKING:
     from trainmaster.orchestrator.core.admission.prices import Prices
@@ -64,9 +64,9 @@ def services_over(
     """The ports for one delivery, over these adapters."""
     objects, ledger_bucket = adapters.objects, settings.ledger_bucket
     return Services(
-        ledger=StoredLedger(objects, ledger_bucket),
-        inbox=StoredInbox(objects, settings.inbox_bucket),
-        models=StoredModels(objects),
+        ledger=Ledger(objects, ledger_bucket),
+        inbox=Inbox(objects, settings.inbox_bucket),
+        models=Models(objects),
         jobs=adapters.jobs,
         notices=adapters.notices,
         clock=adapters.clock,
@@ -82,15 +82,15 @@ def services_over(
         export_schema=export_schema,
         attempt=attempt,
         buckets=Buckets(inbox=settings.inbox_bucket, ledger=ledger_bucket, models=settings.models_bucket),
-        self_tests=StoredSelfTests(objects, ledger_bucket),
-        rule_book=StoredBook(objects, ledger_bucket),
-        rule_states=StoredRuleStates(objects, ledger_bucket),
-        rule_statuses=StoredRuleStatuses(objects, ledger_bucket),
-        arrivals=StoredArrivals(objects, ledger_bucket),
-        champions=StoredChampions(objects, ledger_bucket),
-        queue=StoredQueue(objects, ledger_bucket),
-        slots=StoredSlots(objects, ledger_bucket),
-        starts=StoredStarts(objects, ledger_bucket),
+        self_tests=SelfTests(objects, ledger_bucket),
+        rule_book=RuleBook(objects, ledger_bucket),
+        rule_states=RuleStates(objects, ledger_bucket),
+        rule_statuses=RuleStatuses(objects, ledger_bucket),
+        arrivals=Arrivals(objects, ledger_bucket),
+        champions=Champions(objects, ledger_bucket),
+        queue=Queue(objects, ledger_bucket),
+        slots=Slots(objects, ledger_bucket),
+        starts=Starts(objects, ledger_bucket),
         prepare_jobs=prepare_jobs,
         sweep_within=settings.sweep_within,
     )

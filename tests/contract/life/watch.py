@@ -6,7 +6,6 @@ from typing import Any
 
 from tests.contract.retraining import RuleWorld
 from tests.contract.world import LEDGER, standards_with
-from trainmaster.orchestrator.adapters.objects import Listed
 from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.admission.limits import limits_of
 from trainmaster.orchestrator.core.admission.queue import Place
@@ -18,6 +17,7 @@ from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.admission.places import place_of
+from trainmaster.orchestrator.ports.objects import Listed
 
 LIMITS = (
     Limit(jobs=2, per_model=True),

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.core.admission_cases import policy
 from tests.core.standards import STANDARDS
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
-from trainmaster.orchestrator.adapters.stored.admission import StoredStarts
 from trainmaster.orchestrator.core.admission.caps import Counted, over_cap
 from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
+from trainmaster.orchestrator.stores.admission import Starts
 
 NOON = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
 
@@ -170,7 +170,7 @@ def test_the_shipped_policy_caps_runs_per_hour_alone() -> None:
 
 def test_an_object_among_the_marks_that_is_none_is_passed_over_and_one_of_unreadable_cost_counts() -> None:
     objects = MemoryObjects(ManualClock(NOON))
-    starts = StoredStarts(objects, "ledger")
+    starts = Starts(objects, "ledger")
     starts.mark("a", NOON, Decimal(6))
     day = f"started/{NOON:%Y-%m-%d}"
     for name, metadata in ((f"{day}/", {}), (f"{day}/12/folder/b", {}), (f"{day}/12/c", {"cost": "much"})):

@@ -5,9 +5,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainmaster.orchestrator.adapters.importing import IMPORTING
-from trainmaster.orchestrator.adapters.objects import Listed, Stored
 from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ServiceFailed
 from trainmaster.orchestrator.core.names import object_uri
+from trainmaster.orchestrator.ports.objects import Listed, Stored
 
 if TYPE_CHECKING:
     from google.cloud.storage import Blob, Client

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from trainmaster.orchestrator.adapters.objects import Listed, Stored
 from trainmaster.orchestrator.core.completion.outcome import END_OF
 from trainmaster.orchestrator.core.errors import GenerationMoved, JobNotFound, ObjectGone
 from trainmaster.orchestrator.core.names import (
@@ -25,6 +24,7 @@ from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.trial import Trial
 from trainmaster.orchestrator.ports.clock import Clock
+from trainmaster.orchestrator.ports.objects import Listed, Stored
 
 
 class ManualClock:

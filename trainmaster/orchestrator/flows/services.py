@@ -9,17 +9,16 @@ from trainmaster.orchestrator.core.admission.pricing import ReadPrices
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import Standards
 from trainmaster.orchestrator.core.requests.submission import Target
-from trainmaster.orchestrator.ports.admission import Queue, Slots, Starts
-from trainmaster.orchestrator.ports.arrivals import Arrivals
-from trainmaster.orchestrator.ports.champions import Champions
 from trainmaster.orchestrator.ports.clock import Clock
-from trainmaster.orchestrator.ports.inbox import Inbox
 from trainmaster.orchestrator.ports.jobs import TrainingJobs
-from trainmaster.orchestrator.ports.ledger import Ledger
-from trainmaster.orchestrator.ports.models import Models
 from trainmaster.orchestrator.ports.notices import Notices
-from trainmaster.orchestrator.ports.rules import RuleBook, RuleStates, RuleStatuses
-from trainmaster.orchestrator.ports.self_tests import SelfTests
+from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
+from trainmaster.orchestrator.stores.arrivals import Arrivals
+from trainmaster.orchestrator.stores.champions import Champions
+from trainmaster.orchestrator.stores.inbox import Inbox, Models
+from trainmaster.orchestrator.stores.ledger import Ledger
+from trainmaster.orchestrator.stores.rules import RuleBook, RuleStates, RuleStatuses
+from trainmaster.orchestrator.stores.self_tests import SelfTests
 
 
 @dataclass(frozen=True, kw_only=True)

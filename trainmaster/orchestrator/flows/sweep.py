@@ -22,7 +22,7 @@ from trainmaster.orchestrator.flows.completion.telling import warned
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import admit
 from trainmaster.orchestrator.flows.submission.resume import resume
-from trainmaster.orchestrator.ports.ledger import Held, Marker
+from trainmaster.orchestrator.stores.ledger import Held, Marker
 
 ORPHAN_AGE = DELIVERED_WITHIN
 """A marker without a record is kept this long: the event that made it may come again."""

@@ -25,7 +25,7 @@ from trainmaster.orchestrator.core.names import JobKind, held_slot_parts
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.services import Services
-from trainmaster.orchestrator.ports.admission import Slot
+from trainmaster.orchestrator.stores.admission import Slot
 
 RACES_MAX = 20
 """How often others may be faster: each time one of them has got a slot, and they all begin at different ones."""

@@ -22,7 +22,7 @@ from trainmaster.orchestrator.flows.admission.slots import give_back
 from trainmaster.orchestrator.flows.completion.champion import challenge
 from trainmaster.orchestrator.flows.completion.telling import tell_status, tell_steps
 from trainmaster.orchestrator.flows.services import Services
-from trainmaster.orchestrator.ports.ledger import Held
+from trainmaster.orchestrator.stores.ledger import Held
 
 RACES_MAX = 5
 

@@ -16,7 +16,7 @@ from trainmaster.orchestrator.core.errors import RecordMoved
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.services import Services
-from trainmaster.orchestrator.ports.ledger import Held
+from trainmaster.orchestrator.stores.ledger import Held
 
 RACES_MAX = 5
 

@@ -27,7 +27,7 @@ from trainmaster.orchestrator.flows.completion.finish import finish_run, refresh
 from trainmaster.orchestrator.flows.completion.second_job import cancel_second_jobs, look_for_second_job
 from trainmaster.orchestrator.flows.completion.telling import tell_status, tell_steps, warned
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.ports.ledger import Held
+from trainmaster.orchestrator.stores.ledger import Held
 
 RACES_MAX = 5
 """How often a record may change under us before the event is given back: each change is another's progress."""

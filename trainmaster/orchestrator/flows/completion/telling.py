@@ -13,7 +13,7 @@ from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.ports.ledger import DropStatus, Held
+from trainmaster.orchestrator.stores.ledger import DropStatus, Held
 
 
 def tell_status(services: Services, held: Held) -> None:

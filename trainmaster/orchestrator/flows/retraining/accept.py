@@ -17,7 +17,7 @@ from trainmaster.orchestrator.core.retraining.state import state_for
 from trainmaster.orchestrator.core.retraining.status import RuleStanding, RuleStatus, status_of
 from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.ports.rules import HeldState
+from trainmaster.orchestrator.stores.rules import HeldState
 
 RACES_MAX = 10
 

@@ -15,8 +15,8 @@ from trainmaster.orchestrator.core.retraining.status import RuleStanding, RuleSt
 from trainmaster.orchestrator.flows.retraining.accept import RuleDrop, accept
 from trainmaster.orchestrator.flows.retraining.turn import decide_nothing, take_turn
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.ports.inbox import DroppedRule
-from trainmaster.orchestrator.ports.rules import HeldBook
+from trainmaster.orchestrator.ports.objects import Listed
+from trainmaster.orchestrator.stores.rules import HeldBook
 
 
 def follow_inbox(services: Services) -> Iterator[Happened]:
@@ -33,7 +33,7 @@ def follow_inbox(services: Services) -> Iterator[Happened]:
         yield from _retired(services, held, gone)
 
 
-def _answered(services: Services, book: Book, drop: DroppedRule) -> bool:
+def _answered(services: Services, book: Book, drop: Listed) -> bool:
     rule_id = rule_id_of(drop.name)
     rule = book.find(rule_id) if rule_id is not None else None
     if rule is not None and rule.generation >= drop.generation:
@@ -42,7 +42,7 @@ def _answered(services: Services, book: Book, drop: DroppedRule) -> bool:
     return told is not None and told.generation >= drop.generation and told.state is RuleStanding.REFUSED
 
 
-def _accepted(services: Services, drop: DroppedRule) -> Happened:
+def _accepted(services: Services, drop: Listed) -> Happened:
     now = services.clock.now()
     found = RuleDrop(
         name=drop.name,

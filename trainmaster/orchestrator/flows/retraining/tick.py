@@ -13,7 +13,7 @@ from trainmaster.orchestrator.core.retraining.state import KEPT_BATCHES, RuleSta
 from trainmaster.orchestrator.flows.retraining.inbox import follow_inbox
 from trainmaster.orchestrator.flows.retraining.turn import Decide, Facts, decide_nothing, take_turn
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.ports.rules import HeldState
+from trainmaster.orchestrator.stores.rules import HeldState
 
 MOST_BATCHES = KEPT_BATCHES
 """Batches that are counted at once: a state remembers all of them until they are deleted."""

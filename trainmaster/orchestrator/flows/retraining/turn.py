@@ -33,7 +33,7 @@ from trainmaster.orchestrator.core.retraining.status import status_of
 from trainmaster.orchestrator.flows.completion.champion import champion_facts
 from trainmaster.orchestrator.flows.retraining.firing import launch_firing
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.ports.rules import HeldState
+from trainmaster.orchestrator.stores.rules import HeldState
 
 RACES_MAX = 5
 

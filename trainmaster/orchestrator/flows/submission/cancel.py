@@ -13,7 +13,7 @@ from trainmaster.orchestrator.flows.completion.finish import refresh_status
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.outcome import cancelled, present
 from trainmaster.orchestrator.flows.submission.resume import take_over
-from trainmaster.orchestrator.ports.ledger import Held
+from trainmaster.orchestrator.stores.ledger import Held
 
 
 def cancel(services: Services, held: Held) -> Happened:

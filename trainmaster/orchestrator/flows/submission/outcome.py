@@ -22,7 +22,7 @@ from trainmaster.orchestrator.flows.completion.second_job import (
 )
 from trainmaster.orchestrator.flows.completion.telling import tell_status, tell_steps, warned
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.ports.ledger import Held
+from trainmaster.orchestrator.stores.ledger import Held
 
 
 def job_of(services: Services, record: RunRecord) -> Job | None:

@@ -27,7 +27,7 @@ from trainmaster.orchestrator.flows.completion.settle import settle_hint
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.resume import take_over
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
-from trainmaster.orchestrator.ports.ledger import Held
+from trainmaster.orchestrator.stores.ledger import Held
 
 BUSY = (LeaseTooShort, GenerationMoved)
 """No time is left for the run, or it lost a slot race: its class is closed, so that later runs cannot overtake it."""

@@ -10,7 +10,7 @@ from trainmaster.orchestrator.flows.completion.telling import tell_status, warne
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.outcome import cancelled, failed, job_of, submitted
 from trainmaster.orchestrator.flows.submission.submit import submit
-from trainmaster.orchestrator.ports.ledger import Held
+from trainmaster.orchestrator.stores.ledger import Held
 
 
 def resume(services: Services, held: Held) -> Happened:

@@ -49,7 +49,7 @@ from trainmaster.orchestrator.flows.submission.outcome import (
     kept_waiting,
     submitted,
 )
-from trainmaster.orchestrator.ports.ledger import Held
+from trainmaster.orchestrator.stores.ledger import Held
 
 SUBMIT_NEEDS = timedelta(seconds=45)
 """What must be left of the lease before a submission starts; longer than the adapter's limit for all of it."""

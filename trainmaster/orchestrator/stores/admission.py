@@ -1,17 +1,16 @@
-"""Queue, slots and starts over any object store: small objects, read by listings alone."""
+"""The queue, the slots of limits, and the marks of what was started: small objects, read by listings alone."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from itertools import islice, takewhile
 
-from trainmaster.orchestrator.adapters.objects import Listed, Objects, json_bytes
 from trainmaster.orchestrator.core.admission.caps import Counted
 from trainmaster.orchestrator.core.admission.queue import Place
 from trainmaster.orchestrator.core.documents.codec import decoded_time, encoded_time
-from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone
+from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.names import (
     SLOTS_PREFIX,
     STARTED_PREFIX,
@@ -26,23 +25,41 @@ from trainmaster.orchestrator.core.names import (
     waiting_object,
     waiting_parts,
 )
-from trainmaster.orchestrator.ports.admission import Slot
+from trainmaster.orchestrator.ports.objects import Listed
+from trainmaster.orchestrator.stores.store import TEXT, Store
 
-TEXT = "text/plain"
+
+@dataclass(frozen=True, kw_only=True)
+class Slot:
+    """A taken slot as it was read, and the version that whoever frees it or takes it over must name.
+
+    `holder` is a run's id.
+    """
+
+    limit: str
+    number: int
+    holder: str
+    version: int
+    taken_at: datetime
+
+    @property
+    def name(self) -> str:
+        return f"{self.limit}/{self.number}"
 
 
-@dataclass(frozen=True)
-class StoredQueue:
-    """See `trainmaster.orchestrator.ports.admission.Queue`. Objects are empty; the name and the metadata say all."""
+class Queue(Store):
+    """Who waits. A record says the same; where they differ, the record counts.
 
-    objects: Objects
-    bucket: str
+    Objects are empty; the name and the metadata say all.
+    """
 
     def places(self) -> Sequence[Place]:
+        """Every place, of all regions, in any order; what cannot be read as one is left out."""
         listed = self.objects.listing(self.bucket, WAITING_PREFIX)
         return [place for place in map(_place, listed) if place is not None]
 
     def put(self, place: Place) -> None:
+        """Write the place, or write it over. Safe to repeat."""
         metadata = {
             "region": place.region,
             "classes": ",".join(place.classes),
@@ -56,6 +73,7 @@ class StoredQueue:
         )
 
     def remove(self, place: Place) -> None:
+        """Take the place away. Safe to repeat."""
         self.objects.delete(self.bucket, _name(place))
 
 
@@ -83,19 +101,26 @@ def _place(listed: Listed) -> Place | None:
         return None
 
 
-@dataclass(frozen=True)
-class StoredSlots:
-    """See `trainmaster.orchestrator.ports.admission.Slots`. An object holds the run's id, in its metadata too."""
+class Slots(Store):
+    """Which run holds which slot of a limit; changed only by compare-and-set.
 
-    objects: Objects
-    bucket: str
+    An object holds the run's id, in its metadata too.
+    """
 
     def taken(self, limit: str) -> Sequence[Slot]:
+        """Every taken slot of the limit, by number."""
         listed = self.objects.listing(self.bucket, slot_object(f"{limit}/"))
         found = [slot for slot in map(_slot, listed) if slot is not None]
         return sorted(found, key=lambda slot: slot.number)
 
     def take(self, limit: str, number: int, run_id: str, *, instead_of: Slot | None = None) -> str:
+        """The slot, now the run's: a free one, or one that is still as `instead_of` was read.
+
+        The answer is the slot's name at the version just written, LIMIT/NUMBER@VERSION, which `free` wants.
+
+        Raises:
+            GenerationMoved: it is not so any more; perhaps an answer was lost, and the slot is the run's.
+        """
         name = f"{limit}/{number}"
         generation = self.objects.write(
             self.bucket,
@@ -108,8 +133,12 @@ class StoredSlots:
         return held_slot(name, generation)
 
     def free(self, held: str) -> None:
+        """Give the slot back, if it is still as `take` left it. Safe to repeat, and while others take slots.
+
+        A slot that was taken again meanwhile stays, whoever took it: the same run may need it for its next job.
+        """
         name, generation = held_slot_parts(held)
-        with suppress(GenerationMoved):  # then it was taken again
+        with suppress(GenerationMoved):
             self.objects.delete(self.bucket, slot_object(name), if_generation=generation)
 
 
@@ -126,17 +155,15 @@ def _slot(listed: Listed) -> Slot | None:
     )
 
 
-@dataclass(frozen=True)
-class StoredStarts:
-    """See `trainmaster.orchestrator.ports.admission.Starts`."""
-
-    objects: Objects
-    bucket: str
+class Starts(Store):
+    """Marks of the runs that were started, for the caps, and which caps were told of."""
 
     def of_day(self, day: date) -> Sequence[Counted]:
+        """Every mark of the day (UTC)."""
         return self._marks(started_prefix(day))
 
     def of_hour(self, moment: datetime) -> Sequence[Counted]:
+        """Every mark of the hour (UTC) in which that moment lies."""
         return self._marks(started_object(moment, ""))
 
     def _marks(self, prefix: str) -> Sequence[Counted]:
@@ -144,6 +171,7 @@ class StoredStarts:
         return [mark for mark in map(_counted, listed) if mark is not None]
 
     def mark(self, run_id: str, at: datetime, cost: Decimal | None) -> None:
+        """Mark the run as started. Safe to repeat: the first mark of an hour stays."""
         with suppress(GenerationMoved):
             self.objects.write(
                 self.bucket,
@@ -155,30 +183,27 @@ class StoredStarts:
             )
 
     def unmark(self, counted: Counted) -> None:
+        """Take the mark away. Safe to repeat."""
         self.objects.delete(self.bucket, started_object(counted.counts_at, counted.run_id))
 
     def forget(self, before: date, most: int) -> int:
+        """Take away at most so many marks of days before that one, the oldest first; how many they were."""
         limit = started_prefix(before)
-        old = takewhile(lambda each: each.name < limit, self._all())
+        # By name, and so by day: whoever stops early pays for the pages that were needed.
+        listed = self.objects.listing(self.bucket, STARTED_PREFIX)
+        old = takewhile(lambda each: each.name < limit, listed)
         names = [each.name for each in islice(old, most)]
         for name in names:
             self.objects.delete(self.bucket, name)
         return len(names)
 
-    def _all(self) -> Iterator[Listed]:
-        """By name, and so by day: whoever stops early pays for the pages that were needed."""
-        return self.objects.listing(self.bucket, STARTED_PREFIX)
-
     def was_told(self, window: str) -> bool:
-        try:
-            self.objects.read(self.bucket, cap_object(window))
-        except ObjectGone:
-            return False
-        return True
+        """Whether it was told that this cap was reached."""
+        return self._find(cap_object(window)) is not None
 
     def keep_told(self, window: str, document: Mapping[str, object]) -> None:
-        with suppress(GenerationMoved):
-            self.objects.write(self.bucket, cap_object(window), json_bytes(document), if_generation=0)
+        """Write down that it was told. Safe to repeat."""
+        self._write_once(cap_object(window), document)
 
 
 def _counted(listed: Listed) -> Counted | None:

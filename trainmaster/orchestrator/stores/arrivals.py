@@ -1,16 +1,30 @@
-"""Arrivals made durable together: one new object holds everything that came while the last one was written.
+"""The data events that no tick has counted yet.
 
-The cost of an event falls as the load rises. No object is written twice, none is read, and nothing is listed.
+They are made durable together: one new object holds everything that came while the last one was written, so the cost
+of an event falls as the load rises. Each object is created once and deleted once.
 """
 
 import secrets
 import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import islice
 
-from trainmaster.orchestrator.adapters.objects import Objects
 from trainmaster.orchestrator.core.errors import GenerationMoved, ServiceFailed
-from trainmaster.orchestrator.core.retraining.rules.names import batch_object
-from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject, encoded_batch
+from trainmaster.orchestrator.core.retraining.rules.names import ARRIVALS_PREFIX, batch_object
+from trainmaster.orchestrator.core.retraining.signals.arrival import (
+    ArrivedObject,
+    Batch,
+    batch_in,
+    encoded_batch,
+)
 from trainmaster.orchestrator.ports.clock import Clock
+from trainmaster.orchestrator.ports.objects import Objects
+from trainmaster.orchestrator.stores.store import Store
+
+AT_ONCE = 10
+"""Batches that are read or deleted at once: as many connections as the storage client's pool keeps."""
 
 
 class Group:
@@ -52,21 +66,25 @@ class GroupCommit:
         self.writing = False
 
 
-class ArrivalLog:
+class ArrivalLog(Store):
     """One process's log: keep one for the life of the process. Safe to use from many threads at once.
 
     Whoever finds no write in flight writes everything that waits; the others wait for it.
     """
 
     def __init__(self, objects: Objects, bucket: str, clock: Clock) -> None:
-        self._objects = objects
-        self._bucket = bucket
+        super().__init__(objects, bucket)
         self._clock = clock
         self._instance = secrets.token_hex(8)
         self._changed = threading.Condition()
         self._commit = GroupCommit()
 
     def append(self, arrival: ArrivedObject) -> int:
+        """Return once the arrival is durable: how many were made so together, by whoever did it, else 0.
+
+        Raises:
+            ServiceFailed: it may or may not be durable. Appending it again is safe: it is counted once.
+        """
         with self._changed:
             group = self._commit.add(arrival)
             self._changed.wait_for(lambda: group.ended or not self._commit.writing)
@@ -97,14 +115,38 @@ class ArrivalLog:
             ServiceFailed: it may or may not be there.
         """
         name = batch_object(self._clock.now(), self._instance, group.number)
-        try:
-            self._objects.write(
-                self._bucket,
-                name,
-                encoded_batch(group.arrivals),
-                if_generation=0,
-                content_type="application/x-ndjson",
+        content = encoded_batch(group.arrivals)
+        # Nobody else makes this name: where it is there, the client repeated a write of ours whose answer was lost.
+        with suppress(GenerationMoved):
+            self.objects.write(
+                self.bucket, name, content, if_generation=0, content_type="application/x-ndjson"
             )
-        except GenerationMoved:
-            # Nobody else makes this name: the client repeated a write of ours whose answer was lost.
-            return
+
+
+class Arrivals(Store):
+    """The batches that the log has written, from all its processes."""
+
+    def names(self, most: int) -> Sequence[str]:
+        """At most so many batches, oldest first. Every batch that was answered before is among all of them."""
+        listed = self.objects.listing(self.bucket, ARRIVALS_PREFIX)
+        return [each.name for each in islice(listed, most)]
+
+    def read(self, names: Sequence[str]) -> Sequence[Batch]:
+        """These batches; one that is gone is left out, and one that cannot be read holds no arrivals."""
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return [batch for batch in pool.map(self._batch, names) if batch is not None]
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Remove the batches. Safe to repeat."""
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(lambda name: self.objects.delete(self.bucket, name), names))
+
+    def _batch(self, name: str) -> Batch | None:
+        stored = self._find(name)
+        if stored is None:
+            return None  # another tick has counted it
+        try:
+            return batch_in(name, stored.content)
+        except ValueError:
+            # Nobody but the log writes here, whole objects each: somebody else's file must not stop the tick.
+            return Batch(name=name, arrivals=())

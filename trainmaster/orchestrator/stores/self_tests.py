@@ -1,33 +1,28 @@
-"""Answers to self-tests over any object store: one object each, written once."""
+"""The answers to self-tests: one object each, written once."""
 
-import contextlib
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 
-from trainmaster.orchestrator.adapters.objects import Objects, json_bytes
 from trainmaster.orchestrator.core.documents.codec import encoded_time
-from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.events.self_test import SELF_TEST_PREFIX, Answer, self_test_object
-from trainmaster.orchestrator.core.names import object_uri
+from trainmaster.orchestrator.stores.store import Store
 
 KEPT_FOR = timedelta(days=1)
 FORGOTTEN_AT_ONCE = 50
 
 
-@dataclass(frozen=True)
-class StoredSelfTests:
-    """See `trainmaster.orchestrator.ports.self_tests.SelfTests`."""
-
-    objects: Objects
-    bucket: str
+class SelfTests(Store):
+    """Where self-tests of the deployment are answered."""
 
     def answer(self, answer: Answer) -> str:
+        """The answer's URI, once it is written. Safe to repeat: the first answer under an id has the true latency.
+
+        Answers older than a day are removed meanwhile.
+        """
         self._forget(answer)
         name = self_test_object(answer.self_test_id)
-        with contextlib.suppress(GenerationMoved):  # a redelivery: the first answer has the true latency
-            self.objects.write(self.bucket, name, json_bytes(_document(answer)), if_generation=0)
-        return object_uri(self.bucket, name)
+        self._write_once(name, _document(answer))
+        return self._uri(name)
 
     def _forget(self, answer: Answer) -> None:
         """Remove old answers: self-tests are rare, and ticks, which are not, need not look for them."""

@@ -1,1 +1,0 @@
-"""The ports over any object store: which object holds what, and under which precondition."""

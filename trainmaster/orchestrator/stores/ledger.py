@@ -1,0 +1,250 @@
+"""The run records, and what is kept beside them.
+
+The record is the only thing two attempts may fight over; it changes by compare-and-set on its generation.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.errors import (
+    GenerationMoved,
+    RecordDamaged,
+    RecordExists,
+    RecordMoved,
+    RecordUnsupported,
+)
+from trainmaster.orchestrator.core.names import (
+    ACTIVE_PREFIX,
+    SWEPT_TO_OBJECT,
+    marker_object,
+    record_object,
+    report_object,
+    run_id_of_marker,
+    status_object,
+    submitted_object,
+)
+from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.ports.objects import json_bytes
+from trainmaster.orchestrator.stores.store import TEXT, Store
+
+RACES_MAX = 5
+"""How often a record may change under us before the event is given back: each change is another's progress."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """A record as it was read, and the version that a replacement must name."""
+
+    record: RunRecord
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmittedObject:
+    """Where a request lies as it was written, and the hash of that object."""
+
+    uri: str
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marker:
+    """A run that has not ended, or whose notice is not out."""
+
+    run_id: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropStatus:
+    """Where the latest drop of one object name stands: schemas/drop_status.v1.schema.json.
+
+    `record_generation` is that of the record it was made from, 0 for an order, which has none. `reason` is why the run
+    waits, or why it failed.
+    """
+
+    schema: str = "drop_status.v1"
+    dropped_name: str
+    generation: int
+    run_id: str
+    state: RunState
+    updated_at: datetime
+    record_uri: str
+    record_generation: int = 0
+    reason: str | None = None
+    report_uri: str | None = None
+    model_uri: str | None = None
+    problems: tuple[str, ...] = ()
+
+
+class Ledger(Store):
+    """The run records and what is kept beside them. Safe to use from several threads and processes at once."""
+
+    def find(self, run_id: str) -> Held | None:
+        """The record, or None when there is none.
+
+        Raises:
+            RecordDamaged: the object holds something else.
+        """
+        name = record_object(run_id)
+        stored = self._find(name)
+        if stored is None:
+            return None
+        return Held(record=_record(stored.content, self._uri(name)), version=stored.generation)
+
+    def present(self, run_id: str) -> Held:
+        """The record, which was there a moment ago.
+
+        Raises:
+            RecordMoved: it is not.
+        """
+        held = self.find(run_id)
+        if held is None:
+            raise RecordMoved(run_id)
+        return held
+
+    def create(self, record: RunRecord) -> Held:
+        """The new record. An answer that was lost on its way, and then repeated, still counts as ours.
+
+        Raises:
+            RecordExists: another attempt wrote one first.
+        """
+        try:
+            return self._put(record, 0)
+        except GenerationMoved as moved:
+            raise RecordExists(record.run_id) from moved
+
+    def replace(self, held: Held, record: RunRecord) -> Held:
+        """The changed record, if it is still at `held.version`. As for `create`, a lost answer still counts.
+
+        Raises:
+            RecordMoved: another attempt changed it first.
+        """
+        try:
+            return self._put(record, held.version)
+        except GenerationMoved as moved:
+            raise RecordMoved(record.run_id) from moved
+
+    def update(self, held: Held, change: Callable[[RunRecord], RunRecord | None]) -> Held:
+        """The record after `change`, made again on each newer record; as it is where `change` gives None.
+
+        Raises:
+            RecordMoved: the record kept changing.
+        """
+        for _ in range(RACES_MAX):
+            changed = change(held.record)
+            if changed is None:
+                return held
+            with suppress(RecordMoved):
+                return self.replace(held, changed)
+            held = self.find(held.record.run_id) or held
+        raise RecordMoved(held.record.run_id)
+
+    def _put(self, record: RunRecord, version: int) -> Held:
+        name, content = record_object(record.run_id), json_bytes(encoded(record))
+        try:
+            written = self.objects.write(
+                self.bucket, name, content, if_generation=version, metadata=_metadata(record)
+            )
+        except GenerationMoved:
+            # A client that repeats a write whose answer was lost is told that the object has moved: by
+            # itself. No two attempts write the same bytes, for each puts its own random text in.
+            stored = self._find(name)
+            if stored is None or stored.content != content:
+                raise
+            written = stored.generation
+        return Held(record=record, version=written)
+
+    def mark_active(self, run_id: str) -> None:
+        """Put the run where the sweep looks. Safe to repeat."""
+        self.objects.write(self.bucket, marker_object(run_id), b"", if_generation=None, content_type=TEXT)
+
+    def unmark(self, run_id: str) -> None:
+        """Take the run from where the sweep looks. Safe to repeat."""
+        self.objects.delete(self.bucket, marker_object(run_id))
+
+    def active(self) -> Iterator[Marker]:
+        """Every marked run."""
+        for listed in self.objects.listing(self.bucket, ACTIVE_PREFIX):
+            yield Marker(run_id=run_id_of_marker(listed.name), created_at=listed.created_at)
+
+    def swept_to(self) -> Marker | None:
+        """The last run that a sweep without time for all came to; None when the last one came to the end."""
+        stored = self._find(SWEPT_TO_OBJECT)
+        try:
+            return None if stored is None else decoded(Marker, json.loads(stored.content))
+        except ValueError:
+            return None  # a hint that cannot be read costs one sweep its place, no run its turn
+
+    def keep_swept_to(self, marker: Marker | None) -> None:
+        """Keep it for the next sweep. Two sweeps at once may overwrite each other's: it is no more than a hint."""
+        if marker is None:
+            self.objects.delete(self.bucket, SWEPT_TO_OBJECT)
+        else:
+            content = json_bytes(encoded(marker))
+            self.objects.write(self.bucket, SWEPT_TO_OBJECT, content, if_generation=None)
+
+    def tell_status(self, status: DropStatus) -> None:
+        """Write where the drop stands, unless something later is written there.
+
+        Later is a newer generation of the drop, or of the same drop's record. Safe to repeat, in any order.
+        """
+        place = (status.generation, status.record_generation)
+        name = status_object(status.dropped_name)
+        self._write_newer(name, encoded(status), lambda content: _order(content) >= place)
+
+    def keep_submitted(self, run_id: str, document: Mapping[str, object]) -> SubmittedObject:
+        """Keep the request as it was written. Safe to repeat: the same document is the same object."""
+        sha256 = hashlib.sha256(json_bytes(document)).hexdigest()
+        name = submitted_object(run_id, sha256)
+        self._write_once(name, document)
+        return SubmittedObject(uri=self._uri(name), sha256=sha256)
+
+    def report(self, run_id: str, report: Mapping[str, object]) -> str:
+        """Keep the rejection report and give its URI. Safe to repeat."""
+        name = report_object(run_id)
+        self.objects.write(self.bucket, name, json_bytes(report), if_generation=None)
+        return self._uri(name)
+
+    def unreport(self, run_id: str) -> None:
+        """Remove the rejection report. Safe to repeat."""
+        self.objects.delete(self.bucket, report_object(run_id))
+
+    def record_uri(self, run_id: str) -> str:
+        """Where the record lies."""
+        return self._uri(record_object(run_id))
+
+
+def _record(content: bytes, uri: str) -> RunRecord:
+    try:
+        document = json.loads(content)
+        if isinstance(document, dict) and document.get("schema") != RECORD_SCHEMA:
+            raise RecordUnsupported(uri, f"expected {RECORD_SCHEMA}, found {document.get('schema')!r}")
+        return decoded(RunRecord, document)
+    except ValueError as error:
+        raise RecordDamaged(uri, str(error)) from error
+
+
+def _metadata(record: RunRecord) -> dict[str, str]:
+    """What a listing of the runs shows without opening them."""
+    fields = {
+        "state": record.state.value,
+        "model_name": record.model_name,
+        "model_uri": record.model.uri if record.model else None,
+    }
+    return {key: value for key, value in fields.items() if value}
+
+
+def _order(content: bytes) -> tuple[int, int]:
+    """The generations of the drop and of its record, in a status; content that is no status sorts first."""
+    try:
+        status = json.loads(content)
+        return int(status["generation"]), int(status.get("record_generation", 0))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return -1, -1

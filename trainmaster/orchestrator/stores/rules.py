@@ -1,0 +1,107 @@
+"""The rules, what each remembers, and what their users are told: one object each."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.errors import DocumentDamaged
+from trainmaster.orchestrator.core.names import status_object
+from trainmaster.orchestrator.core.retraining.rules.book import Book, book_in
+from trainmaster.orchestrator.core.retraining.rules.names import BOOK_OBJECT, state_object
+from trainmaster.orchestrator.core.retraining.state import RuleState, state_in
+from trainmaster.orchestrator.core.retraining.status import RuleStatus
+from trainmaster.orchestrator.ports.objects import json_bytes
+from trainmaster.orchestrator.stores.store import Store
+
+_status = partial(decoded, RuleStatus)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldBook:
+    """The rule book as it was read, and the version that a replacement must name."""
+
+    book: Book
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldState:
+    """A rule's state as it was read, and the version that a replacement must name. Before the first: None, 0."""
+
+    state: RuleState | None
+    version: int
+
+
+class RuleBook(Store):
+    """Every accepted rule, in one object."""
+
+    def read(self) -> HeldBook:
+        """The book; empty before the first rule.
+
+        Raises:
+            DocumentDamaged: the object holds something else.
+        """
+        book, version = self._parsed(BOOK_OBJECT, book_in)
+        return HeldBook(book=book or Book(), version=version)
+
+    def replace(self, held: HeldBook, book: Book) -> None:
+        """Write the changed book, if it is still at `held.version`.
+
+        Raises:
+            GenerationMoved: another attempt changed it first.
+        """
+        self.objects.write(self.bucket, BOOK_OBJECT, json_bytes(book.document), if_generation=held.version)
+
+
+class RuleStates(Store):
+    """What each rule remembers."""
+
+    def read(self, rule_id: str) -> HeldState:
+        """The state of a rule.
+
+        Raises:
+            DocumentDamaged: the object holds something else.
+        """
+        state, version = self._parsed(state_object(rule_id), state_in)
+        return HeldState(state=state, version=version)
+
+    def replace(self, held: HeldState, state: RuleState) -> HeldState:
+        """The changed state, if it is still at `held.version`.
+
+        A write whose answer was lost counts as moved: what was decided is on record, and whoever looks next
+        finds it.
+
+        Raises:
+            GenerationMoved: another attempt changed it first.
+        """
+        name, content = state_object(state.rule_id), json_bytes(state.document)
+        version = self.objects.write(self.bucket, name, content, if_generation=held.version)
+        return HeldState(state=state, version=version)
+
+
+class RuleStatuses(Store):
+    """What users are told of their rules."""
+
+    def find(self, dropped_name: str) -> RuleStatus | None:
+        """What is told of the drop of this name; None where nothing is, or nothing that can be read."""
+        try:
+            return self._parsed(status_object(dropped_name), _status)[0]
+        except DocumentDamaged:
+            return None
+
+    def tell(self, status: RuleStatus) -> None:
+        """Write it, unless something of a newer generation, or later, is written there. Safe to repeat."""
+
+        def is_newer(content: bytes) -> bool:
+            try:
+                return _order(_status(json.loads(content))) > _order(status)
+            except ValueError:
+                return False  # whatever is no status gives way to one
+
+        self._write_newer(status_object(status.dropped_name), encoded(status), is_newer)
+
+
+def _order(status: RuleStatus) -> tuple[int, datetime]:
+    return status.generation, status.updated_at

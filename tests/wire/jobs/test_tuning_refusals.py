@@ -67,14 +67,6 @@ def test_everything_that_a_study_spec_can_say_is_taken_and_kept(study: dict[str,
         ({"metrics": [{"metricId": "a", "safetyConfig": {}}]}, "study_spec.metrics: one without safety_config"),
         ({"observationNoise": 7}, "study_spec.observation_noise: unknown number 7"),
         ({"measurementSelectionType": 3}, "study_spec.measurement_selection_type: unknown number 3"),
-        ({"convexAutomatedStoppingSpec": {"maxStepCount": 5, "minStepCount": 6}}, "min_step_count: at most max_step_count (5), found 6"),
-        ({"convexAutomatedStoppingSpec": {"minMeasurementCount": -1}}, "min_measurement_count: not negative, found -1"),
-        ({"convexAutomatedStoppingSpec": {"learningRateParameterName": "lr"}}, "'lr' is no parameter of the study"),
-        ({"studyStoppingConfig": {"maxNumTrials": 0}}, "study_stopping_config.max_num_trials: at least 1, found 0"),
-        (
-            {"studyStoppingConfig": {"maxNumTrialsNoProgress": 2}, "metrics": [{"metricId": "a"}, {"metricId": "b"}]},
-            "max_num_trials_no_progress: only for a study with one metric, found 2",
-        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_with_its_path(study: dict[str, Any], path: str) -> None:

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, ClassVar, Self
 
 from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 
 from trainmaster.local.jobs.resource.job import Job, Message, TrialPlace
 from trainmaster.local.tuning.space import Value, flag
-from trainmaster.local.tuning.study import Progress
 from trainmaster.local.tuning.trial import Trial, TrialState, new_trial
 from trainmaster.local.tuning.validation import faults_of
 
@@ -150,19 +149,3 @@ def too_many_failed(job: TuningJob) -> bool:
         return len(failed) >= int(limit)
     first_failed = len(failed) == len(over) > 0 and any(trial.id == "1" for trial in failed)
     return first_failed or (len(failed) >= MIN_FAILED and len(failed) > MAX_FAILED_SHARE * len(over))
-
-
-def progress_of(job: TuningJob) -> Progress:
-    """Where the study stands."""
-    results: list[tuple[datetime, float]] = []
-    for trial in job.trials.values():
-        values = job.results_of(trial)
-        if values is not None and len(values) == 1:
-            at = trial.message.end_time.ToDatetime(tzinfo=UTC)
-            results.append((at, values[0] if job.maximize[0] else -values[0]))
-    return Progress(
-        created=job.create_time,
-        suggested=len(job.trials),
-        completed=sum(trial.has_ended for trial in job.trials.values()),
-        results=sorted(results),
-    )

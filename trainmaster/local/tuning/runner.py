@@ -15,15 +15,14 @@ from trainmaster.local.tuning.ledger import (
     TuningJob,
     custom_job_of,
     next_trial,
-    progress_of,
     too_many_failed,
     values_of,
 )
 from trainmaster.local.tuning.space import space_of
-from trainmaster.local.tuning.stopping import Point, should_stop
-from trainmaster.local.tuning.study import has_enough, stopping_of, unheeded
+from trainmaster.local.tuning.stopping import Point, is_below_median
 from trainmaster.local.tuning.suggest import Algorithm, Past, Suggestions
 from trainmaster.local.tuning.trial import Trial, TrialState
+from trainmaster.local.tuning.validation import warnings_of
 
 PERIOD_S = 0.1
 """How often trials and their metric files are looked at."""
@@ -59,18 +58,15 @@ class TuningJobRunner(JobRunner[TuningJob]):
         """`save_trial` keeps the one trial of the job that has changed."""
         super().__init__(job, save=save, log=log)
         self._jobs, self._save_trial, self._metrics, self._seed = jobs, save_trial, metrics, seed
-        self._stopping = stopping_of(job.message.study_spec)
         self._failed = False
         self._exhausted = False
-        self._enough = False
-        self._interrupted = False
         self._texts: dict[str, str] = {}
         self._curves: dict[str, list[Point]] = {}
         self._judged: dict[str, tuple[int, int]] = {}
 
     async def _to_its_end(self) -> None:
         if not self.job.trials:
-            for text in unheeded(self.job.message.study_spec):
+            for text in warnings_of(self.job.message.study_spec):
                 await self._log.service(text, "WARNING")
         suggestions = await asyncio.to_thread(self._search)
         self._take_up()
@@ -81,7 +77,6 @@ class TuningJobRunner(JobRunner[TuningJob]):
             if ending:
                 self._end_early()
             else:
-                self._end_when_there_is_enough()
                 await self._begin_trials(suggestions)
             if not self.job.running and (ending or self._exhausted):
                 return self._finish()
@@ -114,20 +109,8 @@ class TuningJobRunner(JobRunner[TuningJob]):
                 self._begin(trial)
 
     def _fails(self) -> bool:
-        if not self._failed and not self._interrupted and too_many_failed(self.job):
-            self._failed = True
+        self._failed = self._failed or too_many_failed(self.job)
         return self._failed
-
-    def _end_when_there_is_enough(self) -> None:
-        study = self.job.message.study_spec
-        if self._enough or not study.HasField("study_stopping_config"):
-            return
-        self._enough = has_enough(study.study_stopping_config, progress_of(self.job), now=datetime.now(UTC))
-        self._exhausted = self._exhausted or self._enough
-        if self._enough and study.study_stopping_config.should_stop_asap.value:
-            self._interrupted = True  # a trial that ends without its metric now is no failure
-            for trial in self.job.running:
-                self._stop_early(trial)
 
     async def _begin_trials(self, suggestions: Suggestions) -> None:
         """Begin as many trials as may run together, but no more than one that waits for room.
@@ -179,7 +162,8 @@ class TuningJobRunner(JobRunner[TuningJob]):
             self._stop_early(now)
 
     def _is_hopeless(self, trial: Trial) -> bool:
-        if self._stopping is None:
+        study = self.job.message.study_spec
+        if not study.HasField("median_automated_stopping_spec"):
             return False
         done = [one for one in self.job.trials.values() if one.state is TrialState.SUCCEEDED]
         seen = len(trial.message.measurements), len(done)
@@ -189,11 +173,11 @@ class TuningJobRunner(JobRunner[TuningJob]):
         for one in done:
             if one.id not in self._curves:
                 self._curves[one.id] = self._curve(one)
-        return should_stop(self._stopping, self._curve(trial), [self._curves[one.id] for one in done])
+        return is_below_median(self._curve(trial), [self._curves[one.id] for one in done])
 
     def _curve(self, trial: Trial) -> list[Point]:
-        by_time = self._stopping is not None and self._stopping.by_time
-        return trial.curve(self.job.objectives[0], by_time=by_time)
+        rule = self.job.message.study_spec.median_automated_stopping_spec
+        return trial.curve(self.job.objectives[0], by_time=rule.use_elapsed_duration)
 
     def _stop_early(self, trial: Trial) -> None:
         if trial.state is TrialState.ACTIVE:

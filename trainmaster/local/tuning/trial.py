@@ -77,7 +77,7 @@ class Trial:
         return [one for one in measurements.read(self.message.measurements) if one.metric_id == metric_id]
 
     def curve(self, metric: Message, *, by_time: bool) -> list[Point]:
-        """The measurements of a metric over steps, or over seconds; more is better."""
+        """The measurements of a metric over steps, or over seconds; higher is better."""
         sign = -1 if metric.goal == _MINIMIZE else 1
         return [
             Point(x=one.elapsed.total_seconds() if by_time else one.step, value=sign * one.value)

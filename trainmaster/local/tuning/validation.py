@@ -1,4 +1,4 @@
-"""What the service refuses in a HyperparameterTuningJob before it accepts it.
+"""What the service refuses in a HyperparameterTuningJob before it accepts it, and what of it has no effect here.
 
 Source: comments of google.cloud.aiplatform.v1.HyperparameterTuningJob and StudySpec,
 https://cloud.google.com/vertex-ai/docs/training/using-hyperparameter-tuning, read 2026-11.
@@ -58,7 +58,6 @@ def _study_faults(study: Message) -> Iterator[str]:
     for field, known in (("observation_noise", (0, 1, 2)), ("measurement_selection_type", (0, 1, 2))):
         if getattr(study, field) not in known:
             yield f"{at}.{field}: unknown number {getattr(study, field)}."
-    yield from _ending_faults(study, at)
     if study.algorithm not in _ALGORITHMS:
         yield f"{at}.algorithm: unknown number {study.algorithm}; unspecified, GRID_SEARCH or RANDOM_SEARCH."
     if not study.parameters:
@@ -86,28 +85,6 @@ def _metric_faults(study: Message, at: str) -> Iterator[str]:
         yield f"{at}.metrics: {metric_id!r} is there more than once."
     if study.metrics and all(metric.HasField("safety_config") for metric in study.metrics):
         yield f"{at}.metrics: one without safety_config is required, the one to optimise."
-
-
-def _ending_faults(study: Message, at: str) -> Iterator[str]:
-    convex = study.convex_automated_stopping_spec
-    for field in ("max_step_count", "min_step_count", "min_measurement_count"):
-        if getattr(convex, field) < 0:
-            yield f"{at}.convex_automated_stopping_spec.{field}: not negative, found {getattr(convex, field)}."
-    if 0 < convex.max_step_count < convex.min_step_count:
-        yield (
-            f"{at}.convex_automated_stopping_spec.min_step_count: at most max_step_count "
-            f"({convex.max_step_count}), found {convex.min_step_count}."
-        )
-    name = convex.learning_rate_parameter_name
-    if name and name not in {parameter_id for _home, parameter_id in _homes(list(study.parameters), "")}:
-        yield f"{at}.convex_automated_stopping_spec.learning_rate_parameter_name: {name!r} is no parameter of the study."
-    ending = study.study_stopping_config
-    for field in ("min_num_trials", "max_num_trials", "max_num_trials_no_progress"):
-        if ending.HasField(field) and getattr(ending, field).value < 1:
-            yield f"{at}.study_stopping_config.{field}: at least 1, found {getattr(ending, field).value}."
-    for field in ("max_num_trials_no_progress", "max_duration_no_progress"):
-        if ending.HasField(field) and len(study.metrics) > 1:
-            yield f"{at}.study_stopping_config.{field}: only for a study with one metric, found {len(study.metrics)}."
 
 
 def _homes(specs: Sequence[Message], home: str) -> Iterator[tuple[str, str]]:
@@ -216,3 +193,16 @@ def _unknown_values(spec: Message, kind: str, values: Sequence[Any], path: str) 
 
 def _repeated(values: Sequence[Any]) -> list[Any]:
     return [value for value, count in Counter(values).items() if count > 1 and value != ""]
+
+
+def warnings_of(study: Message) -> Iterator[str]:
+    """One sentence for each thing that the study says and that has no effect here, though it has in the service."""
+    for field in ("decay_curve_stopping_spec", "convex_automated_stopping_spec", "study_stopping_config"):
+        if study.HasField(field):
+            yield f"study_spec.{field} has no effect in the local JobService."
+    for at, metric in enumerate(study.metrics):
+        if metric.HasField("safety_config"):
+            yield (
+                f"study_spec.metrics[{at}].safety_config: the local JobService does not search safely; "
+                f"{metric.metric_id!r} is recorded and not optimised."
+            )

@@ -12,7 +12,7 @@ from trainmaster.local.jobs.resource.replica import Replica, replicas_of
 SPEC = {"worker_pool_specs": [{"replica_count": "1"}]}
 
 
-def cluster(*counts: int, output_uri: str = "gs://b/out", trial_id: str = "", ports: int = 0) -> Cluster:
+def cluster(*counts: int, output_uri: str = "gs://b/out", trial_id: str = "") -> Cluster:
     addresses = {
         replica: f"127.0.0.1:{20000 + 100 * replica.pool + replica.index}" for replica in replicas_of(counts)
     }
@@ -25,11 +25,6 @@ def cluster(*counts: int, output_uri: str = "gs://b/out", trial_id: str = "", po
         trial_id=trial_id,
         metrics_dir="/metrics" if trial_id else "",
         metric_tag="accuracy" if trial_id else "",
-        open_ports={
-            replica: tuple(30000 + 10 * replica.pool + at for at in range(ports))
-            for replica in addresses
-            if ports
-        },
     )
 
 
@@ -201,12 +196,3 @@ def rest_of(replica: Replica, trial_id: str) -> dict[str, str]:
         "AIP_TENSORBOARD_LOG_DIR": f"{base}/logs/",
         **(trial if trial_id else {}),
     }
-
-
-@pytest.mark.parametrize("kind", list(ReplicaEnvironment))
-def test_open_ports_are_each_replicas_own_and_in_cluster_spec_alone(kind: ReplicaEnvironment) -> None:
-    found = cluster(1, 1, ports=2)
-    assert seen(found, 0, 0, kind)["CLUSTER_SPEC"]["open_ports"] == [30000, 30001]
-    assert seen(found, 1, 0, kind)["CLUSTER_SPEC"]["open_ports"] == [30010, 30011]
-    assert "open_ports" not in seen(found, 1, 0, kind)["TF_CONFIG"]
-    assert "open_ports" not in seen(cluster(1, 1), 1, 0, kind)["CLUSTER_SPEC"]

@@ -86,14 +86,6 @@ def test_a_stockout_ends_the_job_before_it_ran_and_strikes_as_often_as_it_says(s
             assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
 
 
-def test_requests_above_the_rate_are_refused_as_such(start: Start) -> None:
-    with start(quota=quota_from({"requests_per_minute": {"us-central1": 2}})) as stack:
-        for _ in range(2):
-            stack.submit(container("print=x"))
-        with pytest.raises(TooManyRequests, match=r"requests per minute per region' of service 'aiplatform"):
-            stack.submit(container("print=x"))
-
-
 def test_quota_is_raised_while_the_service_runs(stack: Stack) -> None:
     assert put(stack, of_region(replicas=0)).status_code == 200
     with pytest.raises(TooManyRequests):
@@ -116,7 +108,6 @@ def test_everything_wrong_with_a_document_is_told_with_its_place() -> None:
                     {"resource": "NVIDIA_T4"},
                     {"resource": "NVIDIA_*"},
                 ],
-                "requests_per_minute": {"r": True},
                 "limits": {},
             }
         )
@@ -124,7 +115,6 @@ def test_everything_wrong_with_a_document_is_told_with_its_place() -> None:
     assert paths == {
         "$.limits", "$.quotas.r.replicas", "$.quotas.r.spot.n1-*", "$.stockouts[0].region",
         "$.stockouts[0].time", "$.stockouts[0].spot", "$.stockouts[1].resource", "$.stockouts[2].resource",
-        "$.requests_per_minute.r",
     }  # fmt: skip
 
 

@@ -98,9 +98,8 @@ class Collection(ABC, Generic[AnyJob]):
 
         Raises:
             ApiError: INVALID_ARGUMENT with every fault; RESOURCE_EXHAUSTED when it could never run here,
-                or the region's quota or rate of requests leaves no room for it.
+                or the region's quota leaves no room for it.
         """
-        self._shared.supply.count_request(parent.location, parent.project)
         job = self.kind.parse(
             body, project=parent.project, location=parent.location, job_id=new_job_id(), at=datetime.now(UTC)
         )

@@ -1,16 +1,15 @@
-"""What a region has for jobs: quotas, stockouts and a rate of requests, read from JSON or YAML values.
+"""What a region has for jobs: quotas and stockouts, read from JSON or YAML values.
 
 quotas:
   us-central1: {NVIDIA_TESLA_T4: 2, n1-*: 8, replicas: 10, spot: {NVIDIA_TESLA_T4: 0}}
 stockouts:
   - {region: us-central1, resource: NVIDIA_L4, spot: true, times: 2}
-requests_per_minute: {us-central1: 60}
 
 A resource is an accelerator type, a glob of machine types, or `replicas`. What is not named is unlimited.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from google.cloud.aiplatform_v1.types import AcceleratorType, Scheduling
@@ -60,7 +59,6 @@ class Quota:
 
     limits: tuple[Limit, ...] = ()
     stockouts: tuple[Stockout, ...] = ()
-    requests_per_minute: Mapping[str, int] = field(default_factory=dict)
 
 
 def is_spot(spec: Message) -> bool:
@@ -111,7 +109,7 @@ def quota_from(document: object) -> Quota:
         BadQuotaError: with everything that is wrong, each thing with its path.
     """
     reading = Reading()
-    whole = reading.mapping(document, "$", known=("quotas", "stockouts", "requests_per_minute"))
+    whole = reading.mapping(document, "$", known=("quotas", "stockouts"))
     quotas = reading.mapping(whole.get("quotas", {}), "$.quotas")
     limits = [
         limit
@@ -124,13 +122,9 @@ def quota_from(document: object) -> Quota:
         _stockout(reading, each, f"$.stockouts[{at}]")
         for at, each in enumerate(listed if isinstance(listed, list) else [])
     ]
-    rates = reading.mapping(whole.get("requests_per_minute", {}), "$.requests_per_minute")
-    read_rates = {
-        region: reading.count(rate, f"$.requests_per_minute.{region}") for region, rate in rates.items()
-    }
     if reading.wrong:
         raise BadQuotaError(reading.wrong)
-    return Quota(limits=tuple(limits), stockouts=tuple(stockouts), requests_per_minute=read_rates)
+    return Quota(limits=tuple(limits), stockouts=tuple(stockouts))
 
 
 def _limits(reading: Reading, region: str, said: object, path: str) -> Iterator[Limit]:

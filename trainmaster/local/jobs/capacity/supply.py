@@ -1,15 +1,12 @@
-"""Whether a job may be had now: what the regions' quota, stockouts and rate leave of it."""
+"""Whether a job may be had now: what the regions' quota and stockouts leave of it."""
 
-import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from trainmaster.local.jobs.capacity.quota import Limit, Quota, Stockout, held, is_spot, metric_of, uses
 from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job
-
-_MINUTE_S = 60.0
 
 
 class Supply:
@@ -18,33 +15,11 @@ class Supply:
     def __init__(self, quota: Quota | None = None) -> None:
         self.quota = quota or Quota()
         self._struck: dict[int, int] = defaultdict(int)
-        self._requests: dict[str, deque[float]] = defaultdict(deque)
 
     def put(self, quota: Quota) -> None:
         """Have this instead from now on. Jobs that were accepted stay; every stockout is counted anew."""
         self.quota = quota
         self._struck.clear()
-
-    def count_request(self, region: str, project_number: str) -> None:
-        """Count a request that creates a job.
-
-        Raises:
-            ApiError: RESOURCE_EXHAUSTED, there were as many in the last minute as there may be.
-        """
-        most = self.quota.requests_per_minute.get(region)
-        if most is None:
-            return
-        lately, now = self._requests[region], time.monotonic()
-        while lately and lately[0] <= now - _MINUTE_S:
-            lately.popleft()
-        if len(lately) >= most:
-            what = "Resource management (CRUD) requests"
-            raise ApiError(
-                Status.RESOURCE_EXHAUSTED,
-                f"Quota exceeded for quota metric '{what}' and limit '{what} per minute per region' of service "
-                f"'aiplatform.googleapis.com' for consumer 'project_number:{project_number}'.",
-            )
-        lately.append(now)
 
     def refuse_over_quota(self, job: Job, *, going: Iterable[Job]) -> None:
         """Refuse a job for which those that have not ended, `going`, leave too little.

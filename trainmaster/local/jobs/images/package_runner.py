@@ -12,9 +12,6 @@ import os
 import re
 import subprocess
 import sys
-import tarfile
-import tomllib
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
@@ -24,8 +21,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 _GS = re.compile(r"gs://([^/]+)/(.+)")
-# What a source tree without a build-system table is built with (PEP 517).
-_SETUPTOOLS = "setuptools>=40.8.0"
 _ROUNDS = 20
 _QUIETLY = ("--no-deps", "--no-cache", "--no-progress", "--color=never")
 _INDEX_OPTIONS = {
@@ -63,12 +58,7 @@ def install(files: Sequence[Path], target: Path) -> None:
         InstallError: a file is no package, cannot be built, or needs what cannot be found.
     """
     have = _by_name(distributions())
-    ready = [file for file in files if not missing(build_needs(file), have)]
-    built_apart = [file for file in files if file not in ready]
-    if ready:  # what builds them is here: no network is needed
-        _uv(target, *map(str, ready), built_here=True)
-    if built_apart:
-        _uv(target, *map(str, built_apart))
+    _uv(target, *map(str, files))
     asked: set[str] = set()
     for _ in range(_ROUNDS):
         mine = _by_name(distributions(path=[str(target)]))
@@ -112,46 +102,8 @@ def needs_of(found: Distribution, extras: Iterable[str] = (), *, only_extras: bo
     return needs
 
 
-def build_needs(file: Path) -> list[str]:
-    """What building a source distribution takes; nothing for a wheel.
-
-    Raises:
-        InstallError: it is no archive, or its pyproject.toml cannot be read.
-    """
-    if file.suffix == ".whl":
-        return []
-    try:
-        text = _project_table(file)
-        table = tomllib.loads(text) if text is not None else {}
-    except (tarfile.TarError, zipfile.BadZipFile, OSError, ValueError) as error:
-        raise InstallError(
-            f"{file.name!r} is no wheel (.whl), and no source distribution (.tar.gz or .zip) whose pyproject.toml "
-            f"can be read: {str(error).splitlines()[0]}"
-        ) from error
-    needs = table.get("build-system", {}).get("requires", [_SETUPTOOLS])
-    return [str(need) for need in map(Requirement, needs) if need.marker is None or need.marker.evaluate()]
-
-
 def _by_name(found: Iterable[Distribution]) -> dict[str, Distribution]:
     return {canonicalize_name(one.name): one for one in found}
-
-
-def _project_table(file: Path) -> str | None:
-    """The text of the archive's own pyproject.toml, which is in its one top folder; None where it has none."""
-    if zipfile.is_zipfile(file):
-        with zipfile.ZipFile(file) as archive:
-            names = [name for name in archive.namelist() if _is_project(name)]
-            return archive.read(names[0]).decode() if names else None
-    with tarfile.open(file) as archive:
-        for member in archive:
-            if _is_project(member.name) and (content := archive.extractfile(member)) is not None:
-                return content.read().decode()
-    return None
-
-
-def _is_project(name: str) -> bool:
-    parts = name.removeprefix("./").split("/")
-    return len(parts) == 2 and parts[1] == "pyproject.toml"  # noqa: PLR2004  the top folder and the file
 
 
 def _file_of(uri: str) -> Path:
@@ -176,8 +128,10 @@ def _search_paths(target: Path) -> dict[str, str]:
     }
 
 
-def _uv(target: Path, *what: str, built_here: bool = False) -> None:
+def _uv(target: Path, *what: str) -> None:
     """Install exactly `what`, without what it needs. Output goes to the log, as errors where it fails.
+
+    What must be built is built with this machine's packages, without network; else in an environment of its own.
 
     Raises:
         InstallError: uv does not succeed.
@@ -185,30 +139,25 @@ def _uv(target: Path, *what: str, built_here: bool = False) -> None:
     from uv import find_uv_bin
 
     sys.stdout.write(f"Installing {', '.join(Path(one).name for one in what)}\n")
-    command = [
-        find_uv_bin(),
-        "pip",
-        "install",
-        "--python",
-        sys.executable,
-        "--target",
-        str(target),
-        *_QUIETLY,
-    ]
-    done = subprocess.run(
-        [*command, *_index_flags(), *(["--no-build-isolation"] if built_here else []), *what],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    if done.returncode:
-        sys.stdout.flush()
-        sys.stderr.write(done.stdout)
-        raise InstallError(f"These packages could not be installed: {', '.join(what)}.")
-    sys.stdout.write(done.stdout)
+    command = [find_uv_bin(), "pip", "install", "--python", sys.executable, "--target", str(target)]
+    failures: dict[str, None] = {}
+    for how in (["--no-build-isolation"], []):
+        done = subprocess.run(
+            [*command, *_QUIETLY, *_index_flags(), *how, *what],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        if done.returncode == 0:
+            sys.stdout.write(done.stdout)
+            return
+        failures[done.stdout] = None
+    sys.stdout.flush()
+    sys.stderr.writelines(failures)
+    raise InstallError(f"These packages could not be installed: {', '.join(what)}.")
 
 
 def _index_flags() -> list[str]:

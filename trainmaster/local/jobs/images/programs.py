@@ -18,8 +18,6 @@ from typing import Any
 from trainmaster.local.jobs.images.dockerfile import Image, ImageError, read_image, repository_of
 
 ENVIRONMENT_VARIABLE = "TRAINMASTER_REPLICA_ENVIRONMENT"
-OPEN_PORTS_VARIABLE = "TRAINMASTER_OPEN_PORTS"
-MAX_OPEN_PORTS = 16
 
 PACKAGE_RUNNER = Path(__file__).with_name("package_runner.py")
 
@@ -30,7 +28,6 @@ Message = Any
 _PREBUILT = re.compile(
     r"(us|europe|asia)-docker\.pkg\.dev/vertex-ai/training/(tf|scikit-learn|pytorch|xgboost)-.+"
 )
-_NUMBER = re.compile(r"[0-9]{1,3}")
 
 
 Find = Callable[[str], str | None]
@@ -67,7 +64,6 @@ class Program:
     Attributes:
         argv: the whole command line.
         env: the pool's own variables, in order, their references not yet resolved.
-        open_ports: how many ports each replica has beside its address.
         container: runs instead of `argv`, which is empty then; None where a process of this machine stands for it.
         stands_for: what of the request this machine itself stands in for, in words; empty where nothing.
     """
@@ -76,7 +72,6 @@ class Program:
     argv: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
     environment: ReplicaEnvironment = ReplicaEnvironment.VERTEX
-    open_ports: int = 0
     container: Container | None = None
     stands_for: str = field(default="", compare=False)
 
@@ -167,7 +162,6 @@ def _made(
         argv=tuple(argv),
         env=env,
         environment=_environment(dict(env), pool),
-        open_ports=_open_ports(dict(env), pool),
         container=container,
         stands_for=stands_for,
     )
@@ -200,13 +194,3 @@ def _environment(env: Mapping[str, str], pool: int) -> ReplicaEnvironment:
             f"Worker pool {pool} sets {ENVIRONMENT_VARIABLE} to {asked!r}; it is one of {', '.join(known)}."
         )
     return known[asked]
-
-
-def _open_ports(env: Mapping[str, str], pool: int) -> int:
-    asked = env.get(OPEN_PORTS_VARIABLE, "0")
-    if not _NUMBER.fullmatch(asked) or int(asked) > MAX_OPEN_PORTS:
-        raise ProgramError(
-            f"Worker pool {pool} sets {OPEN_PORTS_VARIABLE} to {asked!r}; it is a number from 0 to {MAX_OPEN_PORTS}: "
-            "how many ports each of its replicas has beside its address."
-        )
-    return int(asked)

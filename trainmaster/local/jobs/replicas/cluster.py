@@ -8,7 +8,7 @@ read 2026-11; the spelling inside `job` differs between published samples.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.local.jobs.images.programs import ReplicaEnvironment
@@ -32,7 +32,6 @@ class Cluster:
         output_uri: `baseOutputDirectory`, with or without its last slash; empty when the job has none.
         trial_id: `"1"` and up in a tuning job, else empty.
         metrics_dir: where each replica of a trial has its metric file; `metric_tag` is what it reports under.
-        open_ports: of the replicas that asked for some; free on this machine, each the replica's own.
     """
 
     job_id: str
@@ -43,7 +42,6 @@ class Cluster:
     trial_id: str = ""
     metrics_dir: str = ""
     metric_tag: str = ""
-    open_ports: Mapping[Replica, tuple[int, ...]] = field(default_factory=dict)
 
 
 def environment(
@@ -70,15 +68,15 @@ def _descriptions(cluster: Cluster, replica: Replica, kind: ReplicaEnvironment) 
     Vertex AI names pools in CLUSTER_SPEC and sets TF_CONFIG for more than one replica;
     AI Platform Training named TensorFlow's roles in both, with `master` for the chief, and always set both.
     """
-    job, ports = dict(cluster.job_spec), _open_ports(cluster, replica)
+    job = dict(cluster.job_spec)
     trial = {"trial": cluster.trial_id}
     cloud = {"cloud": f"{cluster.job_id}-{replica.name}"}
     match kind:
         case ReplicaEnvironment.AI_PLATFORM:
             whole = _description(cluster, replica, LEGACY_ROLES, job, **trial, **cloud)
-            return {"CLUSTER_SPEC": {**whole, **ports}, "TF_CONFIG": _without_evaluators(whole)}
+            return {"CLUSTER_SPEC": whole, "TF_CONFIG": _without_evaluators(whole)}
         case ReplicaEnvironment.VERTEX:
-            spec = {**_description(cluster, replica, POOLS, job, **trial), **ports}
+            spec = _description(cluster, replica, POOLS, job, **trial)
             if len(cluster.addresses) == 1:
                 return {"CLUSTER_SPEC": spec}
             task = {**(trial if cluster.trial_id else {}), **cloud}
@@ -103,11 +101,6 @@ def _description(
 def _without_evaluators(description: dict[str, Any]) -> dict[str, object]:
     groups = {role: members for role, members in description["cluster"].items() if role != EVALUATOR}
     return {**description, "cluster": groups}
-
-
-def _open_ports(cluster: Cluster, replica: Replica) -> dict[str, object]:
-    ports = cluster.open_ports.get(replica, ())
-    return {"open_ports": list(ports)} if ports else {}
 
 
 def _output_directories(cluster: Cluster) -> dict[str, str]:

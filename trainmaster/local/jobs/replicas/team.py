@@ -1,7 +1,6 @@
 """The processes of one attempt of a job, one for each replica: started, started again, preempted, ended."""
 
 import asyncio
-import itertools
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -140,10 +139,8 @@ class Team:
         await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
 
     def close(self) -> None:
-        """Give the addresses and the open ports back. After `stop`."""
+        """Give the addresses back. After `stop`."""
         give_back(int(address.rpartition(":")[2]) for address in self._common.addresses.values())
-        for ports in self._common.open_ports.values():
-            give_back(ports)
 
     async def _take_away(self, child: Child) -> None:
         await child.stop(grace_s=self._machine.grace_s)
@@ -179,32 +176,26 @@ def team_of(job: Job, *, machine: Machine, on_lines: OnReplicaLines) -> tuple[Te
     spec = job.message.job_spec
     pools = {replica.pool for replica in job.replicas}
     programs = programs_of(spec, pools=pools, provided=machine.provided)
-    addresses, open_ports = _ports_of(job.replicas, programs)
     common = Cluster(
         job_id=job.job_id,
         project_number=job.project,
-        addresses=addresses,
+        addresses=_addresses_of(job.replicas),
         job_spec=MessageToDict(spec, preserving_proto_field_name=True),
         output_uri=spec.base_output_directory.output_uri_prefix,
-        open_ports=open_ports,
         **_trial_part(job.trial),
     )
     notes = dict.fromkeys(program.stands_for for program in programs.values() if program.stands_for)
     return Team(machine=machine, on_lines=on_lines, programs=programs, common=common), list(notes)
 
 
-def _ports_of(
-    replicas: Sequence[Replica], programs: Mapping[int, Program]
-) -> tuple[dict[Replica, str], dict[Replica, tuple[int, ...]]]:
-    """A free address on this machine for each replica, and as many open ports as its pool asks for.
+def _addresses_of(replicas: Sequence[Replica]) -> dict[Replica, str]:
+    """A free address on this machine for each replica.
 
     The service's addresses are `cmle-training-workerpoolN-<id>-<index>:2222`; on one machine it is the port that differs.
     """
-    wanted = {replica: programs[replica.pool].open_ports for replica in replicas}
-    ports = iter(free_ports(len(wanted) + sum(wanted.values())))
-    addresses = {replica: f"127.0.0.1:{next(ports)}" for replica in wanted}
-    return addresses, {
-        replica: tuple(itertools.islice(ports, count)) for replica, count in wanted.items() if count
+    return {
+        replica: f"127.0.0.1:{port}"
+        for replica, port in zip(replicas, free_ports(len(replicas)), strict=True)
     }
 
 

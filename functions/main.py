@@ -20,14 +20,10 @@ from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_messa
 from trainmaster.orchestrator.core.events.event_key import event_key
 from trainmaster.orchestrator.core.events.self_test import marked_entry_in
 from trainmaster.orchestrator.core.requests.arrival import Ignored
-from trainmaster.orchestrator.core.retraining.signals.alert import alert_in
-from trainmaster.orchestrator.core.retraining.signals.arrival import arrived_in
-from trainmaster.orchestrator.core.retraining.signals.image_push import image_pushed_in
-from trainmaster.orchestrator.core.retraining.signals.notice import notice_in
-from trainmaster.orchestrator.core.retraining.signals.signal import Signal
+from trainmaster.orchestrator.core.retraining.arrivals import arrived_in
+from trainmaster.orchestrator.core.retraining.signals import Signal, alert_in, image_pushed_in, notice_in
 from trainmaster.orchestrator.flows.intake import take_message, take_upload
-from trainmaster.orchestrator.flows.retraining.signal import take_notice, take_signal
-from trainmaster.orchestrator.flows.retraining.tick import tick
+from trainmaster.orchestrator.flows.retraining.triggers import take_notice, take_signal, tick
 from trainmaster.orchestrator.flows.self_test import answer_entry
 from trainmaster.orchestrator.flows.services import Happened
 from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit

@@ -11,18 +11,19 @@ from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage
 from trainmaster.orchestrator.core.requests.arrival import Ignored
 from trainmaster.orchestrator.core.requests.request import Standards
-from trainmaster.orchestrator.core.retraining.signals.alert import alert_in
-from trainmaster.orchestrator.core.retraining.signals.arrival import arrived_in
-from trainmaster.orchestrator.core.retraining.signals.image_push import image_pushed_in
-from trainmaster.orchestrator.core.retraining.signals.notice import Heard, notice_in
-from trainmaster.orchestrator.core.retraining.signals.signal import Signal
+from trainmaster.orchestrator.core.retraining.arrivals import arrived_in
+from trainmaster.orchestrator.core.retraining.signals import (
+    Heard,
+    Signal,
+    alert_in,
+    image_pushed_in,
+    notice_in,
+)
 from trainmaster.orchestrator.core.retraining.state import RuleState
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
-from trainmaster.orchestrator.flows.intake import take
-from trainmaster.orchestrator.flows.retraining.accept import accept, rule_drop_in
-from trainmaster.orchestrator.flows.retraining.signal import take_notice, take_signal
-from trainmaster.orchestrator.flows.retraining.tick import tick
+from trainmaster.orchestrator.flows.intake import take, take_upload
+from trainmaster.orchestrator.flows.retraining.triggers import take_notice, take_signal, tick
 from trainmaster.orchestrator.flows.services import Happened
 from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.stores.arrivals import ArrivalLog
@@ -82,7 +83,8 @@ class RuleWorld(World):
         )
 
     def tell_rule(self, event: Envelope, boundary: Boundary | None = None) -> Happened:
-        return accept(self.services(boundary), rule_drop_in(event))
+        (happened,) = take_upload(self.services(boundary), event)
+        return happened
 
     def drop_rule(self, document: object, name: str = "rules/cassava.json") -> Happened:
         return self.tell_rule(self.put_rule(document, name))

@@ -16,8 +16,7 @@ from tests.contract.retraining import DATA, RuleWorld
 from tests.contract.world import LEDGER, PROJECT, START
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryObjects
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.retraining.rules.names import ARRIVALS_PREFIX
-from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject
+from trainmaster.orchestrator.core.retraining.arrivals import ARRIVALS_PREFIX, ArrivedObject
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.ports.objects import Listed, Stored
 from trainmaster.orchestrator.stores.arrivals import ArrivalLog, GroupCommit

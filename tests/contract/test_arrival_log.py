@@ -9,7 +9,7 @@ import pytest
 from tests.contract.world import LEDGER, START
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
 from trainmaster.orchestrator.core.errors import GenerationMoved, ServiceFailed
-from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject
+from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject
 from trainmaster.orchestrator.ports.objects import Listed, Stored
 from trainmaster.orchestrator.stores.arrivals import ArrivalLog, Arrivals
 

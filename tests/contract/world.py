@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.requests.arrival import Arrival, message_in, 
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
 from trainmaster.orchestrator.core.requests.request import Standards
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.retraining.rules.reading import RULE_SCHEMA
+from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.trial import Trial, TrialState

@@ -4,15 +4,15 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.orchestrator.core.retraining.decision import (
-    ChampionFacts,
     Decision,
+    Facts,
     Fire,
     Hold,
     decide_on_signal,
     decide_on_tick,
 )
-from trainmaster.orchestrator.core.retraining.rules.rule import Rule
-from trainmaster.orchestrator.core.retraining.signals.signal import manual_call
+from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule
+from trainmaster.orchestrator.core.retraining.signals import manual_call
 from trainmaster.orchestrator.core.retraining.state import RuleState
 
 DATA = {"new_data": {"objects": "gs://data-1/cassava/**", "min_objects": 3, "quiet_s": 60, "max_wait_s": 600}}
@@ -28,12 +28,12 @@ def tick(
     champion: ChampionFacts | None = None,
     ended: bool = True,
 ) -> Decision:
-    return decide_on_tick(one, state, now=now, champion=champion, current_ended=ended)
+    return decide_on_tick(one, state, Facts(now=now, champion=champion, current_ended=ended))
 
 
 def call(one: Rule, state: RuleState, now: datetime, *, order: str = "", ended: bool = True) -> Decision:
     signal = manual_call(order or f"order/{now}", one.rule_id, now)
-    return decide_on_signal(one, state, signal, now=now, champion=None, current_ended=ended)
+    return decide_on_signal(one, signal, state, Facts(now=now, current_ended=ended))
 
 
 def fired(decision: Decision) -> Fire:

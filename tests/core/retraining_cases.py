@@ -11,17 +11,20 @@ from tests.core.standards import STANDARDS, schema
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import Refused
-from trainmaster.orchestrator.core.retraining.decision import ChampionFacts
-from trainmaster.orchestrator.core.retraining.rules.book import Book
-from trainmaster.orchestrator.core.retraining.rules.reading import RULE_SCHEMA, rule_in
-from trainmaster.orchestrator.core.retraining.rules.rule import Rule
-from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject, Batch
+from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, Batch
+from trainmaster.orchestrator.core.retraining.book import Book
+from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA, rule_in
+from trainmaster.orchestrator.core.retraining.request_check import RuleStandards
+from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule
 from trainmaster.orchestrator.core.retraining.state import RuleState, state_for
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR, DAY = (timedelta(seconds=count) for count in (1, 60, 3600, 86400))
-RULE_STANDARDS = replace(STANDARDS, schemas={**STANDARDS.schemas, RULE_SCHEMA: schema(RULE_SCHEMA)})
 BUCKETS = Buckets(inbox="inbox", ledger="ledger", models="models")
+RULE_STANDARDS = RuleStandards(
+    requests=replace(STANDARDS, schemas={**STANDARDS.schemas, RULE_SCHEMA: schema(RULE_SCHEMA)}),
+    buckets=BUCKETS,
+)
 IMAGE = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer"
 REQUEST = {
     "model_name": "cassava",
@@ -47,9 +50,7 @@ def dropped(
         text.encode(),
         dropped_name=name,
         generation=generation,
-        as_json=name.endswith(".json"),
         standards=RULE_STANDARDS,
-        buckets=BUCKETS,
         book=book or Book(),
         template=template,
     )

@@ -22,7 +22,7 @@ from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, Standards
 from trainmaster.orchestrator.core.requests.submission import Target
-from trainmaster.orchestrator.core.retraining.rules.reading import RULE_SCHEMA
+from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.ports.clock import Clock
 from trainmaster.orchestrator.ports.jobs import TrainingJobs

@@ -11,7 +11,7 @@ from tests.contract.rooms import NO_CAPACITY
 from tests.contract.world import START, Boundary
 from trainmaster.orchestrator.core.completion.outcome import END_OF
 from trainmaster.orchestrator.core.requests.arrival import Arrival
-from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject
+from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.trial import Measured, Trial, TrialState
 from trainmaster.orchestrator.flows.intake import take_and_admit

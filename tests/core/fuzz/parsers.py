@@ -18,10 +18,10 @@ from tests.core.fuzz.mutation import changed, content_like, text
 from tests.core.standards import policy_document, schema
 from trainmaster.orchestrator.core.completion.entry import JobHint, hint_in
 from trainmaster.orchestrator.core.completion.outcome import FileSize, ModelDirectory, model_in
+from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.errors import EventMalformed
-from trainmaster.orchestrator.core.events.classify import Kind, kind_of_document
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage, pubsub_message
 from trainmaster.orchestrator.core.events.event_key import KEY_CHARS, event_key
 from trainmaster.orchestrator.core.events.self_test import (
@@ -34,22 +34,32 @@ from trainmaster.orchestrator.core.events.self_test import (
 from trainmaster.orchestrator.core.names import Buckets, is_run_id, status_object
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.arrival import Arrival, Ignored, message_in, upload_in
-from trainmaster.orchestrator.core.requests.orders import CancelOrder, FireOrder, RollbackOrder, order_in
+from trainmaster.orchestrator.core.requests.orders import (
+    CancelOrder,
+    FireOrder,
+    RollbackOrder,
+    is_order,
+    order_in,
+)
 from trainmaster.orchestrator.core.requests.reading import request_in
 from trainmaster.orchestrator.core.requests.request import Refused, Request, Standards
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
-from trainmaster.orchestrator.core.retraining.rules.book import Book, book_in
-from trainmaster.orchestrator.core.retraining.rules.reading import rule_in, template_uri
-from trainmaster.orchestrator.core.retraining.signals.alert import alert_in
-from trainmaster.orchestrator.core.retraining.signals.arrival import (
+from trainmaster.orchestrator.core.retraining.arrivals import (
     ArrivedObject,
     arrived_in,
     batch_in,
     encoded_batch,
 )
-from trainmaster.orchestrator.core.retraining.signals.image_push import image_pushed_in
-from trainmaster.orchestrator.core.retraining.signals.notice import Heard, notice_in
-from trainmaster.orchestrator.core.retraining.signals.signal import Signal
+from trainmaster.orchestrator.core.retraining.book import Book, book_in
+from trainmaster.orchestrator.core.retraining.reading import rule_in, template_uri
+from trainmaster.orchestrator.core.retraining.request_check import RuleStandards
+from trainmaster.orchestrator.core.retraining.signals import (
+    Heard,
+    Signal,
+    alert_in,
+    image_pushed_in,
+    notice_in,
+)
 from trainmaster.orchestrator.core.runs.outcome import Model
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -136,7 +146,7 @@ def _submitted(request: Request) -> Verdict:
 def feed_order(content: bytes) -> Verdict:
     for as_json in (False, True):
         document = document_in(content, as_json=as_json)
-    if kind_of_document(document.value) is not Kind.ORDER:
+    if not is_order(document.value):
         return Verdict.PASSED_OVER
     match order_in(document, seeds.ORDER_SCHEMA):
         case Refused(faults=faults):
@@ -167,22 +177,19 @@ def draw_rule(random: Random) -> RuleFile:
 
 
 def feed_rule(file: RuleFile) -> Verdict:
-    as_json = file.name.endswith(".json")
-    template_uri(file.content, as_json=as_json, buckets=BUCKETS)
+    template_uri(file.content, file.name, BUCKETS)
     read = rule_in(
         file.content,
         dropped_name=file.name,
         generation=1,
-        as_json=as_json,
-        standards=STANDARDS,
-        buckets=BUCKETS,
+        standards=RuleStandards(requests=STANDARDS, buckets=BUCKETS),
         book=Book(),
         template=file.template,
     )
     if isinstance(read, Refused):
         return refused_well(read.faults)
     book = Book().with_rule(read)
-    again = book_in(json.loads(json.dumps(book.document)))
+    again = book_in(json.loads(json.dumps(encoded(book))))
     promised(holds=again == book, promise="a rule that can be kept", found=read)
     return Verdict.TAKEN
 

@@ -16,9 +16,8 @@ from trainmaster.orchestrator.core.events.self_test import dry_run_in
 from trainmaster.orchestrator.core.requests.arrival import upload_in
 from trainmaster.orchestrator.core.requests.reading import request_in
 from trainmaster.orchestrator.core.requests.request import Refused
-from trainmaster.orchestrator.core.retraining.signals.alert import alert_in
-from trainmaster.orchestrator.core.retraining.signals.arrival import arrived_in
-from trainmaster.orchestrator.core.retraining.signals.notice import Heard, notice_in
+from trainmaster.orchestrator.core.retraining.arrivals import arrived_in
+from trainmaster.orchestrator.core.retraining.signals import Heard, alert_in, notice_in
 
 
 def only_fault(content: bytes, *, as_json: bool = False) -> str:

@@ -54,6 +54,16 @@ def test_an_upload_is_known_by_its_generation_and_dated_by_its_creation() -> Non
     assert arrival(envelope({**OBJECT, "generation": "1700000000000001"})).run_id != first.run_id
 
 
+@pytest.mark.parametrize("name", ["rules/a.yaml", "rules/b/a.JSON"])
+def test_a_rule_is_known_by_its_generation_alone(name: str) -> None:
+    first, again = (
+        arrival(envelope({**OBJECT, "name": name, "timeCreated": at}))
+        for at in (None, "2026-01-01T00:00:00Z")
+    )
+    assert (first.source.kind, first.source.object_name) == ("rule_drop", name)
+    assert first.run_id == again.run_id
+
+
 def test_a_subject_of_a_legacy_event_may_carry_the_generation() -> None:
     data = {key: value for key, value in OBJECT.items() if key != "name"}
     legacy = envelope(data, subject="objects/requests/cassava.yaml#1700000000000000")
@@ -61,7 +71,14 @@ def test_a_subject_of_a_legacy_event_may_carry_the_generation() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"name": "readme.txt"}, {"name": "rules/a.yaml"}, {"bucket": "ledger"}, {"name": "requests/x"}]
+    "change",
+    [
+        {"name": "readme.txt"},
+        {"name": "rules/a.txt"},
+        {"name": "rules/a.yaml", "bucket": "ledger"},
+        {"bucket": "ledger"},
+        {"name": "requests/x"},
+    ],
 )
 def test_other_objects_are_ignored(change: dict[str, str]) -> None:
     assert isinstance(upload_in(envelope({**OBJECT, **change}), "inbox"), Ignored)

@@ -1,21 +1,22 @@
 """The requests and rules to copy are sound, and the trainer takes their arguments."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from string import Template
 
 import pytest
 import yaml
 
-from tests.core.retraining_cases import RULE_STANDARDS as STANDARDS
+from tests.core.retraining_cases import RULE_STANDARDS
 from trainer.flags import flags_from
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.reading import request_in
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.tuning import Tuning
-from trainmaster.orchestrator.core.retraining.rules.book import Book
-from trainmaster.orchestrator.core.retraining.rules.reading import rule_in
-from trainmaster.orchestrator.core.retraining.rules.rule import Rule
+from trainmaster.orchestrator.core.retraining.book import Book
+from trainmaster.orchestrator.core.retraining.reading import rule_in
+from trainmaster.orchestrator.core.retraining.rule import Rule
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 DEMO = {"project": "my-project", "region": "us-central1", "data_dir": "gs://my-project-datasets/tfds"}
@@ -38,16 +39,14 @@ def arguments_of(text: str) -> Sequence[str]:
             text.encode(),
             dropped_name="rules/example.yaml",
             generation=1,
-            as_json=False,
-            standards=STANDARDS,
-            buckets=BUCKETS,
+            standards=replace(RULE_STANDARDS, buckets=BUCKETS),
             book=Book(),
             template=None,
         )
         assert isinstance(rule, Rule), rule
         arguments: list[str] = document["request"]["args"]
         return arguments
-    request = request_in(text.encode(), as_json=False, standards=STANDARDS)
+    request = request_in(text.encode(), as_json=False, standards=RULE_STANDARDS.requests)
     assert isinstance(request, Request), request
     return [*request.spec.cluster.chief.program.args, *tuned(request)]
 

@@ -8,13 +8,13 @@ import yaml
 from tests.core.retraining_cases import REQUEST
 from tests.core.standards import ROOT, schema
 from trainmaster.orchestrator.core.documents.document import document_in
-from trainmaster.orchestrator.core.events.classify import Kind, kind_of_document
 from trainmaster.orchestrator.core.requests.orders import (
     ORDER_SCHEMA,
     CancelOrder,
     FireOrder,
     Order,
     RollbackOrder,
+    is_order,
     order_in,
     unknown_rule,
 )
@@ -26,7 +26,7 @@ SCHEMA = schema(ORDER_SCHEMA)
 def read(document: Any) -> Order | Refused | None:
     text = document if isinstance(document, str) else yaml.safe_dump(document)
     found = document_in(text.encode(), as_json=False)
-    return order_in(found, SCHEMA) if kind_of_document(found.value) is Kind.ORDER else None
+    return order_in(found, SCHEMA) if is_order(found.value) else None
 
 
 @pytest.mark.parametrize(

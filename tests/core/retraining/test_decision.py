@@ -17,20 +17,22 @@ from tests.core.retraining_cases import (
     pictures,
     rule,
 )
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.names import is_run_id
+from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.decision import (
     STORM,
     Decision,
+    Facts,
     Fire,
     Hold,
     Nothing,
     Trip,
     decide_on_signal,
 )
-from trainmaster.orchestrator.core.retraining.rules.condition import ConditionKind
-from trainmaster.orchestrator.core.retraining.rules.rule import Rule
-from trainmaster.orchestrator.core.retraining.signals.signal import Signal, manual_call
-from trainmaster.orchestrator.core.retraining.state import RuleState, folded, launched, state_for, state_in
+from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.orchestrator.core.retraining.signals import Signal, manual_call
+from trainmaster.orchestrator.core.retraining.state import RuleState, folded, launched, state_for
 
 
 def pushed(digest: str, message: str = "1", tag: str = "latest") -> Signal:
@@ -161,7 +163,7 @@ class TestSignals:
         assert isinstance(call(one, fresh(one), NOON), Nothing)
         other = manual_call("o1", "another", NOON)
         two = rule(MANUAL)
-        decision = decide_on_signal(two, fresh(two), other, now=NOON, champion=None, current_ended=True)
+        decision = decide_on_signal(two, other, fresh(two), Facts(now=NOON))
         assert isinstance(decision, Nothing)
 
     def test_an_image_fires_by_its_digest_and_only_when_it_is_another(self) -> None:
@@ -169,7 +171,7 @@ class TestSignals:
         a, b = (f"sha256:{letter * 64}" for letter in "ab")
 
         def push(state: RuleState, *args: str) -> Decision:
-            return decide_on_signal(one, state, pushed(*args), now=NOON, champion=None, current_ended=True)
+            return decide_on_signal(one, pushed(*args), state, Facts(now=NOON))
 
         fire = fired(push(fresh(one), a, "1", "v1"))
         assert fire.firing.values["image.uri"] == f"{IMAGE}@{a}"
@@ -187,18 +189,18 @@ class TestSignals:
         )
 
         def decide(one: Rule) -> Decision:
-            return decide_on_signal(one, fresh(one), alert, now=NOON, champion=None, current_ended=True)
+            return decide_on_signal(one, alert, fresh(one), Facts(now=NOON))
 
         used = rule({"alert": {"policy": "p"}}, request={"args": ["${alert.summary}"]})
         assert held(decide(used)).reason.endswith("is longer than 2000 characters")
-        assert len(str(fired(decide(rule({"alert": {"policy": "p"}}))).state.document)) < 5000
+        assert len(str(encoded(fired(decide(rule({"alert": {"policy": "p"}}))).state))) < 5000
 
     def test_a_missing_value_holds_the_firing_back_in_plain_words(self) -> None:
         one = rule(MANUAL, request={"args": ["--weights=${champion.model_uri}"]})
         reason = held(call(one, fresh(one), NOON)).reason
         assert reason.startswith("${champion.model_uri} has no value now")
         signal = manual_call("o1", one.rule_id, NOON)
-        decision = decide_on_signal(one, fresh(one), signal, now=NOON, champion=CHAMPION, current_ended=True)
+        decision = decide_on_signal(one, signal, fresh(one), Facts(now=NOON, champion=CHAMPION))
         assert isinstance(decision, Fire)
 
 
@@ -222,22 +224,14 @@ class TestWhileRunning:
         state = replace(fresh(one), current_run="watch-1")
         digests = [f"sha256:{letter * 64}" for letter in "abc"]
         for number, digest in enumerate(digests):
-            decision = decide_on_signal(
-                one, state, pushed(digest, str(number)), now=NOON, champion=None, current_ended=False
-            )
+            facts = Facts(now=NOON, current_ended=False)
+            decision = decide_on_signal(one, pushed(digest, str(number)), state, facts)
             state = held(decision).state
         assert held(tick(one, state, NOON + MINUTE, ended=False)).state == state
         fire = fired(tick(one, state, NOON + HOUR))
         assert fire.firing.values["image.digest"] == digests[-1]
         assert fire.state.queued is None
-        again = decide_on_signal(
-            one,
-            launched(fire.state),
-            pushed(digests[-1], "2"),
-            now=NOON + HOUR,
-            champion=None,
-            current_ended=True,
-        )
+        again = decide_on_signal(one, pushed(digests[-1], "2"), launched(fire.state), Facts(now=NOON + HOUR))
         assert isinstance(again, Nothing)
 
     def test_queue_one_waits_for_the_cooldown_too(self) -> None:
@@ -318,7 +312,7 @@ class TestLimits:
 def test_after_a_crash_the_same_firing_comes_again() -> None:
     one = rule(MANUAL, HOURLY)
     fire = fired(call(one, fresh(one), NOON, order="o1"))
-    found = state_in(fire.state.document)  # as the next event reads it
+    found = decoded(RuleState, encoded(fire.state))  # as the next event reads it
     for decision in (
         tick(one, found, NOON + HOUR),
         call(one, found, NOON + HOUR, order="o1"),

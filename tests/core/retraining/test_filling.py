@@ -10,26 +10,20 @@ from hypothesis import strategies as st
 
 from tests.core.retraining_cases import NOON, REQUEST, document, dropped, rule
 from trainmaster.orchestrator.core.requests.request import Refused
-from trainmaster.orchestrator.core.retraining.request import request_of_firing
-from trainmaster.orchestrator.core.retraining.rules.filling import (
+from trainmaster.orchestrator.core.retraining.condition import CONDITIONS, NewData, condition_from
+from trainmaster.orchestrator.core.retraining.filling import (
     NAMES,
     VALUE_MAX_CHARS,
     Place,
     filled,
+    names_about,
     place_faults,
     places_in,
     unfilled,
     unfit,
 )
-from trainmaster.orchestrator.core.retraining.rules.rule import Rule
-from trainmaster.orchestrator.core.retraining.rules.samples import (
-    ALERT,
-    ALWAYS,
-    DATA,
-    IMAGE,
-    PERHAPS,
-    UPSTREAM,
-)
+from trainmaster.orchestrator.core.retraining.firing import request_of_firing
+from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import Firing
 
 plain = st.text(
@@ -49,9 +43,20 @@ def firing(**values: str) -> Firing:
     )
 
 
-def test_every_place_has_one_condition_that_gives_it() -> None:
-    groups = (ALWAYS, PERHAPS, DATA, IMAGE, ALERT, UPSTREAM)
-    assert sorted(name for names in groups for name in names) == sorted(NAMES)
+def test_every_condition_has_a_sample_of_each_place_that_it_alone_fills() -> None:
+    conditions = [
+        condition_from(each)
+        for each in (
+            {"new_image": {"repository": "a/b", "tag": "*"}},
+            {"alert": {"policy": "p"}},
+            {"upstream": {"model_name": "m", "event": "promoted"}},
+        )
+    ]
+    for each in conditions:
+        assert each.sample_values("models").keys() == names_about(each.subject)
+    others = CONDITIONS.keys() - {each.kind for each in conditions}
+    assert not any(CONDITIONS[kind].subject for kind in others)
+    assert NewData(objects="gs://b/").data_values().keys() == names_about("data")
 
 
 @pytest.mark.parametrize(
@@ -125,12 +130,10 @@ def test_a_value_is_fit_exactly_when_it_is_plain_text(value: str) -> None:
 )
 def test_an_unfit_value_refuses_the_firing_and_says_why(value: str) -> None:
     places = (Place(name="alert.summary"),)
-    refusal = unfilled(places, {"alert.summary": value})
-    assert refusal is not None
-    assert "${alert.summary}" in refusal.reason
+    assert "${alert.summary}" in unfilled(places, {"alert.summary": value})
     with pytest.raises(ValueError, match="alert"):
         filled("${alert.summary}", {"alert.summary": value})
-    assert unfilled((), {"alert.summary": value}) is None
+    assert not unfilled((), {"alert.summary": value})
 
 
 def test_the_longest_value_is_fit() -> None:
@@ -138,9 +141,8 @@ def test_the_longest_value_is_fit() -> None:
 
 
 def test_a_missing_value_without_a_default_is_told_with_the_repair() -> None:
-    refusal = unfilled((Place(name="champion.model_uri"),), {})
-    assert refusal is not None
-    assert refusal.reason.endswith("${champion.model_uri:-none}")
+    reason = unfilled((Place(name="champion.model_uri"),), {})
+    assert reason.endswith("${champion.model_uri:-none}")
 
 
 def test_places_are_found_at_any_depth_and_never_in_keys() -> None:
@@ -148,8 +150,8 @@ def test_places_are_found_at_any_depth_and_never_in_keys() -> None:
     for number in range(200):
         deep = {f"k{number}": [deep]}
     assert places_in(deep) == (Place(name="rule.id"),)
-    (fault,) = place_faults({"a": {"${rule.id}": 1}}, ("request",), NAMES)
-    assert fault.path == "$.request.a['${rule.id}']"
+    (fault,) = place_faults({"a": {"${rule.id}": 1}}, NAMES)
+    assert fault.path == "$.a['${rule.id}']"
 
 
 def test_the_same_firing_gives_the_same_bytes() -> None:

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from tests.core.retraining_cases import BUCKETS, CHAMPION, DAY, NOON, batch, dropped, faults, fresh, pictures
 from tests.core.standards import ROOT
+from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.requests.request import Refused
-from trainmaster.orchestrator.core.retraining.decision import decide_on_tick
-from trainmaster.orchestrator.core.retraining.rules.book import Book, book_in
-from trainmaster.orchestrator.core.retraining.rules.reading import template_uri
-from trainmaster.orchestrator.core.retraining.rules.rule import Rule
+from trainmaster.orchestrator.core.retraining.book import Book, book_in
+from trainmaster.orchestrator.core.retraining.decision import Facts, decide_on_tick
+from trainmaster.orchestrator.core.retraining.reading import template_uri
+from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import folded
 
 EVERYTHING: dict[str, Any] = yaml.safe_load(
@@ -58,9 +59,9 @@ def holds(document: Any) -> None:
         assert all(fault.path.startswith("$") and fault.problem for fault in read.faults)
         return
     book = Book().with_rule(read)
-    assert book_in(json.loads(json.dumps(book.document))) == book
+    assert book_in(json.loads(json.dumps(encoded(book)))) == book
     state = folded(fresh(read), read, [batch("x", pictures(3))])
-    decide_on_tick(read, state, now=NOON + DAY, champion=CHAMPION, current_ended=True)
+    decide_on_tick(read, state, Facts(now=NOON + DAY, champion=CHAMPION))
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -107,8 +108,8 @@ def test_a_gcloud_request_with_anything_anywhere_is_accepted_or_refused(data: st
 def test_any_bytes_are_refused_and_name_no_template(content: bytes) -> None:
     text = content.decode("utf-8", "replace")
     assert faults(dropped(text))
-    template_uri(content, as_json=False, buckets=BUCKETS)
-    template_uri(content, as_json=True, buckets=BUCKETS)
+    for name in ("rules/a.yaml", "rules/a.json"):
+        template_uri(content, name, BUCKETS)
 
 
 @settings(max_examples=100, deadline=None)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.core.deciding import DATA, HOURLY, MANUAL, call, tick
 from tests.core.retraining_cases import DAY, NOON, arrived, batch, fresh, rule
 from trainmaster.orchestrator.core.retraining.decision import Decision, Fire, Hold, Nothing, Trip
-from trainmaster.orchestrator.core.retraining.rules.rule import Rule
+from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import RuleState, folded, launched
 
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from tests.core.retraining_cases import document, dropped, faults
 from trainmaster.orchestrator.core.policy.policy import matches
 from trainmaster.orchestrator.core.requests.request import Refused
-from trainmaster.orchestrator.core.retraining.rules.book import Book, loop_with
-from trainmaster.orchestrator.core.retraining.rules.loop import may_hold
-from trainmaster.orchestrator.core.retraining.rules.rule import Rule
+from trainmaster.orchestrator.core.retraining.book import Book, loops_of, may_hold
+from trainmaster.orchestrator.core.retraining.rule import Rule
 
 
 def after(model_name: str, event: str = "succeeded") -> dict[str, Any]:
@@ -84,8 +83,8 @@ def test_a_loop_is_told_beside_other_faults_under_the_number_that_the_file_has()
 def test_only_runs_that_may_become_champions_are_promoted() -> None:
     waiting = training("a", after("a", "promoted"))
     assert isinstance(waiting, Rule)
-    steps = loop_with(Book(), replace(waiting, makes=replace(waiting.makes, promotes=True)))
-    assert steps == ("a -> a: a waits for a to be promoted, which a trains",)
+    ((step,),) = loops_of((), replace(waiting, makes=replace(waiting.makes, promotes=True)))
+    assert str(step) == "a -> a: a waits for a to be promoted, which a trains"
 
 
 def test_a_chain_without_an_end_at_its_start_is_no_loop() -> None:

@@ -9,10 +9,8 @@ import yaml
 
 from tests.core.retraining_cases import (
     BUCKETS,
-    DAY,
     HOUR,
     IMAGE,
-    MINUTE,
     REQUEST,
     document,
     dropped,
@@ -20,9 +18,10 @@ from tests.core.retraining_cases import (
     rule,
 )
 from tests.core.standards import ROOT
+from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.requests.request import Refused
-from trainmaster.orchestrator.core.retraining.rules.book import MAX_RULES, Book, book_in
-from trainmaster.orchestrator.core.retraining.rules.condition import (
+from trainmaster.orchestrator.core.retraining.book import MAX_RULES, Book, book_in
+from trainmaster.orchestrator.core.retraining.condition import (
     Age,
     Alert,
     Manual,
@@ -32,9 +31,8 @@ from trainmaster.orchestrator.core.retraining.rules.condition import (
     Upstream,
     UpstreamEvent,
 )
-from trainmaster.orchestrator.core.retraining.rules.names import rule_id_of
-from trainmaster.orchestrator.core.retraining.rules.reading import MAX_RULE_BYTES, template_uri
-from trainmaster.orchestrator.core.retraining.rules.rule import Rule, WhileRunning
+from trainmaster.orchestrator.core.retraining.reading import MAX_RULE_BYTES, template_uri
+from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning, rule_id_of
 
 EVERYTHING = f"""
 when:
@@ -68,13 +66,13 @@ def test_a_rule_is_read_with_all_that_it_says() -> None:
             objects="gs://data-1/cassava/**",
             min_objects=100,
             min_bytes=1000,
-            quiet=5 * MINUTE,
-            max_wait=2 * HOUR,
+            quiet_s=300,
+            max_wait_s=7200,
         ),
         Schedule(cron="0 3 * * 1", time_zone="Europe/Amsterdam"),
         NewImage(repository=IMAGE, tag="latest"),
         Alert(policy="cassava drift*", model="projects/p/locations/r/models/123"),
-        Age(older_than=7 * DAY),
+        Age(older_than_s=7 * 86400),
         Upstream(model_name="features", event=UpstreamEvent.SUCCEEDED),
         Manual(),
     )
@@ -105,7 +103,7 @@ def test_a_book_reads_back_what_it_wrote() -> None:
         .with_rule(rule({"manual": {}}))
         .with_rule(rule({"age": {"older_than_s": 60}}, name="rules/b.yaml"))
     )
-    assert book_in(json.loads(json.dumps(book.document))) == book
+    assert book_in(json.loads(json.dumps(encoded(book)))) == book
     assert book_in({"schema": "rule_book.v1", "rules": []}) == Book()
 
 
@@ -316,13 +314,13 @@ class TestTemplate:
     )
     def test_it_lies_in_the_inbox_where_nothing_starts(self, uri: str) -> None:
         assert set(faults(self.drop(b"", uri))) == {"$.request_uri"}
-        assert template_uri(f"request_uri: {uri}".encode(), as_json=False, buckets=BUCKETS) is None
+        assert template_uri(f"request_uri: {uri}".encode(), "rules/a.yaml", BUCKETS) is None
 
     def test_its_name_is_known_before_the_rule_is_checked(self) -> None:
         text = f"request_uri: {self.URI}".encode()
-        assert template_uri(text, as_json=False, buckets=BUCKETS) == self.URI
-        assert template_uri(b"request: {}", as_json=False, buckets=BUCKETS) is None
-        assert template_uri(b"- : [", as_json=False, buckets=BUCKETS) is None
+        assert template_uri(text, "rules/a.yaml", BUCKETS) == self.URI
+        assert template_uri(b"request: {}", "rules/a.yaml", BUCKETS) is None
+        assert template_uri(b"- : [", "rules/a.yaml", BUCKETS) is None
 
 
 def test_a_rule_has_one_request() -> None:

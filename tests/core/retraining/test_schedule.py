@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainmaster.orchestrator.core.retraining.rules.condition import Schedule
-from trainmaster.orchestrator.core.retraining.rules.schedule import last_due, schedule_faults, time_zones
+from trainmaster.orchestrator.core.retraining.condition import Schedule
+from trainmaster.orchestrator.core.retraining.schedule import schedule_faults, time_zones
 
 AMSTERDAM = "Europe/Amsterdam"
 
@@ -21,7 +21,7 @@ def times(cron: str, zone: str, start: datetime, end: datetime) -> list[datetime
     schedule = Schedule(cron=cron, time_zone=zone)
     while now < end:
         now += timedelta(minutes=1)
-        due = last_due(schedule, now)
+        due = schedule.last_due(now)
         if due is not None and due > seen_until:
             found.append(due)
             seen_until = now
@@ -68,20 +68,20 @@ def test_a_zone_with_half_hours_keeps_its_own() -> None:
 def test_the_time_itself_is_due() -> None:
     schedule = Schedule(cron="0 3 * * 1", time_zone=AMSTERDAM)
     due = utc(2026, 3, 2, 2, 0)
-    assert last_due(schedule, due) == due
-    assert last_due(schedule, due + timedelta(microseconds=1)) == due
-    assert last_due(schedule, due - timedelta(microseconds=1)) == due - timedelta(days=7)
+    assert schedule.last_due(due) == due
+    assert schedule.last_due(due + timedelta(microseconds=1)) == due
+    assert schedule.last_due(due - timedelta(microseconds=1)) == due - timedelta(days=7)
 
 
 def test_a_time_that_the_clocks_show_twice_is_found_while_they_show_it_again() -> None:
     # 02:30 came at 00:30 UTC; at 01:15 UTC the clocks show 02:15 for the second time.
     schedule = Schedule(cron="30 2 * * *", time_zone=AMSTERDAM)
-    assert last_due(schedule, utc(2026, 10, 25, 1, 15)) == utc(2026, 10, 25, 0, 30)
-    assert last_due(schedule, utc(2026, 10, 25, 1, 45)) == utc(2026, 10, 25, 0, 30)
+    assert schedule.last_due(utc(2026, 10, 25, 1, 15)) == utc(2026, 10, 25, 0, 30)
+    assert schedule.last_due(utc(2026, 10, 25, 1, 45)) == utc(2026, 10, 25, 0, 30)
 
 
 def test_the_29th_of_february_was_due_years_ago() -> None:
-    assert last_due(Schedule(cron="0 0 29 2 *"), utc(2026, 3, 1)) == utc(2024, 2, 29)
+    assert Schedule(cron="0 0 29 2 *").last_due(utc(2026, 3, 1)) == utc(2024, 2, 29)
 
 
 @settings(max_examples=60, deadline=None)
@@ -96,7 +96,7 @@ def test_the_29th_of_february_was_due_years_ago() -> None:
 def test_the_last_due_time_is_the_latest_that_the_clocks_showed(
     minute: str, hour: str, zone: str, until: datetime
 ) -> None:
-    due = last_due(Schedule(cron=f"{minute} {hour} * * *", time_zone=zone), until)
+    due = Schedule(cron=f"{minute} {hour} * * *", time_zone=zone).last_due(until)
     assert due is not None
     assert due <= until
     # Looked for by hand: the latest minute whose first showing on the clocks is named by the expression.
@@ -187,4 +187,4 @@ def test_an_unknown_zone_is_a_fault_that_names_the_nearest(zone: str, repair: st
 def test_every_zone_can_be_used() -> None:
     assert len(time_zones()) > 400
     for zone in time_zones():
-        assert last_due(Schedule(cron="30 2 * * *", time_zone=zone), utc(2026, 3, 29, 12)) is not None
+        assert Schedule(cron="30 2 * * *", time_zone=zone).last_due(utc(2026, 3, 29, 12)) is not None

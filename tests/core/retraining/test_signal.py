@@ -11,16 +11,17 @@ from tests.core.retraining_cases import IMAGE, NOON, rule
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 from trainmaster.orchestrator.core.requests.arrival import Ignored
-from trainmaster.orchestrator.core.retraining.rules.condition import ConditionKind
-from trainmaster.orchestrator.core.retraining.rules.filling import unfit
-from trainmaster.orchestrator.core.retraining.signals.alert import alert_in
-from trainmaster.orchestrator.core.retraining.signals.image_push import image_pushed_in
-from trainmaster.orchestrator.core.retraining.signals.notice import Heard, notice_in
-from trainmaster.orchestrator.core.retraining.signals.signal import (
+from trainmaster.orchestrator.core.retraining.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.filling import unfit
+from trainmaster.orchestrator.core.retraining.signals import (
     SUMMARY_MAX_CHARS,
+    Heard,
     Signal,
+    alert_in,
     heeds,
+    image_pushed_in,
     manual_call,
+    notice_in,
     one_line,
 )
 

@@ -13,33 +13,35 @@ from jsonschema import Draft202012Validator
 
 from tests.core.retraining_cases import DAY, NOON, SECOND, arrived, batch, fresh, pictures, rule
 from tests.core.standards import schema
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.documents.unvalidated import mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope
-from trainmaster.orchestrator.core.retraining.rules.condition import ConditionKind
-from trainmaster.orchestrator.core.retraining.rules.names import batch_object, state_object
-from trainmaster.orchestrator.core.retraining.signals.arrival import (
+from trainmaster.orchestrator.core.retraining.arrivals import (
     ArrivedObject,
     Batch,
     arrived_in,
     batch_in,
+    batch_object,
     encoded_batch,
 )
+from trainmaster.orchestrator.core.retraining.condition import ConditionKind
 from trainmaster.orchestrator.core.retraining.state import (
     KEPT_BATCHES,
     KEPT_IDENTITIES,
     KEPT_SIGNALS,
     MAX_STATE_BYTES,
+    Due,
     Fired,
     Firing,
     HeldBack,
-    Queued,
     RuleState,
     folded,
     given_up,
     has_seen,
     launched,
     state_for,
-    state_in,
+    state_object,
     with_seen,
 )
 
@@ -194,9 +196,7 @@ def worst() -> RuleState:
         values=values,
         replaces=run_id,
     )
-    queued = Queued(
-        condition=ConditionKind.ALERT, event_id="x" * 1000, at=NOON, values=values, image="x" * 80
-    )
+    queued = Due(condition=ConditionKind.ALERT, event_id="x" * 1000, at=NOON, values=values, image="x" * 80)
     held = HeldBack(condition=ConditionKind.NEW_DATA, reason="ü" * 500, at=NOON)
     for number in range(KEPT_SIGNALS + 9):
         state = with_seen(state, f"signal {number}")
@@ -221,21 +221,22 @@ def worst() -> RuleState:
 
 def test_the_largest_state_fits_its_schema_and_its_bound() -> None:
     state = worst()
-    text = json.dumps(state.document)
+    text = json.dumps(encoded(state))
     FITS.validate(json.loads(text))
     assert len(state.identities) == KEPT_IDENTITIES * 8
     assert len(state.batches) == KEPT_BATCHES * 8
     assert len(text) < MAX_STATE_BYTES
-    assert state_in(json.loads(text)) == state
+    assert decoded(RuleState, json.loads(text)) == state
 
 
 def test_a_fresh_state_fits_its_schema_and_reads_back() -> None:
     state = fresh(WATCHING)
-    FITS.validate(state.document)
-    assert state_in(state.document) == state
+    document = mapping_at(encoded(state))
+    FITS.validate(document)
+    assert decoded(RuleState, document) == state
     assert state_object(state.rule_id) == "rule-state/watch.json"
     with pytest.raises(ValueError, match="generation"):
-        state_in({**state.document, "generation": "x"})
+        decoded(RuleState, {**document, "generation": "x"})
 
 
 def test_the_last_hundred_signals_are_known() -> None:

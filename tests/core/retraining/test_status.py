@@ -8,11 +8,16 @@ from jsonschema import Draft202012Validator
 from tests.core.retraining_cases import HOUR, MINUTE, NOON, fresh, rule
 from tests.core.standards import schema
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
-from trainmaster.orchestrator.core.retraining.decision import Fire, Hold, decide_on_signal
-from trainmaster.orchestrator.core.retraining.rules.rule import Rule
-from trainmaster.orchestrator.core.retraining.signals.signal import manual_call
-from trainmaster.orchestrator.core.retraining.state import RuleState, launched
-from trainmaster.orchestrator.core.retraining.status import RuleStanding, RuleStatus, status_of
+from trainmaster.orchestrator.core.retraining.decision import Facts, Fire, Hold, decide_on_signal
+from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.orchestrator.core.retraining.signals import manual_call
+from trainmaster.orchestrator.core.retraining.state import (
+    RuleStanding,
+    RuleState,
+    RuleStatus,
+    launched,
+    status_of,
+)
 
 FITS = Draft202012Validator(schema("rule_status.v1"))
 ONE = rule({"manual": {}})
@@ -21,7 +26,7 @@ ONE = rule({"manual": {}})
 def after_a_firing_and_a_hold() -> RuleState:
     def call(order: str, state: RuleState, *, ended: bool) -> Fire | Hold:
         signal = manual_call(order, ONE.rule_id, NOON)
-        decision = decide_on_signal(ONE, state, signal, now=NOON, champion=None, current_ended=ended)
+        decision = decide_on_signal(ONE, signal, state, Facts(now=NOON, current_ended=ended))
         assert isinstance(decision, Fire | Hold)
         return decision
 

@@ -5,15 +5,21 @@ from collections.abc import Iterator
 from trainmaster.orchestrator.core.documents.document import is_json
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.errors import ObjectGone
-from trainmaster.orchestrator.core.events.classify import Kind, kind_of_document, kind_of_drop
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
 from trainmaster.orchestrator.core.events.self_test import dry_run_in
-from trainmaster.orchestrator.core.requests.arrival import Arrival, Ignored, message_in, upload_in
-from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA, order_in
+from trainmaster.orchestrator.core.names import is_rule_object
+from trainmaster.orchestrator.core.requests.arrival import (
+    Arrival,
+    Ignored,
+    StoredObject,
+    message_in,
+    upload_in,
+)
+from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA, is_order, order_in
 from trainmaster.orchestrator.core.requests.reading import Text, text_in
 from trainmaster.orchestrator.core.requests.request import Refused, too_large
 from trainmaster.orchestrator.flows.orders import take_order
-from trainmaster.orchestrator.flows.retraining.accept import accept, rule_drop_in
+from trainmaster.orchestrator.flows.retraining.accept import accept
 from trainmaster.orchestrator.flows.self_test import try_request
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.launch import reject, take_request
@@ -26,15 +32,13 @@ ADMITTED_PER_ARRIVAL_MAX = 2
 
 def take_upload(services: Services, envelope: Envelope) -> Iterator[Happened]:
     """Take what was dropped into the inbox."""
-    inbox = services.buckets.inbox
-    if kind_of_drop(envelope, inbox) is Kind.RULE:
-        yield accept(services, rule_drop_in(envelope))
-        return
-    arrival = upload_in(envelope, inbox)
+    arrival = upload_in(envelope, services.buckets.inbox)
     if isinstance(arrival, Ignored):
         yield Happened(message=f"ignored: {arrival.reason}")
-        return
-    yield from take_and_admit(services, arrival)
+    elif isinstance(arrival.content, StoredObject) and is_rule_object(arrival.content.name):
+        yield accept(services, arrival, arrival.content)
+    else:
+        yield from take_and_admit(services, arrival)
 
 
 def take_message(services: Services, envelope: Envelope) -> Iterator[Happened]:
@@ -69,7 +73,7 @@ def take(services: Services, arrival: Arrival) -> Happened:
     text = _text(services, arrival)
     if isinstance(text, Refused):
         return reject(services, arrival, text)
-    if kind_of_document(text.read.value) is Kind.ORDER:
+    if is_order(text.read.value):
         return _take_order(services, arrival, text)
     return take_request(services, arrival, text)
 

@@ -14,11 +14,11 @@ from trainmaster.orchestrator.core.requests.orders import (
     unknown_run,
 )
 from trainmaster.orchestrator.core.requests.request import Refused
-from trainmaster.orchestrator.core.retraining.rules.rule import Rule
-from trainmaster.orchestrator.core.retraining.signals.signal import heeds, manual_call
+from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.orchestrator.core.retraining.signals import heeds, manual_call
 from trainmaster.orchestrator.flows.completion.champion import roll_back
 from trainmaster.orchestrator.flows.completion.telling import tell_order
-from trainmaster.orchestrator.flows.retraining.signal import take_signal
+from trainmaster.orchestrator.flows.retraining.triggers import take_signal
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.cancel import cancel
 

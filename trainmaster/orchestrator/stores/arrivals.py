@@ -12,11 +12,12 @@ from contextlib import suppress
 from itertools import islice
 
 from trainmaster.orchestrator.core.errors import GenerationMoved, ServiceFailed
-from trainmaster.orchestrator.core.retraining.rules.names import ARRIVALS_PREFIX, batch_object
-from trainmaster.orchestrator.core.retraining.signals.arrival import (
+from trainmaster.orchestrator.core.retraining.arrivals import (
+    ARRIVALS_PREFIX,
     ArrivedObject,
     Batch,
     batch_in,
+    batch_object,
     encoded_batch,
 )
 from trainmaster.orchestrator.ports.clock import Clock

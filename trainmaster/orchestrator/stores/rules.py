@@ -8,14 +8,12 @@ from functools import partial
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.errors import DocumentDamaged
 from trainmaster.orchestrator.core.names import status_object
-from trainmaster.orchestrator.core.retraining.rules.book import Book, book_in
-from trainmaster.orchestrator.core.retraining.rules.names import BOOK_OBJECT, state_object
-from trainmaster.orchestrator.core.retraining.state import RuleState, state_in
-from trainmaster.orchestrator.core.retraining.status import RuleStatus
+from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, book_in
+from trainmaster.orchestrator.core.retraining.state import RuleState, RuleStatus, state_object
 from trainmaster.orchestrator.ports.objects import json_bytes
 from trainmaster.orchestrator.stores.store import Store
 
-_status = partial(decoded, RuleStatus)
+_state, _status = partial(decoded, RuleState), partial(decoded, RuleStatus)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +50,7 @@ class RuleBook(Store):
         Raises:
             GenerationMoved: another attempt changed it first.
         """
-        self.objects.write(self.bucket, BOOK_OBJECT, json_bytes(book.document), if_generation=held.version)
+        self.objects.write(self.bucket, BOOK_OBJECT, json_bytes(encoded(book)), if_generation=held.version)
 
 
 class RuleStates(Store):
@@ -64,7 +62,7 @@ class RuleStates(Store):
         Raises:
             DocumentDamaged: the object holds something else.
         """
-        state, version = self._parsed(state_object(rule_id), state_in)
+        state, version = self._parsed(state_object(rule_id), _state)
         return HeldState(state=state, version=version)
 
     def replace(self, held: HeldState, state: RuleState) -> HeldState:
@@ -76,7 +74,7 @@ class RuleStates(Store):
         Raises:
             GenerationMoved: another attempt changed it first.
         """
-        name, content = state_object(state.rule_id), json_bytes(state.document)
+        name, content = state_object(state.rule_id), json_bytes(encoded(state))
         version = self.objects.write(self.bucket, name, content, if_generation=held.version)
         return HeldState(state=state, version=version)
 

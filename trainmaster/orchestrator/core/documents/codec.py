@@ -90,7 +90,7 @@ def _reader(kind: object) -> _Reader:
         return _values(_reader(arguments[1]))
     if dataclasses.is_dataclass(kind):
         return _dataclass(kind)  # type: ignore[arg-type]  # never an instance here
-    if kind is object:
+    if kind in (object, Any):
         return _as_it_is
     return functools.partial(_scalar, kind)
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.faults import plain
 from trainmaster.orchestrator.core.errors import EventMalformed
@@ -10,6 +11,7 @@ from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_messa
 from trainmaster.orchestrator.core.names import (
     is_object_name,
     is_request_object,
+    is_rule_object,
     object_uri,
     run_id_at,
     run_id_of_key,
@@ -24,7 +26,7 @@ _GENERATION_SUFFIX = re.compile(r"#\d+$")
 
 @dataclass(frozen=True, kw_only=True)
 class StoredObject:
-    """Where an uploaded request lies. `size_bytes` is known before anything is read."""
+    """Where an uploaded request or rule lies. `size_bytes` is known before anything is read."""
 
     bucket: str
     name: str
@@ -34,7 +36,10 @@ class StoredObject:
 
 @dataclass(frozen=True, kw_only=True)
 class Arrival:
-    """A request that came in, not yet read: either an object to fetch or a message's own bytes."""
+    """A request or rule that came in, not yet read: either an object to fetch or a message's own bytes.
+
+    A rule starts no run; its rejection report is kept under `run_id`.
+    """
 
     run_id: str
     source: Source
@@ -49,9 +54,7 @@ class Ignored:
 
 
 def upload_in(envelope: Envelope, inbox_bucket: str) -> Arrival | Ignored:
-    """The request that the finalized object may be.
-
-    The run's id takes its time from the object's creation, which every redelivery repeats.
+    """The request or rule that the finalized object may be.
 
     Raises:
         EventMalformed: the event does not say which object it is about.
@@ -61,7 +64,7 @@ def upload_in(envelope: Envelope, inbox_bucket: str) -> Arrival | Ignored:
     bucket = str(fields.get("bucket") or "")
     if bucket != inbox_bucket:
         return Ignored(reason=f"bucket {bucket!r} is not the inbox")
-    if not is_request_object(name):
+    if not (is_request_object(name) or is_rule_object(name)):
         return Ignored(reason=f"{name!r} is no request: requests/….yaml, .yml or .json")
     if not is_object_name(name):
         raise EventMalformed(f"event {envelope.id!r} names {plain(name)}, which no object can be called")
@@ -69,20 +72,30 @@ def upload_in(envelope: Envelope, inbox_bucket: str) -> Arrival | Ignored:
         generation, size_bytes = int(str(fields["generation"])), int(str(fields.get("size", 0)))
     except (KeyError, ValueError) as error:
         raise EventMalformed(f"event {envelope.id!r} gives no generation of {name!r}: {error}") from error
-    uri = object_uri(bucket, name)
+    dropped = StoredObject(bucket=bucket, name=name, generation=generation, size_bytes=size_bytes)
     created_at = time_or(fields.get("timeCreated"), envelope.time)
+    return drop_of(dropped, envelope.id, created_at, envelope.received_at)
+
+
+def drop_of(dropped: StoredObject, event_id: str, created_at: datetime, received_at: datetime) -> Arrival:
+    """The arrival of this generation of a file; every event about it gives the same `run_id`.
+
+    A run's id takes its time from the object's creation, which every redelivery repeats.
+    """
+    uri, name = object_uri(dropped.bucket, dropped.name), stem(dropped.name)
+    identity, is_rule = f"{uri}#{dropped.generation}", is_rule_object(dropped.name)
     return Arrival(
-        run_id=run_id_at(stem(name), created_at, f"{uri}#{generation}"),
+        run_id=run_id_of_key(name, identity) if is_rule else run_id_at(name, created_at, identity),
         source=Source(
-            kind="upload",
-            event_id=envelope.id,
+            kind="rule_drop" if is_rule else "upload",
+            event_id=event_id,
             event_time=created_at,
-            received_at=envelope.received_at,
+            received_at=received_at,
             uri=uri,
-            object_name=name,
-            generation=generation,
+            object_name=dropped.name,
+            generation=dropped.generation,
         ),
-        content=StoredObject(bucket=bucket, name=name, generation=generation, size_bytes=size_bytes),
+        content=dropped,
     )
 
 

@@ -17,41 +17,21 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.core.documents.codec import encoded_time
-from trainmaster.orchestrator.core.retraining.firing import (
-    STAYS_DUE,
-    ChampionFacts,
-    Due,
-    firing_of,
-    with_firing,
-)
-from trainmaster.orchestrator.core.retraining.rules.condition import Age, ConditionKind, NewData, Schedule
-from trainmaster.orchestrator.core.retraining.rules.filling import VALUE_MAX_CHARS, unfilled
-from trainmaster.orchestrator.core.retraining.rules.rule import Rule, WhileRunning
-from trainmaster.orchestrator.core.retraining.rules.schedule import last_due
-from trainmaster.orchestrator.core.retraining.signals.signal import Signal, heeds
+from trainmaster.orchestrator.core.retraining.condition import Age, ConditionKind, NewData, Schedule
+from trainmaster.orchestrator.core.retraining.filling import VALUE_MAX_CHARS, unfilled
+from trainmaster.orchestrator.core.retraining.firing import STAYS_DUE, firing_of, with_firing
+from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule, WhileRunning
+from trainmaster.orchestrator.core.retraining.signals import Signal, heeds
 from trainmaster.orchestrator.core.retraining.state import (
     DAY,
     Counted,
+    Due,
     Firing,
     HeldBack,
-    Queued,
     RuleState,
     has_seen,
     with_seen,
 )
-
-__all__ = [
-    "STORM",
-    "STORM_WITHIN",
-    "ChampionFacts",
-    "Decision",
-    "Fire",
-    "Hold",
-    "Nothing",
-    "Trip",
-    "decide_on_signal",
-    "decide_on_tick",
-]
 
 STORM = 60
 STORM_WITHIN = timedelta(hours=1)
@@ -98,50 +78,39 @@ Decision = Fire | Hold | Trip | Nothing
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Moment:
-    """The world around a decision."""
+class Facts:
+    """What a decision must know beside the rule and its state.
+
+    Attributes:
+        champion: that of `rule.model_name`.
+        current_ended: whether the run `state.current_run` has ended; True where there is none.
+    """
 
     now: datetime
-    champion: ChampionFacts | None
-    current_ended: bool
+    champion: ChampionFacts | None = None
+    current_ended: bool = True
 
 
-def decide_on_tick(
-    rule: Rule,
-    state: RuleState,
-    *,
-    now: datetime,
-    champion: ChampionFacts | None,
-    current_ended: bool,
-) -> Decision:
+def decide_on_tick(rule: Rule, state: RuleState, facts: Facts) -> Decision:
     """What the rule does at this tick, by its data, its schedules, its age, and what is queued.
 
     Of several things that are due the first that can fire does, for all of them.
-    The state is as `state_for` gives it, with all arrivals folded; the champion is that of `rule.model_name`;
-    `current_ended` says whether the run `state.current_run` has ended, and is True where there is none.
+    The state is as `state_for` gives it, with all arrivals folded.
     """
     silent = _silent(rule, state)
     if silent is not None:
         return silent
-    moment = _Moment(now=now, champion=champion, current_ended=current_ended)
     held: Hold | None = None
-    for due in _due(rule, state, moment):
-        decision = _decided(rule, held.state if held else state, due, moment)
+    for due in _due(rule, state, facts):
+        decision = _decided(rule, held.state if held else state, due, facts)
         if not isinstance(decision, Hold):
             return decision
-        held = decision if held is None else replace(held, state=_both(held.state, decision.state))
+        # The later state has seen everything; the user is told of the first thing that was due.
+        held = replace(held, state=replace(decision.state, held=held.state.held)) if held else decision
     return held or Nothing()
 
 
-def decide_on_signal(
-    rule: Rule,
-    state: RuleState,
-    signal: Signal,
-    *,
-    now: datetime,
-    champion: ChampionFacts | None,
-    current_ended: bool,
-) -> Decision:
+def decide_on_signal(rule: Rule, signal: Signal, state: RuleState, facts: Facts) -> Decision:
     """What the rule does about this signal; one that fired or was queued is Nothing the second time."""
     if not heeds(rule, signal):
         return Nothing(reason="no condition of the rule is about it")
@@ -155,8 +124,8 @@ def decide_on_signal(
         return Nothing(reason="the rule's last firing by an image was by this one")
     # Cut so that the state stays small, and still too long to fill a place.
     values = {name: text[: VALUE_MAX_CHARS + 1] for name, text in signal.values.items()}
-    due = Due(condition=signal.kind, event_id=signal.id, values=values, image=image)
-    return _decided(rule, state, due, _Moment(now=now, champion=champion, current_ended=current_ended))
+    due = Due(condition=signal.kind, event_id=signal.id, at=facts.now, values=values, image=image)
+    return _decided(rule, state, due, facts)
 
 
 def _silent(rule: Rule, state: RuleState) -> Fire | Nothing | None:
@@ -170,62 +139,61 @@ def _silent(rule: Rule, state: RuleState) -> Fire | Nothing | None:
     return None
 
 
-def _due(rule: Rule, state: RuleState, moment: _Moment) -> Iterator[Due]:
-    queued = state.queued
-    if queued is not None:
-        yield Due(
-            condition=queued.condition, event_id=queued.event_id, values=queued.values, image=queued.image
-        )
+def _due(rule: Rule, state: RuleState, facts: Facts) -> Iterator[Due]:
+    """What is queued, and what is due by itself: signals tell of the rest."""
+    if state.queued is not None:
+        yield state.queued
     counters = {counted.objects: counted for counted in state.data}
     for condition in rule.conditions:
         match condition:
             case NewData():
-                yield from _data_due(condition, counters.get(condition.pattern), moment.now)
+                at = _data_due(condition, counters.get(condition.pattern), facts.now)
             case Schedule():
-                at = last_due(condition, moment.now)
-                if at is not None and at > state.scheduled_until:
-                    yield Due(condition=condition.kind, event_id=f"{condition.kind}/{encoded_time(at)}")
+                named = condition.last_due(facts.now)
+                at = named if named is not None and named > state.scheduled_until else None
             case Age():
-                yield from _age_due(condition, state, moment)
+                at = _age_due(condition, state, facts)
             case _:
-                pass  # signals tell of these
+                at = None
+        if at is not None:
+            event_id = f"{condition.kind}/{encoded_time(at)}"
+            yield Due(condition=condition.kind, event_id=event_id, at=facts.now)
 
 
-def _data_due(condition: NewData, counted: Counted | None, now: datetime) -> Iterator[Due]:
+def _data_due(condition: NewData, counted: Counted | None, now: datetime) -> datetime | None:
+    """When the newest object came, where enough came and has settled."""
     if counted is None or counted.newest_at is None or counted.first_at is None:
-        return
+        return None
     enough = counted.count >= condition.min_objects and counted.size_bytes >= condition.min_bytes
-    settled = now - counted.newest_at >= condition.quiet or now - counted.first_at >= condition.max_wait
-    if enough and settled:
-        yield Due(condition=condition.kind, event_id=f"{condition.kind}/{encoded_time(counted.newest_at)}")
+    quiet, max_wait = (timedelta(seconds=each) for each in (condition.quiet_s, condition.max_wait_s))
+    settled = now - counted.newest_at >= quiet or now - counted.first_at >= max_wait
+    return counted.newest_at if enough and settled else None
 
 
-def _age_due(condition: Age, state: RuleState, moment: _Moment) -> Iterator[Due]:
-    if moment.champion is None:
-        return
+def _age_due(condition: Age, state: RuleState, facts: Facts) -> datetime | None:
+    """Now, where the champion is too old."""
+    if facts.champion is None:
+        return None
     # A run that did not beat the champion leaves it old: the next one comes after the same time again.
-    since = max(moment.champion.since, state.fired_last_at or moment.champion.since)
-    if moment.now - since >= condition.older_than:
-        yield Due(condition=condition.kind, event_id=f"{condition.kind}/{encoded_time(moment.now)}")
+    since = max(facts.champion.since, state.fired_last_at or facts.champion.since)
+    return facts.now if facts.now - since >= timedelta(seconds=condition.older_than_s) else None
 
 
-def _decided(rule: Rule, state: RuleState, due: Due, moment: _Moment) -> Fire | Hold | Trip:
-    now = moment.now
-    stopped = _stopped(rule, state, due, moment)
+def _decided(rule: Rule, state: RuleState, due: Due, facts: Facts) -> Fire | Hold | Trip:
+    stopped = _stopped(rule, state, due, facts)
     if stopped is not None:
         return stopped
-    replaces = state.current_run if _is_going(state, moment) else None
-    firing = firing_of(rule, state, due, now=now, champion=moment.champion, replaces=replaces)
-    missing = unfilled(rule.places, firing.values)
-    if missing is not None:
-        return Hold(state=_passed_over(state, due, now, missing.reason), reason=missing.reason)
+    replaces = state.current_run if _is_going(state, facts) else None
+    firing = firing_of(rule, state, due, now=facts.now, champion=facts.champion, replaces=replaces)
+    if missing := unfilled(rule.places, firing.values):
+        return _held(rule, state, due, facts.now, missing, waits=False)
     return Fire(state=with_firing(state, firing, due), firing=firing)
 
 
-def _stopped(rule: Rule, state: RuleState, due: Due, moment: _Moment) -> Hold | Trip | None:
+def _stopped(rule: Rule, state: RuleState, due: Due, facts: Facts) -> Hold | Trip | None:
     """The gate that holds the firing back: the last run, the cooldown, the breaker, the daily cap."""
-    now = moment.now
-    if _is_going(state, moment) and rule.while_running is not WhileRunning.REPLACE:
+    now = facts.now
+    if _is_going(state, facts) and rule.while_running is not WhileRunning.REPLACE:
         return _held(rule, state, due, now, f"its run {state.current_run} is still going")
     free_at = state.fired_last_at + rule.cooldown if state.fired_last_at else now
     if now < free_at:
@@ -239,52 +207,31 @@ def _stopped(rule: Rule, state: RuleState, due: Due, moment: _Moment) -> Hold | 
     return None
 
 
-def _is_going(state: RuleState, moment: _Moment) -> bool:
-    return state.current_run is not None and not moment.current_ended
+def _is_going(state: RuleState, facts: Facts) -> bool:
+    return state.current_run is not None and not facts.current_ended
 
 
 def _fired_since(state: RuleState, moment: datetime) -> int:
     return sum(1 for at in state.fired_at if at > moment)
 
 
-def _held(rule: Rule, state: RuleState, due: Due, now: datetime, reason: str) -> Hold:
-    held = _passed_over(state, due, now, reason, drop_queued=False)
-    if (
-        rule.while_running is WhileRunning.QUEUE_ONE
-        and due.condition not in STAYS_DUE
-        and (state.queued is None or state.queued.event_id != due.event_id)
-    ):
-        queued = Queued(
-            condition=due.condition, event_id=due.event_id, at=now, values=due.values, image=due.image
-        )
-        held = with_seen(replace(held, queued=queued), due.event_id)
-    return Hold(state=held, reason=reason)
-
-
-def _passed_over(
-    state: RuleState, due: Due, now: datetime, reason: str, *, drop_queued: bool = True
-) -> RuleState:
-    """The state after what was due is told of and no longer due, where it can be.
+def _held(rule: Rule, state: RuleState, due: Due, now: datetime, reason: str, *, waits: bool = True) -> Hold:
+    """What was due is told of, and queued if it `waits` and the rule says so; else it is passed over, if it can be.
 
     The same reason twice is the same state, so that what stays due is not written at every tick.
     """
-    held = state.held
+    held, queued = state.held, state.queued
     if held is None or (held.condition, held.reason) != (due.condition, reason):
         held = HeldBack(condition=due.condition, reason=reason, at=now)
-    dropped = drop_queued and state.queued is not None and state.queued.event_id == due.event_id
-    return replace(
-        state,
-        held=held,
-        queued=None if dropped else state.queued,
-        scheduled_until=max(now, state.scheduled_until)
-        if due.condition is ConditionKind.SCHEDULE
-        else state.scheduled_until,
-    )
-
-
-def _both(first: RuleState, later: RuleState) -> RuleState:
-    """The later state, which has seen everything, with what the first thing that was due was told."""
-    return replace(later, held=first.held)
+    is_scheduled = due.condition is ConditionKind.SCHEDULE
+    until = max(now, state.scheduled_until) if is_scheduled else state.scheduled_until
+    state = replace(state, held=held, scheduled_until=until)
+    is_queued = queued is not None and queued.event_id == due.event_id
+    if is_queued and not waits:
+        state = replace(state, queued=None)
+    elif waits and rule.while_running is WhileRunning.QUEUE_ONE and due.condition not in STAYS_DUE:
+        state = state if is_queued else with_seen(replace(state, queued=due), due.event_id)
+    return Hold(state=state, reason=reason)
 
 
 def _tripped(state: RuleState, due: Due, now: datetime) -> Trip:

@@ -1,37 +1,21 @@
-"""One firing: its number, its run id, the values for the request's places, and the state that says so."""
+"""One firing: its run id, the values for its request's places, the request itself, and the state that says so."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import json
+from dataclasses import replace
 from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.codec import encoded_time
+from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.names import run_id_at
-from trainmaster.orchestrator.core.retraining.rules.condition import ConditionKind
-from trainmaster.orchestrator.core.retraining.rules.rule import Rule
-from trainmaster.orchestrator.core.retraining.state import DAY, Counted, Firing, RuleState, with_seen
+from trainmaster.orchestrator.core.requests.request import Refused
+from trainmaster.orchestrator.core.retraining.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.filling import filled, places_in, unfilled
+from trainmaster.orchestrator.core.retraining.request_check import made_by, template_in
+from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule
+from trainmaster.orchestrator.core.retraining.state import DAY, Counted, Due, Firing, RuleState, with_seen
 
 STAYS_DUE = frozenset({ConditionKind.NEW_DATA, ConditionKind.AGE})
 """What need not be remembered when it cannot fire now: it is still due later."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChampionFacts:
-    """The champion of the rule's model, as far as rules are about it. `since`: when it was promoted."""
-
-    run_id: str
-    model_uri: str
-    value: float
-    since: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
-class Due:
-    """What asks for a firing. `values` are the event's own."""
-
-    condition: ConditionKind
-    event_id: str
-    values: Mapping[str, str] = field(default_factory=dict)
-    image: str | None = None
 
 
 def firing_of(
@@ -108,3 +92,32 @@ def with_firing(state: RuleState, firing: Firing, due: Due) -> RuleState:
         held=None,
     )
     return fired if due.condition in STAYS_DUE else with_seen(fired, due.event_id)
+
+
+def request_of_firing(rule: Rule, firing: Firing, template: bytes | None) -> bytes | Refused:
+    """The filled request as JSON, as `request_in` reads it; the same firing gives the same bytes.
+
+    `template` is the object of `rule.request_uri` as it is now; None where the request is inline, or where the
+    object is gone, which is a refusal. A template may have changed since the rule was checked, so what comes
+    of it is held against everything again when the run is launched.
+    """
+    document: object = rule.request
+    if rule.request_uri is not None:
+        if template is None:
+            return _refused(f"{rule.request_uri} is gone", "put it back, or drop the rule again")
+        read = template_in(rule.request_uri, template)
+        if isinstance(read, Refused) or read.faults or not isinstance(read.value, dict):
+            return Refused(faults=read.faults)
+        document = read.value
+        if made_by(read.value) != rule.makes:
+            return _refused(
+                f"{rule.request_uri} names another model, output or champion than when the rule was checked",
+                "drop the rule again, so that it is checked for loops with the new one",
+            )
+    if missing := unfilled(places_in(document), firing.values):
+        return _refused(missing, "")
+    return json.dumps(filled(document, firing.values)).encode()
+
+
+def _refused(problem: str, repair: str) -> Refused:
+    return Refused(faults=(Fault(path="$", problem=problem, repair=repair),))

@@ -1,4 +1,6 @@
-"""What one rule remembers between events: schemas/rule_state.v1.schema.json.
+"""What one rule remembers between events, and what its user is told of it.
+
+schemas/rule_state.v1.schema.json, schemas/rule_status.v1.schema.json
 
 Its size is bounded whatever comes: counters instead of objects, and the last so many identities as hashes.
 """
@@ -6,14 +8,13 @@ Its size is bounded whatever comes: counters instead of objects, and the last so
 import hashlib
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 
-from trainmaster.orchestrator.core.documents.codec import decoded, encoded
-from trainmaster.orchestrator.core.documents.unvalidated import mapping_at
-from trainmaster.orchestrator.core.retraining.rules.condition import ConditionKind
-from trainmaster.orchestrator.core.retraining.rules.rule import Rule
-from trainmaster.orchestrator.core.retraining.signals.arrival import ArrivedObject, Batch
+from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, Batch
+from trainmaster.orchestrator.core.retraining.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.rule import Rule
 
 DAY = timedelta(hours=24)
 MAX_STATE_BYTES = 256 * 1024
@@ -60,13 +61,13 @@ class Firing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Queued:
-    """A firing that waits for its turn; a newer one takes its place. `image`: the digest, where one fired it."""
+class Due:
+    """What asks for a firing since `at`. `values` are the event's own; `image` is the digest, where one asks."""
 
     condition: ConditionKind
     event_id: str
     at: datetime
-    values: Mapping[str, str]
+    values: Mapping[str, str] = field(default_factory=dict)
     image: str | None = None
 
 
@@ -98,6 +99,7 @@ class RuleState:
         since: when that generation was first seen; what was due before is nothing to it.
         number: how many firings there were.
         firing: decided and perhaps not yet launched; whoever finds it launches it, with the same run id.
+        queued: waits for its turn; a newer one takes its place.
         current_run: the run that was launched last; whether it still goes, its record says.
         fired_at: the firings of the last 24 hours, oldest first.
         data: one counter for each different pattern of the rule's new_data conditions.
@@ -116,7 +118,7 @@ class RuleState:
     scheduled_until: datetime
     number: int = 0
     firing: Firing | None = None
-    queued: Queued | None = None
+    queued: Due | None = None
     current_run: str | None = None
     fired_at: tuple[datetime, ...] = ()
     data: tuple[Counted, ...] = ()
@@ -130,19 +132,9 @@ class RuleState:
     held: HeldBack | None = None
     last: Fired | None = None
 
-    @property
-    def document(self) -> dict[str, object]:
-        """The state as JSON holds it."""
-        return {**mapping_at(encoded(self))}
 
-
-def state_in(document: object) -> RuleState:
-    """The state that `RuleState.document` wrote.
-
-    Raises:
-        ValueError: the document holds no state; the message names the place.
-    """
-    return decoded(RuleState, document)
+def state_object(rule_id: str) -> str:
+    return f"rule-state/{rule_id}.json"
 
 
 def state_for(rule: Rule, state: RuleState | None, now: datetime) -> RuleState:
@@ -263,3 +255,55 @@ def given_up(state: RuleState, reason: str, now: datetime) -> RuleState:
         return state
     held = HeldBack(condition=firing.condition, reason=reason, at=now)
     return replace(state, firing=None, held=held)
+
+
+class RuleStanding(StrEnum):
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    DISABLED = "disabled"
+    TRIPPED = "tripped"
+    RETIRED = "retired"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleStatus:
+    """Where the latest drop of a rule's file stands.
+
+    Attributes:
+        report_uri: why it was refused.
+        in_force: the generation that goes on deciding while a newer one is refused; None when none does.
+        firings: how many there were.
+        reason: in plain words, why it is in this standing.
+    """
+
+    schema: str = "rule_status.v1"
+    dropped_name: str
+    generation: int
+    state: RuleStanding
+    updated_at: datetime
+    rule_id: str | None = None
+    report_uri: str | None = None
+    in_force: int | None = None
+    firings: int | None = None
+    last_firing: Fired | None = None
+    held: HeldBack | None = None
+    reason: str | None = None
+
+
+def status_of(rule: Rule, state: RuleState | None, now: datetime) -> RuleStatus:
+    """The status of an accepted rule."""
+    if state is not None and state.tripped_at is not None and state.generation >= rule.generation:
+        standing = RuleStanding.TRIPPED
+    else:
+        standing = RuleStanding.ACCEPTED if rule.enabled else RuleStanding.DISABLED
+    return RuleStatus(
+        dropped_name=rule.dropped_name,
+        generation=rule.generation,
+        state=standing,
+        updated_at=now,
+        rule_id=rule.rule_id,
+        in_force=rule.generation if standing is RuleStanding.ACCEPTED else None,
+        firings=state.number if state else 0,
+        last_firing=state.last if state else None,
+        held=state.held if state else None,
+    )

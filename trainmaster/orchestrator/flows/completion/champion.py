@@ -14,7 +14,7 @@ from trainmaster.orchestrator.core.notices.notice import (
 from trainmaster.orchestrator.core.requests.orders import RollbackOrder
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.requests.spec import JobSpec
-from trainmaster.orchestrator.core.retraining.firing import ChampionFacts
+from trainmaster.orchestrator.core.retraining.rule import ChampionFacts
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.services import Services
 

@@ -1,94 +1,64 @@
 """A dropped rule becomes one of the book, or a report of everything that is wrong with it."""
 
-from dataclasses import dataclass
-from datetime import datetime
+import contextlib
+from collections.abc import Iterator, Sequence
 
-from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone
-from trainmaster.orchestrator.core.events.envelope import Envelope
-from trainmaster.orchestrator.core.names import object_uri, run_id_of_key, split_object_uri, stem
+from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, TrainmasterError
+from trainmaster.orchestrator.core.names import split_object_uri
+from trainmaster.orchestrator.core.requests.arrival import Arrival, StoredObject, drop_of
 from trainmaster.orchestrator.core.requests.request import Refused
-from trainmaster.orchestrator.core.retraining.rules.names import rule_id_of
-from trainmaster.orchestrator.core.retraining.rules.reading import MAX_RULE_BYTES, rule_in, template_uri
-from trainmaster.orchestrator.core.retraining.rules.rule import Rule
-from trainmaster.orchestrator.core.retraining.signals.arrival import arrived_in
-from trainmaster.orchestrator.core.retraining.state import state_for
-from trainmaster.orchestrator.core.retraining.status import RuleStanding, RuleStatus, status_of
-from trainmaster.orchestrator.core.runs.record import Source
+from trainmaster.orchestrator.core.retraining.book import Book
+from trainmaster.orchestrator.core.retraining.reading import rule_in, template_uri, too_large
+from trainmaster.orchestrator.core.retraining.request_check import RuleStandards
+from trainmaster.orchestrator.core.retraining.rule import Rule, rule_id_of
+from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus, state_for, status_of
+from trainmaster.orchestrator.flows.retraining.turn import decide_nothing, take_turn
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.stores.rules import HeldState
+from trainmaster.orchestrator.flows.submission.launch import report
+from trainmaster.orchestrator.stores.rules import HeldBook, HeldState
 
 RACES_MAX = 10
 
 
-@dataclass(frozen=True, kw_only=True)
-class RuleDrop:
-    """One generation of a rule's file, and how it came to be known."""
-
-    name: str
-    generation: int
-    size_bytes: int
-    event_id: str
-    event_time: datetime
-
-
-def rule_drop_in(envelope: Envelope) -> RuleDrop:
-    """The rule's file that was finalized.
-
-    Raises:
-        EventMalformed: the event does not say which generation.
-    """
-    found = arrived_in(envelope)
-    return RuleDrop(
-        name=found.name,
-        generation=found.generation,
-        size_bytes=found.size_bytes,
-        event_id=envelope.id,
-        event_time=found.created_at,
-    )
-
-
-def accept(services: Services, drop: RuleDrop) -> Happened:
+def accept(services: Services, arrival: Arrival, dropped: StoredObject) -> Happened:
     """Take the rule into the book, or tell every reason why not. Safe to repeat, in any order with other drops.
+
+    `dropped` is the arrival's content.
 
     Raises:
         GenerationMoved: the book kept changing.
     """
+    name, generation = dropped.name, dropped.generation
     try:
-        rule = _in_book(services, drop)
+        rule = _in_book(services, dropped)
     except ObjectGone:
-        return Happened(
-            message=f"{drop.name}, generation {drop.generation}, is gone: a newer one has its own event"
-        )
+        return Happened(message=f"{name}, generation {generation}, is gone: a newer one has its own event")
     if isinstance(rule, Refused):
-        return _refuse(services, drop, rule)
-    if rule.generation != drop.generation:
-        return Happened(message=f"{drop.name}: a newer generation of {rule.rule_id} is in force")
+        return _refuse(services, dropped, rule, report(services, arrival, rule))
+    if rule.generation != generation:
+        return Happened(message=f"{name}: a newer generation of {rule.rule_id} is in force")
     state = _begun(services, rule)
     services.rule_statuses.tell(status_of(rule, state.state, services.clock.now()))
-    return Happened(message=f"rule {rule.rule_id} was accepted, generation {rule.generation}")
+    return Happened(message=f"rule {rule.rule_id} was accepted, generation {generation}")
 
 
-def _in_book(services: Services, drop: RuleDrop) -> Rule | Refused:
+def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
     """The rule of this id that the book now holds: the dropped one, or a newer."""
-    if drop.size_bytes > MAX_RULE_BYTES:
-        return Refused(faults=(_too_large(drop.size_bytes),))
-    content = services.inbox.read(services.buckets.inbox, drop.name, drop.generation)
-    as_json = drop.name.lower().endswith(".json")
-    template = _template(services, template_uri(content, as_json=as_json, buckets=services.buckets))
+    refusal = too_large(dropped.size_bytes)
+    if refusal is not None:
+        return refusal
+    content = services.inbox.read(dropped.bucket, dropped.name, dropped.generation)
+    standards = RuleStandards(requests=services.standards(), buckets=services.buckets, prices=services.prices)
+    template = _template(services, template_uri(content, dropped.name, services.buckets))
     for _ in range(RACES_MAX):
         held = services.rule_book.read()
         rule = rule_in(
             content,
-            dropped_name=drop.name,
-            generation=drop.generation,
-            as_json=as_json,
-            standards=services.standards(),
-            buckets=services.buckets,
+            dropped_name=dropped.name,
+            generation=dropped.generation,
+            standards=standards,
             book=held.book,
             template=template,
-            prices=services.prices,
         )
         if isinstance(rule, Refused):
             return rule
@@ -123,15 +93,14 @@ def _begun(services: Services, rule: Rule) -> HeldState:
     raise GenerationMoved(f"the state of {rule.rule_id}", 0)
 
 
-def _refuse(services: Services, drop: RuleDrop, refused: Refused) -> Happened:
-    """The report, then the status. An older generation that was accepted goes on deciding."""
-    report_uri = _report(services, drop, refused)
-    rule_id = rule_id_of(drop.name)
+def _refuse(services: Services, dropped: StoredObject, refused: Refused, report_uri: str) -> Happened:
+    """The status after the report. An older generation that was accepted goes on deciding."""
+    rule_id = rule_id_of(dropped.name)
     present = services.rule_book.read().book.find(rule_id) if rule_id is not None else None
     services.rule_statuses.tell(
         RuleStatus(
-            dropped_name=drop.name,
-            generation=drop.generation,
+            dropped_name=dropped.name,
+            generation=dropped.generation,
             state=RuleStanding.REFUSED,
             updated_at=services.clock.now(),
             rule_id=rule_id,
@@ -140,37 +109,72 @@ def _refuse(services: Services, drop: RuleDrop, refused: Refused) -> Happened:
             reason=str(refused.faults[0]),
         )
     )
-    message = f"{drop.name} was refused with {len(refused.faults)} faults: {report_uri}"
+    message = f"{dropped.name} was refused with {len(refused.faults)} faults: {report_uri}"
     return Happened(message=message, severity="WARNING")
 
 
-def _report(services: Services, drop: RuleDrop, refused: Refused) -> str:
-    """Its URI. A rule's drop has no run; its report is kept under an id of the same form."""
-    uri = object_uri(services.buckets.inbox, drop.name)
-    source = Source(
-        kind="rule_drop",
-        event_id=drop.event_id,
-        event_time=drop.event_time,
-        received_at=services.clock.now(),
-        uri=uri,
-        object_name=drop.name,
-        generation=drop.generation,
-    )
-    report_id = run_id_of_key(stem(drop.name), f"{uri}#{drop.generation}")
-    report = {
-        "schema": "rejection_report.v1",
-        "run_id": report_id,
-        "source": encoded(source),
-        "faults": [fault.document for fault in refused.faults],
-    }
-    return services.ledger.report(report_id, report)
+def follow_inbox(services: Services) -> Iterator[Happened]:
+    """Answer drops that nobody has answered, and retire rules whose file is gone. Safe to repeat and at once.
+
+    Events may be lost, and a deletion raises none.
+    """
+    # The book before the inbox: a rule that the book has and the inbox has not was deleted, not just dropped.
+    held = services.rule_book.read()
+    files = services.inbox.rules()
+    for file in files:
+        dropped = StoredObject(
+            bucket=services.buckets.inbox,
+            name=file.name,
+            generation=file.generation,
+            size_bytes=file.size_bytes,
+        )
+        if not _is_answered(services, held.book, dropped):
+            now = services.clock.now()
+            arrival = drop_of(dropped, f"tick/{dropped.generation}", now, now)
+            try:
+                yield accept(services, arrival, dropped)
+            except TrainmasterError as error:
+                yield Happened(message=f"{dropped.name} was not looked at: {error}", severity="WARNING")
+    present = {file.name for file in files}
+    gone = [rule for rule in held.book.rules if rule.dropped_name not in present]
+    if gone:
+        yield from _retire(services, held, gone)
 
 
-def _too_large(size_bytes: int) -> Fault:
-    return Fault(
-        path="$",
-        problem="the file is too large for a rule",
-        found=f"{size_bytes} bytes",
-        allowed=f"at most {MAX_RULE_BYTES} bytes",
-        repair="put the request into the inbox and name it in request_uri",
-    )
+def _is_answered(services: Services, book: Book, dropped: StoredObject) -> bool:
+    rule_id = rule_id_of(dropped.name)
+    rule = book.find(rule_id) if rule_id is not None else None
+    if rule is not None and rule.generation >= dropped.generation:
+        return True
+    told = services.rule_statuses.find(dropped.name)
+    return told is not None and told.generation >= dropped.generation and told.state is RuleStanding.REFUSED
+
+
+def _retire(services: Services, held: HeldBook, gone: Sequence[Rule]) -> Iterator[Happened]:
+    """What the rules had decided is launched, then they are told of, then taken from the book; their states stay.
+
+    A drop that was accepted meanwhile changed the book: then the next tick does this again.
+    """
+    book = held.book
+    for rule in gone:
+        try:
+            turn = take_turn(services, rule, decide_nothing)
+            yield from turn.happened
+            if turn.undecided is not None:
+                continue
+            retired = RuleStatus(
+                dropped_name=rule.dropped_name,
+                generation=rule.generation,
+                state=RuleStanding.RETIRED,
+                updated_at=services.clock.now(),
+                rule_id=rule.rule_id,
+                reason="its file was deleted",
+            )
+            services.rule_statuses.tell(retired)
+        except TrainmasterError as error:
+            yield Happened(message=f"{rule.rule_id} is not retired yet: {error}", severity="WARNING")
+            continue
+        book = book.without(rule.rule_id)
+        yield Happened(message=f"rule {rule.rule_id} is retired: {rule.dropped_name} was deleted")
+    with contextlib.suppress(GenerationMoved):
+        services.rule_book.replace(held, book)

@@ -10,41 +10,44 @@ That the firing was launched is written with the next turn's state: one write a 
 takes one write a second of one name.
 """
 
+import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 
-from trainmaster.orchestrator.core.errors import GenerationMoved, TrainmasterError
-from trainmaster.orchestrator.core.notices.notice import RulePayload, rule_tripped
-from trainmaster.orchestrator.core.requests.request import Refused
-from trainmaster.orchestrator.core.retraining.decision import (
-    ChampionFacts,
-    Decision,
-    Fire,
-    Hold,
-    Nothing,
-    Trip,
+from trainmaster.orchestrator.core.errors import (
+    GenerationMoved,
+    LeaseHeld,
+    ObjectGone,
+    SubmissionUnknown,
+    TrainmasterError,
 )
-from trainmaster.orchestrator.core.retraining.rules.condition import Age
-from trainmaster.orchestrator.core.retraining.rules.rule import Rule
-from trainmaster.orchestrator.core.retraining.signals.arrival import Batch
-from trainmaster.orchestrator.core.retraining.state import RuleState, folded, given_up, launched, state_for
-from trainmaster.orchestrator.core.retraining.status import status_of
+from trainmaster.orchestrator.core.names import object_uri, split_object_uri
+from trainmaster.orchestrator.core.notices.notice import RulePayload, rule_tripped
+from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.reading import text_in
+from trainmaster.orchestrator.core.requests.request import Refused
+from trainmaster.orchestrator.core.retraining.arrivals import Batch
+from trainmaster.orchestrator.core.retraining.condition import Age
+from trainmaster.orchestrator.core.retraining.decision import Decision, Facts, Fire, Hold, Nothing, Trip
+from trainmaster.orchestrator.core.retraining.firing import request_of_firing
+from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.orchestrator.core.retraining.state import (
+    Firing,
+    RuleState,
+    folded,
+    given_up,
+    launched,
+    state_for,
+    status_of,
+)
+from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.flows.completion.champion import champion_facts
-from trainmaster.orchestrator.flows.retraining.firing import launch_firing
 from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.submission.cancel import cancel
+from trainmaster.orchestrator.flows.submission.launch import take_request
 from trainmaster.orchestrator.stores.rules import HeldState
 
 RACES_MAX = 5
-
-
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """What a decision must know beside the rule and its state."""
-
-    now: datetime
-    champion: ChampionFacts | None
-    current_ended: bool
 
 
 Decide = Callable[[RuleState, Facts], Decision]
@@ -168,7 +171,7 @@ def _tried(services: Services, rule: Rule, state: RuleState) -> _Tried:
     if state.firing is None:
         return _Tried(state=state)
     try:
-        outcome = launch_firing(services, rule, state.firing)
+        outcome = _launch(services, rule, state.firing)
     except TrainmasterError as error:
         told = Happened(
             message=f"firing {state.firing.number} of {rule.rule_id} is on record and waits for its launch: {error}",
@@ -199,3 +202,51 @@ def _tell_status(services: Services, rule: Rule, before: RuleState | None, after
     status = status_of(rule, after, now)
     if status != status_of(rule, before, now):
         services.rule_statuses.tell(status)
+
+
+def _launch(services: Services, rule: Rule, firing: Firing) -> Happened | Refused:
+    """The run of the firing, launched once however often this is repeated; or why there can be none.
+
+    Raises:
+        LeaseHeld: the run to be replaced is being submitted at this moment.
+        ServiceFailed, RecordMoved: the firing stays; a later tick repeats it.
+    """
+    if services.ledger.find(firing.run_id) is not None:
+        return Happened(
+            message=f"firing {firing.number} of {rule.rule_id} is on record", run_id=firing.run_id
+        )
+    source = _source(services, rule, firing)
+    template: bytes | None = None
+    if rule.request_uri is not None:
+        with contextlib.suppress(ObjectGone):  # of which `request_of_firing` tells
+            template, generation = services.inbox.latest(*split_object_uri(rule.request_uri))
+            source = replace(source, template_uri=rule.request_uri, template_generation=generation)
+    content = request_of_firing(rule, firing, template)
+    if isinstance(content, Refused):
+        return content
+    replaced = services.ledger.find(firing.replaces) if firing.replaces is not None else None
+    leaves_place = replaced is not None and cancel(services, replaced).is_due
+    what = f"{rule.rule_id} fired ({firing.condition}, number {firing.number})"
+    try:
+        arrival = Arrival(run_id=firing.run_id, source=source, content=content)
+        happened = take_request(services, arrival, text_in(content, as_json=True))
+    except LeaseHeld as error:
+        return Happened(message=f"{what}: {error}", run_id=firing.run_id, severity="DEBUG")
+    except SubmissionUnknown as error:
+        # The run is reserved: from here on it is the sweep's, like every other.
+        return Happened(message=f"{what}: {error}", run_id=firing.run_id, severity="WARNING")
+    return replace(happened, message=f"{what}: {happened.message}", is_due=happened.is_due or leaves_place)
+
+
+def _source(services: Services, rule: Rule, firing: Firing) -> Source:
+    return Source(
+        kind="rule",
+        event_id=firing.event_id,
+        event_time=firing.at,
+        received_at=services.clock.now(),
+        uri=object_uri(services.buckets.inbox, rule.dropped_name),
+        generation=firing.generation,
+        rule_id=rule.rule_id,
+        firing=firing.number,
+        condition=firing.condition.value,
+    )

@@ -104,15 +104,7 @@ def reject(services: Services, arrival: Arrival, refused: Refused, over: OverCap
     """
     services.ledger.mark_active(arrival.run_id)
     now = services.clock.now()
-    report_uri = services.ledger.report(
-        arrival.run_id,
-        {
-            "schema": "rejection_report.v1",
-            "run_id": arrival.run_id,
-            "source": encoded(arrival.source),
-            "faults": [fault.document for fault in refused.faults],
-        },
-    )
+    report_uri = report(services, arrival, refused)
     record = RunRecord(
         run_id=arrival.run_id,
         state=RunState.REJECTED,
@@ -140,3 +132,14 @@ def reject(services: Services, arrival: Arrival, refused: Refused, over: OverCap
         run_id=arrival.run_id,
         severity="WARNING",
     )
+
+
+def report(services: Services, arrival: Arrival, refused: Refused) -> str:
+    """Keep the rejection report of a request or rule, and give its URI. Safe to repeat."""
+    document = {
+        "schema": "rejection_report.v1",
+        "run_id": arrival.run_id,
+        "source": encoded(arrival.source),
+        "faults": [fault.document for fault in refused.faults],
+    }
+    return services.ledger.report(arrival.run_id, document)

@@ -3,13 +3,15 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from trainmaster.orchestrator.core.documents.codec import decoded_time, encoded_time
 from trainmaster.orchestrator.core.documents.faults import plain
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, time_or
 from trainmaster.orchestrator.core.names import is_object_name, object_uri
+
+ARRIVALS_PREFIX = "arrivals/"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,17 @@ class Batch:
 
     name: str
     arrivals: tuple[ArrivedObject, ...]
+
+
+def batch_object(at: datetime, instance: str, number: int) -> str:
+    """`arrivals/<time>-<instance>-<number>`: sorts by time, and no two writers make the same one.
+
+    Args:
+        at: when the batch was closed.
+        instance: hexadecimal text that no other process has.
+        number: counts the batches of that process.
+    """
+    return f"{ARRIVALS_PREFIX}{at.astimezone(UTC):%Y%m%dt%H%M%S%f}-{instance}-{number}"
 
 
 def arrived_in(envelope: Envelope) -> ArrivedObject:

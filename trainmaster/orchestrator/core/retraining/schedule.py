@@ -24,7 +24,6 @@ from trainmaster.orchestrator.core.documents.faults import (
     listed,
     shown,
 )
-from trainmaster.orchestrator.core.retraining.rules.condition import Schedule
 
 FIELDS = 5
 _FORM = "minute hour day-of-month month day-of-week, for example 0 3 * * 1"
@@ -41,9 +40,9 @@ def time_zones() -> tuple[str, ...]:
     return tuple(sorted(zoneinfo.available_timezones() - _NO_ZONES))
 
 
-def schedule_faults(cron: object, time_zone: object, path: tuple[PathPart, ...]) -> Iterator[Fault]:
-    """What is wrong with the expression and the zone; what is no text is passed over."""
-    if isinstance(time_zone, str) and time_zone not in time_zones():
+def schedule_faults(cron: str, time_zone: str, path: tuple[PathPart, ...]) -> Iterator[Fault]:
+    """What is wrong with the expression and the zone."""
+    if time_zone not in time_zones():
         yield fault_at(
             (*path, "time_zone"),
             "there is no such time zone",
@@ -51,8 +50,7 @@ def schedule_faults(cron: object, time_zone: object, path: tuple[PathPart, ...])
             allowed="a name of the IANA time zone database, for example Europe/Amsterdam",
             repair=_nearest_zone(time_zone),
         )
-    if isinstance(cron, str):
-        yield from _cron_faults(cron, json_path((*path, "cron")))
+    yield from _cron_faults(cron, json_path((*path, "cron")))
 
 
 def _nearest_zone(word: str) -> str:
@@ -105,14 +103,14 @@ def _ever_comes(cron: str) -> bool:
     return True
 
 
-def last_due(schedule: Schedule, until: datetime) -> datetime | None:
-    """The latest time that the schedule names, at most `until`, in UTC; None when there was none in 50 years."""
-    zone = zoneinfo.ZoneInfo(schedule.time_zone)
+def last_due(cron: str, time_zone: str, until: datetime) -> datetime | None:
+    """The latest time that the expression names, at most `until`, in UTC; None when there was none in 50 years."""
+    zone = zoneinfo.ZoneInfo(time_zone)
     # Where the clocks go back their reading does not tell the order of things: begin later and pass over.
     ahead = _CLOCK_CHANGES_WITHIN if _clocks_change(zone, until) else timedelta()
     # cronsim gives what lies before its start, and the start itself is wanted too.
     start = until.astimezone(UTC).replace(microsecond=0) + ahead + timedelta(seconds=1)
-    times = CronSim(schedule.cron, _in_zone(start, zone), reverse=True)
+    times = CronSim(cron, _in_zone(start, zone), reverse=True)
     return next((due for due in (each.astimezone(UTC) for each in times) if due <= until), None)
 
 

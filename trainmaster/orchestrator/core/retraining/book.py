@@ -1,23 +1,66 @@
-"""Rules that start each other without end.
+"""Every accepted rule in one object, so that two rules dropped at once cannot make a loop unseen.
 
-One rule starts another when its runs do what the other waits for: a run of its model succeeds, its model is
-promoted, or its runs write where the other looks for new data. What alerts and pushed images have to do with
-runs cannot be known here, and age and schedules wait for time alone.
+schemas/rule_book.v1.schema.json
+
+In a loop, rules start each other without end. One rule starts another when its runs do what the other waits for:
+a run of its model succeeds, its model is promoted, or its runs write where the other looks for new data. What
+alerts and pushed images have to do with runs cannot be known here, and age and schedules wait for time alone.
 """
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from trainmaster.orchestrator.core.retraining.rules.condition import (
-    Condition,
-    NewData,
-    Upstream,
-    UpstreamEvent,
-)
-from trainmaster.orchestrator.core.retraining.rules.rule import Rule
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.retraining.condition import Condition, NewData, Upstream, UpstreamEvent
+from trainmaster.orchestrator.core.retraining.rule import Rule
 
+BOOK_OBJECT = "rules/book.json"
+MAX_RULES = 1000
+MAX_BOOK_BYTES = 8 * 1024 * 1024
 _PIECES = re.compile(r"\*\*|\*|.", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Book:
+    """The accepted rules, by id."""
+
+    schema: str = "rule_book.v1"
+    rules: tuple[Rule, ...] = ()
+
+    def find(self, rule_id: str) -> Rule | None:
+        return next((rule for rule in self.rules if rule.rule_id == rule_id), None)
+
+    def with_rule(self, rule: Rule) -> "Book":
+        """The book with this rule in place of an older generation; a newer one stays."""
+        present = self.find(rule.rule_id)
+        if present is not None and present.generation >= rule.generation:
+            return self
+        rules = (*self.without(rule.rule_id).rules, rule)
+        return Book(rules=tuple(sorted(rules, key=lambda each: each.rule_id)))
+
+    def without(self, rule_id: str) -> "Book":
+        return Book(rules=tuple(rule for rule in self.rules if rule.rule_id != rule_id))
+
+    @property
+    def size_bytes(self) -> int:
+        return len(json.dumps(encoded(self)))
+
+
+def book_in(document: object) -> Book:
+    """The book that `encoded` turned into `document`.
+
+    Raises:
+        ValueError: the document holds no book; the message says why.
+    """
+    try:
+        book = decoded(Book, document)
+        for rule in book.rules:
+            rule.conditions, rule.while_running  # noqa: B018 - so that damage is found here
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"no rule book: {type(error).__name__}: {error}") from error
+    return book
 
 
 @dataclass(frozen=True, kw_only=True)

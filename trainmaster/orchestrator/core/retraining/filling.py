@@ -5,7 +5,7 @@ that string, and what it was filled with is never looked at again. `$${` stands 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmaster.orchestrator.core.documents.faults import (
@@ -17,31 +17,17 @@ from trainmaster.orchestrator.core.documents.faults import (
 )
 
 VALUE_MAX_CHARS = 2000
-MEANINGS: Mapping[str, str] = {
-    "rule.id": "the rule's id",
-    "firing.id": "the id of the run that is started",
-    "firing.time": "when the rule fired, RFC 3339",
-    "firing.condition": "the kind of condition that fired it",
-    "data.count": "how many matching objects came since the last firing",
-    "data.bytes": "how many bytes they have",
-    "data.watermark": "when the newest of them was created, RFC 3339",
-    "data.newest_uri": "the newest of them",
-    "data.newest_dir_uri": "the folder of the newest, with its slash",
-    "image.uri": "the pushed image by its digest",
-    "image.digest": "the pushed image's digest, sha256:…",
-    "image.tag": "the tag that was pushed",
-    "alert.policy": "the alert's policy",
-    "alert.incident_id": "the incident",
-    "alert.summary": "the alert in one line",
-    "upstream.model_name": "the upstream model",
-    "upstream.run_id": "the run that succeeded or was promoted",
-    "upstream.model_uri": "the model which that run left",
-    "champion.model_uri": "the champion of the request's model",
-    "champion.run_id": "the run that it came from",
-    "champion.value": "its metric",
+PLACES: Mapping[str, tuple[str, ...]] = {
+    "rule": ("id",),
+    "firing": ("id", "time", "condition"),
+    "data": ("count", "bytes", "watermark", "newest_uri", "newest_dir_uri"),
+    "image": ("uri", "digest", "tag"),
+    "alert": ("policy", "incident_id", "summary"),
+    "upstream": ("model_name", "run_id", "model_uri"),
+    "champion": ("model_uri", "run_id", "value"),
 }
-"""Every place there is."""
-NAMES = tuple(MEANINGS)
+"""Every place there is, by its subject; docs/rules.md says what each means."""
+NAMES = tuple(f"{subject}.{name}" for subject, names in PLACES.items() for name in names)
 
 _PLACE = re.compile(r"\$(?P<literal>\$\{)|\$\{(?P<inside>[^}]*)(?P<end>\}?)")
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
@@ -60,33 +46,36 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceAt:
-    """A place and the value that it stands in. `closed` False: the text has no `}` after it."""
+    """A place and the value, or key, that it stands in. `closed` False: the text has no `}` after it."""
 
     path: tuple[PathPart, ...]
     place: Place
     closed: bool = True
+    in_key: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Unfilled:
-    """Why a request cannot be filled in, in plain words."""
-
-    reason: str
+def names_about(*subjects: str) -> frozenset[str]:
+    return frozenset(name for name in NAMES if name.partition(".")[0] in subjects)
 
 
 def places_at(document: object, path: tuple[PathPart, ...] = ()) -> Iterator[PlaceAt]:
     """Every place in the document's string values, in the order of the text."""
+    return (found for found in _found(document, path) if not found.in_key)
+
+
+def _found(document: object, path: tuple[PathPart, ...], *, in_key: bool = False) -> Iterator[PlaceAt]:
     match document:
         case str():
             for found in _PLACE.finditer(document):
                 if found["literal"] is None:
-                    yield PlaceAt(path=path, place=_place(found), closed=bool(found["end"]))
+                    yield PlaceAt(path=path, place=_place(found), closed=bool(found["end"]), in_key=in_key)
         case Mapping():
             for key, part in document.items():
-                yield from places_at(part, (*path, str(key)))
+                yield from _found(str(key), (*path, str(key)), in_key=True)
+                yield from _found(part, (*path, str(key)))
         case list() | tuple():
             for index, part in enumerate(document):
-                yield from places_at(part, (*path, index))
+                yield from _found(part, (*path, index))
 
 
 def places_in(document: object) -> tuple[Place, ...]:
@@ -99,45 +88,32 @@ def _place(found: re.Match[str]) -> Place:
     return Place(name=name, default=default if default_mark else None)
 
 
-def place_faults(document: object, path: tuple[PathPart, ...], provided: Iterable[str]) -> list[Fault]:
-    """What is wrong with the document's places; `provided` are the names that can ever have a value here.
-
-    `path` is the document's own in the text that the user wrote.
-    """
-    possible = frozenset(provided)
-    faults = (_fault(found, possible) for found in places_at(document, path))
-    return [*(fault for fault in faults if fault is not None), *_places_in_keys(document, path)]
+def place_faults(document: object, provided: Iterable[str]) -> list[Fault]:
+    """What is wrong with the document's places; `provided` are the names that can ever have a value here."""
+    possible = [name for name in NAMES if name in set(provided)]
+    faults = (_fault(found, possible) for found in _found(document, ()))
+    return [fault for fault in faults if fault is not None]
 
 
-def _fault(found: PlaceAt, possible: frozenset[str]) -> Fault | None:
+def _fault(found: PlaceAt, possible: Sequence[str]) -> Fault | None:
     path, place = found.path, found.place
+    if found.in_key:
+        return fault_at(path, "a key has no places: only values are filled", found=path[-1])
     if not found.closed:
         repair = "close it, or write $${ where the text ${ is meant"
         return fault_at(path, "a place that nothing closes", found=str(place)[:-1], repair=repair)
-    if place.name not in MEANINGS:
+    if place.name not in NAMES:
         repair = nearest(place.name, NAMES) or "write $${ where the text ${ is meant"
         allowed = listed(NAMES, most=len(NAMES))
         return fault_at(path, "there is no such place", found=str(place), allowed=allowed, repair=repair)
     if place.name not in possible:
         problem = "none of the rule's conditions can ever give it a value"
-        allowed = listed((name for name in NAMES if name in possible), most=len(NAMES))
+        allowed = listed(possible, most=len(NAMES))
         repair = "remove it, or add the condition that gives it"
         return fault_at(path, problem, found=str(place), allowed=allowed, repair=repair)
     if place.default is not None and (reason := unfit(place.default)):
         return fault_at(path, f"the default is {reason}", found=str(place))
     return None
-
-
-def _places_in_keys(document: object, path: tuple[PathPart, ...]) -> Iterator[Fault]:
-    if isinstance(document, Mapping):
-        for key, part in document.items():
-            if any(found["literal"] is None for found in _PLACE.finditer(str(key))):
-                problem = "a key has no places: only values are filled"
-                yield fault_at((*path, str(key)), problem, found=key)
-            yield from _places_in_keys(part, (*path, str(key)))
-    elif isinstance(document, list | tuple):
-        for index, part in enumerate(document):
-            yield from _places_in_keys(part, (*path, index))
 
 
 def unfit(value: str) -> str:
@@ -150,16 +126,16 @@ def unfit(value: str) -> str:
     return ""
 
 
-def unfilled(places: Iterable[Place], values: Mapping[str, str]) -> Unfilled | None:
-    """Why these places cannot be filled with these values; None where they can."""
+def unfilled(places: Iterable[Place], values: Mapping[str, str]) -> str:
+    """Why these places cannot be filled with these values, in plain words; empty where they can."""
     for place in places:
         value = values.get(place.name, place.default)
         if value is None:
             default = Place(name=place.name, default="none")
-            return Unfilled(reason=f"{place} has no value now; a default would stand in for it: {default}")
+            return f"{place} has no value now; a default would stand in for it: {default}"
         if reason := unfit(value):
-            return Unfilled(reason=f"the value of {place} is {reason}")
-    return None
+            return f"the value of {place} is {reason}"
+    return ""
 
 
 def filled(document: object, values: Mapping[str, str]) -> object:
@@ -168,9 +144,8 @@ def filled(document: object, values: Mapping[str, str]) -> object:
     Raises:
         ValueError: a place has no fit value; `unfilled` says so beforehand.
     """
-    reason = unfilled(places_in(document), values)
-    if reason is not None:
-        raise ValueError(reason.reason)
+    if reason := unfilled(places_in(document), values):
+        raise ValueError(reason)
 
     def text(found: re.Match[str]) -> str:
         if found["literal"] is not None:

@@ -1,5 +1,6 @@
 """A rule's request, checked when the rule is dropped: its places, and what comes of it once they are filled."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,33 +9,34 @@ from trainmaster.orchestrator.core.admission.pricing import Priced, ReadPrices, 
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.documents.faults import Fault, fault_at, json_path, listed, shown
 from trainmaster.orchestrator.core.documents.unvalidated import at, mapping_at
-from trainmaster.orchestrator.core.names import output_uri
+from trainmaster.orchestrator.core.names import Buckets, output_uri
 from trainmaster.orchestrator.core.policy.policy import repository
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.programs import images_in
 from trainmaster.orchestrator.core.requests.reading import checked_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request, Standards, too_large
-from trainmaster.orchestrator.core.retraining.rules.condition import Condition, Manual, NewData, NewImage
-from trainmaster.orchestrator.core.retraining.rules.filling import (
-    MEANINGS,
+from trainmaster.orchestrator.core.retraining.condition import (
+    SAMPLE_RUN_ID,
+    SAMPLE_TIME,
+    Condition,
+    Manual,
+    NewData,
+    NewImage,
+)
+from trainmaster.orchestrator.core.retraining.filling import (
+    NAMES,
     Place,
     filled,
+    names_about,
     place_faults,
     places_at,
     places_in,
     unfit,
 )
-from trainmaster.orchestrator.core.retraining.rules.names import is_model_name
-from trainmaster.orchestrator.core.retraining.rules.rule import Makes
-from trainmaster.orchestrator.core.retraining.rules.samples import (
-    ALWAYS,
-    DATA,
-    PERHAPS,
-    possible,
-    sample_values,
-)
+from trainmaster.orchestrator.core.retraining.rule import Makes
 
 SAMPLED = "checked with sample values for its places"
+_MODEL_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _FIXED = ("$.model_name", "$.output.prefix_uri")
 """What a rule's request always says the same: its champion and its output are known before it fires."""
 
@@ -50,15 +52,22 @@ class Checked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Circumstances:
-    """What a request is checked for: the rule's sound conditions, whether that is all of them, the deployment."""
+class RuleStandards:
+    """What rules are held against; the schema of rules is among those of `requests`."""
 
+    requests: Standards
+    buckets: Buckets
+    prices: "ReadPrices | None" = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Circumstances:
+    """What a request is checked for: the rule's sound conditions, and whether that is all of them."""
+
+    rule_id: str
     conditions: tuple[Condition, ...]
     all_sound: bool
-    rule_id: str
-    models_bucket: str
-    standards: Standards
-    prices: "ReadPrices | None" = None
+    standards: RuleStandards
 
 
 def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], around: Circumstances) -> Checked:
@@ -106,7 +115,7 @@ def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: Cir
     makes = made_by(request)
     if makes is None:
         return Checked(faults=faults)
-    prefix = makes.output_prefix_uri or f"gs://{around.models_bucket}"
+    prefix = makes.output_prefix_uri or f"gs://{around.standards.buckets.models}"
     writes_uri = output_uri(prefix, makes.model_name, "")
     return Checked(faults=faults, makes=makes, writes_uri=writes_uri, places=places_in(request))
 
@@ -115,8 +124,9 @@ def _request_faults(
     request: Mapping[str, Any], spelled: Mapping[str, str], around: Circumstances
 ) -> list[Fault]:
     """What is wrong with the places, and then with the request once they are filled."""
+    standards = around.standards
     faults = [
-        *place_faults(request, (), _provided(around)),
+        *place_faults(request, _provided(around)),
         *_missing(request, around.conditions),
         *_depending(request),
     ]
@@ -124,10 +134,10 @@ def _request_faults(
     for condition, values in _samples(request, around):
         document = filled(request, values)
         found: Request | Priced | Refused = checked_request(
-            Document(value=document, spelled=spelled), around.standards
+            Document(value=document, spelled=spelled), standards.requests
         )
         if isinstance(found, Request):
-            found = priced(found, around.standards.policy, around.prices)
+            found = priced(found, standards.requests.policy, standards.prices)
         refused = found.faults if isinstance(found, Refused) else ()
         reported = {fault.path for fault in faults}
         new = (fault for fault in (*refused, *_by_tag(document, condition)) if fault.path not in reported)
@@ -139,7 +149,7 @@ def made_by(request: Mapping[str, Any]) -> Makes | None:
     """What the request's runs make; None where it does not name a model as requests must."""
     meant = dialect_of(request).in_own(request, None).document
     model_name, prefix_uri = meant.get("model_name"), at(meant, "output", "prefix_uri")
-    if not isinstance(model_name, str) or not is_model_name(model_name):
+    if not isinstance(model_name, str) or not _MODEL_NAME.fullmatch(model_name):
         return None
     return Makes(
         model_name=model_name,
@@ -150,19 +160,19 @@ def made_by(request: Mapping[str, Any]) -> Makes | None:
 
 def _provided(around: Circumstances) -> Iterable[str]:
     if not around.all_sound:
-        return MEANINGS  # a condition that cannot be read might give any of them
+        return NAMES  # a condition that cannot be read might give any of them
     watches = any(isinstance(condition, NewData) for condition in around.conditions)
-    given = (ALWAYS, PERHAPS, DATA if watches else (), *map(possible, around.conditions))
-    return {name for names in given for name in names}
+    given = (condition.subject for condition in around.conditions)
+    return names_about("rule", "firing", "champion", *(("data",) if watches else ()), *given)
 
 
 def _missing(request: Mapping[str, Any], conditions: tuple[Condition, ...]) -> Iterator[Fault]:
     """Places without a default that some condition's firing could never fill, so that it never fired."""
-    special = frozenset[str]().union(*map(possible, conditions))
+    special = names_about(*(condition.subject for condition in conditions))
     for found in places_at(request):
         place = found.place
         if place.default is None and place.name in special:
-            without = [each.kind for each in conditions if place.name not in possible(each)]
+            without = [each.kind for each in conditions if place.name not in names_about(each.subject)]
             if without:
                 yield fault_at(
                     found.path,
@@ -190,21 +200,36 @@ def _samples(
     request: Mapping[str, Any], around: Circumstances
 ) -> Iterator[tuple[Condition, Mapping[str, str]]]:
     """Two sets of values for each condition: with everything it may give, and with as little as it may."""
-    data = next((each.pattern for each in around.conditions if isinstance(each, NewData)), None)
     places = places_in(request)
     needed = {place.name for place in places if place.default is None or unfit(place.default)}
-    may_lack = PERHAPS | DATA
-    leave_out = (
+    may_lack = names_about("champion", "data")
+    lacks = (
         (frozenset[str](), may_lack) if any(place.name in may_lack for place in places) else (frozenset(),)
     )
     for condition in around.conditions or (Manual(),):
-        values = sample_values(
-            condition, rule_id=around.rule_id, models_bucket=around.models_bucket, data=data
-        )
-        for lacking in leave_out:
+        values = _sample_values(condition, around)
+        for lacking in lacks:
             given = {name: text for name, text in values.items() if name in needed or name not in lacking}
             # What is wrong with a place is told already; here it must only not be in the way.
             yield condition, {**dict.fromkeys(needed, "sample"), **given}
+
+
+def _sample_values(condition: Condition, around: Circumstances) -> Mapping[str, str]:
+    """Values as a firing by this condition may have them."""
+    models_bucket = around.standards.buckets.models
+    watching = (each for each in (condition, *around.conditions) if isinstance(each, NewData))
+    data = next((each.data_values() for each in watching), {})
+    return {
+        "rule.id": around.rule_id,
+        "firing.id": SAMPLE_RUN_ID,
+        "firing.time": SAMPLE_TIME,
+        "firing.condition": condition.kind.value,
+        "champion.model_uri": f"gs://{models_bucket}/sample/{SAMPLE_RUN_ID}/model/",
+        "champion.run_id": SAMPLE_RUN_ID,
+        "champion.value": "0.5",
+        **data,
+        **condition.sample_values(models_bucket),
+    }
 
 
 def _sampled(fault: Fault, places: Iterable[str]) -> Fault:

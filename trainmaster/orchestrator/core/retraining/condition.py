@@ -1,0 +1,246 @@
+"""What a rule may wait for: one class for each kind, with its own checks, what meets it, and the values it gives."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from trainmaster.orchestrator.core.documents.codec import decoded
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, fault_at
+from trainmaster.orchestrator.core.names import Buckets
+from trainmaster.orchestrator.core.policy.policy import matches
+from trainmaster.orchestrator.core.retraining import schedule
+
+SAMPLE_TIME = "2026-01-31T12:34:56.000000Z"
+SAMPLE_RUN_ID = "sample-20260131t123456-0123456789"
+_RESOURCE = re.compile(
+    r"projects/[^/]+/locations/(?P<location>[^/]+)/(?P<collection>[A-Za-z]+)/(?P<id>[^/@]+)(@[^/]+)?"
+)
+
+
+class ConditionKind(StrEnum):
+    """The kinds, as a rule's document spells them."""
+
+    NEW_DATA = "new_data"
+    SCHEDULE = "schedule"
+    NEW_IMAGE = "new_image"
+    ALERT = "alert"
+    AGE = "age"
+    UPSTREAM = "upstream"
+    MANUAL = "manual"
+
+
+class UpstreamEvent(StrEnum):
+    """What another model's rule waits for."""
+
+    SUCCEEDED = "succeeded"
+    PROMOTED = "promoted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Condition:
+    """The fields of a condition are those of its document.
+
+    Attributes:
+        subject: of the places that only a firing by this condition fills, `filling.PLACES`.
+    """
+
+    kind: ClassVar[ConditionKind]
+    subject: ClassVar[str] = ""
+
+    def faults(self, _path: tuple[PathPart, ...], _buckets: Buckets) -> Iterator[Fault]:
+        """What the schema cannot say about it, which stands at this path; the buckets are the deployment's own."""
+        yield from ()
+
+    def heeds(self, _: Mapping[str, str]) -> bool:
+        """Whether it is about a signal of its kind with these facts. What ticks decide heeds none."""
+        return False
+
+    def sample_values(self, _: str) -> Mapping[str, str]:
+        """A value for each place of the subject, as a firing may have it; the models bucket is given."""
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewData(_Condition):
+    """Objects finalized under `objects`, a `gs://bucket/pattern`: `*` any characters but '/', `**` any.
+
+    Due when all minima are reached and nothing came for `quiet_s`, or the first came `max_wait_s` ago.
+    """
+
+    objects: str
+    min_objects: int = 1
+    min_bytes: int = 0
+    quiet_s: int = 60
+    max_wait_s: int = 3600
+
+    kind = ConditionKind.NEW_DATA
+
+    @property
+    def pattern(self) -> str:
+        """The objects' pattern; one that ends in `/` means everything below."""
+        return f"{self.objects}**" if self.objects.endswith("/") else self.objects
+
+    def takes(self, uri: str) -> bool:
+        """Whether the object is of the pattern. Almost every object is not, so the plain beginning goes first."""
+        return uri.startswith(self.pattern.partition("*")[0]) and matches(self.pattern, uri)
+
+    def faults(self, path: tuple[PathPart, ...], buckets: Buckets) -> Iterator[Fault]:
+        bucket = self.objects.removeprefix("gs://").partition("/")[0]
+        if bucket in (buckets.inbox, buckets.ledger):
+            kept = "requests and rules" if bucket == buckets.inbox else "records"
+            problem = f"the service keeps its {kept} in this bucket, and no rule may watch it"
+            repair = "watch the bucket that the data comes to"
+            yield fault_at((*path, "objects"), problem, found=self.objects, repair=repair)
+
+    def data_values(self) -> Mapping[str, str]:
+        """A value for each place about data, which every firing of a rule with this condition may fill."""
+        uri = self.pattern.replace("**", "sample").replace("*", "sample")
+        return {
+            "data.count": "100",
+            "data.bytes": "1000000",
+            "data.watermark": SAMPLE_TIME,
+            "data.newest_uri": uri,
+            "data.newest_dir_uri": uri.rpartition("/")[0] + "/",
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule(_Condition):
+    """A cron expression of five fields, by the clocks of `time_zone`."""
+
+    cron: str
+    time_zone: str = "Etc/UTC"
+
+    kind = ConditionKind.SCHEDULE
+
+    def faults(self, path: tuple[PathPart, ...], _buckets: Buckets) -> Iterator[Fault]:
+        return schedule.schedule_faults(self.cron, self.time_zone, path)
+
+    def last_due(self, until: datetime) -> datetime | None:
+        """See `schedule.last_due`."""
+        return schedule.last_due(self.cron, self.time_zone, until)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewImage(_Condition):
+    """A push to an image's repository; `tag` may hold `*`."""
+
+    repository: str
+    tag: str
+
+    kind = ConditionKind.NEW_IMAGE
+    subject = "image"
+
+    def heeds(self, facts: Mapping[str, str]) -> bool:
+        return self.repository == facts["repository"] and matches(self.tag, facts["tag"])
+
+    def sample_values(self, _: str) -> Mapping[str, str]:
+        digest = f"sha256:{'0123456789abcdef' * 4}"
+        return {
+            "image.uri": f"{self.repository}@{digest}",
+            "image.digest": digest,
+            "image.tag": self.tag.replace("*", "sample"),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alert(_Condition):
+    """An alert by its policy's name (`*` any characters) or by the model it is about, or by both."""
+
+    policy: str | None = None
+    model: str | None = None
+
+    kind = ConditionKind.ALERT
+    subject = "alert"
+
+    def heeds(self, facts: Mapping[str, str]) -> bool:
+        # A policy's name is free text, in which '/' is a character like any other.
+        if self.policy is not None and not matches(re.sub(r"\*+", "**", self.policy), facts["policy"]):
+            return False
+        if self.model is None:
+            return True
+        return any(_same_model(self.model, named) for named in facts["models"].splitlines())
+
+    def sample_values(self, _: str) -> Mapping[str, str]:
+        return {
+            "alert.policy": (self.policy or "sample policy").replace("*", "sample"),
+            "alert.incident_id": "0.sample",
+            "alert.summary": "a sample of a summary",
+        }
+
+
+def _same_model(wanted: str, named: str) -> bool:
+    """Whether the alert's name means the wanted model: the same text, or the same resource.
+
+    The service writes the project's number where a user writes its id, and in labels the bare id alone.
+    A version, `@2`, is no part of the name.
+    """
+    if matches(wanted, named) or matches(wanted, named.partition("@")[0]):
+        return True
+    want, name = _RESOURCE.fullmatch(wanted), _RESOURCE.fullmatch(named)
+    if want is not None and name is not None:
+        return want.group("location", "collection", "id") == name.group("location", "collection", "id")
+    return (want is not None and named == want["id"]) or (name is not None and wanted == name["id"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Age(_Condition):
+    """The champion of the request's model is older than this."""
+
+    older_than_s: int
+
+    kind = ConditionKind.AGE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upstream(_Condition):
+    """A run of another model succeeded, or its champion changed."""
+
+    model_name: str
+    event: UpstreamEvent
+
+    kind = ConditionKind.UPSTREAM
+    subject = "upstream"
+
+    def heeds(self, facts: Mapping[str, str]) -> bool:
+        return (self.model_name, self.event) == (facts["model_name"], facts["event"])
+
+    def sample_values(self, models_bucket: str) -> Mapping[str, str]:
+        return {
+            "upstream.model_name": self.model_name,
+            "upstream.run_id": SAMPLE_RUN_ID,
+            "upstream.model_uri": f"gs://{models_bucket}/{self.model_name}/{SAMPLE_RUN_ID}/model/",
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manual(_Condition):
+    """An order that names the rule."""
+
+    kind = ConditionKind.MANUAL
+
+    def heeds(self, _: Mapping[str, str]) -> bool:
+        return True
+
+
+Condition = NewData | Schedule | NewImage | Alert | Age | Upstream | Manual
+CONDITIONS: Mapping[str, type[Condition]] = {
+    each.kind: each for each in (NewData, Schedule, NewImage, Alert, Age, Upstream, Manual)
+}
+
+
+# Any: what is no condition is an error.
+def condition_from(entry: Any) -> Condition:
+    """The condition of one entry of `when`.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        ((kind, fields),) = entry.items()
+        return decoded(CONDITIONS[kind], fields)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"no condition: {entry!r}") from error

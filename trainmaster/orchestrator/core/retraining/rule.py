@@ -1,0 +1,120 @@
+"""A sound rule. `reading.rule_in` makes one of a dropped file; the book keeps it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from trainmaster.orchestrator.core.names import RULES_PREFIX
+from trainmaster.orchestrator.core.retraining.condition import Condition, NewData, condition_from
+from trainmaster.orchestrator.core.retraining.filling import Place
+
+_RULE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+
+
+def rule_id_of(object_name: str) -> str | None:
+    """`rules/vision/Cassava.yaml` -> `vision.cassava`; None where that gives no rule id.
+
+    An id has lower-case letters, digits, '.', '_' and '-', at most 63 in all.
+    """
+    path = object_name.removeprefix(RULES_PREFIX).rpartition(".")[0]
+    rule_id = path.replace("/", ".").lower()
+    return rule_id if _RULE_ID.fullmatch(rule_id) else None
+
+
+class WhileRunning(StrEnum):
+    """What becomes of a firing while the rule's last run is still going."""
+
+    SKIP = "skip"
+    QUEUE_ONE = "queue_one"
+    REPLACE = "replace"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Makes:
+    """What a request's runs make: always the same, whatever fires the rule.
+
+    `output_prefix_uri` None means the models bucket; `promotes`, that the runs may become champions.
+    """
+
+    model_name: str
+    output_prefix_uri: str | None = None
+    promotes: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What to watch, and the request to run when it happens; as the book has it.
+
+    Attributes:
+        generation: of the dropped file.
+        makes: what the request's runs make.
+        writes_uri: `gs://…/` under which they write.
+        places: of the request as it was when the rule was accepted.
+        document: the file's content, which the schema accepts.
+    """
+
+    rule_id: str
+    dropped_name: str
+    generation: int
+    makes: Makes
+    writes_uri: str
+    places: tuple[Place, ...]
+    document: Mapping[str, Any]
+
+    @cached_property
+    def conditions(self) -> tuple[Condition, ...]:
+        return tuple(map(condition_from, self.document["when"]))
+
+    @cached_property
+    def new_data(self) -> tuple[NewData, ...]:
+        return tuple(condition for condition in self.conditions if isinstance(condition, NewData))
+
+    @property
+    def request(self) -> Mapping[str, Any] | None:
+        """The request with its places, inline; None where `request_uri` names it."""
+        return self.document.get("request")
+
+    @property
+    def request_uri(self) -> str | None:
+        """The `gs://` object of the inbox that holds the request; read again at each firing."""
+        return self.document.get("request_uri")
+
+    @property
+    def while_running(self) -> WhileRunning:
+        return WhileRunning(self.document.get("while_running", WhileRunning.SKIP))
+
+    @property
+    def cooldown(self) -> timedelta:
+        return timedelta(seconds=self.document.get("cooldown_s", 0))
+
+    @property
+    def max_per_day(self) -> int:
+        """Firings in any 24 hours."""
+        return int(self.document.get("max_per_day", 24))
+
+    @property
+    def enabled(self) -> bool:
+        return bool(self.document.get("enabled", True))
+
+    @property
+    def model_name(self) -> str:
+        return self.makes.model_name
+
+    @property
+    def identity(self) -> str:
+        """What a redelivery of the drop repeats."""
+        return f"{self.rule_id}@{self.generation}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChampionFacts:
+    """The champion of the rule's model, as far as rules are about it. `since`: when it was promoted."""
+
+    run_id: str
+    model_uri: str
+    value: float
+    since: datetime

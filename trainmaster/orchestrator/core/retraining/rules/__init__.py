@@ -1,1 +1,0 @@
-"""A retraining rule: how it is read, checked and kept."""

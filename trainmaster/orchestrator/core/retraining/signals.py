@@ -1,0 +1,272 @@
+"""Something that happened once and may fire rules, read out of a message: an image, an alert or a notice."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from trainmaster.orchestrator.core.documents.faults import listed
+from trainmaster.orchestrator.core.documents.unvalidated import mapping_at
+from trainmaster.orchestrator.core.errors import EventMalformed
+from trainmaster.orchestrator.core.events.envelope import PubsubMessage, time_or
+from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, PREFIX, RUN_PREFIX
+from trainmaster.orchestrator.core.policy.policy import repository
+from trainmaster.orchestrator.core.requests.arrival import Ignored
+from trainmaster.orchestrator.core.retraining.condition import ConditionKind, UpstreamEvent
+from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.orchestrator.core.runs.states import ENDS, RunState
+
+SUMMARY_MAX_CHARS = 500
+MODEL_LABELS = (
+    "model",
+    "model_name",
+    "model_id",
+    "model_user_id",
+    "deployed_model_id",
+    "model_deployment_monitoring_job",
+    "endpoint_id",
+)
+"""Labels of metrics, resources and policies under which an alert may name a model or where it is served."""
+_DIGEST = re.compile(r"(?P<repository>[^@\s]+)@(?P<digest>sha256:[0-9a-f]{64})")
+_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signal:
+    """`id` is the same in every delivery of what happened; `values` fill places, `facts` are for conditions.
+
+    The facts, by kind:
+
+        new_image  repository, tag, digest
+        alert      policy; models: what the alert names that may be a model, one a line
+        upstream   model_name, event
+        manual     rule
+    """
+
+    kind: ConditionKind
+    id: str
+    at: datetime
+    facts: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+def manual_call(order_id: str, rule_id: str, at: datetime) -> Signal:
+    """The signal of an order to fire this rule."""
+    return Signal(kind=ConditionKind.MANUAL, id=order_id, at=at, facts={"rule": rule_id})
+
+
+def heeds(rule: Rule, signal: Signal) -> bool:
+    """Whether one of the rule's conditions is about this signal."""
+    if signal.kind is ConditionKind.MANUAL and signal.facts.get("rule") != rule.rule_id:
+        return False
+    return any(each.kind is signal.kind and each.heeds(signal.facts) for each in rule.conditions)
+
+
+def image_pushed_in(message: PubsubMessage) -> Signal | Ignored:
+    """The push of a tagged image to Artifact Registry that the message tells of.
+
+    Source: https://cloud.google.com/artifact-registry/docs/configure-notifications
+
+    Raises:
+        EventMalformed: the message is no notification of a registry.
+    """
+    document = _document(message, "a registry's notification")
+    action, digest, tag = (document.get(key) for key in ("action", "digest", "tag"))
+    if action == "DELETE":
+        return Ignored(reason=f"the image {tag or digest!r} was deleted, not pushed")
+    if action != "INSERT":
+        raise _malformed(message, f"has the action {action!r}; a registry writes INSERT or DELETE")
+    if not isinstance(tag, str) or not tag:
+        return Ignored(reason=f"the image {digest!r} was pushed without a tag; rules watch tags")
+    return _pushed(message, tag, digest)
+
+
+def _pushed(message: PubsubMessage, tag: str, digest: object) -> Signal:
+    found = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
+    if found is None:
+        raise _malformed(
+            message, f"gives no digest of {tag!r} but {digest!r}; HOST/…/IMAGE@sha256:… is wanted"
+        )
+    name = tag.removeprefix(f"{found['repository']}:")
+    if repository(tag) != found["repository"] or not _TAG.fullmatch(name):
+        raise _malformed(message, f"has the tag {tag!r}, which is none of {found['repository']!r}")
+    return Signal(
+        kind=ConditionKind.NEW_IMAGE,
+        id=f"image/{message.message_id}",
+        at=message.publish_time,
+        facts={"repository": found["repository"], "tag": name, "digest": found["digest"]},
+        values={"image.uri": found[0], "image.digest": found["digest"], "image.tag": name},
+    )
+
+
+def alert_in(message: PubsubMessage) -> Signal | Ignored:
+    """The alert in the message: an incident of Cloud Monitoring, or an anomaly that Vertex AI Model Monitoring logged.
+
+    Sources: https://cloud.google.com/monitoring/support/notification-options (the schema of webhooks, version 1.2,
+    which Pub/Sub channels send too) and https://cloud.google.com/vertex-ai/docs/model-monitoring/using-model-monitoring
+    (its example of a log entry). Not verified: entries of Model Monitoring v2, for no example of one was found.
+
+    Raises:
+        EventMalformed: the message is neither an incident nor a log entry.
+    """
+    document = _document(message, "an alert")
+    if "incident" in document:
+        return _incident(message, mapping_at(document, "incident"))
+    if "logName" in document:
+        return _log_entry(message, document)
+    keys = listed(sorted(map(one_line, document)), most=10) or "nothing"
+    raise _malformed(
+        message,
+        f"is no alert: it has {keys}; an incident of Cloud Monitoring has `incident`, a log entry `logName`",
+    )
+
+
+def _incident(message: PubsubMessage, incident: Mapping[str, object]) -> Signal | Ignored:
+    incident_id, state = incident.get("incident_id"), incident.get("state")
+    if not isinstance(incident_id, str) or not incident_id:
+        raise _malformed(message, "holds an incident without incident_id")
+    if state == "closed":
+        return Ignored(reason=f"incident {incident_id!r} closed; only one that opens fires rules")
+    if state != "open":
+        raise EventMalformed(f"incident {incident_id!r} is {state!r}; open or closed is wanted")
+    labels = [
+        mapping_at(incident, *path)
+        for path in (
+            ("policy_user_labels",),
+            ("resource", "labels"),
+            ("metric", "labels"),
+            ("metadata", "user_labels"),
+            ("metadata", "system_labels"),
+        )
+    ]
+    return _alert(
+        message,
+        incident_id=incident_id,
+        policy=str(incident.get("policy_name") or ""),
+        summary=str(incident.get("summary") or incident.get("condition_name") or ""),
+        models=[each.get(label) for each in labels for label in MODEL_LABELS],
+    )
+
+
+def _log_entry(message: PubsubMessage, entry: Mapping[str, object]) -> Signal | Ignored:
+    payload, log_name = mapping_at(entry, "jsonPayload"), str(entry["logName"])
+    is_anomaly = str(payload.get("@type", "")).endswith("ModelMonitoringAnomaliesLogEntry")
+    if not (is_anomaly or log_name.endswith("model_monitoring_anomaly")):
+        reason = f"a log entry of {log_name!r}, not of Model Monitoring's model_monitoring_anomaly"
+        return Ignored(reason=reason)
+    insert_id, objective = entry.get("insertId"), payload.get("anomalyObjective")
+    if not isinstance(insert_id, str) or not isinstance(objective, str):
+        raise _malformed(message, "is an anomaly without insertId or anomalyObjective")
+    labels = mapping_at(entry, "resource", "labels")
+    named = [payload.get(key) for key in ("deployedModelId", "model", "modelDeploymentMonitoringJob")]
+    return _alert(
+        message,
+        incident_id=insert_id,
+        policy=objective,
+        summary=f"{objective}: {_features(payload)}",
+        models=[*named, *(labels.get(label) for label in MODEL_LABELS)],
+    )
+
+
+def _features(payload: Mapping[str, object]) -> str:
+    anomalies = payload.get("featureAnomalies")
+    features = [mapping_at(each) for each in anomalies] if isinstance(anomalies, list) else []
+    lines = (
+        f"{each.get('featureDisplayName')} {each.get('deviation')} above {each.get('threshold')}"
+        for each in features
+    )
+    return ", ".join(lines) or f"{payload.get('totalAnomaliesCount')} anomalies"
+
+
+def _alert(
+    message: PubsubMessage, *, incident_id: str, policy: str, summary: str, models: Iterable[object]
+) -> Signal:
+    """`models`: what may name a model, among them values that are no text."""
+    texts = {"policy": policy, "incident_id": incident_id, "summary": summary}
+    values = {f"alert.{name}": one_line(text) for name, text in texts.items()}
+    named = dict.fromkeys(one_line(each) for each in models if isinstance(each, str) and each.strip())
+    return Signal(
+        kind=ConditionKind.ALERT,
+        id=f"alert/{values['alert.incident_id']}",
+        at=message.publish_time,
+        facts={"policy": values["alert.policy"], "models": "\n".join(named)},
+        values={name: text for name, text in values.items() if text},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heard:
+    """What a notice tells: a signal that may fire rules, and the run that ended, where one did."""
+
+    signal: Signal | None = None
+    ended_run_id: str | None = None
+
+
+def notice_in(message: PubsubMessage) -> Heard | Ignored:
+    """What the notice, a structured CloudEvent of ours, means to rules.
+
+    Raises:
+        EventMalformed: the message holds no CloudEvent of ours.
+    """
+    event = _document(message, "a notice")
+    event_id, kind = event.get("id"), event.get("type")
+    if not isinstance(event_id, str) or not isinstance(kind, str) or not kind.startswith(PREFIX):
+        raise _malformed(message, f"is no notice of ours: its id is {event_id!r}, its type {kind!r}")
+    data = mapping_at(event, "data")
+    at = time_or(event.get("time"), message.publish_time)
+    if kind == CHAMPION_PROMOTED:
+        return Heard(signal=_upstream(event_id, at, UpstreamEvent.PROMOTED, data))
+    if not kind.startswith(RUN_PREFIX):
+        return Ignored(reason=f"a notice of type {kind!r} fires no rule")
+    return _of_run(event_id, at, data)
+
+
+def _of_run(event_id: str, at: datetime, data: Mapping[str, object]) -> Heard | Ignored:
+    run_id, state = data.get("run_id"), data.get("state")
+    if not isinstance(run_id, str) or not isinstance(state, str) or state not in set(RunState):
+        raise EventMalformed(f"notice {event_id!r} tells of run {run_id!r} in state {state!r}")
+    if state not in ENDS:
+        return Ignored(reason=f"run {run_id!r} is {state}; only ends matter to rules")
+    if state != RunState.SUCCEEDED or not isinstance(data.get("model_name"), str):
+        return Heard(ended_run_id=run_id)
+    return Heard(signal=_upstream(event_id, at, UpstreamEvent.SUCCEEDED, data), ended_run_id=run_id)
+
+
+def _upstream(event_id: str, at: datetime, event: UpstreamEvent, data: Mapping[str, object]) -> Signal:
+    model_name = data.get("model_name")
+    if not isinstance(model_name, str):
+        raise EventMalformed(f"notice {event_id!r} names no model")
+    values = {f"upstream.{key}": data.get(key) for key in ("model_name", "run_id", "model_uri")}
+    return Signal(
+        kind=ConditionKind.UPSTREAM,
+        id=f"notice/{one_line(event_id)}",
+        at=at,
+        facts={"model_name": model_name, "event": event},
+        values={name: one_line(text) for name, text in values.items() if isinstance(text, str)},
+    )
+
+
+def one_line(text: str) -> str:
+    """The text as a place can take it: runs of spaces and line breaks as one space, and not too long."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if len(line) <= SUMMARY_MAX_CHARS else line[: SUMMARY_MAX_CHARS - 1] + "…"
+
+
+def _document(message: PubsubMessage, what: str) -> Mapping[str, object]:
+    """The JSON object in the message.
+
+    Raises:
+        EventMalformed: it holds something else.
+    """
+    try:
+        document = json.loads(message.data)
+    except (ValueError, RecursionError) as error:
+        raise _malformed(message, f"holds no JSON, so no {what}: {error}") from error
+    if not isinstance(document, Mapping):
+        raise _malformed(message, f"holds a {type(document).__name__} where {what} was expected")
+    return document
+
+
+def _malformed(message: PubsubMessage, problem: str) -> EventMalformed:
+    return EventMalformed(f"message {message.message_id!r} {problem}")

@@ -1,1 +1,0 @@
-"""Events that may fire rules: one module for each kind of message."""

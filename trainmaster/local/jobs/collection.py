@@ -9,7 +9,6 @@ from typing import Generic
 
 from trainmaster.local.jobs.capacity.supply import Supply
 from trainmaster.local.jobs.listing.catalogue import AnyJob, Catalogue
-from trainmaster.local.jobs.listing.paging import page_of
 from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job, new_job_id
 from trainmaster.local.jobs.runners.log import JobLog, WriteLog
@@ -121,12 +120,8 @@ class Collection(ABC, Generic[AnyJob]):
     def list(
         self, parent: Parent, *, filter_: str, page_size: int, page_token: str
     ) -> tuple[builtins.list[AnyJob], str]:
-        """One page of jobs, newest first, and the token of the next page; empty after the last.
-
-        Raises:
-            ApiError: INVALID_ARGUMENT for a filter, size or token that cannot be.
-        """
-        return page_of(self._jobs, parent.name, filter_=filter_, page_size=page_size, page_token=page_token)
+        """As `Catalogue.page`."""
+        return self._jobs.page(parent.name, filter_=filter_, size=page_size, token=page_token)
 
     def cancel(self, parent: Parent, job_id: str) -> None:
         """Begin to end a job; best effort, as the service says.

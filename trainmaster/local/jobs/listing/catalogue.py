@@ -1,9 +1,14 @@
 """The jobs of one kind in memory, so that neither a look-up by id nor one by label reads them all."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Reversible
 from typing import Generic, TypeVar
 
+from trainmaster.local.jobs.listing.filters import parse_filter
+from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job
+
+DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 1000
 
 AnyJob = TypeVar("AnyJob", bound=Job)
 Label = tuple[str, str]
@@ -47,3 +52,31 @@ class Catalogue(Generic[AnyJob]):
         if label is None:
             return self._jobs.values()
         return [self._jobs[job_id] for job_id in self._labelled.get(label, ())]
+
+    def page(self, parent: str, *, filter_: str, size: int, token: str) -> tuple[list[AnyJob], str]:
+        """One page of a parent's jobs, newest first, without those of trials, and the next page's token.
+
+        The token is empty after the last page; it is tied to the filter.
+
+        Raises:
+            ApiError: INVALID_ARGUMENT for a filter, size or token that cannot be.
+        """
+        wanted = parse_filter(filter_)
+        if size < 0:
+            raise ApiError(Status.INVALID_ARGUMENT, f"page_size: not negative, found {size}.")
+        size = min(size or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
+        digest = hashlib.sha256(filter_.encode()).hexdigest()[:12]
+        after = token.removesuffix(f"-{digest}")
+        found: list[AnyJob] = []
+        for job in reversed(self.having(wanted.label)):
+            if after:
+                after = "" if job.job_id == after else after
+            elif job.trial is None and job.parent == parent and wanted.matches(job):
+                if len(found) == size:
+                    return found, f"{found[-1].job_id}-{digest}"
+                found.append(job)
+        if after:
+            raise ApiError(
+                Status.INVALID_ARGUMENT, f"page_token {token!r} belongs to no page of this list and filter."
+            )
+        return found, ""

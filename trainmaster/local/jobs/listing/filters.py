@@ -1,7 +1,7 @@
 """The filter of a list call: `state="JOB_STATE_SUCCEEDED" AND labels.team=vision`.
 
 Fields: `display_name` (`=` `!=` `:` with `*`), `state` (`=` `!=`), `create_time` (`=` `!=` `<` `>` `<=` `>=`),
-`labels.KEY` (`=` `!=`, and `:*` for presence). All restrictions must hold; OR, NOT and parentheses are refused.
+`labels.KEY` (as `display_name`, so `:*` for presence). All restrictions must hold; OR, NOT and parentheses are refused.
 Source: the comments of google.cloud.aiplatform.v1.ListCustomJobsRequest and https://google.aip.dev/160, read 2026-11.
 """
 
@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from google.cloud.aiplatform_v1.types import JobState
+
 from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job
-from trainmaster.local.jobs.resource.lifecycle import JobState
 
 Matches = Callable[[Job], bool]
 
@@ -22,6 +23,8 @@ _RESTRICTION = re.compile(
     rf"""\s*(?:(?P<joined>AND)\s+)?(?P<path>{_WORD})\s*(?P<sign><=|>=|!=|[=<>:])?\s*"""
     rf"""(?P<value>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|{_WORD})?"""
 )
+_SIGNS = {"display_name": "= != :", "state": "= !=", "create_time": "= != < > <= >=", "labels": "= != :"}
+_ALIASES = {"displayName": "display_name", "createTime": "create_time"}
 _ORDER: dict[str, Callable[[datetime, datetime], bool]] = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
 }  # fmt: skip
@@ -84,76 +87,41 @@ def _unquoted(value: str) -> str:
 
 def _restriction(path: str, sign: str, value: str) -> Filter:
     field, _, key = path.partition(".")
-    match field, bool(key):
-        case ("display_name" | "displayName", False):
-            return Filter(matches=_on_name(sign, value))
-        case ("state", False):
-            return Filter(matches=_on_state(sign, value))
-        case ("create_time" | "createTime", False):
-            return Filter(matches=_on_time(sign, value))
-        case ("labels", True):
-            return Filter(matches=_on_label(key, sign, value), label=(key, value) if sign == "=" else None)
-        case _:
-            raise FilterError(
-                f"Invalid filter field {path!r}; jobs are filtered by display_name, state, create_time and labels.KEY."
-            )
+    field = _ALIASES.get(field, field)
+    if field not in _SIGNS or bool(key) is not (field == "labels"):
+        raise FilterError(
+            f"Invalid filter field {path!r}; jobs are filtered by display_name, state, create_time and labels.KEY."
+        )
+    if sign not in _SIGNS[field].split():
+        raise FilterError(f"Invalid filter operator {sign!r} for {path}.")
+    match field:
+        case "labels":
+            label = (key, value) if sign == "=" else None
+            return Filter(matches=lambda job: _holds(job.message.labels.get(key), sign, value), label=label)
+        case "create_time":
+            compare, instant = _ORDER[sign], _instant(value)
+            return Filter(matches=lambda job: compare(job.create_time, instant))
+        case "state":
+            if value not in JobState.__members__:
+                known = ", ".join(sorted(JobState.__members__))
+                raise FilterError(f"Invalid filter value {value!r} for state; one of {known}.")
+            return Filter(matches=lambda job: _holds(job.state.api_name, sign, value))
+    return Filter(matches=lambda job: _holds(job.message.display_name, sign, value))
 
 
-def _on_name(sign: str, value: str) -> Matches:
-    match sign:
-        case "=" | "!=":
-            return lambda job: (job.message.display_name == value) is (sign == "=")
-        case ":":
-            pattern = re.compile(".*".join(re.escape(part) for part in value.split("*")), re.DOTALL)
-            whole = "*" in value
-            return lambda job: bool(
-                (pattern.fullmatch if whole else pattern.search)(job.message.display_name)
-            )
-        case _:
-            raise _unusable("display_name", sign)
+def _holds(text: str | None, sign: str, value: str) -> bool:
+    if sign != ":":
+        return (text == value) is (sign == "=")
+    pattern = ".*".join(re.escape(part) for part in value.split("*"))
+    found = re.fullmatch if "*" in value else re.search
+    return text is not None and found(pattern, text, re.DOTALL) is not None
 
 
-def _on_state(sign: str, value: str) -> Matches:
-    if sign not in {"=", "!="}:
-        raise _unusable("state", sign)
-    known = {state.api_name for state in JobState} | _OTHER_STATES
-    if value not in known:
-        raise FilterError(f"Invalid filter value {value!r} for state; one of {', '.join(sorted(known))}.")
-    return lambda job: (job.state.api_name == value) is (sign == "=")
-
-
-_OTHER_STATES = {
-    f"JOB_STATE_{name}" for name in ("UNSPECIFIED", "PAUSED", "EXPIRED", "UPDATING", "PARTIALLY_SUCCEEDED")
-}
-
-
-def _on_time(sign: str, value: str) -> Matches:
-    compare = _ORDER.get(sign)
-    if compare is None:
-        raise _unusable("create_time", sign)
+def _instant(value: str) -> datetime:
     try:
         moment = datetime.fromisoformat(value)
     except ValueError as error:
         raise FilterError(
             f"Invalid filter value {value!r} for create_time; RFC 3339, for example 2026-05-18T00:00:00Z."
         ) from error
-    instant = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return lambda job: compare(job.create_time, instant)
-
-
-def _on_label(key: str, sign: str, value: str) -> Matches:
-    match sign:
-        case "=":
-            return lambda job: key in job.message.labels and job.message.labels[key] == value
-        case "!=":
-            return lambda job: key not in job.message.labels or job.message.labels[key] != value
-        case ":" if value == "*":
-            return lambda job: key in job.message.labels
-        case ":":
-            return lambda job: key in job.message.labels and job.message.labels[key] == value
-        case _:
-            raise _unusable(f"labels.{key}", sign)
-
-
-def _unusable(field: str, sign: str) -> FilterError:
-    return FilterError(f"Invalid filter operator {sign!r} for {field}.")
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -161,17 +161,6 @@ def test_trials_of_a_tuning_report_their_metrics_out_of_their_containers(stack: 
         assert trial.final_measurement.metrics[0].value == pytest.approx(trial.parameters[0].value)
 
 
-def test_auto_takes_a_source_tree_where_there_is_no_image(tmp_path: Path, program: str) -> None:
-    with run_stack(tmp_path, runtime="auto") as stack:
-        process = stack.submit(container("tell"))
-        contained = stack.submit(ours("tell"))
-        for job in (process, contained):
-            assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
-        assert stack.told(process.name)["environ"]["GREETING"] == "hello"
-        assert stack.told(contained.name)["environ"]["FROM_IMAGE"] == "set in the image"
-        assert "GREETING" not in stack.told(contained.name)["environ"]
-
-
 def test_a_stack_that_is_killed_leaves_no_container(tmp_path: Path, program: str) -> None:
     with stand_alone(tmp_path, "--runtime", "container") as (process, stack):
         stack.submit(ours("write=b/mark", "sleep=600"), ours("sleep=600", replicas=2))

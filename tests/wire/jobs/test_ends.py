@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from trainmaster.local.jobs.replicas.memory import oom_kills
+from trainmaster.local.jobs.replicas.exits import oom_kills
 from trainmaster.local.vertex import Jobs, serve
 
 from .conftest import IMAGES, PARENT, PROGRAM, Stack, container

@@ -12,13 +12,14 @@ import pytest
 from trainmaster.local.jobs.capacity.line import Capacity
 from trainmaster.local.jobs.capacity.supply import Supply
 from trainmaster.local.jobs.collection import Shared, parent_of
-from trainmaster.local.jobs.replicas.machine import Machine
+from trainmaster.local.jobs.images.programs import Provided
+from trainmaster.local.jobs.replicas.isolation import Machine
 from trainmaster.local.jobs.replicas.processes import Processes
 from trainmaster.local.jobs.replicas.rootfs import Mounts
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.jobs.runners import log as lines
-from trainmaster.local.jobs.runners.custom_job import CustomJobRunner, Surroundings
+from trainmaster.local.jobs.runners.custom_job import CustomJobRunner
 from trainmaster.local.jobs.runners.log import JobLog
 from trainmaster.local.jobs.service import JobService
 from trainmaster.local.jobs.store import Store
@@ -60,12 +61,14 @@ class Line:
         shared = Shared(project="p1", write_log=self.log.write, supply=Supply())
         return JobService(self.store, shared, machine=self.machine, capacity=self.capacity)
 
-    def run(self, job: Job) -> CustomJobRunner:
-        around = Surroundings(
-            machine=self.machine, capacity=self.capacity, supply=Supply(), save=self.store.put
-        )
+    def run(self, job: Job, save: Callable[[Job], None] | None = None) -> CustomJobRunner:
         return CustomJobRunner(
-            job, around=around, log=JobLog(self.log.write, project_id="p1", job_id=job.job_id)
+            job,
+            machine=self.machine,
+            capacity=self.capacity,
+            supply=Supply(),
+            save=save or self.store.put,
+            log=JobLog(self.log.write, project_id="p1", job_id=job.job_id),
         )
 
     async def ended(self, service: JobService, *jobs: Job) -> list[Job]:
@@ -80,7 +83,7 @@ def line(tmp_path: Path) -> Iterator[Line]:
     with ProcessGuard(grace_s=0.1) as guard:
         machine = Machine(
             guard=guard,
-            images={},
+            provided=Provided(images={}),
             scratch=tmp_path,
             grace_s=0.1,
             processes=Processes(buckets=tmp_path, mounts=Mounts.ENVIRONMENT),
@@ -279,9 +282,7 @@ def test_a_run_that_breaks_gives_its_turn_back(line: Line) -> None:
             raise OSError("the disk is full")
 
     async def work() -> None:
-        around = Surroundings(machine=line.machine, capacity=line.capacity, supply=Supply(), save=save)
-        log = JobLog(line.log.write, project_id="p1", job_id="1")
-        run, over = CustomJobRunner(job(1, JobState.QUEUED), around=around, log=log), asyncio.Event()
+        run, over = line.run(job(1, JobState.QUEUED), save), asyncio.Event()
         run.start(on_end=over.set)
         await over.wait()
         assert run.job.state is JobState.FAILED

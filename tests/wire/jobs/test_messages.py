@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from trainmaster.local.jobs.replicas.exits import Exit
-from trainmaster.local.jobs.replicas.memory import oom_kills
+from trainmaster.local.jobs.replicas.exits import Exit, oom_kills
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.jobs.resource.replica import CHIEF, Replica

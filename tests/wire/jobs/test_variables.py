@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainmaster.local.jobs.replicas.variables import expanded
+from trainmaster.local.jobs.replicas.isolation import expanded
 
 
 @pytest.mark.parametrize(

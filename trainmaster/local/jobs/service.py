@@ -2,10 +2,10 @@
 
 from trainmaster.local.jobs.capacity.line import Capacity
 from trainmaster.local.jobs.collection import Collection, Parent, Shared
-from trainmaster.local.jobs.replicas.machine import Machine
+from trainmaster.local.jobs.replicas.isolation import Machine
 from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job
-from trainmaster.local.jobs.runners.custom_job import CustomJobRunner, Surroundings
+from trainmaster.local.jobs.runners.custom_job import CustomJobRunner
 from trainmaster.local.jobs.runners.log import JobLog
 from trainmaster.local.jobs.store import Store
 
@@ -15,11 +15,17 @@ class JobService(Collection[Job]):
 
     def __init__(self, store: Store[Job], shared: Shared, *, machine: Machine, capacity: Capacity) -> None:
         super().__init__(Job, store, shared)
-        self._capacity = capacity
-        self._around = Surroundings(machine=machine, capacity=capacity, supply=shared.supply, save=self._save)
+        self._machine, self._capacity = machine, capacity
 
     def _runner_of(self, job: Job, log: JobLog) -> CustomJobRunner:
-        return CustomJobRunner(job, around=self._around, log=log)
+        return CustomJobRunner(
+            job,
+            machine=self._machine,
+            capacity=self._capacity,
+            supply=self._shared.supply,
+            save=self._save,
+            log=log,
+        )
 
     def _as_kept_first(self, job: Job) -> Job:
         return job if self._capacity.has_room_for(len(job.replicas)) else job.queued()

@@ -139,9 +139,8 @@ def _add_up_arguments(up: argparse.ArgumentParser) -> None:
         help="the first of four ports; default: the last stack's where they are free")  # fmt: skip
     add("--mounts", choices=["auto", "private", "environment"], default="auto",
         help="how a replica sees the buckets: under /gcs, or under $TRAINMASTER_GCS_ROOT")  # fmt: skip
-    add("--runtime", choices=["process", "container", "auto"], default="process",
-        help="whether a replica is a process, or a container of its built image, by podman; "
-        "auto: a container where podman has the image; default process")  # fmt: skip
+    add("--runtime", choices=["process", "container"], default="process",
+        help="whether a replica is a process, or a container of its built image, by podman; default process")  # fmt: skip
     add(
         "--registry",
         action="store_true",

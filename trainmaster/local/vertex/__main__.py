@@ -37,7 +37,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--buckets", type=Path, required=True, help="directory whose folders are the buckets")
     parser.add_argument("--image", action="append", default=[], metavar="URI=DIR", help="repeatable")
     parser.add_argument("--project", default="local-project")
-    parser.add_argument("--runtime", choices=["process", "container", "auto"], default="process")
+    parser.add_argument("--runtime", choices=["process", "container"], default="process")
     parser.add_argument("--grace", type=float, default=30.0, help="seconds from SIGTERM to SIGKILL")
     return parser.parse_args()
 

@@ -17,9 +17,10 @@ from trainmaster.local.jobs.capacity.quota import Quota
 from trainmaster.local.jobs.capacity.supply import Supply
 from trainmaster.local.jobs.collection import Shared
 from trainmaster.local.jobs.images.dockerfile import repository_of
+from trainmaster.local.jobs.images.programs import Provided
 from trainmaster.local.jobs.replicas import rootfs
 from trainmaster.local.jobs.replicas.containers import Containers, ContainersUnavailableError, containers_here
-from trainmaster.local.jobs.replicas.machine import Machine
+from trainmaster.local.jobs.replicas.isolation import Machine
 from trainmaster.local.jobs.replicas.processes import Processes
 from trainmaster.local.jobs.replicas.rootfs import Mounts
 from trainmaster.local.jobs.resource.job import Job
@@ -33,7 +34,7 @@ from trainmaster.local.tuning.store import TuningStore
 from trainmaster.local.vertex.api import application
 
 MountChoice = Literal["auto", "private", "environment"]
-RuntimeChoice = Literal["process", "container", "auto"]
+RuntimeChoice = Literal["process", "container"]
 
 _DATABASE = "jobs.sqlite"
 
@@ -57,8 +58,7 @@ class Jobs:
         write_log: takes batches of log entries, in order.
         project: the project's id; its number is made from it.
         mounts: whether replicas get a root of their own; `auto` where this machine allows it.
-        runtime: whether a replica is a process on this machine or a container of its built image; `auto`: a
-            container where podman has the image, else a process.
+        runtime: whether a replica is a process on this machine or a container of its built image.
         registry: `host:port` on loopback that has the images of every registry; empty for podman's store alone.
         capacity: how many replicas may run at once; four for each processor when None.
         grace_s: from SIGTERM to SIGKILL for a replica.
@@ -130,16 +130,18 @@ class Jobs:
     def _machine(self) -> Machine:
         """What replicas run on; the buckets' directory is made."""
         state, buckets = self.dir.resolve(), self.buckets_dir.resolve()
-        containers = _containers(self.runtime, buckets=buckets, stack=str(state), registry=self.registry)
+        containers = None
+        if self.runtime == "container":
+            containers = _containers(buckets=buckets, stack=str(state), registry=self.registry)
+        images = {repository_of(uri): tree.resolve() for uri, tree in self.images.items()}
         buckets.mkdir(parents=True, exist_ok=True)
         return Machine(
             guard=self.guard or ProcessGuard(),
-            images={repository_of(uri): tree.resolve() for uri, tree in self.images.items()},
+            provided=Provided(images=images, find=containers.find if containers else None),
             scratch=empty_folder("tm", state),
             grace_s=self.grace_s,
             processes=Processes(buckets=buckets, mounts=_chosen(self.mounts)),
             containers=containers,
-            only_containers=self.runtime == "container",
         )
 
 
@@ -172,14 +174,10 @@ def _chosen(choice: MountChoice) -> Mounts:
     return found
 
 
-def _containers(choice: RuntimeChoice, *, buckets: Path, stack: str, registry: str) -> Containers | None:
-    if choice == "process":
-        return None
+def _containers(*, buckets: Path, stack: str, registry: str) -> Containers:
     try:
         found = containers_here(buckets=buckets, stack=stack, registry=registry)
     except ContainersUnavailableError as error:
-        if choice == "container":
-            raise RuntimeError(f"runtime=container, but {error}") from error
-        return None
+        raise RuntimeError(f"runtime=container, but {error}") from error
     found.remove_leftovers()
     return found

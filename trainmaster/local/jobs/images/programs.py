@@ -83,12 +83,10 @@ class Provided:
     Attributes:
         images: source tree by repository, as `images.repository_of` gives it.
         find: finds the images that containers can be made of; None where replicas are processes.
-        only_containers: no source tree stands in for an image that is not found.
     """
 
     images: Mapping[str, Path]
     find: Find | None = None
-    only_containers: bool = False
 
 
 def programs_of(spec: Message, *, pools: Iterable[int], provided: Provided) -> dict[int, Program]:
@@ -115,14 +113,18 @@ def programs_of(spec: Message, *, pools: Iterable[int], provided: Provided) -> d
 
 
 def _program(pool_spec: Message, pool: int, provided: Provided) -> Program:
+    task = getattr(pool_spec, pool_spec.WhichOneof("task"))
+    env = tuple((variable.name, variable.value) for variable in task.env)
+    made = functools.partial(Program, env=env, environment=_environment(dict(env), pool))
     # A Python package needs this machine's runner and packages: it is a process in any case.
     if pool_spec.WhichOneof("task") == "python_package_spec":
-        task = pool_spec.python_package_spec
         image, stands_for = _image(task.executor_image_uri, provided.images)
-        return _made(task, pool, image=image, argv=_package_argv(task), stands_for=stands_for)
-    task = pool_spec.container_spec
-    if (container := _container(task, provided)) is not None:
-        return _made(task, pool, image=Image(tree=Path("/")), container=container)
+        return made(image=image, argv=_package_argv(task), stands_for=stands_for)
+    if provided.find is not None:
+        if (found := provided.find(task.image_uri)) is None:
+            raise _unreadable(task.image_uri)
+        container = Container(image=found, command=tuple(task.command), args=tuple(task.args))
+        return made(image=Image(tree=Path("/")), argv=(), container=container)
     image, stands_for = _image(task.image_uri, provided.images)
     if stands_for and not task.command:  # a prebuilt container's own program is not here
         argv = []
@@ -133,38 +135,7 @@ def _program(pool_spec: Message, pool: int, provided: Provided) -> Program:
             f"Worker pool {pool} has nothing to run: what stands for the image {task.image_uri!r} has no program of "
             "its own, so its containerSpec needs a command."
         )
-    return _made(task, pool, image=image, argv=argv, stands_for=stands_for)
-
-
-def _container(task: Message, provided: Provided) -> Container | None:
-    if provided.find is None:
-        return None
-    found = provided.find(task.image_uri)
-    if found is None and provided.only_containers:
-        raise _unreadable(task.image_uri)
-    if found is None:
-        return None
-    return Container(image=found, command=tuple(task.command), args=tuple(task.args))
-
-
-def _made(
-    task: Message,
-    pool: int,
-    *,
-    image: Image,
-    argv: Iterable[str] = (),
-    container: Container | None = None,
-    stands_for: str = "",
-) -> Program:
-    env = tuple((variable.name, variable.value) for variable in task.env)
-    return Program(
-        image=image,
-        argv=tuple(argv),
-        env=env,
-        environment=_environment(dict(env), pool),
-        container=container,
-        stands_for=stands_for,
-    )
+    return made(image=image, argv=tuple(argv), stands_for=stands_for)
 
 
 def _image(uri: str, images: Mapping[str, Path]) -> tuple[Image, str]:
@@ -181,9 +152,9 @@ def _unreadable(uri: str) -> ProgramError:
     return ProgramError(f"Failed to read the container uri [{uri}]. Please make sure that the image exists.")
 
 
-def _package_argv(task: Message) -> list[str]:
+def _package_argv(task: Message) -> tuple[str, ...]:
     order = json.dumps({"package_uris": list(task.package_uris), "python_module": task.python_module})
-    return [sys.executable, "-I", str(PACKAGE_RUNNER), order, *task.args]
+    return (sys.executable, "-I", str(PACKAGE_RUNNER), order, *task.args)
 
 
 def _environment(env: Mapping[str, str], pool: int) -> ReplicaEnvironment:

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from trainmaster.local.jobs.images.dockerfile import repository_of
 from trainmaster.local.jobs.replicas.isolation import Placement, Start
-from trainmaster.local.jobs.replicas.variables import expanded
 from trainmaster.local.process import SYSTEM_PATH
 from trainmaster.local.process.family import MARK
 
@@ -71,7 +70,7 @@ class Containers:
         container = placement.program.container
         if container is None:
             raise ValueError(f"{placement.name} is no container")
-        env = {**expanded(placement.program.env, known=placement.service), **placement.service}
+        env = placement.variables()
         one_line = {key: value for key, value in env.items() if "\n" not in value}
         env_file = placement.scratch / "variables"
         _write_private(env_file, [f"{key}={value}\n" for key, value in one_line.items()])

@@ -1,11 +1,15 @@
-"""How a replica is kept apart from this machine, whichever way: what starts it, and what is left of it."""
+"""Where replicas run, and how each is kept apart from this machine: what starts it, and what is left of it."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from trainmaster.local.jobs.images.programs import Program
+from trainmaster.local.jobs.images.programs import Program, Provided
+from trainmaster.local.process import ProcessGuard
+
+_REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +30,11 @@ class Placement:
     name: str
     metrics_dir: str = ""
 
+    def variables(self, **more: str) -> dict[str, str]:
+        """The pool's own variables, their references resolved, and over them the service's and `more`."""
+        service = {**self.service, **more}
+        return {**expanded(self.program.env, known=service), **service}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
@@ -43,3 +52,47 @@ class Isolation(Protocol):
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove what replicas of these names left outside their scratch directories."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What every job of one stack shares.
+
+    Attributes:
+        provided: what images jobs may name.
+        scratch: a directory of short path that is the stack's own to fill and to empty.
+        grace_s: from SIGTERM to SIGKILL.
+        processes: runs what has no container.
+        containers: runs images that were built; None where every replica is a process.
+    """
+
+    guard: ProcessGuard
+    provided: Provided
+    scratch: Path
+    grace_s: float
+    processes: Isolation
+    containers: Isolation | None = None
+
+    def isolation_of(self, program: Program) -> Isolation:
+        """What runs the replicas of this program."""
+        return self.containers if program.container and self.containers else self.processes
+
+
+def expanded(variables: Iterable[tuple[str, str]], *, known: Mapping[str, str]) -> dict[str, str]:
+    """The variables with their references resolved, against `known` ones and those before them in the list.
+
+    Source: the comments of google.cloud.aiplatform.v1.EnvVar: `$(NAME)` expands a variable defined earlier,
+    an unresolvable reference stays as it is, and `$$` stands for one dollar sign.
+    """
+    found: dict[str, str] = {}
+    for name, value in variables:
+        found[name] = _resolved(value, {**known, **found})
+    return found
+
+
+def _resolved(value: str, known: Mapping[str, str]) -> str:
+    def text(match: re.Match[str]) -> str:
+        name = match.group(1)
+        return "$" if name is None else known.get(name, match.group())
+
+    return _REFERENCE.sub(text, value)

@@ -9,7 +9,6 @@ from pathlib import Path
 from trainmaster.local.jobs.replicas import rootfs
 from trainmaster.local.jobs.replicas.isolation import Placement, Start
 from trainmaster.local.jobs.replicas.rootfs import Mounts
-from trainmaster.local.jobs.replicas.variables import expanded
 from trainmaster.local.process import SYSTEM_PATH
 
 GCS_ROOT = "TRAINMASTER_GCS_ROOT"
@@ -48,15 +47,13 @@ class Processes:
 
     def _environment(self, placement: Placement) -> dict[str, str]:
         """The whole environment. Nothing of this process's own environment is in it."""
-        image, service = placement.program.image, dict(placement.service)
-        if self.mounts is Mounts.ENVIRONMENT:
-            service[GCS_ROOT] = str(self.buckets)
+        image = placement.program.image
+        ours = {GCS_ROOT: str(self.buckets)} if self.mounts is Mounts.ENVIRONMENT else {}
         return {
             "HOME": str(placement.scratch / "home"),
             "LANG": "C.UTF-8",
             **image.env,
             "PATH": f"{Path(sys.executable).parent}:{image.env.get('PATH', SYSTEM_PATH)}",
-            **expanded(placement.program.env, known=service),
-            **service,
+            **placement.variables(**ours),
             "TMPDIR": str(placement.scratch / "tmp"),
         }

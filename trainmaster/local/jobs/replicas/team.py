@@ -11,10 +11,8 @@ from google.protobuf.json_format import MessageToDict
 
 from trainmaster.local.jobs.images.programs import Program, programs_of
 from trainmaster.local.jobs.replicas.cluster import Cluster, environment
-from trainmaster.local.jobs.replicas.exits import KILLED, Exit, exit_status
-from trainmaster.local.jobs.replicas.isolation import Isolation, Placement
-from trainmaster.local.jobs.replicas.machine import Machine
-from trainmaster.local.jobs.replicas.memory import oom_kills
+from trainmaster.local.jobs.replicas.exits import KILLED, Exit, exit_status, oom_kills
+from trainmaster.local.jobs.replicas.isolation import Isolation, Machine, Placement
 from trainmaster.local.jobs.resource.job import Job, TrialPlace
 from trainmaster.local.jobs.resource.replica import Replica
 from trainmaster.local.ports import free_ports, give_back

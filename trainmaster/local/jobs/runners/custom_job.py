@@ -7,15 +7,14 @@ then the service's terminal line.
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from trainmaster.local.jobs.capacity.line import Capacity, Turn
 from trainmaster.local.jobs.capacity.supply import Supply
 from trainmaster.local.jobs.images.programs import ProgramError
-from trainmaster.local.jobs.replicas.exits import Exit
-from trainmaster.local.jobs.replicas.machine import Machine
+from trainmaster.local.jobs.replicas.isolation import Machine
 from trainmaster.local.jobs.replicas.team import Team, team_of
 from trainmaster.local.jobs.resource.job import CANCELLED_CODE, EXHAUSTED_CODE, INTERNAL_CODE, USER_CODE, Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
@@ -41,41 +40,36 @@ class _CancelledError(Exception):
     """The job is to end as CANCELLED; the reason is the error's message on the job."""
 
 
-class _TimeIsOverError(Exception):
-    """What was waited for did not come in time."""
-
-
 class _FailedError(Exception):
-    """The job has failed."""
+    """The job has failed, and its log says why."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
 
 
-@dataclass(frozen=True, kw_only=True)
-class Surroundings:
-    """What the runs of one stack share."""
-
-    machine: Machine
-    capacity: Capacity
-    supply: Supply
-    save: Callable[[Job], None]
-
-
 class CustomJobRunner(JobRunner[Job]):
     """Runs a custom job: waits for room, then runs its replicas."""
 
-    def __init__(self, job: Job, *, around: Surroundings, log: JobLog) -> None:
-        super().__init__(job, save=around.save, log=log)
-        self._around = around
+    def __init__(
+        self,
+        job: Job,
+        *,
+        machine: Machine,
+        capacity: Capacity,
+        supply: Supply,
+        save: Callable[[Job], None],
+        log: JobLog,
+    ) -> None:
+        super().__init__(job, save=save, log=log)
+        self._machine, self._capacity, self._supply = machine, capacity, supply
         self._cancelled = asyncio.Event()
         self._turn: Turn | None = None
         self._running: Team | None = None
 
     def start(self, *, on_end: Callable[[], object]) -> None:
         """Line up for room and begin."""
-        self._turn = self._around.capacity.line_up(len(self.job.replicas))
+        self._turn = self._capacity.line_up(len(self.job.replicas))
         super().start(on_end=on_end)
 
     def _end_early(self) -> None:
@@ -83,13 +77,13 @@ class CustomJobRunner(JobRunner[Job]):
 
     def _release(self) -> None:
         if self._turn is not None:
-            self._around.capacity.release(self._turn)
+            self._capacity.release(self._turn)
 
     async def preempt(self, replica: Replica) -> bool:
         """Take the machine of a replica away as a spot machine is; False when it does not run at this moment."""
         if self._running is None or not self._running.preempt(replica):
             return False
-        await self._log.service(messages.preempts(replica, self._around.machine.grace_s), "WARNING")
+        await self._log.service(messages.preempts(replica, self._machine.grace_s), "WARNING")
         return True
 
     async def _to_its_end(self) -> None:
@@ -112,13 +106,12 @@ class CustomJobRunner(JobRunner[Job]):
         await self._log.service(lines.WAITING)
         try:
             await self._unless_cancelled(self._has_room(), within=self._wait_left())
-        except _TimeIsOverError as over:
-            reason = messages.waited_too_long(self.job)
-            await self._log.service(reason, "ERROR")
-            raise _FailedError(EXHAUSTED_CODE, reason) from over
+        except TimeoutError:
+            await self._fail(EXHAUSTED_CODE, messages.waited_too_long(self.job))
         if self.job.state is JobState.QUEUED:
             self._move(JobState.PENDING)
-        await self._find_machines()
+        if self.job.attempts == 0 and self._supply.is_out_of_stock(self.job):
+            await self._fail(EXHAUSTED_CODE, messages.out_of_stock(self.job))
         await self._train()
 
     async def _has_room(self) -> None:
@@ -129,15 +122,12 @@ class CustomJobRunner(JobRunner[Job]):
         """A stack that ended under a running job is what an internal error is to the service."""
         disabled = self.job.spec.scheduling.disable_retries
         if disabled or self.job.attempts >= MAX_INTERNAL_ATTEMPTS:
-            await self._log.service(messages.internal_error(self.job), "ERROR")
-            raise _FailedError(INTERNAL_CODE, messages.internal_error(self.job))
+            await self._fail(INTERNAL_CODE, messages.internal_error(self.job))
         await self._log.service(lines.INTERNAL_ERROR, "WARNING")
 
-    async def _find_machines(self) -> None:
-        if self.job.attempts == 0 and self._around.supply.is_out_of_stock(self.job):
-            reason = messages.out_of_stock(self.job)
-            await self._log.service(reason, "ERROR")
-            raise _FailedError(EXHAUSTED_CODE, reason)
+    async def _fail(self, code: int, reason: str) -> NoReturn:
+        await self._log.service(reason, "ERROR")
+        raise _FailedError(code, reason)
 
     async def _train(self) -> None:
         for text in (lines.PROVISIONING, lines.SETTING_UP):
@@ -170,7 +160,7 @@ class CustomJobRunner(JobRunner[Job]):
         while True:
             try:
                 exits = await self._unless_cancelled(team.next_exits(), within=self._time_left())
-            except _TimeIsOverError as over:
+            except TimeoutError as over:
                 raise _CancelledError(messages.ran_too_long(self.job)) from over
             match restarts.decide(exits):
                 case Succeed():
@@ -186,12 +176,7 @@ class CustomJobRunner(JobRunner[Job]):
                     await team.stop()
                     await team.start_all()
                 case Fail(cause=cause):
-                    await self._report_failure(cause)
-
-    async def _report_failure(self, cause: Exit) -> None:
-        reason = messages.non_zero_exit(self.job, cause)
-        await self._log.service(reason, "ERROR")
-        raise _FailedError(USER_CODE, reason)
+                    await self._fail(USER_CODE, messages.non_zero_exit(self.job, cause))
 
     def _wait_left(self) -> timedelta | None:
         """How long the job may still wait for room; None for ever, and for one that has run already."""
@@ -210,7 +195,7 @@ class CustomJobRunner(JobRunner[Job]):
 
         Raises:
             _CancelledError: the job was cancelled before `work` was done.
-            _TimeIsOverError: `work` was not done in time.
+            TimeoutError: `work` was not done in time.
         """
         working = asyncio.ensure_future(work)
         cancelled = asyncio.ensure_future(self._cancelled.wait())
@@ -224,7 +209,7 @@ class CustomJobRunner(JobRunner[Job]):
                 return working.result()
             if cancelled in done:
                 raise _CancelledError("CANCELED")
-            raise _TimeIsOverError
+            raise TimeoutError
         finally:
             for task in (working, cancelled):
                 if not task.done():
@@ -235,11 +220,10 @@ class CustomJobRunner(JobRunner[Job]):
     async def _team(self) -> Team:
         try:
             team, notes = await asyncio.to_thread(
-                team_of, self.job, machine=self._around.machine, on_lines=self._log.worker
+                team_of, self.job, machine=self._machine, on_lines=self._log.worker
             )
         except ProgramError as error:
-            await self._log.service(str(error), "ERROR")
-            raise _FailedError(USER_CODE, str(error)) from error
+            await self._fail(USER_CODE, str(error))
         for text in notes:
             await self._log.service(text)
         return team

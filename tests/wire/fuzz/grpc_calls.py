@@ -14,7 +14,6 @@ from tests.core.fuzz.parsers import Verdict, promised
 
 PROJECT = "projects/my-project"
 TOPIC, SUBSCRIPTION = f"{PROJECT}/topics/topic-1", f"{PROJECT}/subscriptions/subscription-1"
-# Push endpoints among them lead nowhere but to this machine.
 WORDS = (
     *(PROJECT, TOPIC, SUBSCRIPTION, f"{PROJECT}/topics/", "_deleted-topic_", "http://127.0.0.1:1/", "name"),
     *(f"{PROJECT}/snapshots/s-1", 'attributes.a = "b"', "NOT hasPrefix(attributes.a, ", "roles/x", "a", "push_config"),

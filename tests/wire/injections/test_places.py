@@ -11,7 +11,6 @@ from trainmaster.local.injections.places import PLACES, kinds_at
 from trainmaster.local.logging import injections as logging
 from trainmaster.local.pubsub.api.methods import methods_of
 from trainmaster.local.pubsub.injections import place_of
-from trainmaster.local.pubsub.resources import Subscriptions, Topics
 from trainmaster.local.pubsub.service import Service
 from trainmaster.local.pubsub.store import Store
 from trainmaster.local.storage.api.routes import ROUTES
@@ -67,8 +66,7 @@ def test_the_places_of_storage_are_its_routes_and_its_notifications() -> None:
 
 def test_the_places_of_pubsub_are_its_methods_its_stream_and_what_goes_out(tmp_path: Path) -> None:
     with closing(Service(Store(tmp_path))) as service:
-        subscriptions = Subscriptions(service, changed=lambda _subscription: None)
-        services = methods_of(service, Topics(service), subscriptions).values()
+        services = methods_of(service).values()
     methods = {place_of(name) for each in services for name in each}
     assert places("pubsub") == methods | {"pubsub.streamingPull", "pubsub.deliver"}
 

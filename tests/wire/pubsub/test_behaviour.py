@@ -1,15 +1,12 @@
 """What Google's emulator and ours do alike: one suite over both."""
 
-import time
 from datetime import UTC, datetime
 
 import pytest
 from google.api_core.exceptions import AlreadyExists, InvalidArgument, NotFound
 from google.cloud import pubsub_v1
-from google.protobuf.duration_pb2 import Duration
 
 from tests.wire.pubsub.clients import Clients, wait_for
-from tests.wire.pubsub.endpoint import listening
 
 
 def texts(received: list[pubsub_v1.types.ReceivedMessage]) -> list[str]:
@@ -74,33 +71,6 @@ def test_an_acknowledged_message_never_comes_again(either: Clients) -> None:
     assert either.peek(subscription) == []
 
 
-def test_messages_of_one_key_come_in_order_and_again_in_order(either: Clients) -> None:
-    topic = either.topic()
-    subscription = either.subscription(topic, enable_message_ordering=True)
-    either.publish(topic, *"abcde", key="k")
-    first: list[pubsub_v1.types.ReceivedMessage] = []
-    while len(first) < 5:
-        first += (batch := either.pull(subscription))
-        assert batch
-        if len(first) < 5:
-            either.ack(subscription, *batch)
-    assert texts(first) == list("abcde")
-
-
-def test_what_follows_a_failed_message_of_its_key_comes_again_after_it(either: Clients) -> None:
-    topic = either.topic()
-    subscription = either.subscription(topic, enable_message_ordering=True)
-    either.publish(topic, *"abc", key="k")
-    either.nack(subscription, *either.pull(subscription))
-    seen: list[str] = []
-    while len(seen) < 3:
-        batch = either.pull(subscription)
-        assert batch
-        seen += texts(batch)
-        either.ack(subscription, *batch)
-    assert seen == list("abc")
-
-
 def test_a_message_that_keeps_failing_goes_to_the_dead_letter_topic_with_its_history(either: Clients) -> None:
     topic, dead = either.topic(), either.topic()
     policy = {"dead_letter_topic": dead, "max_delivery_attempts": 5}
@@ -147,35 +117,6 @@ def test_a_stream_brings_messages_and_takes_acknowledgements(either: Clients) ->
     assert either.peek(subscription) == []
 
 
-def test_a_push_is_tried_again_until_it_succeeds(either: Clients) -> None:
-    topic = either.topic()
-    retry = {"minimum_backoff": Duration(nanos=200_000_000), "maximum_backoff": Duration(seconds=1)}
-    with listening(500, 404) as endpoint:
-        push = {"push_endpoint": endpoint.url}
-        subscription = either.subscription(topic, push_config=push, retry_policy=retry)
-        (message_id,) = either.publish(topic, '{"a":1}', k="v")
-        wait_for(lambda: len(endpoint.bodies) == 3, "a third attempt")
-        either.subscriber.delete_subscription(subscription=subscription)
-    assert endpoint.bodies[0] == endpoint.bodies[1] == endpoint.bodies[2]
-    body = endpoint.bodies[0]
-    (message, *_) = endpoint.messages()
-    assert body["subscription"] == subscription
-    assert message["messageId"] == message["message_id"] == message_id
-    assert message["publishTime"] == message["publish_time"]
-    assert (message["data"], message["attributes"]) == ("eyJhIjoxfQ==", {"k": "v"})
-    assert endpoint.headers[0]["content-type"] == "application/json"
-
-
-def test_a_push_without_data_says_so_with_an_empty_text(either: Clients) -> None:
-    topic = either.topic()
-    with listening() as endpoint:
-        subscription = either.subscription(topic, push_config={"push_endpoint": endpoint.url})
-        either.publish(topic, "", only="attribute")
-        wait_for(lambda: endpoint.bodies, "the push")
-        either.subscriber.delete_subscription(subscription=subscription)
-    assert endpoint.messages()[0]["data"] == ""
-
-
 def test_a_deleted_topic_leaves_its_subscriptions_detached_with_what_they_are_owed(either: Clients) -> None:
     topic = either.topic()
     subscription = either.subscription(topic)
@@ -184,16 +125,6 @@ def test_a_deleted_topic_leaves_its_subscriptions_detached_with_what_they_are_ow
     assert either.subscriber.get_subscription(subscription=subscription).topic == "_deleted-topic_"
     with pytest.raises(NotFound):
         either.publish(topic, "too late")
-
-
-def test_a_seek_to_now_acknowledges_everything(either: Clients) -> None:
-    topic = either.topic()
-    subscription = either.subscription(topic)
-    either.publish(topic, "old")
-    time.sleep(0.01)  # the official emulator counts in milliseconds
-    either.subscriber.seek(request={"subscription": subscription, "time": datetime.now(UTC)})
-    either.publish(topic, "new")
-    assert texts(either.pull(subscription)) == ["new"]
 
 
 def test_names_are_taken_once_and_must_exist(either: Clients) -> None:

@@ -8,10 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from google.protobuf.duration_pb2 import Duration
-
-from tests.wire.pubsub.clients import Clients, connected, wait_for
-from tests.wire.pubsub.endpoint import listening
+from tests.wire.pubsub.clients import Clients, connected
 
 
 @contextlib.contextmanager
@@ -54,27 +51,6 @@ def test_topics_subscriptions_and_unacknowledged_messages_come_back_after_a_kill
         after.nack(subscription, *again)
         assert {one.message.message_id for one in after.pull(subscription)} == {ids[2], ids[4], ids[5]}
         assert int(after.publish(topic, "new", wanted="yes")[0]) > int(ids[-1])
-
-
-def test_a_push_goes_on_after_a_kill(tmp_path: Path) -> None:
-    with listening(500) as endpoint:
-        with running(tmp_path) as (process, before):
-            topic = before.topic()
-            before.subscription(
-                topic,
-                push_config={"push_endpoint": endpoint.url},
-                retry_policy={
-                    "minimum_backoff": Duration(seconds=600),
-                    "maximum_backoff": Duration(seconds=600),
-                },
-            )
-            before.publish(topic, "hello")
-            wait_for(lambda: endpoint.bodies, "the first attempt")
-            process.kill()
-            process.wait()
-        with running(tmp_path):
-            wait_for(lambda: len(endpoint.bodies) == 2, "the second attempt")
-    assert endpoint.messages()[0] == endpoint.messages()[1]
 
 
 def test_the_emulator_ends_when_it_is_told_to(tmp_path: Path) -> None:

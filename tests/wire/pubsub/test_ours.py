@@ -5,16 +5,14 @@ import functools
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
-from google.api_core.exceptions import DeadlineExceeded, FailedPrecondition, InvalidArgument, NotFound
+from google.api_core.exceptions import DeadlineExceeded, InvalidArgument, MethodNotImplemented, NotFound
 from google.cloud import pubsub_v1
-from google.cloud.pubsub_v1.subscriber.exceptions import AcknowledgeError, AcknowledgeStatus
-from google.cloud.pubsub_v1.subscriber.futures import Future
 from google.protobuf.duration_pb2 import Duration
 
 from tests.wire.pubsub.clients import Clients, wait_for
-from tests.wire.pubsub.endpoint import listening
 from trainmaster.local import pubsub
 from trainmaster.local.sqlite import StateInUseError
 
@@ -38,16 +36,42 @@ def test_a_filter_that_is_none_is_refused_when_the_subscription_is_created(ours:
         ours.subscription(ours.topic(), filter=wrong)
 
 
-def test_filter_and_ordering_are_fixed_at_creation(ours: Clients) -> None:
-    subscription = ours.subscription(ours.topic())
-    for field, value in (("filter", "attributes:a"), ("enable_message_ordering", True)):
-        with pytest.raises(InvalidArgument, match="cannot be changed"):
-            ours.subscriber.update_subscription(
-                request={
-                    "subscription": {"name": subscription, field: value},
-                    "update_mask": {"paths": [field]},
-                }
-            )
+def test_a_filter_is_fixed_at_creation(ours: Clients) -> None:
+    changed = {"name": ours.subscription(ours.topic()), "filter": "attributes:a"}
+    with pytest.raises(InvalidArgument, match="cannot be changed"):
+        ours.subscriber.update_subscription(
+            request={"subscription": changed, "update_mask": {"paths": ["filter"]}}
+        )
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"push_config": {"push_endpoint": "http://127.0.0.1:1/"}},
+        {"enable_message_ordering": True},
+        {"enable_exactly_once_delivery": True},
+        {"retain_acked_messages": True},
+        {"bigquery_config": {"table": "p.d.t"}},
+    ],
+)
+def test_a_setting_that_is_not_imitated_is_refused_by_its_name(
+    ours: Clients, config: dict[str, object]
+) -> None:
+    with pytest.raises(MethodNotImplemented, match=f"does not imitate {next(iter(config))}"):
+        ours.subscription(ours.topic(), **config)
+
+
+def test_a_method_that_is_not_imitated_is_refused_by_its_name(ours: Clients) -> None:
+    topic = ours.topic()
+    subscription = ours.subscription(topic)
+    with pytest.raises(MethodNotImplemented, match=r"does not imitate .*/Seek;"):
+        ours.subscriber.seek(request={"subscription": subscription, "time": datetime.now(UTC)})
+    with pytest.raises(MethodNotImplemented, match=r"does not imitate .*/DetachSubscription;"):
+        ours.publisher.detach_subscription(request={"subscription": subscription})
+    with pytest.raises(MethodNotImplemented, match=r"does not imitate .*/ModifyPushConfig;"):
+        ours.subscriber.modify_push_config(subscription=subscription, push_config={})
+    with pytest.raises(MethodNotImplemented, match=r"does not imitate .*/GetIamPolicy;"):
+        ours.publisher.get_iam_policy(request={"resource": topic})
 
 
 def test_a_retry_policy_holds_a_failed_message_back(ours: Clients) -> None:
@@ -60,71 +84,6 @@ def test_a_retry_policy_holds_a_failed_message_back(ours: Clients) -> None:
     ours.nack(subscription, *received)
     assert len(ours.pull(subscription)) == 1
     assert time.monotonic() - began >= 1
-
-
-def test_a_push_tells_the_ordering_key_and_the_attempt(ours: Clients) -> None:
-    topic, dead = ours.topic(), ours.topic()
-    with listening(500) as endpoint:
-        ours.subscription(
-            topic,
-            push_config={"push_endpoint": endpoint.url},
-            dead_letter_policy={"dead_letter_topic": dead, "max_delivery_attempts": 5},
-            enable_message_ordering=True,
-        )
-        ours.publish(topic, "one", "two", key="k")
-        wait_for(lambda: len(endpoint.bodies) == 3, "both messages and a second attempt")
-    assert [message["orderingKey"] for message in endpoint.messages()] == ["k"] * 3
-    assert [message["data"] for message in endpoint.messages()] == ["b25l", "b25l", "dHdv"]
-    assert [body["deliveryAttempt"] for body in endpoint.bodies] == [1, 2, 1]
-
-
-def test_a_push_that_keeps_failing_ends_in_the_dead_letter_topic(ours: Clients) -> None:
-    topic, dead = ours.topic(), ours.topic()
-    letters = ours.subscription(dead)
-    with listening(*[400] * 5) as endpoint:
-        ours.subscription(
-            topic,
-            push_config={"push_endpoint": endpoint.url},
-            dead_letter_policy={"dead_letter_topic": dead, "max_delivery_attempts": 5},
-            retry_policy={"minimum_backoff": Duration(nanos=1), "maximum_backoff": Duration(nanos=1)},
-        )
-        ours.publish(topic, "poison")
-        (letter,) = ours.pull(letters)
-    assert letter.message.data == b"poison"
-    assert len(endpoint.bodies) == 5
-
-
-def test_a_push_reaches_an_endpoint_that_was_not_there_at_first(ours: Clients) -> None:
-    topic = ours.topic()
-    with listening() as endpoint:
-        pass
-    subscription = ours.subscription(topic, push_config={"push_endpoint": endpoint.url})
-    ours.publish(topic, "hello")
-    with listening() as later:
-        ours.subscriber.modify_push_config(
-            subscription=subscription, push_config={"push_endpoint": later.url}
-        )
-        wait_for(lambda: later.bodies, "the push")
-    assert later.messages()[0]["data"] == "aGVsbG8="
-
-
-def test_an_unwrapped_push_is_the_bare_data(ours: Clients) -> None:
-    topic = ours.topic()
-    with listening() as endpoint:
-        push = {"push_endpoint": endpoint.url, "no_wrapper": {"write_metadata": True}}
-        ours.subscription(topic, push_config=push)
-        (message_id,) = ours.publish(topic, "bare", colour="green")
-        wait_for(lambda: endpoint.bodies, "the push")
-    assert endpoint.bodies[0]["raw"] == b"bare"
-    assert endpoint.headers[0]["x-goog-pubsub-message-id"] == message_id
-    assert endpoint.headers[0]["colour"] == "green"
-
-
-def test_one_cannot_pull_from_a_push_subscription(ours: Clients) -> None:
-    with listening() as endpoint:
-        subscription = ours.subscription(ours.topic(), push_config={"push_endpoint": endpoint.url})
-        with pytest.raises(FailedPrecondition, match="push subscription"):
-            ours.peek(subscription)
 
 
 def test_a_pull_without_messages_answers_empty_before_its_time_is_up(ours: Clients) -> None:
@@ -205,57 +164,12 @@ def test_deleting_a_subscription_ends_its_streams(ours: Clients) -> None:
         stream.result(timeout=60)
 
 
-def test_exactly_once_delivery_confirms_in_time_and_refuses_late_acknowledgements(ours: Clients) -> None:
-    topic = ours.topic()
-    subscription = ours.subscription(topic, enable_exactly_once_delivery=True)
-    outcomes: list[Future] = []
-
-    def take(message: pubsub_v1.subscriber.message.Message) -> None:
-        if message.data == b"late":
-            ours.subscriber.modify_ack_deadline(
-                subscription=subscription, ack_ids=[message.ack_id], ack_deadline_seconds=0
-            )
-        outcomes.append(message.ack_with_response())
-
-    with ours.streaming(subscription, take):
-        ours.publish(topic, "in time")
-        wait_for(lambda: outcomes, "the first message")
-        assert outcomes[0].result(timeout=60) is AcknowledgeStatus.SUCCESS
-        ours.publish(topic, "late")
-        wait_for(lambda: len(outcomes) > 1, "the second message")
-        with pytest.raises(AcknowledgeError) as refused:
-            outcomes[1].result(timeout=60)
-    assert refused.value.error_code is AcknowledgeStatus.INVALID_ACK_ID
-
-
-def test_a_seek_into_the_past_brings_back_what_was_kept(ours: Clients) -> None:
-    topic = ours.topic()
-    subscription = ours.subscription(topic, retain_acked_messages=True)
-    ours.publish(topic, "one")
-    (received,) = ours.pull(subscription)
-    ours.ack(subscription, received)
-    ours.subscriber.seek(request={"subscription": subscription, "time": received.message.publish_time})
-    (again,) = ours.pull(subscription)
-    assert again.message.message_id == received.message.message_id
-
-
-def test_a_detached_subscription_gets_nothing_more(ours: Clients) -> None:
-    topic = ours.topic()
-    subscription = ours.subscription(topic)
-    ours.publish(topic, "hello")
-    ours.publisher.detach_subscription(request={"subscription": subscription})
-    with pytest.raises(FailedPrecondition, match="detached"):
-        ours.peek(subscription)
-    assert list(ours.publisher.list_topic_subscriptions(topic=topic)) == []
-
-
 @pytest.mark.parametrize(
     ("config", "named"),
     [
         ({"ack_deadline_seconds": 9}, "ack deadline 9 s"),
         ({"ack_deadline_seconds": 601}, "ack deadline 601 s"),
         ({"message_retention_duration": Duration(seconds=60)}, "message retention 0:01:00"),
-        ({"push_config": {"push_endpoint": "ftp://x"}}, "push endpoint 'ftp://x'"),
         ({"retry_policy": {"minimum_backoff": Duration(seconds=601)}}, "retry policy"),
     ],
 )
@@ -273,33 +187,6 @@ def test_what_is_too_large_is_refused_with_the_limit(ours: Clients) -> None:
     with pytest.raises(InvalidArgument, match=r"messages\[0\].*1024 bytes"):
         ours.publish(topic, "x", colour="x" * 1025)
     ours.publish(topic, "x" * 9_900_000)
-
-
-def test_grants_on_a_topic_are_kept(ours: Clients) -> None:
-    topic = ours.topic()
-    binding = {"role": "roles/pubsub.publisher", "members": ["serviceAccount:a@b.iam.gserviceaccount.com"]}
-    ours.publisher.set_iam_policy(request={"resource": topic, "policy": {"bindings": [binding]}})
-    policy = ours.publisher.get_iam_policy(request={"resource": topic})
-    assert [one.role for one in policy.bindings] == ["roles/pubsub.publisher"]
-    tested = ours.publisher.test_iam_permissions(
-        request={"resource": topic, "permissions": ["pubsub.topics.publish"]}
-    )
-    assert list(tested.permissions) == ["pubsub.topics.publish"]
-
-
-def test_a_backlog_longer_than_memory_holds_comes_complete_and_in_order(ours: Clients) -> None:
-    topic = ours.topic()
-    subscription = ours.subscription(topic)
-    published = [
-        one
-        for start in range(3)
-        for one in ours.publish(topic, *(str(start * 1000 + i) for i in range(1000)))
-    ]
-    seen: list[str] = []
-    while batch := ours.peek(subscription, 700):
-        seen += [one.message.message_id for one in batch]
-        ours.ack(subscription, *batch)
-    assert seen == published
 
 
 def test_a_state_folder_serves_one_emulator_at_a_time(tmp_path_factory: pytest.TempPathFactory) -> None:

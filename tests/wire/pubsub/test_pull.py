@@ -18,7 +18,7 @@ def test_whoever_is_gone_is_given_nothing_and_the_next_one_everything(tmp_path: 
         messages = Messages(service)
         Topics(service).create(wire.Topic(name=TOPIC))
         subscription = wire.Subscription(name=SUBSCRIPTION, topic=TOPIC)
-        Subscriptions(service, changed=lambda _subscription: None).create(subscription)
+        Subscriptions(service).create(subscription)
         message = wire.PubsubMessage(data=b"a letter")
         messages.publish(wire.request_class("Publish")(topic=TOPIC, messages=[message]))
         request = wire.request_class("Pull")(subscription=SUBSCRIPTION, max_messages=9)

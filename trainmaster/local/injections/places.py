@@ -25,10 +25,9 @@ METHODS: Mapping[str, Mapping[str, str]] = {
     },
     "pubsub": {
         "": (
-            "acknowledge createSubscription createTopic deleteSubscription deleteTopic deliver detachSubscription "
-            "getIamPolicy getSubscription getTopic listSubscriptions "
-            "listTopicSubscriptions listTopics modifyAckDeadline modifyPushConfig publish pull seek setIamPolicy "
-            "streamingPull testIamPermissions updateSubscription updateTopic"
+            "acknowledge createSubscription createTopic deleteSubscription deleteTopic deliver getSubscription "
+            "getTopic listSubscriptions listTopicSubscriptions listTopics modifyAckDeadline publish pull "
+            "streamingPull updateSubscription updateTopic"
         )
     },
     "vertex": {

@@ -4,10 +4,9 @@ PubSubError
 ├── InvalidArgument     the request can never succeed
 ├── NotFound            the resource does not exist
 ├── AlreadyExists       the name is taken
-├── FailedPrecondition  the resource is in a state that does not allow it
 └── Unimplemented       the service can do this, this emulator does not
 
-Only `NotFound` and `FailedPrecondition` can turn out otherwise when the same call is made again later.
+Only `NotFound` can turn out otherwise when the same call is made again later.
 """
 
 import grpc
@@ -37,19 +36,5 @@ class AlreadyExists(PubSubError):
         super().__init__(f"Resource already exists in the project (resource={resource}).")
 
 
-class FailedPrecondition(PubSubError):
-    code = grpc.StatusCode.FAILED_PRECONDITION
-
-
 class Unimplemented(PubSubError):
     code = grpc.StatusCode.UNIMPLEMENTED
-
-
-class InvalidAckIds(FailedPrecondition):
-    """Some acknowledgements under exactly-once delivery came too late; the others were taken."""
-
-    def __init__(self, ack_ids: list[str]) -> None:
-        super().__init__(
-            "Some acknowledgement ids in the request were invalid. This could be because they expired."
-        )
-        self.ack_ids = ack_ids

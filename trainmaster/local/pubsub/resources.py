@@ -3,7 +3,7 @@
 Every public method answers the request of the gRPC method of that name.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -12,13 +12,13 @@ from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks import names
 from trainmaster.local.pubsub.checks.settings import complete_subscription, complete_topic
 from trainmaster.local.pubsub.delivery.subscription import Subscription
-from trainmaster.local.pubsub.errors import AlreadyExists, FailedPrecondition, InvalidArgument, Unimplemented
+from trainmaster.local.pubsub.errors import AlreadyExists, InvalidArgument
 from trainmaster.local.pubsub.service import Service
 
 DEFAULT_PAGE = 100
 MAX_PAGE = 1000
 EMPTY: wire.Message = Empty()
-_IMMUTABLE = frozenset({"name", "topic", "filter", "enable_message_ordering", "detached"})
+_IMMUTABLE = frozenset({"name", "topic", "filter"})
 
 
 class Topics:
@@ -65,18 +65,14 @@ class Topics:
 
     def list_subscriptions(self, request: wire.Message) -> wire.Message:
         topic = self._service.topic(request.topic).name
-        attached = [
-            one.name for one in self._service.subscriptions.values() if one.topic == topic and one.receives
-        ]
+        attached = [one.name for one in self._service.subscriptions.values() if one.topic == topic]
         page, token = _page(attached, request)
         return wire.ListTopicSubscriptionsResponse(subscriptions=page, next_page_token=token)
 
 
 class Subscriptions:
-    def __init__(self, service: Service, *, changed: Callable[[Subscription], None]) -> None:
-        """`changed` is told of every subscription that was created, reconfigured or deleted."""
+    def __init__(self, service: Service) -> None:
         self._service = service
-        self._changed = changed
 
     def create(self, config: wire.Message) -> wire.Message:
         names.check_name(config.name, kind="subscriptions")
@@ -88,41 +84,17 @@ class Subscriptions:
         subscription = Subscription(subscription_id, config)
         self._service.subscriptions[subscription.name] = subscription
         self._service.refresh_policies()
-        self._changed(subscription)
         return config
 
     def update(self, request: wire.Message) -> wire.Message:
         subscription = self._service.subscription(request.subscription.name)
         config = _merged(subscription.config, request.subscription, request.update_mask, immutable=_IMMUTABLE)
-        return self._reconfigure(subscription, config)
-
-    def set_push(self, request: wire.Message) -> wire.Message:
-        """Turn a subscription to an endpoint, or back to pull when the endpoint is empty."""
-        subscription = self._service.subscription(request.subscription)
-        config = wire.Subscription()
-        config.CopyFrom(subscription.config)
-        config.push_config.CopyFrom(request.push_config)
-        self._reconfigure(subscription, config)
-        return EMPTY
-
-    def _reconfigure(self, subscription: Subscription, config: wire.Message) -> wire.Message:
         complete_subscription(config)
         subscription.config = config
         self._service.keep(subscription)
         self._service.refresh_policies()
-        self._changed(subscription)
         subscription.notify()
         return config
-
-    def detach(self, request: wire.Message) -> wire.Message:
-        """Nothing reaches the subscription any more, and what it was owed is dropped."""
-        subscription = self._service.subscription(request.subscription)
-        subscription.config.detached = True
-        with self._service.store.transaction():
-            self._service.keep(subscription)
-            self._service.store.drop_deliveries(subscription.id)
-        self._service.reload(subscription)
-        return wire.DetachSubscriptionResponse()
 
     def delete(self, request: wire.Message) -> wire.Message:
         subscription = self._service.subscription(request.subscription)
@@ -130,7 +102,6 @@ class Subscriptions:
         del self._service.subscriptions[subscription.name]
         subscription.deleted = True
         subscription.stop_timer()
-        self._changed(subscription)
         subscription.notify()
         return EMPTY
 
@@ -138,22 +109,6 @@ class Subscriptions:
         page, token = _page(self._service.subscriptions, request, project=request.project)
         found = [self._service.subscriptions[name].config for name in page]
         return wire.ListSubscriptionsResponse(subscriptions=found, next_page_token=token)
-
-    def seek(self, request: wire.Message) -> wire.Message:
-        """Take everything published before the time as acknowledged, and owe again what came after and was kept."""
-        if not request.HasField("time"):
-            raise Unimplemented("This emulator keeps no snapshots; seek to a time instead.")
-        subscription = self._service.subscription(request.subscription)
-        if subscription.config.detached:
-            raise FailedPrecondition(f"Subscription {subscription.name} is detached; create another one.")
-        try:
-            time_us = int(request.time.ToMicroseconds())
-        except (ValueError, OverflowError) as fault:
-            raise InvalidArgument(f"Invalid timestamp: {fault}") from fault
-        retain = subscription.config.retain_acked_messages
-        self._service.store.seek(subscription.id, time_us, retain=retain)
-        self._service.reload(subscription)
-        return wire.SeekResponse()
 
 
 def _merged(

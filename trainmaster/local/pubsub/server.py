@@ -9,12 +9,8 @@ from typing import Any
 import grpc
 
 from trainmaster.local.http import in_thread
-from trainmaster.local.iam.service import Grants
 from trainmaster.local.injections import Injections
 from trainmaster.local.pubsub.api.rpc import handlers_of
-from trainmaster.local.pubsub.delivery.subscription import Subscription
-from trainmaster.local.pubsub.push.pusher import Pusher
-from trainmaster.local.pubsub.resources import Subscriptions, Topics
 from trainmaster.local.pubsub.service import Service
 from trainmaster.local.pubsub.store import Store
 
@@ -35,19 +31,13 @@ class PubSub:
         *,
         dir: Path | str,  # noqa: A002  # the name every emulator of the stack uses
         injections: Injections | None = None,
-        grants: Grants | None = None,
     ) -> None:
-        """`injections` are shared with other emulators; there are none when None, and nobody can ask for any.
-
-        `grants` are what questions about permissions are answered from; without, everyone may do everything.
-        """
+        """`injections` are shared with other emulators; there are none when None, and nobody can ask for any."""
         self._folder = Path(dir)
-        self._grants = grants
         self._injections = injections or Injections()
         self._server: Any = None  # grpcio ships no types
         self._service: Service | None = None
-        self._pushers: dict[str, Pusher] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._sweeping: asyncio.Task[None] | None = None
 
     async def start(self, port: int = 0) -> int:
         """Open the state and listen; the port, picked free when 0.
@@ -56,7 +46,7 @@ class PubSub:
             StateInUseError: another emulator runs on this folder.
             OSError: the port is taken.
         """
-        self._service = Service(Store(self._folder), self._injections, self._grants)
+        self._service = Service(Store(self._folder), self._injections)
         try:
             return await self._listen(self._service, port)
         except BaseException:
@@ -71,16 +61,13 @@ class PubSub:
                 ("grpc.so_reuseport", 0),
             ]
         )
-        handlers = handlers_of(service, Topics(service), Subscriptions(service, changed=self._follow))
-        self._server.add_generic_rpc_handlers(handlers)
+        self._server.add_generic_rpc_handlers(handlers_of(service))
         try:
             bound = int(self._server.add_insecure_port(f"127.0.0.1:{port}"))
         except RuntimeError as fault:
             raise OSError(f"Port {port} of 127.0.0.1 is taken.") from fault
         await self._server.start()
-        for subscription in service.subscriptions.values():
-            self._follow(subscription)
-        self._spawn(self._sweep(service))
+        self._sweeping = asyncio.create_task(_sweep(service))
         return bound
 
     async def stop(self) -> None:
@@ -88,35 +75,18 @@ class PubSub:
         server, self._server = self._server, None
         if server is not None:
             await server.stop(None)  # streams never end by themselves, and every other call is short
-        pushers, self._pushers = self._pushers, {}
-        await asyncio.gather(*(pusher.stop() for pusher in pushers.values()))
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        sweeping, self._sweeping = self._sweeping, None
+        if sweeping is not None:
+            sweeping.cancel()
+            await asyncio.gather(sweeping, return_exceptions=True)
         if self._service is not None:
             self._service.close()
 
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
-    def _follow(self, subscription: Subscription) -> None:
-        """Have exactly one pusher where there should be one."""
-        current = self._pushers.pop(subscription.name, None)
-        wanted = subscription.pushes and not subscription.deleted
-        if current is not None and wanted and current.serves(subscription):
-            self._pushers[subscription.name] = current
-            return
-        if current is not None:
-            self._spawn(current.stop())
-        if wanted and self._service is not None:
-            self._pushers[subscription.name] = Pusher(self._service, subscription)
-
-    async def _sweep(self, service: Service) -> None:
-        while True:
-            service.drop_outlived()
-            await asyncio.sleep(_RETENTION_SWEEP_S)
+async def _sweep(service: Service) -> None:
+    while True:
+        service.drop_outlived()
+        await asyncio.sleep(_RETENTION_SWEEP_S)
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """Topics, subscriptions and messages on disk: one SQLite file that survives a kill at any moment."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from trainmaster.local.pubsub.delivery.lease import Entry
@@ -11,16 +11,15 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS topics (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS subscriptions (
     id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, body BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS policies (resource TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS messages (
     id INTEGER PRIMARY KEY AUTOINCREMENT, published_us INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS deliveries (
-    subscription INTEGER NOT NULL, message INTEGER NOT NULL, ordering_key TEXT NOT NULL, size INTEGER NOT NULL,
-    failures INTEGER NOT NULL DEFAULT 0, acked INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (subscription, message)) WITHOUT ROWID;
+    subscription INTEGER NOT NULL, message INTEGER NOT NULL, size INTEGER NOT NULL,
+    failures INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (subscription, message)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS deliveries_message ON deliveries (message);
 """
 
+_FOREVER_US = 2**63 - 1
 # A message that nobody is owed any more is dropped with the delivery that was its last.
 _DROP_UNOWED = (
     "DELETE FROM messages WHERE id = ? AND NOT EXISTS (SELECT 1 FROM deliveries WHERE message = id)"
@@ -72,16 +71,8 @@ class Store(Database):
     def delete_subscription(self, subscription_id: int) -> None:
         """With everything it was owed."""
         with self.transaction():
-            self.drop_deliveries(subscription_id)
+            self.drop_deliveries(subscription_id, before_us=_FOREVER_US)
             self.execute("DELETE FROM subscriptions WHERE id = ?", (subscription_id,))
-
-    def policy(self, resource: str) -> bytes:
-        """The resource's IAM policy; empty when none was set."""
-        row = self.row("SELECT body FROM policies WHERE resource = ?", (resource,))
-        return bytes(row[0]) if row else b""
-
-    def put_policy(self, resource: str, body: bytes) -> None:
-        self.execute("INSERT OR REPLACE INTO policies VALUES (?, ?)", (resource, body))
 
     def next_message_id(self) -> int:
         """The id that the next message gets."""
@@ -97,8 +88,8 @@ class Store(Database):
             return
         self.execute("INSERT INTO messages VALUES (?, ?, ?)", (entry.message_id, published_us, body))
         self.executemany(
-            "INSERT INTO deliveries (subscription, message, ordering_key, size) VALUES (?, ?, ?, ?)",
-            [(each, entry.message_id, entry.ordering_key, entry.size) for each in subscription_ids],
+            "INSERT INTO deliveries (subscription, message, size) VALUES (?, ?, ?)",
+            [(each, entry.message_id, entry.size) for each in subscription_ids],
         )
 
     def bodies(self, message_ids: Sequence[int]) -> dict[int, bytes]:
@@ -110,58 +101,36 @@ class Store(Database):
             found.update(self.rows(f"SELECT id, body FROM messages WHERE id IN ({marks})", part))  # noqa: S608  # only question marks
         return found
 
-    def owed(self, subscription_id: int, *, after: int, limit: int) -> list[Entry]:
-        """The next unacknowledged messages with an id above `after`, in the order of their ids."""
+    def owed(self, subscription_id: int) -> list[Entry]:
+        """The unacknowledged messages, in the order of their ids."""
         rows = self.rows(
-            "SELECT message, ordering_key, size, failures FROM deliveries"
-            " WHERE subscription = ? AND message > ? AND acked = 0 ORDER BY message LIMIT ?",
-            (subscription_id, after, limit),
+            "SELECT message, size, failures FROM deliveries WHERE subscription = ? ORDER BY message",
+            (subscription_id,),
         )
-        return [Entry(message_id=m, ordering_key=k, size=s, failures=f) for m, k, s, f in rows]
+        return [Entry(message_id=message, size=size, failures=failures) for message, size, failures in rows]
 
-    def set_failures(self, subscription_id: int, entries: Iterable[Entry]) -> None:
+    def set_failures(self, subscription_id: int, entries: Sequence[Entry]) -> None:
         self.executemany(
             "UPDATE deliveries SET failures = ? WHERE subscription = ? AND message = ?",
             [(entry.failures, subscription_id, entry.message_id) for entry in entries],
         )
 
-    def acknowledge(self, subscription_id: int, message_ids: Sequence[int], *, retain: bool) -> None:
-        """Owe these no longer; `retain` keeps them for a later seek."""
-        pairs = [(subscription_id, message_id) for message_id in message_ids]
+    def acknowledge(self, subscription_id: int, message_ids: Sequence[int]) -> None:
+        """Owe these no longer."""
         with self.transaction():
-            if retain:
-                self.executemany(
-                    "UPDATE deliveries SET acked = 1 WHERE subscription = ? AND message = ?", pairs
-                )
-                return
-            self.executemany("DELETE FROM deliveries WHERE subscription = ? AND message = ?", pairs)
+            self.executemany(
+                "DELETE FROM deliveries WHERE subscription = ? AND message = ?",
+                [(subscription_id, message_id) for message_id in message_ids],
+            )
             self.executemany(_DROP_UNOWED, [(message_id,) for message_id in message_ids])
 
-    def drop_deliveries(self, subscription_id: int, *, before_us: int | None = None) -> int:
-        """Forget what a subscription is owed, all of it or what was published before a time; how many."""
-        where, values = "subscription = ?", [subscription_id]
-        if before_us is not None:
-            where += " AND message IN (SELECT id FROM messages WHERE published_us < ?)"
-            values.append(before_us)
-        with self.transaction():
-            gone = self.rows(f"SELECT message FROM deliveries WHERE {where}", values)  # noqa: S608  # constants above
-            self.execute(f"DELETE FROM deliveries WHERE {where}", values)  # noqa: S608  # constants above
-            self.executemany(_DROP_UNOWED, gone)
-        return len(gone)
-
-    def seek(self, subscription_id: int, time_us: int, *, retain: bool) -> None:
-        """Acknowledge what was published before the time, and owe again what came later and is still kept."""
-        with self.transaction():
-            self.execute(
-                "UPDATE deliveries SET acked = 0, failures = 0 WHERE subscription = ? AND acked = 1"
-                " AND message IN (SELECT id FROM messages WHERE published_us >= ?)",
-                (subscription_id, time_us),
-            )
-            if not retain:
-                self.drop_deliveries(subscription_id, before_us=time_us)
-                return
-            self.execute(
-                "UPDATE deliveries SET acked = 1 WHERE subscription = ?"
-                " AND message IN (SELECT id FROM messages WHERE published_us < ?)",
-                (subscription_id, time_us),
-            )
+    def drop_deliveries(self, subscription_id: int, *, before_us: int) -> list[int]:
+        """Forget what a subscription is owed that was published before a time; the ids of those messages."""
+        gone = self.rows(
+            "SELECT message FROM deliveries JOIN messages ON messages.id = message"
+            " WHERE subscription = ? AND published_us < ?",
+            (subscription_id, before_us),
+        )
+        ids = [message_id for (message_id,) in gone]
+        self.acknowledge(subscription_id, ids)
+        return ids

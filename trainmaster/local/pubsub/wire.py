@@ -26,8 +26,6 @@ PullResponse = _plain("PullResponse")
 ListTopicsResponse = _plain("ListTopicsResponse")
 ListTopicSubscriptionsResponse = _plain("ListTopicSubscriptionsResponse")
 ListSubscriptionsResponse = _plain("ListSubscriptionsResponse")
-DetachSubscriptionResponse = _plain("DetachSubscriptionResponse")
-SeekResponse = _plain("SeekResponse")
 StreamingPullResponse = _plain("StreamingPullResponse")
 
 

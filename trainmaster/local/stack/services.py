@@ -111,7 +111,7 @@ class _Starting:
 
     async def pubsub(self) -> str:
         for port in self._candidates("pubsub"):
-            pubsub = PubSub(dir=self.state.folder("pubsub"), injections=self.injections, grants=self.grants)
+            pubsub = PubSub(dir=self.state.folder("pubsub"), injections=self.injections)
             try:
                 self.ports["pubsub"] = await pubsub.start(port)
             except OSError:

@@ -2,12 +2,10 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
-
-from google.iam.v1 import iam_policy_pb2, policy_pb2
+from typing import TypeAlias
 
 from trainmaster.local.pubsub import wire
-from trainmaster.local.pubsub.api.streaming import pullable, received
+from trainmaster.local.pubsub.api.streaming import received
 from trainmaster.local.pubsub.checks.policy import MAX_ACK_DEADLINE_S
 from trainmaster.local.pubsub.checks.publishing import check_publish
 from trainmaster.local.pubsub.delivery.lease import Delivery, Holder
@@ -23,25 +21,16 @@ MAX_PULL_BYTES = 10_000_000
 Method: TypeAlias = Callable[..., wire.Message]
 """Answers a request; one that is a coroutine function is given the seconds that its caller still waits, too."""
 
-# Generated protobuf modules without stubs: their members are Any.
-_iam: Any = iam_policy_pb2
-_policy: Any = policy_pb2
-
 REQUESTS: Mapping[str, wire.MessageClass] = {
     "CreateTopic": wire.Topic,
     "CreateSubscription": wire.Subscription,
-    "SetIamPolicy": _iam.SetIamPolicyRequest,
-    "GetIamPolicy": _iam.GetIamPolicyRequest,
-    "TestIamPermissions": _iam.TestIamPermissionsRequest,
 }
 """The requests that are not called after their method."""
 
 
-def methods_of(
-    service: Service, topics: Topics, subscriptions: Subscriptions
-) -> Mapping[str, Mapping[str, Method]]:
-    """Every method but StreamingPull, by service and name."""
-    messages, policies = Messages(service), Policies(service)
+def methods_of(service: Service) -> Mapping[str, Mapping[str, Method]]:
+    """Every imitated method but StreamingPull, by service and name."""
+    topics, subscriptions, messages = Topics(service), Subscriptions(service), Messages(service)
     return {
         "google.pubsub.v1.Publisher": {
             "CreateTopic": topics.create,
@@ -50,7 +39,6 @@ def methods_of(
             "ListTopics": topics.list,
             "ListTopicSubscriptions": topics.list_subscriptions,
             "DeleteTopic": topics.delete,
-            "DetachSubscription": subscriptions.detach,
             "Publish": messages.publish,
         },
         "google.pubsub.v1.Subscriber": {
@@ -59,16 +47,9 @@ def methods_of(
             "UpdateSubscription": subscriptions.update,
             "ListSubscriptions": subscriptions.list,
             "DeleteSubscription": subscriptions.delete,
-            "ModifyPushConfig": subscriptions.set_push,
-            "Seek": subscriptions.seek,
             "Pull": messages.pull,
             "Acknowledge": messages.acknowledge,
             "ModifyAckDeadline": messages.modify_deadline,
-        },
-        "google.iam.v1.IAMPolicy": {
-            "SetIamPolicy": policies.set,
-            "GetIamPolicy": policies.get,
-            "TestIamPermissions": policies.test,
         },
     }
 
@@ -102,7 +83,7 @@ class Messages:
         while True:
             if time.monotonic() >= gone:
                 return []
-            subscription = pullable(self._service, name)
+            subscription = self._service.subscription(name)
             deadline_s = subscription.config.ack_deadline_seconds
             holder = Holder(deadline_s=deadline_s, batch_bytes=MAX_PULL_BYTES)
             deliveries = self._service.take(subscription, holder, count=count)
@@ -124,37 +105,3 @@ class Messages:
         subscription = self._service.subscription(request.subscription)
         self._service.modify_deadline(subscription, [(ack_id, seconds) for ack_id in request.ack_ids])
         return EMPTY
-
-
-class Policies:
-    """Policies are kept and given back, and enforced nowhere.
-
-    Set-up scripts grant roles on topics (a log sink's writer, a bucket's service agent); here the grant is recorded
-    so that a later look finds it. Permissions are answered as the project's owner has them: nobody's token is read.
-    """
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    def set(self, request: wire.Message) -> wire.Message:
-        self._check(request.resource)
-        policy = request.policy
-        policy.etag = policy.etag or b"ACAB"
-        self._service.store.put_policy(request.resource, policy.SerializeToString())
-        return policy
-
-    def get(self, request: wire.Message) -> wire.Message:
-        self._check(request.resource)
-        return _policy.Policy.FromString(self._service.store.policy(request.resource))
-
-    def test(self, request: wire.Message) -> wire.Message:
-        self._check(request.resource)
-        asked, grants = list(request.permissions), self._service.grants
-        held = grants.permitted("", asked, request.resource) if grants else asked
-        return _iam.TestIamPermissionsResponse(permissions=held)
-
-    def _check(self, resource: str) -> None:
-        if "/topics/" in resource:
-            self._service.topic(resource)
-        else:
-            self._service.subscription(resource)

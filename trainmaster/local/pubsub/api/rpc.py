@@ -6,15 +6,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
-from google.rpc import error_details_pb2, status_pb2
 
 from trainmaster.local.injections import Injections
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.api.methods import REQUESTS, Method, methods_of
 from trainmaster.local.pubsub.api.streaming import serve_stream
-from trainmaster.local.pubsub.errors import InvalidAckIds, PubSubError
+from trainmaster.local.pubsub.errors import PubSubError
 from trainmaster.local.pubsub.injections import opening, place_of, struck_call
-from trainmaster.local.pubsub.resources import Subscriptions, Topics
 from trainmaster.local.pubsub.service import Service
 
 # grpcio ships no types; a call's context and a handler are Any.
@@ -24,15 +22,15 @@ Handler: TypeAlias = Any
 _DEFAULT_REMAINING_S = 60.0
 
 
-def handlers_of(service: Service, topics: Topics, subscriptions: Subscriptions) -> list[Handler]:
-    """The generic handlers of every service."""
+def handlers_of(service: Service) -> list[Handler]:
+    """The generic handlers of every service, and last the one that refuses what is not imitated."""
     stream = grpc.stream_stream_rpc_method_handler(
         _stream(service),
         request_deserializer=wire.request_class("StreamingPull").FromString,
         response_serializer=wire.StreamingPullResponse.SerializeToString,
     )
-    handlers = []
-    for name, methods in methods_of(service, topics, subscriptions).items():
+    handlers: list[Handler] = []
+    for name, methods in methods_of(service).items():
         unary = {
             method_name: grpc.unary_unary_rpc_method_handler(
                 _unary(method, method_name, service.injections),
@@ -45,7 +43,20 @@ def handlers_of(service: Service, topics: Topics, subscriptions: Subscriptions) 
         }
         streams = {"StreamingPull": stream} if name.endswith("Subscriber") else {}
         handlers.append(grpc.method_handlers_generic_handler(name, {**unary, **streams}))
-    return handlers
+    return [*handlers, _NotImitated()]
+
+
+class _NotImitated(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships no types
+    """Answers every other method of the API in words: gRPC itself would say no more than that it is not found."""
+
+    def service(self, call: Any) -> Handler:
+        async def refuse(_request: bytes, context: Context) -> None:
+            await context.abort(
+                grpc.StatusCode.UNIMPLEMENTED,
+                f"This emulator does not imitate {call.method}; docs/fidelity.md says what it does.",
+            )
+
+        return grpc.unary_unary_rpc_method_handler(refuse)
 
 
 def _serialize(message: wire.Message) -> bytes:
@@ -92,19 +103,5 @@ def _stream(
 
 async def _refuse(context: Context, refusal: PubSubError) -> NoReturn:
     """End the call with the refusal's status."""
-    await context.abort(refusal.code, str(refusal), trailing_metadata=_details(refusal))
+    await context.abort(refusal.code, str(refusal))
     raise AssertionError("to abort a call raises")
-
-
-def _details(refusal: PubSubError) -> tuple[tuple[str, bytes], ...]:
-    """Which acknowledgements failed under exactly-once delivery, as the client libraries read it."""
-    if not isinstance(refusal, InvalidAckIds):
-        return ()
-    info = error_details_pb2.ErrorInfo(
-        reason="PERMANENT_FAILURE_INVALID_ACK_ID",
-        domain="pubsub.googleapis.com",
-        metadata=dict.fromkeys(refusal.ack_ids, "PERMANENT_FAILURE_INVALID_ACK_ID"),
-    )
-    status = status_pb2.Status(code=refusal.code.value[0], message=str(refusal))
-    status.details.add().Pack(info)
-    return (("grpc-status-details-bin", status.SerializeToString()),)

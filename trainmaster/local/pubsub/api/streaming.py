@@ -8,8 +8,7 @@ from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks.names import id_of
 from trainmaster.local.pubsub.checks.policy import MAX_ACK_DEADLINE_S, MIN_ACK_DEADLINE_S
 from trainmaster.local.pubsub.delivery.lease import Delivery, Holder
-from trainmaster.local.pubsub.delivery.subscription import Subscription
-from trainmaster.local.pubsub.errors import FailedPrecondition, InvalidAckIds, InvalidArgument, NotFound
+from trainmaster.local.pubsub.errors import InvalidArgument, NotFound
 from trainmaster.local.pubsub.service import Service
 
 # One response stays small, so that several streams of one subscription share its messages evenly.
@@ -26,10 +25,9 @@ class Stream:
         Raises:
             NotFound: no such subscription.
             InvalidArgument: a deadline outside 10 to 600 s.
-            FailedPrecondition: the subscription pushes, or is detached.
         """
         self._service = service
-        self._subscription = pullable(service, first.subscription)
+        self._subscription = service.subscription(first.subscription)
         deadline_s = _deadline(first.stream_ack_deadline_seconds)
         self._holder = Holder(deadline_s=deadline_s, batch_bytes=BATCH_BYTES)
         if first.max_outstanding_messages > 0:
@@ -60,10 +58,10 @@ class Stream:
                 f"The request has {len(ids)} modify_deadline_ack_ids and {len(seconds)} modify_deadline_seconds; "
                 "there must be as many of the one as of the other."
             )
-        # A stream has nowhere to say that an id came too late: what can be settled is.
-        with contextlib.suppress(InvalidAckIds, InvalidArgument):
+        # A stream has nowhere to say that an id is none: what can be settled is.
+        with contextlib.suppress(InvalidArgument):
             self._service.acknowledge(self._subscription, request.ack_ids)
-        with contextlib.suppress(InvalidAckIds, InvalidArgument):
+        with contextlib.suppress(InvalidArgument):
             self._service.modify_deadline(self._subscription, zip(ids, seconds, strict=True))
 
     async def responses(self) -> AsyncIterator[wire.Message]:
@@ -71,27 +69,18 @@ class Stream:
 
         Raises:
             NotFound: the subscription was deleted meanwhile.
-            FailedPrecondition: it was detached or turned to push meanwhile.
             InvalidArgument: a later request was malformed.
         """
         while not self._finished:
-            subscription = pullable(self._service, self._subscription.name)
-            if subscription is not self._subscription:  # deleted, and another one created under its name
-                raise NotFound(id_of(subscription.name))
-            deliveries = self._service.take(subscription, self._holder, count=BATCH_MESSAGES)
+            if self._subscription.deleted:
+                raise NotFound(id_of(self._subscription.name))
+            deliveries = self._service.take(self._subscription, self._holder, count=BATCH_MESSAGES)
             if deliveries:
-                yield self._response(deliveries)
+                yield wire.StreamingPullResponse(received_messages=received(deliveries))
             else:
-                await subscription.changed()
+                await self._subscription.changed()
         if self._fault is not None:
             raise self._fault
-
-    def _response(self, deliveries: Iterable[Delivery]) -> wire.Message:
-        response = wire.StreamingPullResponse(received_messages=received(deliveries))
-        config = self._subscription.config
-        response.subscription_properties.exactly_once_delivery_enabled = config.enable_exactly_once_delivery
-        response.subscription_properties.message_ordering_enabled = config.enable_message_ordering
-        return response
 
 
 def received(deliveries: Iterable[Delivery]) -> list[wire.Message]:
@@ -100,23 +89,6 @@ def received(deliveries: Iterable[Delivery]) -> list[wire.Message]:
         wire.ReceivedMessage(ack_id=one.ack_id, message=one.message, delivery_attempt=one.attempt)
         for one in deliveries
     ]
-
-
-def pullable(service: Service, name: str) -> Subscription:
-    """The subscription, if one may pull from it.
-
-    Raises:
-        NotFound: no such subscription.
-        FailedPrecondition: the subscription pushes, or is detached.
-    """
-    subscription = service.subscription(name)
-    if subscription.pushes:
-        raise FailedPrecondition(
-            f"{name} is a push subscription; this method is for pull subscriptions only."
-        )
-    if subscription.config.detached:
-        raise FailedPrecondition(f"Subscription {name} is detached; create another one.")
-    return subscription
 
 
 def _deadline(seconds: int) -> float:

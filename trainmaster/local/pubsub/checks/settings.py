@@ -4,7 +4,6 @@ Source: https://cloud.google.com/pubsub/docs/reference/rest/v1/projects.subscrip
 """
 
 from datetime import timedelta
-from urllib.parse import urlsplit
 
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks import names
@@ -26,8 +25,13 @@ DEFAULT_EXPIRATION = timedelta(days=31)
 MIN_EXPIRATION = timedelta(days=1)
 MAX_DELIVERY_ATTEMPTS = range(5, 101)
 
-_NOT_IMITATED_TOPIC = ("schema_settings", "ingestion_data_source_settings")
-_NOT_IMITATED_SUBSCRIPTION = ("bigquery_config", "cloud_storage_config", "bigtable_config")
+_NOT_IMITATED = frozenset(
+    {
+        *("schema_settings", "ingestion_data_source_settings", "message_transforms"),
+        *("bigquery_config", "cloud_storage_config", "bigtable_config", "push_config"),
+        *("enable_message_ordering", "enable_exactly_once_delivery", "retain_acked_messages"),
+    }
+)
 _ACTIVE = 1  # Topic.State.ACTIVE and Subscription.State.ACTIVE
 
 
@@ -37,7 +41,7 @@ def complete_topic(topic: wire.Message) -> None:
     Raises:
         Unimplemented: it asks for what is not imitated.
     """
-    _refuse_not_imitated(topic, _NOT_IMITATED_TOPIC)
+    _refuse_not_imitated(topic)
     topic.state = _ACTIVE
 
 
@@ -48,18 +52,15 @@ def complete_subscription(subscription: wire.Message) -> None:
         InvalidArgument: every value outside its range, in one message.
         Unimplemented: it asks for what is not imitated.
     """
-    _refuse_not_imitated(subscription, _NOT_IMITATED_SUBSCRIPTION)
+    _refuse_not_imitated(subscription)
     parse_filter(subscription.filter)
     _fill(subscription)
-    if faults := [*_delivery_faults(subscription), *_time_faults(subscription), *_push_faults(subscription)]:
+    if faults := [*_delivery_faults(subscription), *_time_faults(subscription)]:
         raise InvalidArgument(" ".join(faults))
 
 
-def _refuse_not_imitated(resource: wire.Message, fields: tuple[str, ...]) -> None:
-    asked = [field for field in fields if resource.HasField(field)]
-    if resource.message_transforms:
-        asked.append("message_transforms")
-    if asked:
+def _refuse_not_imitated(resource: wire.Message) -> None:
+    if asked := [field.name for field, _ in resource.ListFields() if field.name in _NOT_IMITATED]:
         raise Unimplemented(f"This emulator does not imitate {', '.join(asked)}; leave it out.")
 
 
@@ -123,20 +124,3 @@ def _duration(given: wire.Message) -> timedelta:
     except (ValueError, OverflowError) as fault:
         raise InvalidArgument(f"Invalid duration: {fault}") from fault
     return found
-
-
-def _push_faults(subscription: wire.Message) -> list[str]:
-    endpoint = subscription.push_config.push_endpoint
-    if not endpoint:
-        return []
-    faults: list[str] = []
-    try:
-        parts = urlsplit(endpoint)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        valid = False
-    if not valid:
-        faults.append(f"Invalid push endpoint {endpoint!r}: it must be an http:// or https:// URL.")
-    if subscription.enable_exactly_once_delivery:
-        faults.append("Exactly-once delivery is for pull subscriptions only.")
-    return faults

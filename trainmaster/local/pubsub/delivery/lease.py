@@ -1,8 +1,7 @@
-"""The values a backlog is made of: a message waiting, a lane of one ordering key, a lease, a holder."""
+"""The values a backlog is made of: a message waiting, a lease, and who holds it."""
 
 import math
-from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks.policy import DEFAULT_ACK_DEADLINE_S
@@ -13,25 +12,22 @@ class Entry:
     """One message that a subscription owes somebody; `size` is its bytes on the wire."""
 
     message_id: int
-    ordering_key: str
     size: int
     failures: int = 0
     settled: bool = False
-    """Acknowledged while it waited to be delivered again: whoever meets it drops it."""
+    """Acknowledged or given up: whoever still meets it in a queue drops it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Holder:
-    """A stream, a pull call or a pusher that takes messages; with the room and the patience it has.
+    """A stream or a pull call that takes messages; with the room and the patience it has.
 
-    It gets at most `batch_bytes` at once and the message that crosses them, at most `per_key` messages of one
-    ordering key are out at once, and each is its own for `deadline_s`.
+    It gets at most `batch_bytes` at once and the message that crosses them, and each is its own for `deadline_s`.
     """
 
     max_messages: float = math.inf
     max_bytes: float = math.inf
     batch_bytes: float = math.inf
-    per_key: float = math.inf
     deadline_s: float = DEFAULT_ACK_DEADLINE_S
     messages: int = 0
     bytes: int = 0
@@ -43,16 +39,6 @@ class Holder:
 
 
 @dataclass(slots=True, kw_only=True)
-class Lane:
-    """The messages of one ordering key: at most one batch of them is out at any time."""
-
-    key: str
-    waiting: deque[Entry] = field(default_factory=deque)
-    out: "deque[Lease]" = field(default_factory=deque)
-    not_before: float = 0.0
-
-
-@dataclass(slots=True, kw_only=True)
 class Lease:
     """One delivery of one message: `serial` tells it from every other, `deadline` ends it."""
 
@@ -60,9 +46,6 @@ class Lease:
     serial: int
     deadline: float
     holder: Holder
-    lane: Lane | None = None
-    acked: bool = False
-    """Acknowledged, but an earlier message of its key is not yet: it counts when that one does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

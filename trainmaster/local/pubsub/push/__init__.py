@@ -1,1 +1,0 @@
-"""Push subscriptions: messages posted to an endpoint."""

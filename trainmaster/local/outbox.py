@@ -8,13 +8,14 @@ import contextlib
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from google.api_core.exceptions import InvalidArgument
 
 from trainmaster.local.instants import format_instant, now_ns
-from trainmaster.local.publisher import Message, Publish
+from trainmaster.local.publisher import Message
 from trainmaster.local.sqlite import Database
 
 OUTBOX_SCHEMA = """
@@ -30,6 +31,9 @@ WITH RECURSIVE each(key) AS (
     UNION ALL SELECT (SELECT min(key) FROM owed WHERE key > each.key) FROM each WHERE each.key IS NOT NULL)
 SELECT key FROM each WHERE key IS NOT NULL
 """
+
+Send: TypeAlias = Callable[[str, Sequence[Message]], Awaitable[None]]
+"""Publishes messages of one key; raises when it cannot tell that all of them were taken."""
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 15.0
@@ -93,8 +97,8 @@ class Outbox:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(event.set)
 
-    async def run(self, publish: Publish) -> None:
-        """Publish until cancelled. `publish` gets the key in place of the topic."""
+    async def run(self, send: Send) -> None:
+        """Publish until cancelled."""
         self._loop = asyncio.get_running_loop()
         tasks: dict[str, asyncio.Task[None]] = {}
         try:
@@ -102,7 +106,7 @@ class Outbox:
                 self._owed.clear()
                 for (key,) in self._database.rows(_KEYS):
                     if key not in tasks or tasks[key].done():
-                        tasks[key] = asyncio.create_task(self._empty(key, publish), name=f"outbox {key}")
+                        tasks[key] = asyncio.create_task(self._empty(key, send), name=f"outbox {key}")
                 await self._owed.wait()
         finally:
             self._loop = None
@@ -110,11 +114,11 @@ class Outbox:
                 task.cancel()
             await asyncio.gather(*tasks.values(), return_exceptions=True)
 
-    async def _empty(self, key: str, publish: Publish) -> None:
+    async def _empty(self, key: str, send: Send) -> None:
         """Publish everything that one key is owed."""
         while batch := self._batch(key):
             self._again.clear()
-            if await self._send(key, batch, publish):
+            if await self._send(key, batch, send):
                 continue
             pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(self.accounts[key].failures - 1, 20))
             with contextlib.suppress(TimeoutError):
@@ -134,15 +138,15 @@ class Outbox:
             batch.append((row_id, (data, json.loads(attributes))))
         return batch
 
-    async def _send(self, key: str, batch: Sequence[tuple[int, Message]], publish: Publish) -> bool:
+    async def _send(self, key: str, batch: Sequence[tuple[int, Message]], send: Send) -> bool:
         """Whether the batch was settled: published, or refused for ever."""
         account = self.accounts[key]
         try:
-            await asyncio.to_thread(publish, key, [message for _, message in batch])
+            await send(key, [message for _, message in batch])
         except InvalidArgument as error:
             # Pub/Sub will never take one of these; the others must not wait for it for ever.
             if len(batch) > 1:
-                return all([await self._send(key, [one], publish) for one in batch])
+                return all([await self._send(key, [one], send) for one in batch])
             _note(key, account, f"dropped a message that Pub/Sub refuses: {error.message}")
             account.dropped += 1
         except Exception as error:  # whatever it is, the messages stay owed

@@ -1,68 +1,61 @@
-"""Blocking work with an injection around it: publishing, exporting, bringing an event."""
+"""What becomes of a call that an injection strikes: the same at every boundary, each with its own way to refuse or lose it."""
 
 import asyncio
 import contextlib
-import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from trainmaster.local.injections.active import Injections
 from trainmaster.local.injections.calls import Call
 from trainmaster.local.injections.injection import Injection, Kind
 
-_Result = TypeVar("_Result")
+_Answer = TypeVar("_Answer")
+Ending = Callable[[Injection], Awaitable[_Answer]]
 
 
-class InjectedError(Exception):
-    """An injection refused what was to be done, or would not say that it was done."""
+async def apply_injections(
+    injections: Injections,
+    call: Call,
+    do: Callable[[], Awaitable[_Answer]],
+    *,
+    refuse: Ending[_Answer],
+    lose: Ending[_Answer],
+    twice: Callable[[], Awaitable[_Answer]] | None = None,
+) -> _Answer:
+    """The answer of `do`, or what an injection makes of it.
 
-    def __init__(self, injection: Injection, at: str) -> None:
-        super().__init__(f"injection {injection.name!r} ({injection.kind.value}) struck {at}")
-        self.injection = injection
-
-
-def done(injections: Injections, call: Call, do: Callable[[], _Result], *, lost: _Result) -> _Result:
-    """What `do` returns, or what an injection makes of it; `lost` is what a drop returns, as if it had been done.
+    Args:
+        injections: those in force.
+        call: what they see of it.
+        do: carries the call out.
+        refuse: answers an error, before or after it was done.
+        lose: answers for a call that is dropped, or whose process the injection kills.
+        twice: does a duplicated call; one after the other when None.
 
     Raises:
-        InjectedError: an error before or after; whatever `do` raises.
+        Exception: what these raise.
     """
     if not (injections.active and injections.concerns(call.at)):
-        return do()
+        return await do()
     try:
         injection = injections.strike(call)
-        return do() if injection is None else _struck(injections, injection, call, do, lost=lost)
+        if injection is None:
+            return await do()
+        match injection.kind:
+            case Kind.DUPLICATE if twice:
+                return await twice()
+            case Kind.ERROR_AFTER | Kind.KILL_AFTER | Kind.DUPLICATE:
+                await do()
+            case Kind.DELAY | Kind.REORDER:
+                await wait_out(injections, injection)
+        match injection.kind:
+            case Kind.ERROR_BEFORE | Kind.ERROR_AFTER:
+                return await refuse(injection)
+            case Kind.DROP | Kind.KILL | Kind.KILL_AFTER:
+                return await lose(injection)
+        return await do()
     finally:
         injections.passed(call)
-
-
-def _struck(
-    injections: Injections, injection: Injection, call: Call, do: Callable[[], _Result], *, lost: _Result
-) -> _Result:
-    match injection.kind:
-        case Kind.ERROR_BEFORE:
-            raise InjectedError(injection, call.at)
-        case Kind.ERROR_AFTER:
-            do()
-            raise InjectedError(injection, call.at)
-        case Kind.DROP:
-            return lost
-        case Kind.DUPLICATE:
-            do()
-        case Kind.DELAY | Kind.REORDER:
-            wait(injections, injection)
-        case Kind.KILL | Kind.KILL_AFTER:
-            raise AssertionError(f"{call.at} offers no process to kill")
-    return do()
-
-
-def wait(injections: Injections, injection: Injection) -> None:
-    """`wait_out` for a thread."""
-    if injection.kind is Kind.DELAY:
-        time.sleep(injection.seconds)
-    if injection.kind is Kind.REORDER:
-        with contextlib.suppress(TimeoutError):
-            injections.hold(injection).result(injection.seconds)
 
 
 async def wait_out(injections: Injections, injection: Injection) -> None:
@@ -72,3 +65,27 @@ async def wait_out(injections: Injections, injection: Injection) -> None:
     if injection.kind is Kind.REORDER:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.wrap_future(injections.hold(injection)), injection.seconds)
+
+
+class InjectedError(Exception):
+    """An injection refused what was to be sent on, or would not say that it was done."""
+
+
+async def send_on(injections: Injections, call: Call, send: Callable[[], object]) -> None:
+    """Send something, in a thread; what an injection drops counts as sent.
+
+    Raises:
+        InjectedError: an error before or after.
+        Exception: what `send` raises.
+    """
+
+    async def do() -> None:
+        await asyncio.to_thread(send)
+
+    async def refuse(injection: Injection) -> None:
+        raise InjectedError(f"injection {injection.name!r} ({injection.kind.value}) struck {call.at}")
+
+    async def lose(_injection: Injection) -> None:
+        pass
+
+    await apply_injections(injections, call, do, refuse=refuse, lose=lose)

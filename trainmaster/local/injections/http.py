@@ -13,10 +13,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trainmaster.local.http import cut, google_error, json_value
-from trainmaster.local.injections.active import KILLS, Injections, Kill
-from trainmaster.local.injections.apply import wait_out
+from trainmaster.local.injections.active import KILLS, Injections
+from trainmaster.local.injections.apply import apply_injections
 from trainmaster.local.injections.calls import Call
-from trainmaster.local.injections.injection import CODES, EVERY_KIND, Injection, Kind
+from trainmaster.local.injections.injection import CODES, EVERY_KIND, Injection
 from trainmaster.local.injections.plan import BadInjectionsError, plan_from
 
 PATH = "/emulator/v1/injections"
@@ -54,87 +54,50 @@ class WithInjections:
             return
         kill = self.injections.killer_at(at, (scope.get("client") or ("", 0))[1])
         kinds = EVERY_KIND if kill else EVERY_KIND - KILLS
+
+        async def do() -> list[Message]:
+            return await _answer(self.app, scope, body, receive)
+
+        async def refuse(injection: Injection) -> list[Message]:
+            return await _answer(_refused(injection), scope, b"", receive)
+
+        async def lose(injection: Injection) -> list[Message]:
+            if kill and injection.kind in KILLS:
+                kill()
+            cut(scope)
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            return []
+
         call = Call(at=at, subjects=self.subjects(scope, body), kinds=kinds)
-        exchange = _Exchange(app=self.app, scope=scope, body=body, receive=receive, send=send)
-        try:
-            injection = self.injections.strike(call)
-            if injection is None:
-                await exchange.done()
-            else:
-                await self._struck(injection, exchange, kill)
-        finally:
-            self.injections.passed(call)
-
-    async def _struck(self, injection: Injection, exchange: "_Exchange", kill: Kill | None) -> None:
-        match injection.kind:
-            case Kind.ERROR_BEFORE:
-                await exchange.refused(injection)
-                return
-            case Kind.ERROR_AFTER:
-                await exchange.done_untold()
-                await exchange.refused(injection)
-                return
-            case Kind.KILL | Kind.KILL_AFTER | Kind.DROP:
-                if injection.kind is Kind.KILL_AFTER:
-                    await exchange.done_untold()
-                if kill and injection.kind is not Kind.DROP:
-                    kill()
-                await exchange.cut()
-                return
-            case Kind.DELAY | Kind.REORDER:
-                await wait_out(self.injections, injection)
-            case Kind.DUPLICATE:
-                await exchange.done_untold()
-        await exchange.done()
+        for message in await apply_injections(self.injections, call, do, refuse=refuse, lose=lose):
+            await send(message)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Exchange:
-    """One request whose body is here, and the ways it can go."""
+async def _answer(app: ASGIApp, scope: Scope, body: bytes, receive: Receive) -> list[Message]:
+    """What an application answers to a request whose body is here; nobody hears of it yet."""
+    bodies = iter([body])
 
-    app: ASGIApp
-    scope: Scope
-    body: bytes
-    receive: Receive
-    send: Send
+    async def once() -> Message:
+        for content in bodies:
+            return {"type": "http.request", "body": content, "more_body": False}
+        return await receive()
 
-    async def done(self) -> None:
-        await self.app({**self.scope}, self._again(), self.send)
+    async def keep(message: Message) -> None:
+        answer.append(message)
 
-    async def done_untold(self) -> None:
-        """Carry the request out and keep the answer back."""
+    answer: list[Message] = []
+    await app({**scope}, once, keep)
+    return answer
 
-        async def nowhere(_message: Message) -> None:
-            pass
 
-        await self.app({**self.scope}, self._again(), nowhere)
-
-    async def refused(self, injection: Injection) -> None:
-        answer = google_error(
-            injection.code,
-            f"The injection {injection.name!r} struck here ({injection.kind.value}).",
-            reason=_REASONS.get(injection.code, "backendError"),
-            status=CODES[injection.code],
-        )
-        await answer(self.scope, self.receive, self.send)
-
-    async def cut(self) -> None:
-        """Close the connection without an answer."""
-        cut(self.scope)
-        while (await self.receive())["type"] != "http.disconnect":
-            pass
-
-    def _again(self) -> Receive:
-        told = False
-
-        async def receive() -> Message:
-            nonlocal told
-            if told:
-                return await self.receive()
-            told = True
-            return {"type": "http.request", "body": self.body, "more_body": False}
-
-        return receive
+def _refused(injection: Injection) -> Response:
+    return google_error(
+        injection.code,
+        f"The injection {injection.name!r} struck here ({injection.kind.value}).",
+        reason=_REASONS.get(injection.code, "backendError"),
+        status=CODES[injection.code],
+    )
 
 
 # https://cloud.google.com/storage/docs/json_api/v1/status-codes

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from starlette.types import Scope
 
 from trainmaster.local.injections import Call, Injections
-from trainmaster.local.injections.apply import done
+from trainmaster.local.injections.apply import send_on
 from trainmaster.local.injections.injection import SENDING_KINDS
+from trainmaster.local.outbox import Send
 from trainmaster.local.publisher import Message, Publish
 
 _ENTRIES = re.compile(r"/v2/entries:(write|list|tail)")
@@ -49,12 +50,12 @@ def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
     return tuple(dict.fromkeys(log for log in logs if isinstance(log, str) and log))
 
 
-def exporting(publish: Publish, injections: Injections, topic_of: Callable[[str], str]) -> Publish:
+def exporting(publish: Publish, injections: Injections, topic_of: Callable[[str], str]) -> Send:
     """`publish` for sinks by their full name, with the injections at `logging.export`."""
 
-    def export(sink: str, messages: Sequence[Message]) -> None:
+    async def export(sink: str, messages: Sequence[Message]) -> None:
         topic = topic_of(sink)
         call = Call(at="logging.export", subjects=(sink, topic), kinds=SENDING_KINDS)
-        done(injections, call, lambda: publish(topic, messages), lost=None)
+        await send_on(injections, call, lambda: publish(topic, messages))
 
     return export

@@ -47,7 +47,7 @@ class Logging:
         self._store = Store(Path(dir))
         self._service = Service(self._store)
         injections = injections or Injections()
-        self._publish = exporting(publish, injections, self._service.topic_of) if publish else None
+        self._send = exporting(publish, injections, self._service.topic_of) if publish else None
         self._exporting: asyncio.Task[None] | None = None
         self.app: ASGIApp = LoopbackOnly(
             WithInjections(
@@ -62,8 +62,8 @@ class Logging:
     async def start(self) -> None:
         """Begin to deliver what sinks owe."""
         self._store.drop_before(time.time_ns() - RETENTION_S * 1_000_000_000)
-        if self._publish:
-            self._exporting = asyncio.create_task(self._service.outbox.run(self._publish))
+        if self._send:
+            self._exporting = asyncio.create_task(self._service.outbox.run(self._send))
 
     async def stop(self) -> None:
         """Stop delivering and close the state."""

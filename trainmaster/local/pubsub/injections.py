@@ -1,12 +1,13 @@
 """Where injections strike Pub/Sub: calls as `pubsub.publish`, and every message on its way out at `pubsub.deliver`."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import NoReturn
 
 import grpc
 
 from trainmaster.local.injections import Call, Injection, Injections, Kind
 from trainmaster.local.injections.active import KILLS
-from trainmaster.local.injections.apply import wait_out
+from trainmaster.local.injections.apply import apply_injections
 from trainmaster.local.injections.injection import CODES, DELIVERY_KINDS, EVERY_KIND, OPENING_KINDS
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.delivery.lease import Delivery
@@ -41,35 +42,29 @@ async def struck_call(
     at = place_of(method_name)
     port = peer.rpartition(":")[2]
     kill = injections.killer_at(at, int(port) if port.isdecimal() else 0)
+
+    async def lose(injection: Injection) -> wire.Message:
+        if kill and injection.kind in KILLS:
+            kill()
+        raise InjectedError(injection, grpc.StatusCode.UNAVAILABLE)
+
     kinds = EVERY_KIND if kill else EVERY_KIND - KILLS
     call = Call(at=at, subjects=_subjects(request), kinds=kinds)
-    try:
-        injection = injections.strike(call)
-        if injection is None:
-            return await do()
-        if injection.kind in {Kind.ERROR_AFTER, Kind.KILL_AFTER, Kind.DUPLICATE}:
-            answer = await do()
-            if injection.kind is Kind.DUPLICATE:
-                answer = await do()
-            else:
-                _break_off(injection, kill)
-            return answer
-        if injection.kind in {Kind.ERROR_BEFORE, Kind.KILL, Kind.DROP}:
-            _break_off(injection, kill)
-        await wait_out(injections, injection)
-        return await do()
-    finally:
-        injections.passed(call)
+    return await apply_injections(injections, call, do, refuse=_refuse, lose=lose)
 
 
 async def opening(injections: Injections) -> None:
     """Before a stream is served. Raises `InjectedError` when an injection refuses it."""
-    injection = injections.strike(Call(at=place_of("StreamingPull"), kinds=OPENING_KINDS))
-    if injection is None:
-        return
-    if injection.kind is Kind.ERROR_BEFORE:
-        raise InjectedError(injection, _status(injection))
-    await wait_out(injections, injection)
+
+    async def nothing() -> None:
+        pass
+
+    call = Call(at=place_of("StreamingPull"), kinds=OPENING_KINDS)
+    await apply_injections(injections, call, nothing, refuse=_refuse, lose=_refuse)
+
+
+async def _refuse(injection: Injection) -> NoReturn:
+    raise InjectedError(injection, grpc.StatusCode[CODES[injection.code]])
 
 
 def through_injections(
@@ -107,18 +102,6 @@ def through_injections(
 
 def place_of(method_name: str) -> str:
     return f"pubsub.{method_name[0].lower()}{method_name[1:]}"
-
-
-def _break_off(injection: Injection, kill: Callable[[], None] | None) -> None:
-    if kill and injection.kind in KILLS:
-        kill()
-    broken = injection.kind in KILLS or injection.kind is Kind.DROP
-    raise InjectedError(injection, grpc.StatusCode.UNAVAILABLE if broken else _status(injection))
-
-
-def _status(injection: Injection) -> grpc.StatusCode:
-    status: grpc.StatusCode = grpc.StatusCode[CODES[injection.code]]
-    return status
 
 
 def _subjects(request: wire.Message) -> tuple[str, ...]:

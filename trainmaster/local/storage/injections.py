@@ -8,8 +8,9 @@ from urllib.parse import parse_qs
 from starlette.types import Scope
 
 from trainmaster.local.injections import Call, Injections
-from trainmaster.local.injections.apply import done
+from trainmaster.local.injections.apply import send_on
 from trainmaster.local.injections.injection import SENDING_KINDS
+from trainmaster.local.outbox import Send
 from trainmaster.local.publisher import Message, Publish
 from trainmaster.local.storage.api.routes import route_for
 from trainmaster.local.storage.objects.errors import RefusedError
@@ -36,15 +37,15 @@ def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
     return tuple(filter(None, found))
 
 
-def notifying(publish: Publish, injections: Injections) -> Publish:
+def notifying(publish: Publish, injections: Injections) -> Send:
     """`publish` with the injections at `storage.notify`; subjects are the topic and each message's `BUCKET/NAME`."""
 
-    def publishing(topic: str, messages: Sequence[Message]) -> None:
+    async def notify(topic: str, messages: Sequence[Message]) -> None:
         objects = [f"{each.get('bucketId', '')}/{each.get('objectId', '')}" for _, each in messages]
         call = Call(at="storage.notify", subjects=(topic, *objects), kinds=SENDING_KINDS)
-        done(injections, call, lambda: publish(topic, messages), lost=None)
+        await send_on(injections, call, lambda: publish(topic, messages))
 
-    return publishing
+    return notify
 
 
 def _route(scope: Scope) -> tuple[str, Mapping[str, str]]:

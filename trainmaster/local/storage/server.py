@@ -65,7 +65,7 @@ class Storage:
             store=self.store, arrivals=self.arrivals, uploads=Uploads(self.store), grants=grants
         )
         injections = injections or Injections()
-        self._publish = notifying(publish, injections) if publish else None
+        self._injections, self._publish = injections, publish
         self._guarded: ASGIApp = LoopbackOnly(
             WithInjections(
                 app=self._answer, injections=injections, service="storage", named=named, subjects=subjects
@@ -86,7 +86,8 @@ class Storage:
         await asyncio.to_thread(self.arrivals.refresh_all)
         work = [self._look_again(), self._refresh()]
         if self._publish:
-            work.append(self.store.notifications.outbox.run(with_links(self._publish, self.url)))
+            send = notifying(with_links(self._publish, self.url), self._injections)
+            work.append(self.store.notifications.outbox.run(send))
         self._tasks = [asyncio.create_task(each) for each in work]
 
     async def stop(self) -> None:

@@ -12,7 +12,7 @@ from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.api.methods import REQUESTS, Method, methods_of
 from trainmaster.local.pubsub.api.streaming import serve_stream
 from trainmaster.local.pubsub.errors import PubSubError
-from trainmaster.local.pubsub.injections import opening, place_of, struck_call
+from trainmaster.local.pubsub.injections import opening, struck_call
 from trainmaster.local.pubsub.service import Service
 
 # grpcio ships no types; a call's context and a handler are Any.
@@ -66,8 +66,6 @@ def _serialize(message: wire.Message) -> bytes:
 def _unary(
     method: Method, method_name: str, injections: Injections
 ) -> Callable[[wire.Message, Context], Awaitable[wire.Message]]:
-    at = place_of(method_name)
-
     async def do(request: wire.Message, context: Context) -> wire.Message:
         if not inspect.iscoroutinefunction(method):
             return method(request)
@@ -76,7 +74,7 @@ def _unary(
 
     async def handle(request: wire.Message, context: Context) -> wire.Message:
         try:
-            if injections.active and injections.concerns(at):
+            if injections.active:
                 again = functools.partial(do, request, context)
                 return await struck_call(injections, method_name, request, again, peer=context.peer())
             return await do(request, context)

@@ -238,14 +238,12 @@ _SINK = {
     "filter": 'resource.type="ml_job"',
     "description": "d",
     "disabled": True,
-    "exclusions": [{"name": "x", "filter": "severity<ERROR"}],
+    "exclusions": [],
 }
 LOGGING = Drawing(
     shapes=[
         Shape(verb="POST", path="/v2/entries:write", documents=[_WRITE, {"entries": seeds.LOG_ENTRIES}]),
         Shape(verb="POST", path="/v2/entries:list", documents=[_LIST]),
-        Shape(verb="GET", path="/v2/projects/{}/logs"),
-        Shape(verb="DELETE", path="/v2/{}/{}/logs/{}"),
         Shape(verb="POST", path="/v2/projects/{}/sinks", query=("uniqueWriterIdentity",), documents=[_SINK]),
         Shape(verb="GET", path="/v2/{}/{}/sinks"),
         Shape(verb="GET", path="/v2/projects/{}/sinks/{}"),

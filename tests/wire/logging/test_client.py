@@ -69,16 +69,6 @@ def test_pages_join_without_gap_or_repeat_in_both_directions(stack: Stack) -> No
     assert backward == forward[::-1]
 
 
-def test_a_log_can_be_listed_and_deleted(stack: Stack) -> None:
-    stack.write(service_entry("one"))
-    stack.client.logger("other", resource=HERE).log_text("two")
-    assert stack.call("GET", "/v2/projects/p1/logs")["logNames"] == [JOB_LOG, "projects/p1/logs/other"]
-    stack.client.logger("ml.googleapis.com%2F123", resource=HERE).delete()
-    assert stack.call("GET", "/v2/projects/p1/logs")["logNames"] == ["projects/p1/logs/other"]
-    with pytest.raises(NotFound):
-        stack.client.logger("ml.googleapis.com%2F123", resource=HERE).delete()
-
-
 def test_a_sink_lives_through_the_clients_hands(stack: Stack) -> None:
     destination = "pubsub.googleapis.com/projects/p1/topics/t-1"
     sink = stack.client.sink("s1", filter_="severity>=ERROR", destination=destination)

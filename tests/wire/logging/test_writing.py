@@ -103,8 +103,11 @@ def test_a_project_sees_its_own_entries_alone(stack: Stack) -> None:
     assert len(both) == 2
 
 
-def test_tailing_says_that_it_is_not_imitated(stack: Stack) -> None:
-    assert stack.call("POST", "/v2/entries:tail", {})["error"]["status"] == "UNIMPLEMENTED"
+def test_another_method_says_that_it_is_not_imitated(stack: Stack) -> None:
+    for verb, path in (("POST", "/v2/entries:tail"), ("GET", "/v2/projects/p1/logs")):
+        refused = stack.call(verb, path)["error"]
+        assert (refused["code"], refused["status"]) == (501, "UNIMPLEMENTED")
+        assert f"does not imitate {verb} {path};" in refused["message"]
 
 
 def test_a_page_of_another_site_is_refused(stack: Stack) -> None:

@@ -35,8 +35,7 @@ METHODS: Mapping[str, Mapping[str, str]] = {
         "hyperparameterTuningJobs": "cancel create delete get list",
     },
     "logging": {
-        "entries": "list tail write",
-        "logs": "delete list",
+        "entries": "list write",
         "sinks": "create delete get list update",
         "": "export",
     },

@@ -3,11 +3,11 @@
 Source: https://cloud.google.com/logging/docs/reference/v2/rest
 """
 
+import functools
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
-from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -37,39 +37,44 @@ _PROJECT = re.compile(r"projects/[^/\s]+")
 
 def application(service: Service) -> Starlette:
     """The ASGI application. `GET /_stats`, which the real service does not have, shows how sinks are doing."""
-    project = "/v2/projects/{project}"
+    sinks = "/v2/projects/{project}/sinks"
+    answered: tuple[tuple[str, str, Handler], ...] = (
+        ("POST", "/v2/entries:write", _write),
+        ("POST", "/v2/entries:list", _list),
+        ("GET", "/_stats", _stats),
+        ("POST", sinks, _create_sink),
+        ("GET", sinks, _list_sinks),
+        ("GET", f"{sinks}/{{sink}}", _get_sink),
+        ("PUT", f"{sinks}/{{sink}}", _update_sink),
+        ("PATCH", f"{sinks}/{{sink}}", _update_sink),
+        ("DELETE", f"{sinks}/{{sink}}", _delete_sink),
+    )
+    routes = [
+        Route(path, functools.partial(handler, service), methods=[verb]) for verb, path, handler in answered
+    ]
     return Starlette(
-        routes=[
-            _route("POST", "/v2/entries:write", service, _write),
-            _route("POST", "/v2/entries:list", service, _list),
-            _route("POST", "/v2/entries:tail", service, _tail),
-            _route("GET", "/_stats", service, _stats),
-            _route("GET", f"{project}/logs", service, _logs),
-            _route("DELETE", f"{project}/logs/{{log:path}}", service, _delete_log),
-            _route("POST", f"{project}/sinks", service, _create_sink),
-            _route("GET", f"{project}/sinks", service, _list_sinks),
-            _route("GET", f"{project}/sinks/{{sink}}", service, _get_sink),
-            _route("PUT", f"{project}/sinks/{{sink}}", service, _update_sink),
-            _route("PATCH", f"{project}/sinks/{{sink}}", service, _update_sink),
-            _route("DELETE", f"{project}/sinks/{{sink}}", service, _delete_sink),
-        ]
+        routes=[*routes, Route("/v2/{path:path}", _not_imitated)],
+        exception_handlers=dict.fromkeys(_REFUSALS, _refused),
     )
 
 
-def _route(verb: str, path: str, service: Service, handler: Handler) -> Route:
-    """The handler's route, with every refusal turned into Google's error body."""
+_REFUSALS: Mapping[type[Exception], tuple[int, str]] = {
+    InvalidRequestError: (400, "INVALID_ARGUMENT"),
+    FilterError: (400, "INVALID_ARGUMENT"),
+    SinkError: (400, "INVALID_ARGUMENT"),
+    NotFoundError: (404, "NOT_FOUND"),
+    AlreadyExistsError: (409, "ALREADY_EXISTS"),
+}
 
-    async def answer(request: Request) -> Response:
-        try:
-            return await handler(service, request)
-        except (InvalidRequestError, FilterError, SinkError) as fault:
-            return google_error(400, str(fault), status="INVALID_ARGUMENT")
-        except NotFoundError as fault:
-            return google_error(404, str(fault), status="NOT_FOUND")
-        except AlreadyExistsError as fault:
-            return google_error(409, str(fault), status="ALREADY_EXISTS")
 
-    return Route(path, answer, methods=[verb])
+async def _refused(_request: Request, fault: Exception) -> Response:
+    code, status = _REFUSALS[type(fault)]
+    return google_error(code, str(fault), status=status)
+
+
+async def _not_imitated(request: Request) -> Response:
+    message = f"This emulator does not imitate {request.method} {request.url.path}; docs/fidelity.md says what it does."
+    return google_error(501, message, status="UNIMPLEMENTED")
 
 
 async def _write(service: Service, request: Request) -> Response:
@@ -122,28 +127,8 @@ async def _list(service: Service, request: Request) -> Response:
     return JSONResponse(answer)
 
 
-async def _tail(_service: Service, _request: Request) -> Response:
-    return google_error(
-        501,
-        "entries:tail is a two-way gRPC stream and this emulator speaks REST; list entries newer than the last.",
-        status="UNIMPLEMENTED",
-    )
-
-
 async def _stats(service: Service, _request: Request) -> Response:
     return JSONResponse(await run_in_threadpool(service.stats))
-
-
-async def _logs(service: Service, request: Request) -> Response:
-    names = await run_in_threadpool(service.log_names, _parent(request))
-    return JSONResponse({"logNames": list(names)} if names else {})
-
-
-async def _delete_log(service: Service, request: Request) -> Response:
-    # The server has decoded the path once; a log's name keeps its id encoded.
-    log_id = quote(request.path_params["log"], safe="-_.~")
-    await run_in_threadpool(service.delete_log, f"{_parent(request)}/logs/{log_id}")
-    return JSONResponse({})
 
 
 async def _create_sink(service: Service, request: Request) -> Response:

@@ -12,8 +12,8 @@ from trainmaster.local.injections.injection import SENDING_KINDS
 from trainmaster.local.outbox import Send
 from trainmaster.local.publisher import Message, Publish
 
-_ENTRIES = re.compile(r"/v2/entries:(write|list|tail)")
-_OTHERS = re.compile(r"/v2/(projects/[^/]+/(sinks|logs)(?:/(.+))?)")
+_ENTRIES = re.compile(r"/v2/entries:(write|list)")
+_SINKS = re.compile(r"/v2/(projects/[^/]+/sinks(?:/(.+))?)")
 _METHODS = {
     ("GET", False): "list",
     ("POST", False): "create",
@@ -28,16 +28,16 @@ def named(scope: Scope) -> str | None:
     """The method, as in the discovery document; None for a path of the emulator's own."""
     if entries := _ENTRIES.fullmatch(scope["path"]):
         return f"entries.{entries[1]}"
-    if others := _OTHERS.fullmatch(scope["path"]):
-        method = _METHODS.get((scope["method"], others[3] is not None))
-        return f"{others[2]}.{method}" if method else None
+    if sinks := _SINKS.fullmatch(scope["path"]):
+        method = _METHODS.get((scope["method"], sinks[2] is not None))
+        return f"sinks.{method}" if method else None
     return None
 
 
 def subjects(scope: Scope, body: bytes) -> tuple[str, ...]:
     """Of written entries the names of their logs, each once; else the resource's full name."""
-    if others := _OTHERS.fullmatch(scope["path"]):
-        return (others[1],)
+    if sinks := _SINKS.fullmatch(scope["path"]):
+        return (sinks[1],)
     try:
         request = json.loads(body)
     except (ValueError, RecursionError):

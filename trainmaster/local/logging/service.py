@@ -1,4 +1,4 @@
-"""The Logging service without its wire: write, list, logs and sinks."""
+"""The Logging service without its wire: write, list and sinks."""
 
 import base64
 import json
@@ -20,7 +20,7 @@ class InvalidRequestError(ValueError):
 
 
 class NotFoundError(LookupError):
-    """The sink or log does not exist."""
+    """The sink does not exist."""
 
 
 class AlreadyExistsError(ValueError):
@@ -106,18 +106,6 @@ class Service:
             found.append(entry)
             after = position
         return Page(entries=found, next_page_token="")
-
-    def log_names(self, parent: str) -> Sequence[str]:
-        return self._store.log_names(parent)
-
-    def delete_log(self, log_name: str) -> None:
-        """Forget a log's entries.
-
-        Raises:
-            NotFoundError: it has none.
-        """
-        if not self._store.delete_log(log_name):
-            raise NotFoundError(f"Log {log_name} does not exist")
 
     def sink(self, full_name: str) -> Sink:
         """The sink.

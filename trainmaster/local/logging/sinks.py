@@ -57,12 +57,13 @@ def load_sink(full_name: str, resource: Mapping[str, object]) -> Sink:
             "this emulator imitates no other destination"
         )
     try:
-        predicate = _routing(resource)
+        wanted = compile_filter(parse_filter(str(resource.get("filter") or "")))
     except FilterError as fault:
         raise SinkError("; ".join([*faults, str(fault)])) from fault
     if faults or match is None:
         raise SinkError("; ".join(faults))
-    return Sink(full_name=full_name, topic=match[1], passes=predicate, resource=resource)
+    passes: Predicate = (lambda _entry: False) if resource.get("disabled") else wanted
+    return Sink(full_name=full_name, topic=match[1], passes=passes, resource=resource)
 
 
 def _name_faults(resource: Mapping[str, object]) -> list[str]:
@@ -75,29 +76,9 @@ def _name_faults(resource: Mapping[str, object]) -> list[str]:
 
 def _shape_faults(resource: Mapping[str, object]) -> list[str]:
     faults = [f"unknown field {key!r}" for key in resource if key not in _SETTABLE | _OUTPUT]
-    exclusions = resource.get("exclusions", [])
-    if not isinstance(exclusions, list) or not all(isinstance(one, dict) for one in exclusions):
-        return [*faults, "exclusions must be a list of objects"]
-    for index, one in enumerate(exclusions):
-        if not one.get("name") or not one.get("filter"):
-            faults.append(f"exclusions[{index}] must have a name and a filter")
+    if resource.get("exclusions"):
+        faults.append("exclusions: this emulator imitates none; say it in the filter, with NOT")
     return faults
-
-
-def _routing(resource: Mapping[str, object]) -> Predicate:
-    """Passes what the filter takes and no exclusion refuses; a disabled sink takes nothing."""
-    wanted = compile_filter(parse_filter(str(resource.get("filter") or "")))
-    exclusions = resource.get("exclusions")
-    refused = [
-        compile_filter(parse_filter(str(one.get("filter") or "")))
-        for one in (exclusions if isinstance(exclusions, list) else [])
-        if isinstance(one, dict) and not one.get("disabled")
-    ]
-    if resource.get("disabled"):
-        return lambda _entry: False
-    if not refused:
-        return wanted
-    return lambda entry: wanted(entry) and not any(one(entry) for one in refused)
 
 
 def new_resource(parent: str, given: Mapping[str, object], *, unique_writer: bool) -> dict[str, object]:

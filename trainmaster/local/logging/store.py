@@ -93,22 +93,6 @@ class Store(Database):
             values,
         )
 
-    def log_names(self, parent: str) -> list[str]:
-        """As they were first written."""
-        rows = self.rows(
-            "SELECT min(json_extract(body, '$.logName')) FROM entries WHERE parent = ? GROUP BY log_name",
-            (parent,),
-        )
-        return sorted(name for (name,) in rows)
-
-    def delete_log(self, log_name: str) -> int:
-        """How many entries it had."""
-        parent = log_name.rpartition("/logs/")[0]
-        deleted = self.execute(
-            "DELETE FROM entries WHERE parent = ? AND log_name = ?", (parent, fold(log_name))
-        )
-        return deleted.rowcount
-
     def drop_before(self, timestamp_ns: int) -> None:
         self.execute("DELETE FROM entries WHERE timestamp < ?", (timestamp_ns,))
 

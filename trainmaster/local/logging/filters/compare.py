@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from trainmaster.local.instants import parse_instant
-from trainmaster.local.logging.filters.errors import FilterError
 from trainmaster.local.logging.filters.fields import Kind
 from trainmaster.local.logging.filters.severity import RANKS, severity_name
-from trainmaster.local.logging.filters.tree import Comparison, Operator, Value
+from trainmaster.local.logging.filters.tree import Comparison, FilterError, Operator, Value
 
 Test: TypeAlias = Callable[[object], bool]
 

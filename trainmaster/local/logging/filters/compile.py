@@ -3,11 +3,18 @@
 from collections.abc import Callable, Mapping
 from typing import TypeAlias, assert_never
 
-from trainmaster.local.logging.filters import functions
 from trainmaster.local.logging.filters.compare import fold, test_for, texts
-from trainmaster.local.logging.filters.errors import FilterError
 from trainmaster.local.logging.filters.fields import DEFAULTS, getter, resolve
-from trainmaster.local.logging.filters.tree import And, Anywhere, Call, Comparison, Node, Not, Operator, Or
+from trainmaster.local.logging.filters.tree import (
+    And,
+    Anywhere,
+    Comparison,
+    FilterError,
+    Node,
+    Not,
+    Operator,
+    Or,
+)
 
 Predicate: TypeAlias = Callable[[Mapping[str, object]], bool]
 """Whether an entry, in its JSON form, passes."""
@@ -17,7 +24,7 @@ def compile_filter(node: Node) -> Predicate:
     """The predicate of a tree.
 
     Raises:
-        FilterError: an unknown field or function, a value that the field cannot be compared with.
+        FilterError: an unknown field, a value that the field cannot be compared with.
     """
     try:
         return _compiled(node)
@@ -41,8 +48,6 @@ def _compiled(node: Node) -> Predicate:
         case Anywhere(text=text):
             wanted = fold(text)
             return lambda entry: any(wanted in fold(found) for found in texts(entry))
-        case Call():
-            return functions.predicate(node)
         case _:
             assert_never(node)
 

@@ -1,19 +1,16 @@
 """Text to tree."""
 
-from collections.abc import Callable
 from functools import lru_cache
-from typing import TypeAlias
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken, v_args
 from lark.exceptions import VisitError
 
-from trainmaster.local.logging.filters.errors import FilterError
 from trainmaster.local.logging.filters.tree import (
     EVERYTHING,
     And,
     Anywhere,
-    Call,
     Comparison,
+    FilterError,
     Node,
     Not,
     Operator,
@@ -34,12 +31,7 @@ _GRAMMAR = r"""
          | comparison
          | FUNCTION "(" (value ("," value)*)? ")" -> call
          | value -> anywhere
-    comparison: (PATH | TEXT | STRING) OPERATOR (value | "(" values ")")
-    ?values: either (_AND? either)* -> all_values
-    ?either: one_value (_OR one_value)* -> any_value
-    ?one_value: (_NOT | _MINUS) one_value -> no_value
-         | "(" values ")"
-         | value -> a_value
+    comparison: (PATH | TEXT | STRING) OPERATOR value
     value: SIGNED | PATH | TEXT | STRING
 
     _AND.4: /AND(?![\w.\/%+*@$-])/
@@ -56,9 +48,6 @@ _GRAMMAR = r"""
     %ignore COMMENT
     %ignore /\s+/
 """
-
-_Values: TypeAlias = Callable[[tuple[str, ...], Operator], Node]
-"""A list of values still without the field it belongs to."""
 
 
 @lru_cache(maxsize=256)
@@ -175,30 +164,13 @@ class _Builder(Transformer[Token, Node]):
     def anywhere(self, value: Value) -> Node:
         return Anywhere(text=value.text)
 
-    def call(self, name: Token, *arguments: Value) -> Node:
-        return Call(name=str(name), arguments=arguments)
+    def call(self, name: Token, *_arguments: Value) -> Node:
+        raise FilterError(
+            f"the function {str(name)!r} is not imitated", line=name.line or 0, column=name.column or 0
+        )
 
-    def comparison(self, path: Token, operator: Token, values: Value | _Values) -> Node:
-        segments, compared_by = _segments(path), Operator(str(operator))
-        if isinstance(values, Value):
-            return Comparison(path=segments, operator=compared_by, value=values)
-        return values(segments, compared_by)
-
-    def a_value(self, value: Value) -> _Values:
-        return lambda path, operator: Comparison(path=path, operator=operator, value=value)
-
-    def no_value(self, values: _Values) -> _Values:
-        return lambda path, operator: Not(part=values(path, operator))
-
-    def any_value(self, *values: _Values) -> _Values:
-        if len(values) == 1:
-            return values[0]
-        return lambda path, operator: Or(parts=tuple(one(path, operator) for one in values))
-
-    def all_values(self, *values: _Values) -> _Values:
-        if len(values) == 1:
-            return values[0]
-        return lambda path, operator: And(parts=tuple(one(path, operator) for one in values))
+    def comparison(self, path: Token, operator: Token, value: Value) -> Node:
+        return Comparison(path=_segments(path), operator=Operator(str(operator)), value=value)
 
 
 _PARSER = Lark(_GRAMMAR, parser="lalr")

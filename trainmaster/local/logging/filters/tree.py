@@ -1,8 +1,17 @@
-"""The tree of a filter. Lists of values are already spelled out: `f=("a" OR "b")` is `f="a" OR f="b"`."""
+"""The tree of a filter, and what is wrong with a text that is none."""
 
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
+
+
+class FilterError(ValueError):
+    """Not a filter of this language, or one that asks of a field what it cannot answer."""
+
+    def __init__(self, reason: str, *, line: int = 0, column: int = 0) -> None:
+        """`line` and `column` count from 1; 0 when the fault has no single place."""
+        where = f" at line {line}, column {column}" if line else ""
+        super().__init__(f"Unparseable filter: {reason}{where}")
 
 
 class Operator(Enum):
@@ -40,12 +49,6 @@ class Anywhere:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
-    name: str
-    arguments: tuple[Value, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Not:
     part: "Node"
 
@@ -62,5 +65,5 @@ class Or:
     parts: tuple["Node", ...]
 
 
-Node: TypeAlias = Comparison | Anywhere | Call | Not | And | Or
+Node: TypeAlias = Comparison | Anywhere | Not | And | Or
 EVERYTHING = And(parts=())

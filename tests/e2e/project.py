@@ -30,7 +30,6 @@ STOP_DEADLINE_S = 60
 DEADLINE_S = 120
 T = TypeVar("T")
 ENDED = ("succeeded", "failed", "cancelled", "expired", "rejected")
-_OURS = ("STORAGE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST")
 
 
 class Project:
@@ -214,10 +213,9 @@ def running_project(
     image = f"{image_uri(project)}={TINY}"
     command = [sys.executable, "-m", "trainmaster", "up", "--state", str(state), "--project", project,
                "--image", image, *arguments]  # fmt: skip
-    clean = {name: value for name, value in os.environ.items() if name not in _OURS}
     with log.open("ab") as output:
         process = subprocess.Popen(
-            command, cwd=ROOT, env={**clean, **(environment or {})}, stdout=output, stderr=output,
+            command, cwd=ROOT, env={**os.environ, **(environment or {})}, stdout=output, stderr=output,
             stdin=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
     running: Project | None = None

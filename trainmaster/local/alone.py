@@ -3,17 +3,14 @@
 import argparse
 import asyncio
 import logging
-import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from trainmaster.local.publisher import Publisher
-
-Serve = Callable[[Path, int], AbstractAsyncContextManager[str]]
-"""The address of the service over a state folder, on a port (0: any), while the block runs."""
+Serve = Callable[..., AbstractAsyncContextManager[str]]
+"""The address of the service over a state folder, on a `port` (0: any), while the block runs."""
 
 
 def run_alone(service: str, serve: Serve, *, says: str = "{}") -> int:
@@ -26,7 +23,7 @@ def run_alone(service: str, serve: Serve, *, says: str = "{}") -> int:
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
-        asyncio.run(_run(serve(options.dir, options.port), says))
+        asyncio.run(_run(serve(options.dir, port=options.port), says))
     except (OSError, RuntimeError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -41,15 +38,3 @@ async def _run(serving: AbstractAsyncContextManager[str], says: str) -> None:
         sys.stdout.write(f"{says.format(address)}\n")
         sys.stdout.flush()
         await ended.wait()
-
-
-@asynccontextmanager
-async def environment_publisher() -> AsyncIterator[Publisher | None]:
-    """A publisher to PUBSUB_EMULATOR_HOST; None where that is not set."""
-    host = os.environ.get("PUBSUB_EMULATOR_HOST")
-    publisher = Publisher(host) if host else None
-    try:
-        yield publisher
-    finally:
-        if publisher:
-            publisher.close()

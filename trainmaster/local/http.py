@@ -8,7 +8,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import uvicorn
 from starlette.requests import ClientDisconnect
@@ -235,6 +235,25 @@ async def serving(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
         yield await server.start()
     finally:
         await server.stop()
+
+
+class Service(Protocol):
+    """An ASGI application with a life of its own: started before its first request, stopped after its last."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+    async def start(self, url: str = ...) -> None: ...
+    async def stop(self) -> None: ...
+
+
+@contextlib.asynccontextmanager
+async def live(service: Service, *, port: int = 0) -> AsyncIterator[str]:
+    """The URL of the service, which lives for as long as the block runs."""
+    async with contextlib.AsyncExitStack() as running:
+        running.push_async_callback(service.stop)
+        server = Server(service, port=port)
+        running.push_async_callback(server.stop)
+        await service.start(server.url)
+        yield await server.start()
 
 
 @contextlib.contextmanager

@@ -1,7 +1,9 @@
 """Publishing through the official Pub/Sub client, which is imported and connected when the first message is due."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -53,3 +55,8 @@ class Publisher:
                 channel = grpc.insecure_channel(self._host)
                 self._client = PublisherClient(transport=PublisherGrpcTransport(channel=channel))
             return self._client
+
+
+def publisher_to(host: str | None) -> AbstractContextManager[Publisher | None]:
+    """A publisher to the Pub/Sub server at `host`, closed after the block; None without a host."""
+    return contextlib.closing(Publisher(host)) if host else contextlib.nullcontext()

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import LoopbackOnly, in_thread, serving
+from trainmaster.local.http import LoopbackOnly, in_thread, live
 from trainmaster.local.injections import Injections
 from trainmaster.local.injections.http import WithInjections
 from trainmaster.local.logging.api import application
@@ -17,7 +17,7 @@ from trainmaster.local.logging.entry import EntryError
 from trainmaster.local.logging.injections import exporting, named, subjects
 from trainmaster.local.logging.service import Service
 from trainmaster.local.logging.store import Store
-from trainmaster.local.publisher import Publish, Publisher
+from trainmaster.local.publisher import Publish, publisher_to
 
 RETENTION_S = 30 * 24 * 3600
 """As long as the service's own default bucket keeps entries."""
@@ -26,7 +26,7 @@ RETENTION_S = 30 * 24 * 3600
 class Logging:
     """Cloud Logging for the official HTTP client and gcloud, with its state in one folder.
 
-    Serve `app` between `start` and `stop`, all in one event loop; `write` may be called from any thread.
+    An ASGI application, live between `start` and `stop`, all in one event loop; `write` may be called from any thread.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Logging:
         injections = injections or Injections()
         self._send = exporting(publish, injections, self._service.topic_of) if publish else None
         self._exporting: asyncio.Task[None] | None = None
-        self.app: ASGIApp = LoopbackOnly(
+        self._app: ASGIApp = LoopbackOnly(
             WithInjections(
                 app=application(self._service),
                 injections=injections,
@@ -59,7 +59,10 @@ class Logging:
             )
         )
 
-    async def start(self) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+    async def start(self, _url: str = "") -> None:
         """Begin to deliver what sinks owe."""
         self._store.drop_before(time.time_ns() - RETENTION_S * 1_000_000_000)
         if self._send:
@@ -83,26 +86,14 @@ class Logging:
             raise EntryError("; ".join(f"entries[{index}]: {fault}" for index, fault in faults.items()))
 
 
-def serve(dir: Path | str, pubsub: str | None = None, *, port: int = 0) -> AbstractContextManager[str]:  # noqa: A002  # as above
-    """The URL of an emulator that runs in a thread of its own until the block ends; `pubsub` is `host:port`."""
-    publish = Publisher(pubsub) if pubsub else None
-
-    @contextlib.asynccontextmanager
-    async def running() -> AsyncIterator[str]:
-        with contextlib.closing(publish) if publish else contextlib.nullcontext():
-            async with served(dir, publish=publish, port=port) as url:
-                yield url
-
-    return in_thread(running)
-
-
 @contextlib.asynccontextmanager
-async def served(dir: Path | str, *, publish: Publish | None = None, port: int = 0) -> AsyncIterator[str]:  # noqa: A002  # as above
-    """The URL of an emulator in this event loop, until the block ends."""
-    emulator = Logging(dir=dir, publish=publish)
-    try:
-        await emulator.start()
-        async with serving(emulator.app, port=port) as url:
+async def served(dir: Path | str, pubsub: str | None = None, *, port: int = 0) -> AsyncIterator[str]:  # noqa: A002  # as above
+    """The URL of an emulator in this event loop, until the block ends; `pubsub` is `host:port`."""
+    with publisher_to(pubsub) as publish:
+        async with live(Logging(dir=dir, publish=publish), port=port) as url:
             yield url
-    finally:
-        await emulator.stop()
+
+
+def serve(dir: Path | str, pubsub: str | None = None, *, port: int = 0) -> AbstractContextManager[str]:  # noqa: A002  # as above
+    """As `served`, in a thread of its own."""
+    return in_thread(lambda: served(dir, pubsub, port=port))

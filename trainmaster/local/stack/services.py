@@ -1,17 +1,14 @@
-"""The emulators of a stack, running in this process's event loop, or the servers that stand in for them."""
+"""The emulators of a stack, running in this process's event loop."""
 
 import asyncio
-import os
-import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp
 
-from trainmaster.local.http import Server
+from trainmaster.local.http import Server, Service
 from trainmaster.local.iam import Grants, application
 from trainmaster.local.injections import Injections
 from trainmaster.local.logging import Logging
@@ -31,7 +28,7 @@ SERVICES = ("storage", "pubsub", "vertex", "logging")
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """The services, all answering. `external` names those that run elsewhere; `injections` strike the others.
+    """The services, all answering; `injections` strike them.
 
     `registry` is `host:port`, empty where none was asked for.
     """
@@ -44,7 +41,6 @@ class Services:
     publisher: Publisher
     logging: Logging
     iam_url: str
-    external: frozenset[str]
     injections: Injections
     registry: str = ""
 
@@ -61,19 +57,16 @@ async def running_services(
 ) -> AsyncIterator[Services]:
     """The services of a stack while the block runs. `images_topic` is the full name of the one that hears of pushes.
 
-    Where STORAGE_EMULATOR_HOST or PUBSUB_EMULATOR_HOST is set, the server there is used instead of ours.
-
     Raises:
-        ServiceError: a port is taken, or a server that the environment names does not answer.
+        ServiceError: a port is taken, or the registry or Vertex AI cannot run here.
     """
     async with AsyncExitStack() as running:
         start = _Starting(options=options, state=state, guard=guard, grants=grants, running=running)
-        pubsub_host = _external("PUBSUB_EMULATOR_HOST") or await start.pubsub()
+        pubsub_host = await start.pubsub()
         publisher = Publisher(pubsub_host)
         running.callback(publisher.close)
         logging, logging_url = await start.logging(publisher)
-        storage_host = _external("STORAGE_EMULATOR_HOST")
-        storage_url = f"http://{storage_host}" if storage_host else await start.storage(publisher)
+        storage_url = await start.storage(publisher)
         buckets_dir = state.folder("storage") / "buckets"
         registry = await start.registry(publisher, images_topic) if options.registry else ""
         vertex_url = await start.vertex(logging, buckets_dir=buckets_dir, images=images, registry=registry)
@@ -88,7 +81,6 @@ async def running_services(
             publisher=publisher,
             logging=logging,
             iam_url=iam_url,
-            external=frozenset(SERVICES) - start.ports.keys(),
             injections=start.injections,
             registry=registry,
         )
@@ -122,9 +114,7 @@ class _Starting:
 
     async def logging(self, publisher: Publisher) -> tuple[Logging, str]:
         logging = Logging(dir=self.state.folder("logging"), publish=publisher, injections=self.injections)
-        self.running.push_async_callback(logging.stop)
-        await logging.start()
-        return logging, await self.bound(logging.app, "logging").start()
+        return logging, await self.live(logging, "logging")
 
     async def storage(self, publisher: Publisher) -> str:
         storage = Storage(
@@ -133,11 +123,7 @@ class _Starting:
             injections=self.injections,
             grants=self.grants,
         )
-        self.running.push_async_callback(storage.stop)
-        server = self.bound(storage, "storage")
-        storage.url = server.url
-        await storage.start()
-        return await server.start()
+        return await self.live(storage, "storage")
 
     async def registry(self, publisher: Publisher, images_topic: str) -> str:
         registry = Registry(
@@ -171,12 +157,15 @@ class _Starting:
             injections=self.injections,
             quota=self.options.quota,
         )
-        self.running.push_async_callback(jobs.stop)
-        server = self.bound(jobs, "vertex")
         try:
-            await jobs.start()
+            return await self.live(jobs, "vertex")
         except RuntimeError as error:
             raise ServiceError(f"Vertex AI cannot run here: {error}") from error
+
+    async def live(self, service: Service, name: str) -> str:
+        self.running.push_async_callback(service.stop)
+        server = self.bound(service, name)
+        await service.start(server.url)
         return await server.start()
 
     def bound(self, app: ASGIApp, service: str) -> Server:
@@ -202,20 +191,3 @@ class _Starting:
             f"Port {self._candidates(service)[0]}, which --port-base gives to {service}, is taken by another program. "
             "Choose another base, or leave it out to have free ports picked."
         )
-
-
-def _external(variable: str) -> str:
-    """`host:port` of the server that the environment names, empty when it names none."""
-    value = os.environ.get(variable, "")
-    if not value:
-        return ""
-    address = urlsplit(value if "://" in value else f"http://{value}")
-    host, port = address.hostname or "", address.port or 80
-    try:
-        socket.create_connection((host, port), timeout=5).close()
-    except OSError as error:
-        raise ServiceError(
-            f"{variable} is {value!r}, so that server would be used instead of the stack's own, "
-            f"but it does not answer: {error}. Start it, or unset {variable}."
-        ) from error
-    return f"{host}:{port}"

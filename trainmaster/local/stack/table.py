@@ -31,14 +31,11 @@ def endpoints(
     )
     table.add_column(style="bold", no_wrap=True)
     table.add_column(no_wrap=True)
-    for label, service, address in (
-        ("Cloud Storage", "storage", services.storage_url),
-        ("Pub/Sub", "pubsub", services.pubsub_host),
-        ("Vertex AI", "vertex", services.vertex_url),
-        ("Cloud Logging", "logging", services.logging_url),
-        ("Permissions", "iam", services.iam_url),
-    ):
-        table.add_row(label, address + (" (running elsewhere)" if service in services.external else ""))
+    table.add_row("Cloud Storage", services.storage_url)
+    table.add_row("Pub/Sub", services.pubsub_host)
+    table.add_row("Vertex AI", services.vertex_url)
+    table.add_row("Cloud Logging", services.logging_url)
+    table.add_row("Permissions", services.iam_url)
     if services.registry:
         table.add_row("Artifact Registry", services.registry)
     table.add_section()

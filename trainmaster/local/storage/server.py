@@ -3,15 +3,14 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import LoopbackOnly, Server, google_error, in_thread
+from trainmaster.local.http import LoopbackOnly, google_error, in_thread, live
 from trainmaster.local.iam.service import Grants
 from trainmaster.local.injections import Injections
 from trainmaster.local.injections.http import WithInjections
@@ -35,17 +34,13 @@ _log = logging.getLogger(__name__)
 
 
 class Storage:
-    """Cloud Storage over the buckets in one directory: an ASGI application, live between `start` and `stop`.
-
-    `url` is the address for links in notifications; set it before `start`.
-    """
+    """Cloud Storage over the buckets in one directory: an ASGI application, live between `start` and `stop`."""
 
     def __init__(
         self,
         *,
         dir: Path | str,  # noqa: A002  # reads best at the call
         publish: Publish | None = None,
-        url: str = "http://127.0.0.1",
         injections: Injections | None = None,
         grants: Grants | None = None,
     ) -> None:
@@ -58,7 +53,6 @@ class Storage:
         Raises:
             StateInUseError: another process has this directory open.
         """
-        self.url = url
         self.store = Store(Path(dir))
         self.arrivals = Arrivals(self.store)
         self._service = Service(
@@ -78,15 +72,15 @@ class Storage:
         if scope["type"] == "http":
             await self._guarded(scope, receive, send)
 
-    async def start(self) -> None:
-        """Watch the folders, take in what changed while nobody did, and deliver notifications."""
+    async def start(self, url: str = "http://127.0.0.1") -> None:
+        """Watch the folders, take in what changed while nobody did, and deliver notifications, whose links lead to `url`."""
         self._watch = Watch(self.store.buckets_path)
         self.arrivals.before_listing = self._watch.add
         self._watch.start(self.arrivals)
         await asyncio.to_thread(self.arrivals.refresh_all)
         work = [self._look_again(), self._refresh()]
         if self._publish:
-            send = notifying(with_links(self._publish, self.url), self._injections)
+            send = notifying(with_links(self._publish, url), self._injections)
             work.append(self.store.notifications.outbox.run(send))
         self._tasks = [asyncio.create_task(each) for each in work]
 
@@ -154,28 +148,17 @@ async def _drain(request: Request) -> None:
         return
 
 
-@asynccontextmanager
-async def served(
-    dir: Path | str,  # noqa: A002
+def served(
+    dir: Path | str,  # noqa: A002  # as above
     *,
     publish: Publish | None = None,
     port: int = 0,
     grants: Grants | None = None,
-) -> AsyncIterator[str]:
+) -> AbstractAsyncContextManager[str]:
     """The URL of an emulator over `dir`, served while the block runs. `port` 0 picks a free one."""
-    storage = Storage(dir=dir, publish=publish, grants=grants)
-    try:
-        server = Server(storage, port=port)
-        storage.url = server.url
-        try:
-            await storage.start()
-            yield await server.start()
-        finally:
-            await server.stop()
-    finally:
-        await storage.stop()
+    return live(Storage(dir=dir, publish=publish, grants=grants), port=port)
 
 
-def serve(dir: Path | str, *, publish: Publish | None = None, port: int = 0) -> AbstractContextManager[str]:  # noqa: A002
-    """The URL of an emulator over `dir`, served in a thread of its own while the `with` block runs."""
+def serve(dir: Path | str, *, publish: Publish | None = None, port: int = 0) -> AbstractContextManager[str]:  # noqa: A002  # as above
+    """As `served`, in a thread of its own."""
     return in_thread(lambda: served(dir, publish=publish, port=port))

@@ -1,16 +1,16 @@
 """The JobService as a part of the local stack: made, started, served, stopped."""
 
 import asyncio
-import contextlib
 import shutil
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import in_thread, serving
+from trainmaster.local.http import in_thread, live
 from trainmaster.local.injections import Injections
 from trainmaster.local.jobs.capacity.line import Capacity, default_capacity
 from trainmaster.local.jobs.capacity.quota import Quota
@@ -84,7 +84,7 @@ class Jobs:
     quota: Quota | None = None
     _running: _Running | None = field(default=None, init=False)
 
-    async def start(self) -> None:
+    async def start(self, _url: str = "") -> None:
         """Open the store, find out what the machine allows, and take up unfinished jobs.
 
         Raises:
@@ -145,21 +145,9 @@ class Jobs:
         )
 
 
-@contextlib.contextmanager
-def serve(jobs: Jobs, *, port: int = 0) -> Iterator[str]:
+def serve(jobs: Jobs, *, port: int = 0) -> AbstractContextManager[str]:
     """The URL of a JobService that runs in a thread of its own until the block ends."""
-
-    @contextlib.asynccontextmanager
-    async def running() -> AsyncIterator[str]:
-        await jobs.start()
-        try:
-            async with serving(jobs, port=port) as url:
-                yield url
-        finally:
-            await jobs.stop()
-
-    with in_thread(running) as url:
-        yield url
+    return in_thread(lambda: live(jobs, port=port))
 
 
 def _chosen(choice: MountChoice) -> Mounts:

@@ -191,7 +191,9 @@ def _vertex(state: Path) -> Iterator[Target]:
 @contextlib.contextmanager
 def _logging(state: Path) -> Iterator[Target]:
     with pubsub.serve(state / "pubsub") as address, logging.serve(state / "logging", address) as url:
-        yield HttpTarget(drawing=shapes.LOGGING, port=_port(url), alive=_get("/_stats"))
+        yield HttpTarget(
+            drawing=shapes.LOGGING, port=_port(url), alive=_get("/_stats"), meant=frozenset({501})
+        )
 
 
 @contextlib.contextmanager

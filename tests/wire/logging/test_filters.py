@@ -99,6 +99,9 @@ def passes(text: str, entry: Mapping[str, object] = ENTRY) -> bool:
         ("(severity=INFO OR (severity=ERROR AND severity=ERROR))", True),
         ("NOT severity=ERROR OR severity=ERROR", True),
         ("severity=INFO\n-textPayload:failed -- and not failed", True),
+        # Lists of values.
+        ('severity=(ERROR OR "INFO")', True),
+        ("jsonPayload.tags:(blue OR pink)", False),
         # Text anywhere.
         ("completed", True),
         ('"job COMPLETED"', True),
@@ -138,7 +141,7 @@ def test_a_filter_means_what_the_reference_says(text: str, expected: bool) -> No
         ('jsonPayload.a="x"."y"', "half quoted"),
         ('SEARCH("x")', "the function 'SEARCH' is not imitated"),
         ("severity=INFO log_id()", "'log_id' is not imitated at line 1, column 15"),
-        ("severity=(INFO OR ERROR)", r"'\(' is not expected here at line 1, column 10"),
+        ("severity=(INFO AND ERROR)", "'AND' is not expected here at line 1, column 16"),
         ("x" * 20_001, "20001 characters, at most 20000"),
         ("(" * 5000 + "a" + ")" * 5000, "5000 deep"),
         ("NOT " * 4900 + "a", "nested too deeply"),

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -53,8 +54,8 @@ def application(service: Service) -> Starlette:
         Route(path, functools.partial(handler, service), methods=[verb]) for verb, path, handler in answered
     ]
     return Starlette(
-        routes=[*routes, Route("/v2/{path:path}", _not_imitated)],
-        exception_handlers=dict.fromkeys(_REFUSALS, _refused),
+        routes=routes,
+        exception_handlers={**dict.fromkeys(_REFUSALS, _refused), HTTPException: _not_imitated},
     )
 
 
@@ -72,7 +73,7 @@ async def _refused(_request: Request, fault: Exception) -> Response:
     return google_error(code, str(fault), status=status)
 
 
-async def _not_imitated(request: Request) -> Response:
+async def _not_imitated(request: Request, _fault: Exception) -> Response:
     message = f"This emulator does not imitate {request.method} {request.url.path}; docs/fidelity.md says what it does."
     return google_error(501, message, status="UNIMPLEMENTED")
 

@@ -31,7 +31,7 @@ _GRAMMAR = r"""
          | comparison
          | FUNCTION "(" (value ("," value)*)? ")" -> call
          | value -> anywhere
-    comparison: (PATH | TEXT | STRING) OPERATOR value
+    comparison: (PATH | TEXT | STRING) OPERATOR (value | "(" value (_OR value)* ")")
     value: SIGNED | PATH | TEXT | STRING
 
     _AND.4: /AND(?![\w.\/%+*@$-])/
@@ -169,8 +169,10 @@ class _Builder(Transformer[Token, Node]):
             f"the function {str(name)!r} is not imitated", line=name.line or 0, column=name.column or 0
         )
 
-    def comparison(self, path: Token, operator: Token, value: Value) -> Node:
-        return Comparison(path=_segments(path), operator=Operator(str(operator)), value=value)
+    def comparison(self, path: Token, operator: Token, *values: Value) -> Node:
+        segments, compared_by = _segments(path), Operator(str(operator))
+        each = tuple(Comparison(path=segments, operator=compared_by, value=value) for value in values)
+        return each[0] if len(each) == 1 else Or(parts=each)
 
 
 _PARSER = Lark(_GRAMMAR, parser="lalr")

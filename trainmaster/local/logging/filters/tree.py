@@ -1,4 +1,4 @@
-"""The tree of a filter, and what is wrong with a text that is none."""
+"""The tree of a filter, where `f=("a" OR "b")` is `f="a" OR f="b"`; and what is wrong with a text that is none."""
 
 from dataclasses import dataclass
 from enum import Enum

@@ -45,21 +45,12 @@ def _related(metadata: bytes) -> bytes:
     )  # fmt: skip
 
 
-def _batch(*calls: str) -> bytes:
-    parts = "".join(
-        f"--edge\r\nContent-Type: application/http\r\nContent-ID: <{at}>\r\n\r\n{call}\r\n\r\n{{}}\r\n"
-        for at, call in enumerate(calls)
-    )
-    return f"{parts}--edge--\r\n".encode()
-
-
 STORAGE = Drawing(
     shapes=[
         Shape(verb="GET", path=_OBJECT, query=(*_CONDITIONS, "alt", "fields")),
         Shape(verb="GET", path="/download" + _OBJECT, query=(*_CONDITIONS, "alt")),
         Shape(verb="DELETE", path=_OBJECT, query=_CONDITIONS),
         Shape(verb="PATCH", path=_OBJECT, query=_CONDITIONS, documents=[_METADATA]),
-        Shape(verb="PUT", path=_OBJECT, query=_CONDITIONS, documents=[_METADATA]),
         Shape(verb="POST", path=_OBJECT + "/copyTo/b/{}/o/{}", query=_CONDITIONS, documents=[_METADATA]),
         Shape(
             verb="POST",
@@ -117,18 +108,6 @@ STORAGE = Drawing(
         Shape(verb="GET", path="/storage/v1/b/{}/notificationConfigs/{}"),
         Shape(verb="DELETE", path="/storage/v1/b/{}/notificationConfigs/{}"),
         Shape(verb="POST", path="/storage/v1/b/{}/notificationConfigs", documents=[_NOTIFICATION]),
-        Shape(
-            verb="POST",
-            path="/batch/storage/v1",
-            documents=[
-                _batch(f"GET /storage/v1/b/{BUCKET}/o/a.txt HTTP/1.1\r\naccept: */*"),
-                _batch(
-                    f"PATCH /storage/v1/b/{BUCKET}/o/a.txt HTTP/1.1\r\ncontent-type: application/json",
-                    f"DELETE http://127.0.0.1/storage/v1/b/{BUCKET}/o/..%2fa HTTP/1.1\r\nhost: evil.example",
-                ),
-            ],
-            headers=(("content-type", "multipart/mixed; boundary=edge"),),
-        ),
         Shape(verb="POST", path="/emulator/v1/injections", documents=[{"injections": [{"name": 3}]}]),
     ],
     words=[

@@ -77,7 +77,7 @@ def test_the_places_of_vertex_and_logging_are_what_their_requests_are_named() ->
 @pytest.mark.parametrize(
     "at",
     ["*", "storage.*", "*.create", "vertex.*.create", "vertex.customJobs.[gl]*", "functions.on-*", "functions.f?",
-     "functions.*", "functions.upload", "f*.upload", "pubsub.deliver", "storage.batch"],
+     "functions.*", "functions.upload", "f*.upload", "pubsub.deliver"],
 )  # fmt: skip
 def test_a_place_or_a_glob_that_fits_one_is_taken(at: str) -> None:
     assert plan_from({"name": "f1", "at": at, "kind": "delay"}).injections[0].at == at

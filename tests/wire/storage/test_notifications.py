@@ -221,11 +221,3 @@ def test_a_faulty_configuration_is_refused(
     answer = httpx.post(f"{base}/storage/v1/b/bucket/notificationConfigs", json=body, timeout=60)
     assert answer.status_code == 400
     assert message in answer.json()["error"]["message"]
-
-
-def test_an_event_takes_at_most_ten_configurations(bucket: storage.Bucket) -> None:
-    for _ in range(10):
-        ask_for(bucket, "OBJECT_FINALIZE")
-    ask_for(bucket, "OBJECT_DELETE")
-    with pytest.raises(exceptions.BadRequest, match="at most 10"):
-        ask_for(bucket, "OBJECT_FINALIZE")

@@ -67,17 +67,6 @@ def test_patching_merges_metadata_and_counts_metagenerations(bucket: storage.Buc
     assert found.download_as_bytes() == b"x"
 
 
-def test_updating_replaces_all_metadata(bucket: storage.Bucket) -> None:
-    blob = bucket.blob("a")
-    blob.metadata = {"old": "1"}
-    blob.upload_from_string("x", content_type="text/plain")
-    blob.metadata = {"new": "2"}
-    blob.update()
-    found = bucket.get_blob("a")
-    assert found.metadata == {"new": "2"}
-    assert found.content_type == "text/plain"
-
-
 def test_a_deleted_object_is_gone_and_cannot_be_deleted_again(bucket: storage.Bucket) -> None:
     blob = bucket.blob("a")
     blob.upload_from_string("x")
@@ -177,24 +166,6 @@ def test_composing_concatenates_without_an_md5(bucket: storage.Bucket) -> None:
     found = bucket.get_blob("whole")
     assert found.download_as_bytes() == b"000111222"
     assert (found.component_count, found.md5_hash, found.content_type) == (3, None, "text/plain")
-
-
-def test_a_batch_answers_each_call_by_itself(bucket: storage.Bucket, client: storage.Client) -> None:
-    for name in ("a", "b"):
-        bucket.blob(name).upload_from_string("x")
-    batch = client.batch()
-    with batch:
-        bucket.blob("a").delete()
-        bucket.blob("b").delete()
-    assert [answer.status_code for answer in batch._responses] == [204, 204]
-    with pytest.raises(exceptions.NotFound):
-        _delete_in_batch(client, bucket, "missing")
-    assert list(bucket.list_blobs()) == []
-
-
-def _delete_in_batch(client: storage.Client, bucket: storage.Bucket, name: str) -> None:
-    with client.batch():
-        bucket.blob(name).delete()
 
 
 def test_many_objects_are_deleted_in_one_go(bucket: storage.Bucket) -> None:

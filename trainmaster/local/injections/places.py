@@ -20,8 +20,8 @@ METHODS: Mapping[str, Mapping[str, str]] = {
         "buckets": "delete get getIamPolicy getStorageLayout insert list patch testIamPermissions",
         "managedFolders": "list",
         "notifications": "delete get insert list",
-        "objects": "cancelUpload compose copy delete get insert list patch rewrite update",
-        "": "batch notify",
+        "objects": "cancelUpload compose copy delete get insert list patch rewrite",
+        "": "notify",
     },
     "pubsub": {
         "": (

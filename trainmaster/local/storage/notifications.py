@@ -25,16 +25,17 @@ class Notifications:
         """In the order of their ids."""
         if bucket not in self._configs:
             rows = self._catalog.rows(
-                "SELECT * FROM notification_configs WHERE bucket = ? ORDER BY id", (bucket,)
+                "SELECT id, body FROM notification_configs WHERE bucket = ? ORDER BY id", (bucket,)
             )
-            self._configs[bucket] = [_config(row) for row in rows]
+            self._configs[bucket] = [
+                NotificationConfig(bucket=bucket, id=number, body=json.loads(body)) for number, body in rows
+            ]
         return self._configs[bucket]
 
     def add(self, config: NotificationConfig) -> None:
-        values = {"event_types": json.dumps(config.event_types), "attributes": json.dumps(config.attributes)}
         self._catalog.execute(
-            "INSERT INTO notification_configs VALUES (:bucket, :id, :topic, :event_types, :prefix, :attributes, :payload)",
-            {**vars(config), **values},
+            "INSERT INTO notification_configs VALUES (?, ?, ?)",
+            (config.bucket, config.id, json.dumps(config.body)),
         )
         self.forget(config.bucket)
 
@@ -56,7 +57,8 @@ class Notifications:
         for config in self.configs(stored.bucket):
             if config.asks_for(event, stored.name):
                 # Links get the address of the emulator that publishes: another one than now, after a restart.
-                data = json.dumps(object_json(stored, _NO_BASE)).encode() if config.payload else b""
+                wanted = config.body["payload_format"] != "NONE"
+                data = json.dumps(object_json(stored, _NO_BASE)).encode() if wanted else b""
                 attributes = _attributes(config, event, stored, now_us, other_generation)
                 self.outbox.owe(config.topic, data, attributes)
 
@@ -84,10 +86,10 @@ def _attributes(
 ) -> dict[str, str]:
     """Source: https://cloud.google.com/storage/docs/pubsub-notifications#attributes"""
     attributes = {
-        **config.attributes,
+        **config.body.get("custom_attributes", {}),
         "notificationConfig": f"projects/_/buckets/{config.bucket}/notificationConfigs/{config.id}",
         "eventType": str(event),
-        "payloadFormat": "JSON_API_V1" if config.payload else "NONE",
+        "payloadFormat": config.body["payload_format"],
         "bucketId": stored.bucket,
         "objectId": stored.name,
         "objectGeneration": str(stored.generation),
@@ -97,16 +99,3 @@ def _attributes(
         key = "overwroteGeneration" if event is EventType.FINALIZE else "overwrittenByGeneration"
         attributes[key] = str(other_generation)
     return attributes
-
-
-def _config(row: tuple[str, int, str, str, str, str, int]) -> NotificationConfig:
-    bucket, number, topic, event_types, prefix, attributes, payload = row
-    return NotificationConfig(
-        bucket=bucket,
-        id=number,
-        topic=topic,
-        event_types=tuple(EventType(each) for each in json.loads(event_types)),
-        prefix=prefix,
-        attributes=json.loads(attributes),
-        payload=bool(payload),
-    )

@@ -11,33 +11,28 @@ from trainmaster.local.storage.api.call import (
     text_field,
 )
 from trainmaster.local.storage.objects.errors import RefusedError, invalid
-from trainmaster.local.storage.objects.records import EventType, NotificationConfig
+from trainmaster.local.storage.objects.records import PUBSUB_PREFIX, EventType, NotificationConfig
 from trainmaster.local.storage.objects.resource import notification_json
 
-_SERVICE_PREFIX = "//pubsub.googleapis.com/"
-MAX_CONFIGS_PER_BUCKET = 100
-_MAX_PER_EVENT = 10
-_PAYLOADS = {"JSON_API_V1": True, "NONE": False}
+_PAYLOADS = ("JSON_API_V1", "NONE")
 
 
 async def insert(call: Call) -> Response:
     """A new configuration. The topic is not looked up: it may come later, and is told everything then."""
-    body = await call.json()
-    store = call.store
-    bucket = call.path["bucket"]
+    asked = await call.json()
+    store, bucket = call.store, call.path["bucket"]
+    body = {
+        "topic": _topic(text_field(asked, "topic")),
+        "payload_format": _payload(text_field(asked, "payload_format")),
+        "event_types": _event_types(asked.get("event_types")),
+        "object_name_prefix": text_field(asked, "object_name_prefix"),
+        "custom_attributes": custom_metadata(asked.get("custom_attributes") or {}),
+    }
     with store.changing():
         store.bucket(bucket)
-        others = store.notifications.configs(bucket)
-        config = NotificationConfig(
-            bucket=bucket,
-            id=1 + max((each.id for each in others), default=0),
-            topic=_topic(text_field(body, "topic")),
-            event_types=_event_types(body.get("event_types")),
-            prefix=text_field(body, "object_name_prefix"),
-            attributes=custom_metadata(body.get("custom_attributes") or {}),
-            payload=_payload(text_field(body, "payload_format")),
-        )
-        _check_limits([*others, config])
+        number = 1 + max((each.id for each in store.notifications.configs(bucket)), default=0)
+        given = {key: value for key, value in body.items() if value}
+        config = NotificationConfig(bucket=bucket, id=number, body=given)
         store.notifications.add(config)
     return json_answer(notification_json(config, call.base_url))
 
@@ -74,32 +69,22 @@ def _find(call: Call) -> NotificationConfig:
 
 
 def _topic(text: str) -> str:
-    topic = text.removeprefix(_SERVICE_PREFIX)
-    match topic.split("/"):
+    match text.removeprefix(PUBSUB_PREFIX).split("/"):
         case ["projects", project, "topics", name] if project and name:
-            return topic
-    raise invalid(f"Invalid topic: {text!r}; '{_SERVICE_PREFIX}projects/PROJECT/topics/TOPIC' is expected.")
+            return PUBSUB_PREFIX + text.removeprefix(PUBSUB_PREFIX)
+    raise invalid(f"Invalid topic: {text!r}; '{PUBSUB_PREFIX}projects/PROJECT/topics/TOPIC' is expected.")
 
 
-def _event_types(value: object) -> tuple[EventType, ...]:
-    if value is None:
-        return ()
+def _event_types(value: object) -> list[str]:
     known = [str(each) for each in EventType]
+    if value is None:
+        return []
     if not isinstance(value, list) or not all(each in known for each in value):
         raise invalid(f"Invalid event_types: {value!r}; a list of {known} is allowed.")
-    return tuple(EventType(each) for each in value)
+    return value
 
 
-def _payload(text: str) -> bool:
+def _payload(text: str) -> str:
     if text not in _PAYLOADS:
         raise invalid(f"Invalid payload_format: {text!r}; one of {list(_PAYLOADS)} is required.")
-    return _PAYLOADS[text]
-
-
-def _check_limits(configs: list[NotificationConfig]) -> None:
-    """Source: https://cloud.google.com/storage/docs/pubsub-notifications#limitations"""
-    if len(configs) > MAX_CONFIGS_PER_BUCKET:
-        raise invalid(f"A bucket takes at most {MAX_CONFIGS_PER_BUCKET} notification configurations.")
-    for event in EventType:
-        if sum(not each.event_types or event in each.event_types for each in configs) > _MAX_PER_EVENT:
-            raise invalid(f"A bucket takes at most {_MAX_PER_EVENT} notification configurations for {event}.")
+    return text

@@ -1,8 +1,7 @@
-"""Object metadata: get, list, patch, update, delete."""
+"""Object metadata: get, list, patch, delete."""
 
 import asyncio
 import dataclasses
-from collections.abc import Callable
 
 from starlette.responses import Response
 
@@ -76,17 +75,9 @@ async def patch(call: Call) -> Response:
         content_type = text_field(body, "contentType") if "contentType" in body else live.content_type
         return dataclasses.replace(live, fields=fields, content_type=content_type or DEFAULT_CONTENT_TYPE)
 
-    return await _change(call, merge)
-
-
-async def update(call: Call) -> Response:
-    """Replace every writable property."""
-    body = await call.json()
-    fields = object_fields(body)
-    content_type = text_field(body, "contentType") or DEFAULT_CONTENT_TYPE
-    return await _change(
-        call, lambda live: dataclasses.replace(live, fields=fields, content_type=content_type)
-    )
+    target = call.target()
+    changed = await call.service.settled(lambda *, strict: call.store.patch(target, merge, strict=strict))
+    return json_answer(object_json(changed, call.base_url))
 
 
 async def delete(call: Call) -> Response:
@@ -100,12 +91,6 @@ async def _read(call: Call) -> StoredObject:
     stored = await call.service.settled(lambda *, strict: call.store.get(target, strict=strict))
     target.conditions.check_read(stored)
     return stored
-
-
-async def _change(call: Call, change: Callable[[StoredObject], StoredObject]) -> Response:
-    target = call.target()
-    changed = await call.service.settled(lambda *, strict: call.store.patch(target, change, strict=strict))
-    return json_answer(object_json(changed, call.base_url))
 
 
 async def _fresh_page(call: Call, bucket: str, query: ListQuery) -> Page:

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from starlette.responses import Response
 from starlette.types import Scope
 
-from trainmaster.local.storage.api import batch, buckets, copies, notifications, objects, resumable, uploads
+from trainmaster.local.storage.api import buckets, copies, notifications, objects, resumable, uploads
 from trainmaster.local.storage.api.call import Call, json_answer
 from trainmaster.local.storage.objects.errors import RefusedError, invalid
 
@@ -50,7 +50,6 @@ ROUTES = tuple(
         ("GET", f"{_BUCKET}/o", "objects.list", objects.list_all),
         ("DELETE", _OBJECT, "objects.delete", objects.delete),
         ("PATCH", _OBJECT, "objects.patch", objects.patch),
-        ("PUT", _OBJECT, "objects.update", objects.update),
         ("POST", f"{_OBJECT}/copyTo/{_TO}", "objects.copy", copies.copy),
         ("POST", f"{_OBJECT}/rewriteTo/{_TO}", "objects.rewrite", copies.rewrite),
         ("POST", f"{_OBJECT}/compose", "objects.compose", copies.compose),
@@ -67,7 +66,6 @@ ROUTES = tuple(
         ("POST", f"{_BUCKET}/notificationConfigs", "notifications.insert", notifications.insert),
         ("GET", _NOTIFICATION, "notifications.get", notifications.get),
         ("DELETE", _NOTIFICATION, "notifications.delete", notifications.delete),
-        ("POST", "/batch/storage/v1", "batch", batch.batch),
         ("GET", "/_stats", "_stats", _stats),
     )
 )

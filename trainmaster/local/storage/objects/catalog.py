@@ -27,9 +27,7 @@ CREATE TABLE IF NOT EXISTS objects (
 CREATE INDEX IF NOT EXISTS objects_by_folder ON objects (bucket, folder) WHERE aside = '';
 CREATE TABLE IF NOT EXISTS generations (last INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS notification_configs (
-  bucket TEXT NOT NULL, id INTEGER NOT NULL, topic TEXT NOT NULL, event_types TEXT NOT NULL,
-  prefix TEXT NOT NULL, attributes TEXT NOT NULL, payload INTEGER NOT NULL,
-  PRIMARY KEY (bucket, id)
+  bucket TEXT NOT NULL, id INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (bucket, id)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS uploads (
   id TEXT PRIMARY KEY, bucket TEXT NOT NULL, request TEXT NOT NULL, created_us INTEGER NOT NULL, result TEXT NOT NULL

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
+
+PUBSUB_PREFIX = "//pubsub.googleapis.com/"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,15 +69,17 @@ class EventType(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class NotificationConfig:
-    """Who is told of what. `topic` is `projects/P/topics/T`; no event types means all of them."""
+    """Who is told of what: `body` holds what its resource says, checked. No event types means all of them."""
 
     bucket: str
     id: int
-    topic: str
-    event_types: tuple[EventType, ...]
-    prefix: str
-    attributes: Mapping[str, str]
-    payload: bool
+    body: Mapping[str, Any]
+
+    @property
+    def topic(self) -> str:
+        """`projects/P/topics/T`."""
+        return str(self.body["topic"]).removeprefix(PUBSUB_PREFIX)
 
     def asks_for(self, event: EventType, name: str) -> bool:
-        return name.startswith(self.prefix) and (not self.event_types or event in self.event_types)
+        events = self.body.get("event_types")
+        return name.startswith(self.body.get("object_name_prefix", "")) and (not events or event in events)

@@ -68,21 +68,13 @@ def bucket_json(bucket: Bucket, base_url: str) -> dict[str, object]:
 
 def notification_json(config: NotificationConfig, base_url: str) -> dict[str, object]:
     """The notificationConfigs resource, which alone of all spells its keys with underscores."""
-    resource: dict[str, object] = {
+    return {
         "kind": "storage#notification",
         "id": str(config.id),
         "selfLink": f"{base_url}/storage/v1/b/{config.bucket}/notificationConfigs/{config.id}",
         "etag": str(config.id),
-        "topic": f"//pubsub.googleapis.com/{config.topic}",
-        "payload_format": "JSON_API_V1" if config.payload else "NONE",
+        **config.body,
     }
-    if config.event_types:
-        resource["event_types"] = [str(each) for each in config.event_types]
-    if config.prefix:
-        resource["object_name_prefix"] = config.prefix
-    if config.attributes:
-        resource["custom_attributes"] = dict(config.attributes)
-    return resource
 
 
 def rfc3339(us: int, *, digits: int = 3) -> str:

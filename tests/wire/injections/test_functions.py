@@ -1,4 +1,4 @@
-"""Injections strike events on their way to a function, and kill its process: in a request it makes, or while it works."""
+"""Injections strike events on their way to a function, and kill its process while it works."""
 
 import json
 import threading
@@ -11,21 +11,17 @@ from pathlib import Path
 import httpx
 import pytest
 
-from trainmaster.local.events.clients import clients_of
 from trainmaster.local.events.cloudevent import CloudEvent
 from trainmaster.local.events.injections import with_injections
 from trainmaster.local.functions import Deployment, Function, FunctionsHost, Instance, TopicTrigger
 from trainmaster.local.http import Server, in_thread
 from trainmaster.local.injections import Injections, plan_from
 from trainmaster.local.process import ProcessGuard
-from trainmaster.local.pubsub import PubSub
 from trainmaster.local.storage import Storage
 
 from .conftest import PATH, account, ask, until
 
 SOURCES = Path(__file__).parent / "sources"
-TOPIC = "projects/p1/topics/topic-1"
-SUBSCRIPTION = "projects/p1/subscriptions/sub-1"
 SOURCE = "//storage.googleapis.com/projects/_/buckets/inbox"
 
 
@@ -72,7 +68,6 @@ class Told:
         ("drop", 200, 0, 0),
         ("duplicate", 204, 2, 0),
         ("delay", 204, 1, 0),
-        ("reorder", 204, 1, 0),
         ("kill", 502, 1, 1),
         ("kill_after", 502, 1, 1),
     ],
@@ -102,24 +97,12 @@ def test_a_duplicate_is_brought_while_the_first_is_still_worked_on() -> None:
     assert function.through("duplicate")(event()) == 204
 
 
-def test_a_reordered_event_arrives_behind_the_next() -> None:
-    function = Told()
-    invoke = function.through("reorder", seconds=60, times=1)
-    first = threading.Thread(target=invoke, args=(event(event_id="1"),))
-    first.start()
-    until(lambda: function.injections.account("f1").struck == 1, "the first is held back")
-    invoke(event(event_id="2"))
-    first.join(30)
-    assert function.ids == ["2", "1"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """A function in a real process, a storage and a Pub/Sub server, and the injections of all."""
+    """A function in a real process, a storage server, and the injections of both."""
 
     instance: Instance
     url: str
-    pubsub: str
     invoke: Callable[[CloudEvent], int]
 
     def objects(self) -> list[str]:
@@ -129,15 +112,6 @@ class Running:
     def bring(self, given: CloudEvent) -> None:
         """Until it is taken: while the last of the killed processes dies, the port takes what nobody answers."""
         until(lambda: self.invoke(given) == 200, "the event is taken")
-
-    def pulled(self, count: int) -> list[bytes]:
-        """So many messages of the topic."""
-        found: list[bytes] = []
-        with clients_of(self.pubsub) as clients:
-            while len(found) < count:
-                answer = clients.subscriber.pull(subscription=SUBSCRIPTION, max_messages=count, timeout=60)
-                found += [one.message.data for one in answer.received_messages]
-        return found
 
 
 @pytest.fixture
@@ -152,16 +126,13 @@ def running(tmp_path: Path) -> Iterator[Running]:
     async def served() -> AsyncIterator[Running]:
         storage = Storage(dir=tmp_path / "storage", injections=injections)
         server = Server(storage)
-        pubsub = PubSub(dir=tmp_path / "pubsub", injections=injections)
-        pubsub_host = f"127.0.0.1:{await pubsub.start()}"
         guard = ProcessGuard()
         deployment = Deployment(
             source=SOURCES, state=tmp_path, project="p1", region="us-central1", guard=guard,
-            environment={"STORAGE_EMULATOR_HOST": server.url, "PUBSUB_EMULATOR_HOST": pubsub_host},
+            environment={"STORAGE_EMULATOR_HOST": server.url},
             write_log=lambda _entries: None,
         )  # fmt: skip
         host = FunctionsHost([function], deployment)
-        injections.killer_of = host.killer_of
         try:
             await storage.start()
             await server.start()
@@ -172,59 +143,25 @@ def running(tmp_path: Path) -> Iterator[Running]:
                 return instance.post(given.headers, given.body)
 
             invoke = with_injections("upload", post, kill=instance.kill, injections=injections)
-            yield Running(instance=instance, url=server.url, pubsub=pubsub_host, invoke=invoke)
+            yield Running(instance=instance, url=server.url, invoke=invoke)
         finally:
             await host.stop()
             await guard.stop(grace_s=1)
             await server.stop()
             await storage.stop()
-            await pubsub.stop()
 
     with in_thread(served) as everything:
         httpx.post(
             f"{everything.url}/storage/v1/b?project=p1", json={"name": "inbox"}, timeout=60
         ).raise_for_status()
-        with clients_of(everything.pubsub) as clients:
-            clients.publisher.create_topic(name=TOPIC)
-            clients.subscriber.create_subscription(name=SUBSCRIPTION, topic=TOPIC)
         yield everything
-
-
-@pytest.mark.parametrize(("kind", "done"), [("kill", False), ("kill_after", True)])
-def test_the_process_that_makes_a_request_is_killed_before_or_after_it_is_done(
-    running: Running, kind: str, done: bool
-) -> None:
-    before = running.instance.pid
-    ask(running.url, {"name": "dead", "at": "storage.objects.insert", "kind": kind, "times": 1})
-    # The same request from here, of a process that is no function, is none of the injection's.
-    here = httpx.post(
-        f"{running.url}/upload/storage/v1/b/inbox/o?uploadType=media&name=mine", content=b"x", timeout=60
-    )
-    assert here.status_code == 200
-    assert running.invoke(event("a")) == 502
-    assert running.objects() == (["a", "mine"] if done else ["mine"])
-    running.bring(event("a"))  # to the process that was started in its place
-    assert running.instance.pid != before
-    assert running.objects() == ["a", "mine"]
-    assert account(running.url, "dead")["on"] == ["storage.objects.insert inbox/a"]
-
-
-@pytest.mark.parametrize(("kind", "told"), [("kill", [b"b"]), ("kill_after", [b"a", b"b"])])
-def test_the_process_that_publishes_is_killed_before_or_after_it_is_done(
-    running: Running, kind: str, told: list[bytes]
-) -> None:
-    ask(running.url, {"name": "dead", "at": "pubsub.publish", "kind": kind, "times": 1})
-    assert running.invoke(event("a", topic=TOPIC)) == 502
-    running.bring(event("b", topic=TOPIC))
-    assert running.pulled(len(told)) == told
-    assert account(running.url, "dead")["on"] == [f"pubsub.publish {TOPIC}"]
 
 
 def test_a_process_killed_while_it_works_gives_no_answer_and_comes_back(running: Running) -> None:
     before = running.instance.pid
     ask(
         running.url,
-        {"name": "held", "at": "storage.objects.insert", "kind": "reorder", "seconds": 600, "times": 1},
+        {"name": "held", "at": "storage.objects.insert", "kind": "delay", "seconds": 600, "times": 1},
         {
             "name": "dead",
             "at": "functions.upload",

@@ -125,6 +125,8 @@ def test_a_misspelt_kind_is_refused_with_the_nearest() -> None:
         ("pubsub.del?ver", "kill", "delay, duplicate, reorder, drop"),
         ("storage.not*fy", "reorder", "error_before, error_after, delay, duplicate, drop"),
         ("pubsub.streaming*", "drop", "error_before, delay"),
+        ("storage.objects.insert", "kill", "error_before, error_after, delay, duplicate, drop"),
+        ("functions.*", "reorder", "error_before, error_after, delay, duplicate, drop, kill, kill_after"),
         ("[ls]*.export", "kill_after", "error_before, error_after, delay, duplicate, drop"),
     ],
 )
@@ -133,5 +135,5 @@ def test_a_kind_that_no_place_of_a_glob_knows_is_refused(at: str, kind: str, kno
 
 
 def test_a_glob_knows_the_kinds_of_all_that_it_fits() -> None:
-    assert kinds_at("pubsub.[ds]*") == frozenset(Kind)
+    assert kinds_at("pubsub.[ds]*") == frozenset(Kind) - {Kind.KILL, Kind.KILL_AFTER}
     assert kinds_at("storage.objects.insret") == frozenset()

@@ -8,6 +8,7 @@ from trainmaster.local.events.cloudevent import CloudEvent
 from trainmaster.local.events.delivery import Invoke
 from trainmaster.local.injections import Call, Injection, Injections, Kind
 from trainmaster.local.injections.apply import apply_injections
+from trainmaster.local.injections.injection import FUNCTION_KINDS
 
 _BUCKET = "/buckets/"
 _OBJECT = "objects/"
@@ -51,7 +52,7 @@ def with_injections(
                 kill()
             return _NO_ANSWER
 
-        call = Call(at=at, subjects=_subjects(event))
+        call = Call(at=at, subjects=_subjects(event), kinds=FUNCTION_KINDS)
         return asyncio.run(apply_injections(injections, call, do, refuse=refuse, lose=lose, twice=twice))
 
     return invoked

@@ -2,9 +2,8 @@
 
 import asyncio
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from trainmaster.local.functions.connections import holder_of
 from trainmaster.local.functions.deployment import Deployment
 from trainmaster.local.functions.function import Function
 from trainmaster.local.functions.instance import Instance, StartFailedError
@@ -40,12 +39,6 @@ class FunctionsHost:
                 raise outcome
         if failed:
             raise StartFailedError("\n".join(str(each) for each in failed))
-
-    def killer_of(self, port: int) -> Callable[[], None] | None:
-        """What kills the function that a connection from this local port comes from; None when it is no function's."""
-        groups = {pid: each for each in self.instances.values() if (pid := each.pid) is not None}
-        holder = holder_of(port, frozenset(groups))
-        return None if holder is None else groups[holder].kill
 
     async def stop(self) -> None:
         """End every function. Safe to call twice."""

@@ -1,21 +1,14 @@
 """The injections in force and their accounts, shared by every emulator of a process. Any thread may call."""
 
-import contextlib
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from trainmaster.local.injections.calls import Call, fits, strikes
-from trainmaster.local.injections.injection import Injection, Kind, Plan
+from trainmaster.local.injections.injection import Injection, Plan
 
 KEPT_SUBJECTS = 1000
 """How many struck calls an account names; the counts go on."""
-
-Kill = Callable[[], None]
-
-KILLS = frozenset({Kind.KILL, Kind.KILL_AFTER})
 
 
 @dataclass(kw_only=True)
@@ -27,12 +20,6 @@ class Account:
     on: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Held:
-    injection: Injection
-    overtaken: "Future[None]"
-
-
 class Injections:
     """Asked at every boundary. While there is no injection, `active` is False and nothing else need be called."""
 
@@ -40,11 +27,6 @@ class Injections:
         self._lock = threading.Lock()
         self._plan = plan or Plan()
         self._accounts = {injection.name: Account() for injection in self._plan.injections}
-        self._held: list[_Held] = []
-        self.killer_of: Callable[[int], Kill | None] = lambda _port: None
-        """What kills the function whose connection comes from a local port; None when that is no function's.
-
-        Until a host of functions says so, no process is anybody's to kill."""
 
     @property
     def active(self) -> bool:
@@ -58,14 +40,6 @@ class Injections:
     def concerns(self, at: str) -> bool:
         """Whether any injection is about this place: cheap, and counts nothing."""
         return any(fnmatchcase(at, injection.at) for injection in self._plan.injections)
-
-    def killer_at(self, at: str, port: int) -> Kill | None:
-        """As `killer_of`, where an injection kills at this place; looks at no process where none does."""
-        if any(
-            injection.kind in KILLS and fnmatchcase(at, injection.at) for injection in self._plan.injections
-        ):
-            return self.killer_of(port)
-        return None
 
     def strike(self, call: Call) -> Injection | None:
         """The injection that strikes this call, with its account written.
@@ -86,18 +60,6 @@ class Injections:
                     return injection
         return None
 
-    def hold(self, injection: Injection) -> "Future[None]":
-        """Done when another call that the injection fits has passed, or the injection is gone."""
-        held = _Held(injection=injection, overtaken=Future())
-        with self._lock:
-            self._held.append(held)
-        return held.overtaken
-
-    def passed(self, call: Call) -> None:
-        """Let the calls go on that were held back for this one to overtake them."""
-        if self._held:
-            self._release(lambda held: fits(held.injection, call))
-
     def put(self, plan: Plan) -> None:
         """Add the plan's injections behind those in force, each in the place of one of its name, with new accounts.
 
@@ -110,7 +72,7 @@ class Injections:
             self._accounts.update({name: Account() for name in new})
 
     def remove(self, name: str | None = None) -> bool:
-        """Whether there was an injection of that name; it is gone, and what it held back goes on. None removes all."""
+        """Whether there was an injection of that name; it is gone. None removes all."""
         with self._lock:
             kept = tuple(
                 injection
@@ -120,7 +82,6 @@ class Injections:
             found = len(kept) < len(self._plan.injections)
             self._plan = Plan(injections=kept, seed=self._plan.seed)
             self._accounts = {injection.name: self._accounts[injection.name] for injection in kept}
-        self._release(lambda held: name is None or held.injection.name == name)
         return found
 
     def account(self, name: str) -> Account:
@@ -146,11 +107,3 @@ class Injections:
     def _shown(self, injection: Injection) -> dict[str, object]:
         account = self._accounts[injection.name]
         return {**injection.to_json(), **vars(account), "on": list(account.on)}
-
-    def _release(self, which: Callable[[_Held], bool]) -> None:
-        with self._lock:
-            released = [held for held in self._held if held.overtaken.done() or which(held)]
-            self._held = [held for held in self._held if held not in released]
-        for held in released:
-            with contextlib.suppress(InvalidStateError):  # its time was up a moment ago
-                held.overtaken.set_result(None)

@@ -1,7 +1,6 @@
 """What becomes of a call that an injection strikes: the same at every boundary, each with its own way to refuse or lose it."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -29,7 +28,7 @@ async def apply_injections(
         call: what they see of it.
         do: carries the call out.
         refuse: answers an error, before or after it was done.
-        lose: answers for a call that is dropped, or whose process the injection kills.
+        lose: answers for a call that is dropped, or whose function the injection kills.
         twice: does a duplicated call; one after the other when None.
 
     Raises:
@@ -37,34 +36,22 @@ async def apply_injections(
     """
     if not (injections.active and injections.concerns(call.at)):
         return await do()
-    try:
-        injection = injections.strike(call)
-        if injection is None:
-            return await do()
-        match injection.kind:
-            case Kind.DUPLICATE if twice:
-                return await twice()
-            case Kind.ERROR_AFTER | Kind.KILL_AFTER | Kind.DUPLICATE:
-                await do()
-            case Kind.DELAY | Kind.REORDER:
-                await wait_out(injections, injection)
-        match injection.kind:
-            case Kind.ERROR_BEFORE | Kind.ERROR_AFTER:
-                return await refuse(injection)
-            case Kind.DROP | Kind.KILL | Kind.KILL_AFTER:
-                return await lose(injection)
+    injection = injections.strike(call)
+    if injection is None:
         return await do()
-    finally:
-        injections.passed(call)
-
-
-async def wait_out(injections: Injections, injection: Injection) -> None:
-    """Return when the time of a delay is over, or when a reordered call has been overtaken; other kinds wait for nothing."""
-    if injection.kind is Kind.DELAY:
-        await asyncio.sleep(injection.seconds)
-    if injection.kind is Kind.REORDER:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.wrap_future(injections.hold(injection)), injection.seconds)
+    match injection.kind:
+        case Kind.DUPLICATE if twice:
+            return await twice()
+        case Kind.ERROR_AFTER | Kind.KILL_AFTER | Kind.DUPLICATE:
+            await do()
+        case Kind.DELAY:
+            await asyncio.sleep(injection.seconds)
+    match injection.kind:
+        case Kind.ERROR_BEFORE | Kind.ERROR_AFTER:
+            return await refuse(injection)
+        case Kind.DROP | Kind.KILL | Kind.KILL_AFTER:
+            return await lose(injection)
+    return await do()
 
 
 class InjectedError(Exception):

@@ -4,19 +4,19 @@ import random
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from trainmaster.local.injections.injection import EVERY_KIND, Injection, Kind
+from trainmaster.local.injections.injection import CALL_KINDS, Injection, Kind
 
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
     """`at` is the place (`storage.objects.insert`); `subjects` are the names that `match` may name.
 
-    The first subject stands for the call in accounts. `kinds` are those that make sense here and now.
+    The first subject stands for the call in accounts. `kinds` are those that make sense here.
     """
 
     at: str
     subjects: tuple[str, ...] = ()
-    kinds: frozenset[Kind] = EVERY_KIND
+    kinds: frozenset[Kind] = CALL_KINDS
 
     @property
     def shown(self) -> str:

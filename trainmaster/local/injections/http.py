@@ -13,10 +13,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trainmaster.local.http import cut, google_error, json_value
-from trainmaster.local.injections.active import KILLS, Injections
+from trainmaster.local.injections.active import Injections
 from trainmaster.local.injections.apply import apply_injections
 from trainmaster.local.injections.calls import Call
-from trainmaster.local.injections.injection import CODES, EVERY_KIND, Injection
+from trainmaster.local.injections.injection import CODES, Injection
 from trainmaster.local.injections.plan import BadInjectionsError, plan_from
 
 PATH = "/emulator/v1/injections"
@@ -52,8 +52,6 @@ class WithInjections:
             return
         if (body := await _whole(receive)) is None:
             return
-        kill = self.injections.killer_at(at, (scope.get("client") or ("", 0))[1])
-        kinds = EVERY_KIND if kill else EVERY_KIND - KILLS
 
         async def do() -> list[Message]:
             return await _answer(self.app, scope, body, receive)
@@ -61,15 +59,13 @@ class WithInjections:
         async def refuse(injection: Injection) -> list[Message]:
             return await _answer(_refused(injection), scope, b"", receive)
 
-        async def lose(injection: Injection) -> list[Message]:
-            if kill and injection.kind in KILLS:
-                kill()
+        async def lose(_injection: Injection) -> list[Message]:
             cut(scope)
             while (await receive())["type"] != "http.disconnect":
                 pass
             return []
 
-        call = Call(at=at, subjects=self.subjects(scope, body), kinds=kinds)
+        call = Call(at=at, subjects=self.subjects(scope, body))
         for message in await apply_injections(self.injections, call, do, refuse=refuse, lose=lose):
             await send(message)
 

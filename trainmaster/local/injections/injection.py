@@ -39,8 +39,10 @@ class Kind(Enum):
     KILL_AFTER = "kill_after"
 
 
-EVERY_KIND = frozenset(Kind)
-SENDING_KINDS = EVERY_KIND - {Kind.REORDER, Kind.KILL, Kind.KILL_AFTER}
+CALL_KINDS = frozenset({Kind.ERROR_BEFORE, Kind.ERROR_AFTER, Kind.DELAY, Kind.DUPLICATE, Kind.DROP})
+"""What can happen to a request, and to whatever is sent on."""
+
+FUNCTION_KINDS = CALL_KINDS | {Kind.KILL, Kind.KILL_AFTER}
 DELIVERY_KINDS = frozenset({Kind.DELAY, Kind.DUPLICATE, Kind.REORDER, Kind.DROP})
 OPENING_KINDS = frozenset({Kind.ERROR_BEFORE, Kind.DELAY})
 
@@ -51,8 +53,8 @@ class Injection:
 
     The injection is asked at every call that it fits. The first `skip` of them pass; of the others it strikes with
     `probability` (0 to 1), at most `times` times, or for ever when None.
-    `code` is the HTTP status of an error. `seconds` is how long a delay takes, the longest that a reordered call
-    waits to be overtaken, and how long after it was given an event its function is killed.
+    `code` is the HTTP status of an error. `seconds` is how long a delay takes, and how long after it was given an event
+    its function is killed.
     """
 
     name: str

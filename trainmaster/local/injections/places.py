@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from trainmaster.local.injections.injection import (
+    CALL_KINDS,
     DELIVERY_KINDS,
-    EVERY_KIND,
+    FUNCTION_KINDS,
     OPENING_KINDS,
-    SENDING_KINDS,
     Kind,
 )
 
@@ -43,12 +43,10 @@ METHODS: Mapping[str, Mapping[str, str]] = {
 """By service and collection, the methods that an emulator answers and the ways that it sends on."""
 
 KINDS_AT: Mapping[str, frozenset[Kind]] = {
-    "storage.notify": SENDING_KINDS,
-    "logging.export": SENDING_KINDS,
     "pubsub.deliver": DELIVERY_KINDS,
     "pubsub.streamingPull": OPENING_KINDS,
 }
-"""Where not every kind has a meaning. A glob reaches these places with the kinds they know."""
+"""Where other kinds have a meaning than at a call. A glob reaches these places with the kinds they know."""
 
 
 def _places() -> Iterator[str]:
@@ -69,11 +67,11 @@ _NEAR_CHARS = 200
 
 def kinds_at(at: str) -> frozenset[Kind]:
     """The kinds that at least one of the places knows that `at` names or, as a glob, fits; none when it fits none."""
-    kinds = [KINDS_AT.get(place, EVERY_KIND) for place in PLACES if fnmatchcase(place, at)]
+    kinds = [KINDS_AT.get(place, CALL_KINDS) for place in PLACES if fnmatchcase(place, at)]
     service, _, name = at.partition(".")
     # Which functions there are, a plan does not know; a glob may stand for their service as for others.
     if at == "*" or (_FUNCTION_GLOB.fullmatch(name) and fnmatchcase("functions", service)):
-        kinds.append(EVERY_KIND)
+        kinds.append(FUNCTION_KINDS)
     return frozenset[Kind]().union(*kinds)
 
 

@@ -8,7 +8,6 @@ from starlette.types import Scope
 
 from trainmaster.local.injections import Call, Injections
 from trainmaster.local.injections.apply import send_on
-from trainmaster.local.injections.injection import SENDING_KINDS
 from trainmaster.local.outbox import Send
 from trainmaster.local.publisher import Message, Publish
 
@@ -55,7 +54,7 @@ def exporting(publish: Publish, injections: Injections, topic_of: Callable[[str]
 
     async def export(sink: str, messages: Sequence[Message]) -> None:
         topic = topic_of(sink)
-        call = Call(at="logging.export", subjects=(sink, topic), kinds=SENDING_KINDS)
+        call = Call(at="logging.export", subjects=(sink, topic))
         await send_on(injections, call, lambda: publish(topic, messages))
 
     return export

@@ -6,9 +6,8 @@ from typing import NoReturn
 import grpc
 
 from trainmaster.local.injections import Call, Injection, Injections, Kind
-from trainmaster.local.injections.active import KILLS
 from trainmaster.local.injections.apply import apply_injections
-from trainmaster.local.injections.injection import CODES, DELIVERY_KINDS, EVERY_KIND, OPENING_KINDS
+from trainmaster.local.injections.injection import CODES, DELIVERY_KINDS, OPENING_KINDS
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.delivery.lease import Delivery
 from trainmaster.local.pubsub.errors import PubSubError
@@ -30,26 +29,18 @@ async def struck_call(
     method_name: str,
     request: wire.Message,
     do: Callable[[], Awaitable[wire.Message]],
-    *,
-    peer: str,
 ) -> wire.Message:
-    """The answer of `do`, or what an injection makes of it. `peer` is the caller's address as gRPC writes it.
+    """The answer of `do`, or what an injection makes of it.
 
     Raises:
-        InjectedError: an error before or after. A dropped or killed call breaks off as UNAVAILABLE: many calls share
-            one connection, so it is not cut.
+        InjectedError: an error before or after. A dropped call breaks off as UNAVAILABLE: many calls share one
+            connection, so it is not cut.
     """
-    at = place_of(method_name)
-    port = peer.rpartition(":")[2]
-    kill = injections.killer_at(at, int(port) if port.isdecimal() else 0)
 
     async def lose(injection: Injection) -> wire.Message:
-        if kill and injection.kind in KILLS:
-            kill()
         raise InjectedError(injection, grpc.StatusCode.UNAVAILABLE)
 
-    kinds = EVERY_KIND if kill else EVERY_KIND - KILLS
-    call = Call(at=at, subjects=_subjects(request), kinds=kinds)
+    call = Call(at=place_of(method_name), subjects=_subjects(request))
     return await apply_injections(injections, call, do, refuse=_refuse, lose=lose)
 
 

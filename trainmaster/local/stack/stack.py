@@ -111,7 +111,6 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
             await host.start()
         except StartFailedError as error:
             raise FunctionsError(str(error)) from error
-        services.injections.killer_of = host.killer_of
         await _deliver_events(options, topology, services, host, running)
         # From here on: what a stack needs in order to start is not what an injection is for.
         services.injections.put(options.injections)

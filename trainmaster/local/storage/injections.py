@@ -9,7 +9,6 @@ from starlette.types import Scope
 
 from trainmaster.local.injections import Call, Injections
 from trainmaster.local.injections.apply import send_on
-from trainmaster.local.injections.injection import SENDING_KINDS
 from trainmaster.local.outbox import Send
 from trainmaster.local.publisher import Message, Publish
 from trainmaster.local.storage.api.routes import route_for
@@ -42,7 +41,7 @@ def notifying(publish: Publish, injections: Injections) -> Send:
 
     async def notify(topic: str, messages: Sequence[Message]) -> None:
         objects = [f"{each.get('bucketId', '')}/{each.get('objectId', '')}" for _, each in messages]
-        call = Call(at="storage.notify", subjects=(topic, *objects), kinds=SENDING_KINDS)
+        call = Call(at="storage.notify", subjects=(topic, *objects))
         await send_on(injections, call, lambda: publish(topic, messages))
 
     return notify

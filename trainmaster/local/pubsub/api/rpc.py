@@ -76,7 +76,7 @@ def _unary(
         try:
             if injections.active:
                 again = functools.partial(do, request, context)
-                return await struck_call(injections, method_name, request, again, peer=context.peer())
+                return await struck_call(injections, method_name, request, again)
             return await do(request, context)
         except PubSubError as refusal:
             await _refuse(context, refusal)

@@ -16,8 +16,7 @@ from cloudevents.http import CloudEvent
 from trainmaster.orchestrator import log
 from trainmaster.orchestrator.core.completion.entry import hint_in
 from trainmaster.orchestrator.core.errors import TrainmasterError
-from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message, time_or
-from trainmaster.orchestrator.core.events.event_key import event_key
+from trainmaster.orchestrator.core.events.envelope import Envelope, event_key, pubsub_message, time_or
 from trainmaster.orchestrator.core.events.self_test import marked_entry_in
 from trainmaster.orchestrator.core.requests.arrival import Ignored
 from trainmaster.orchestrator.core.retraining.arrivals import arrived_in
@@ -25,11 +24,13 @@ from trainmaster.orchestrator.core.retraining.signals import Signal, alert_in, i
 from trainmaster.orchestrator.flows.intake import take_message, take_upload
 from trainmaster.orchestrator.flows.retraining.triggers import take_notice, take_signal, tick
 from trainmaster.orchestrator.flows.self_test import answer_entry
-from trainmaster.orchestrator.flows.services import Happened
+from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
 from trainmaster.orchestrator.flows.sweep import sweep
 from trainmaster.orchestrator.settings import settings_from
 from trainmaster.orchestrator.wiring import Wiring
+
+Flow = Callable[[Envelope], Iterable[Happened]]
 
 
 @functools.cache
@@ -37,61 +38,74 @@ def _wiring() -> Wiring:
     return Wiring(settings_from(os.environ))
 
 
-@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
-def on_request_uploaded(event: CloudEvent) -> None:
+def _services() -> Services:
+    return _wiring().services()
+
+
+def _entry_point(flow: Flow) -> Callable[[CloudEvent], None]:
+    """The function of that name, which returns to acknowledge the event and raises to have it delivered again.
+
+    The error's own `retryable` says which. An error that nobody named is raised too: it is a mistake in this program,
+    and the event must not be lost.
+    """
+
+    @functools.wraps(flow)
+    def handle(event: CloudEvent) -> None:
+        envelope = _envelope(event)
+        told = {"entry_point": flow.__name__, "event_id": envelope.id}
+        try:
+            for happened in flow(envelope):
+                log.line(happened.severity, happened.message, run_id=happened.run_id, **told)
+        except Exception as error:
+            known = isinstance(error, TrainmasterError)
+            retryable = not isinstance(error, TrainmasterError) or error.retryable
+            severity = ("WARNING" if retryable else "ERROR") if known else "CRITICAL"
+            message = str(error) if known else traceback.format_exc()
+            # Should the event become a dead letter, this line is found by the event's key.
+            log.line(severity, message, error=type(error).__name__, event_key=event_key(envelope), **told)
+            if retryable:
+                raise
+
+    entry_point: Callable[[CloudEvent], None] = functions_framework.cloud_event(handle)
+    return entry_point
+
+
+@_entry_point
+def on_request_uploaded(envelope: Envelope) -> Iterable[Happened]:
     """A file arrived in the inbox."""
-    _handle("on_request_uploaded", event, lambda envelope: take_upload(_wiring().services(), envelope))
+    return take_upload(_services(), envelope)
 
 
-@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
-def on_request_published(event: CloudEvent) -> None:
+@_entry_point
+def on_request_published(envelope: Envelope) -> Iterable[Happened]:
     """A request came as a message."""
-    _handle("on_request_published", event, lambda envelope: take_message(_wiring().services(), envelope))
+    return take_message(_services(), envelope)
 
 
-@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
-def on_job_log(event: CloudEvent) -> None:
+@_entry_point
+def on_job_log(envelope: Envelope) -> Iterable[Happened]:
     """The sink delivered a log entry of a job."""
-    _handle("on_job_log", event, _logged)
+    message = pubsub_message(envelope)
+    marked = marked_entry_in(message)
+    if marked is not None:
+        return [answer_entry(_services(), marked)]
+    hint = hint_in(message)
+    if hint is None:
+        return [Happened(message="ignored: the entry is about no training job")]
+    return settle_and_admit(_services(), hint)
 
 
-@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
-def on_tick(event: CloudEvent) -> None:
+@_entry_point
+def on_tick(_: Envelope) -> Iterable[Happened]:
     """The schedule asks what no event told, and what rules are due."""
-    _handle("on_tick", event, _ticked)
-
-
-@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
-def on_data_arrived(event: CloudEvent) -> None:
-    """An object was finalized in a bucket that rules watch."""
-    _handle("on_data_arrived", event, _data_arrived)
-
-
-@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
-def on_image_pushed(event: CloudEvent) -> None:
-    """Artifact Registry tells of an image."""
-    _handle("on_image_pushed", event, lambda envelope: _signalled(image_pushed_in(pubsub_message(envelope))))
-
-
-@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
-def on_alert(event: CloudEvent) -> None:
-    """Cloud Monitoring or Model Monitoring raised an alert."""
-    _handle("on_alert", event, lambda envelope: _signalled(alert_in(pubsub_message(envelope))))
-
-
-@functions_framework.cloud_event  # type: ignore[untyped-decorator]  # the framework ships no types
-def on_notice(event: CloudEvent) -> None:
-    """One of our own notices: other models' rules may wait for it, and queued firings for the end of a run."""
-    _handle("on_notice", event, _noticed)
-
-
-def _ticked(_: Envelope) -> Iterable[Happened]:
-    services = _wiring().services()
+    services = _services()
     yield from sweep(services)  # first: a run that ended makes room for its rule's next
     yield from tick(services)
 
 
-def _data_arrived(envelope: Envelope) -> Iterable[Happened]:
+@_entry_point
+def on_data_arrived(envelope: Envelope) -> Iterable[Happened]:
+    """An object was finalized in a bucket that rules watch."""
     arrival, wiring = arrived_in(envelope), _wiring()
     if arrival.bucket in (wiring.settings.inbox_bucket, wiring.settings.ledger_bucket):
         # What is kept about an arrival lies in the ledger: its event would tell of itself for ever.
@@ -101,66 +115,31 @@ def _data_arrived(envelope: Envelope) -> Iterable[Happened]:
     return [Happened(message=f"arrivals kept: {kept}", severity="DEBUG")] if kept else []
 
 
-def _signalled(heard: Signal | Ignored) -> Iterable[Happened]:
-    if isinstance(heard, Ignored):
-        return [Happened(message=f"ignored: {heard.reason}")]
-    return take_signal(_wiring().services(), heard)
+@_entry_point
+def on_image_pushed(envelope: Envelope) -> Iterable[Happened]:
+    """Artifact Registry tells of an image."""
+    return _signalled(image_pushed_in(pubsub_message(envelope)))
 
 
-def _noticed(envelope: Envelope) -> Iterable[Happened]:
+@_entry_point
+def on_alert(envelope: Envelope) -> Iterable[Happened]:
+    """Cloud Monitoring or Model Monitoring raised an alert."""
+    return _signalled(alert_in(pubsub_message(envelope)))
+
+
+@_entry_point
+def on_notice(envelope: Envelope) -> Iterable[Happened]:
+    """One of our own notices: other models' rules may wait for it, and queued firings for the end of a run."""
     heard = notice_in(pubsub_message(envelope))
     if isinstance(heard, Ignored):
         return [Happened(message=f"ignored: {heard.reason}", severity="DEBUG")]
-    return take_notice(_wiring().services(), heard)
+    return take_notice(_services(), heard)
 
 
-def _logged(envelope: Envelope) -> Iterable[Happened]:
-    message = pubsub_message(envelope)
-    marked = marked_entry_in(message)
-    if marked is not None:
-        return [answer_entry(_wiring().services(), marked)]
-    hint = hint_in(message)
-    if hint is None:
-        return [Happened(message="ignored: the entry is about no training job")]
-    return settle_and_admit(_wiring().services(), hint)
-
-
-def _handle(entry_point: str, event: CloudEvent, flow: Callable[[Envelope], Iterable[Happened]]) -> None:
-    """Return to acknowledge the event, raise to have it delivered again: the error's own `retryable` says which.
-
-    An error that nobody named is raised too: it is a mistake in this program, and the event must not be lost.
-    The line of an error bears the event's key: should the event become a dead letter, it is found by that.
-    """
-    envelope = _envelope(event)
-    try:
-        for happened in flow(envelope):
-            log.line(
-                happened.severity,
-                happened.message,
-                run_id=happened.run_id,
-                entry_point=entry_point,
-                event_id=envelope.id,
-            )
-    except TrainmasterError as error:
-        severity = "WARNING" if error.retryable else "ERROR"
-        kind = type(error).__name__
-        _failed(severity, str(error), kind, entry_point, envelope)
-        if error.retryable:
-            raise
-    except Exception as error:
-        _failed("CRITICAL", traceback.format_exc(), type(error).__name__, entry_point, envelope)
-        raise
-
-
-def _failed(severity: str, message: str, error: str, entry_point: str, envelope: Envelope) -> None:
-    log.line(
-        severity,
-        message,
-        error=error,
-        entry_point=entry_point,
-        event_id=envelope.id,
-        event_key=event_key(envelope),
-    )
+def _signalled(heard: Signal | Ignored) -> Iterable[Happened]:
+    if isinstance(heard, Ignored):
+        return [Happened(message=f"ignored: {heard.reason}")]
+    return take_signal(_services(), heard)
 
 
 def _envelope(event: CloudEvent) -> Envelope:

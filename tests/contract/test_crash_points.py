@@ -162,7 +162,7 @@ def broken(scene: Scene, stage: Stage) -> list[str]:
             if status["state"] != record.state:
                 problems.append(f"{record.run_id} is {record.state}, its status {status['state']}")
     for model_name, value in scene.champion.items():
-        champion = stage.services().champions.find(model_name).champion
+        champion = stage.services().champions.find(model_name)
         current = champion.current.value if champion is not None and champion.current is not None else None
         if current != value:
             problems.append(f"the champion of {model_name} has {current}, not {value}")

@@ -43,10 +43,9 @@ from trainmaster.orchestrator.core.requests.spec import (
 )
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 from trainmaster.orchestrator.core.requests.tuning import Goal, Metric, Parameter, ParameterType, Tuning
-from trainmaster.orchestrator.core.runs.job import JobState
-from trainmaster.orchestrator.core.runs.trial import Measured, TrialState
+from trainmaster.orchestrator.core.runs.job import JobState, Measured, TrialState
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
-from trainmaster.orchestrator.ports.jobs import TrainingJobs
+from trainmaster.orchestrator.ports.services import TrainingJobs
 
 _numbers = itertools.count(1)
 CREATE = "POST /v1/projects/my-project/locations/us-central1/customJobs"

@@ -74,7 +74,7 @@ class DeafLife(Life):
 
 def test_an_order_to_end_that_is_not_carried_out_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "trainmaster.orchestrator.flows.orders.cancel", lambda *_: Happened(message="nothing was done")
+        "trainmaster.orchestrator.flows.intake.cancel", lambda *_: Happened(message="nothing was done")
     )
     tally = lived(seed="broken", events=EVENTS // 2, odds=Odds(ordered_to_end=0.3))
     assert any("ordered to end" in violation for violation in tally.violations)

@@ -29,8 +29,7 @@ from tests.contract.rooms import NO_CAPACITY
 from tests.contract.world import LEASE, PROJECT, World, standards_with
 from trainmaster.orchestrator.adapters.memory import MemoryJobs
 from trainmaster.orchestrator.core.admission.waiting import WAIT_MOST
-from trainmaster.orchestrator.core.completion.outcome import END_OF, OVER
-from trainmaster.orchestrator.core.completion.stockout import stockout_of
+from trainmaster.orchestrator.core.completion.outcome import END_OF, OVER, stockout_of
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.requests.arrival import Arrival

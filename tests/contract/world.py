@@ -22,16 +22,14 @@ from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
 from trainmaster.orchestrator.core.requests.request import Standards
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
-from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.job import Job, JobState, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
-from trainmaster.orchestrator.core.runs.trial import Trial, TrialState
 from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
 from trainmaster.orchestrator.flows.sweep import sweep
-from trainmaster.orchestrator.ports.jobs import TrainingJobs
-from trainmaster.orchestrator.ports.notices import Notices
 from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored
+from trainmaster.orchestrator.ports.services import Notices, TrainingJobs
 from trainmaster.orchestrator.settings import settings_from
 from trainmaster.orchestrator.stores.ledger import Ledger
 from trainmaster.orchestrator.wiring import Adapters, services_over

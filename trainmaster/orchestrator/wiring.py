@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from trainmaster.orchestrator.adapters.clock import SystemClock
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.adapters.pubsub import PubsubNotices
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
-from trainmaster.orchestrator.core.admission.pricing import ReadPrices
+from trainmaster.orchestrator.core.admission.cost import ReadPrices, currency_problem
+from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.errors import PolicyInvalid
@@ -24,10 +25,8 @@ from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, Stand
 from trainmaster.orchestrator.core.requests.submission import Target
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.flows.services import Services
-from trainmaster.orchestrator.ports.clock import Clock
-from trainmaster.orchestrator.ports.jobs import TrainingJobs
-from trainmaster.orchestrator.ports.notices import Notices
 from trainmaster.orchestrator.ports.objects import Objects
+from trainmaster.orchestrator.ports.services import Clock, Notices, TrainingJobs
 from trainmaster.orchestrator.settings import Settings
 from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
 from trainmaster.orchestrator.stores.arrivals import ArrivalLog, Arrivals
@@ -37,8 +36,7 @@ from trainmaster.orchestrator.stores.ledger import Ledger
 from trainmaster.orchestrator.stores.rules import RuleBook, RuleStates, RuleStatuses
 from trainmaster.orchestrator.stores.self_tests import SelfTests
 
-if TYPE_CHECKING:
-    from trainmaster.orchestrator.core.admission.prices import Prices
+_Parsed = TypeVar("_Parsed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +56,7 @@ def services_over(
     attempt: str,
     standards: Callable[[], Standards],
     export_schema: Callable[[], Mapping[str, Any]],
-    prices: "ReadPrices | None" = None,
+    prices: ReadPrices | None = None,
     prepare_jobs: Callable[[str], None] = lambda _: None,
 ) -> Services:
     """The ports for one delivery, over these adapters."""
@@ -140,56 +138,45 @@ class Wiring:
         Raises:
             PolicyInvalid: the policy file cannot be used; events come again once it is mended.
         """
+        schemas = {each: self._schema(each) for each in (RULE_SCHEMA, ORDER_SCHEMA, REQUEST_SCHEMA)}
         with IMPORTING:  # the first use of a schema imports its validator
-            return self._read_standards()
-
-    def _read_standards(self) -> Standards:
-        ids = (RULE_SCHEMA, ORDER_SCHEMA, REQUEST_SCHEMA)
-        schemas = {schema_id: self._schema(schema_id) for schema_id in ids}
-        return Standards(schemas=schemas, policy=self._policy(), region=self.settings.region)
+            return Standards(schemas=schemas, policy=self._policy(), region=self.settings.region)
 
     @cached_property
-    def _prices(self) -> "Prices":
+    def _prices(self) -> Prices:
         """What runs cost.
 
         Raises:
             PolicyInvalid: the price table cannot be used, or is in another currency than the policy's caps.
         """
-        with IMPORTING:  # few deployments want to know
-            from trainmaster.orchestrator.core.admission.cost import currency_problem
-            from trainmaster.orchestrator.core.admission.prices import prices_from
-
-        source = str(self.settings.prices_path)
-        try:
-            prices = prices_from(self._checked(self.settings.prices_path, "prices.v1"))
-        except (OSError, ValueError) as error:
-            raise PolicyInvalid(source, (str(error),)) from error
+        prices = self._parsed(self.settings.prices_path, "prices.v1", prices_from)
         policy = self._standards.policy
         problem = None if policy is None else currency_problem(policy.admission.caps, prices)
         if problem is not None:
-            raise PolicyInvalid(source, (problem,))
+            raise PolicyInvalid(str(self.settings.prices_path), (problem,))
         return prices
 
     def _policy(self) -> Policy:
-        settings = self.settings
-        source = str(settings.policy_path)
-        names = {
-            "project": settings.project,
-            "region": settings.region,
-            "models_bucket": settings.models_bucket,
-        }
-        try:
-            return policy_from(self._checked(settings.policy_path, "policy.v1"), names)
-        except (OSError, ValueError) as error:
-            raise PolicyInvalid(source, (str(error),)) from error
+        names = {name: getattr(self.settings, name) for name in ("project", "region", "models_bucket")}
+        return self._parsed(
+            self.settings.policy_path, "policy.v1", lambda document: policy_from(document, names)
+        )
 
-    def _checked(self, path: Path, schema_id: str) -> Any:
-        """The document of the file, which is as the schema says."""
-        read = document_in(path.read_bytes(), as_json=False)
-        faults = [*read.faults, *schema_faults(self._schema(schema_id), read.value, read.spelled)]
-        if faults:
-            raise PolicyInvalid(str(path), tuple(str(fault) for fault in faults))
-        return read.value
+    # Any: the schema vouches for the types.
+    def _parsed(self, path: Path, schema_id: str, parse: Callable[[Any], _Parsed]) -> _Parsed:
+        """What `parse` makes of the file, which is as the schema says.
+
+        Raises:
+            PolicyInvalid: the file cannot be read, or is not.
+        """
+        try:
+            read = document_in(path.read_bytes(), as_json=False)
+            faults = [*read.faults, *schema_faults(self._schema(schema_id), read.value, read.spelled)]
+            if not faults:
+                return parse(read.value)
+        except (OSError, ValueError) as error:
+            raise PolicyInvalid(str(path), (str(error),)) from error
+        raise PolicyInvalid(str(path), tuple(str(fault) for fault in faults))
 
     def _schema(self, schema_id: str) -> Mapping[str, Any]:
         path = self.settings.schemas_dir / f"{schema_id}.schema.json"

@@ -239,7 +239,7 @@ def _champions(life: Life, records: dict[str, RunRecord]) -> Iterator[str]:
             ),
             default=None,
         )
-        held = life.world.services().champions.find(model_name).champion
+        held = life.world.services().champions.find(model_name)
         reigns = held.history if held is not None else ()
         value = held.current.value if held is not None and held.current is not None else None
         if value != best:

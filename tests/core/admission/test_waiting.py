@@ -7,8 +7,7 @@ import pytest
 
 from tests.core.admission_cases import document
 from tests.core.runs.test_record import NOW, record
-from trainmaster.orchestrator.core.admission.candidates import candidates_in
-from trainmaster.orchestrator.core.admission.quota import is_rate_limit
+from trainmaster.orchestrator.core.admission.candidates import candidates_in, is_rate_limit
 from trainmaster.orchestrator.core.admission.waiting import (
     ROUNDS_MAX,
     back_off,
@@ -19,14 +18,16 @@ from trainmaster.orchestrator.core.admission.waiting import (
     stocked_out,
     unanswered,
 )
-from trainmaster.orchestrator.core.runs.attempts import (
+from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.record import (
     REASON_MAX_CHARS,
     TRIES_KEPT,
     AbandonedJob,
+    AcceptedRequest,
+    Original,
+    RunRecord,
     SubmissionState,
 )
-from trainmaster.orchestrator.core.runs.job import Job, JobState
-from trainmaster.orchestrator.core.runs.record import AcceptedRequest, Original, RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
 REQUEST = AcceptedRequest(

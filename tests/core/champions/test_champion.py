@@ -13,12 +13,16 @@ from trainmaster.orchestrator.core.champions.champion import (
     Cause,
     Champion,
 )
-from trainmaster.orchestrator.core.champions.promotion import Challenger, after_challenge, challenger_of
-from trainmaster.orchestrator.core.champions.rollback import after_rollback
+from trainmaster.orchestrator.core.champions.promotion import (
+    Challenger,
+    after_challenge,
+    after_rollback,
+    challenger_of,
+)
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.requests.spec import ChampionTerms, JobSpec, spec_from
 from trainmaster.orchestrator.core.requests.tuning import Goal
-from trainmaster.orchestrator.core.runs.outcome import Model, ModelData
+from trainmaster.orchestrator.core.runs.end import Model, ModelData
 from trainmaster.orchestrator.core.runs.record import AcceptedRequest, Original, RunRecord, Source, Step
 from trainmaster.orchestrator.core.runs.states import RunState
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from trainmaster.orchestrator.core.completion.stockout import stockout_of
+from trainmaster.orchestrator.core.completion.outcome import stockout_of
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

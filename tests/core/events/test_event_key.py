@@ -12,9 +12,9 @@ from trainmaster.orchestrator.core.events.envelope import (
     REPLAYED_ID,
     REPLAYED_PUBLISH_TIME,
     Envelope,
+    event_key,
     pubsub_message,
 )
-from trainmaster.orchestrator.core.events.event_key import event_key
 from trainmaster.orchestrator.core.requests.arrival import message_in
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

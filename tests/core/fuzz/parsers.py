@@ -22,8 +22,13 @@ from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.errors import EventMalformed
-from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage, pubsub_message
-from trainmaster.orchestrator.core.events.event_key import KEY_CHARS, event_key
+from trainmaster.orchestrator.core.events.envelope import (
+    KEY_CHARS,
+    Envelope,
+    PubsubMessage,
+    event_key,
+    pubsub_message,
+)
 from trainmaster.orchestrator.core.events.self_test import (
     DryRun,
     MarkedEntry,
@@ -60,7 +65,7 @@ from trainmaster.orchestrator.core.retraining.signals import (
     image_pushed_in,
     notice_in,
 )
-from trainmaster.orchestrator.core.runs.outcome import Model
+from trainmaster.orchestrator.core.runs.end import Model
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 TARGET = Target(project="my-project", region="us-central1", models_bucket="my-project-models")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -11,17 +12,7 @@ from jsonschema import Draft202012Validator
 from tests.core.standards import schema
 from trainmaster.orchestrator.core.completion.outcome import END_OF
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded, encoded_time
-from trainmaster.orchestrator.core.runs.attempts import (
-    AbandonedJob,
-    AdmissionState,
-    Lease,
-    SubmissionState,
-    Try,
-    Waiting,
-)
-from trainmaster.orchestrator.core.runs.job import Failure, JobState, RecordedJob
-from trainmaster.orchestrator.core.runs.moves import moved, taken_over
-from trainmaster.orchestrator.core.runs.outcome import (
+from trainmaster.orchestrator.core.runs.end import (
     ChampionVerdict,
     Completion,
     EndReport,
@@ -31,16 +22,31 @@ from trainmaster.orchestrator.core.runs.outcome import (
     Rejection,
     TuningResult,
 )
+from trainmaster.orchestrator.core.runs.job import (
+    BestTrial,
+    Failure,
+    JobState,
+    Measured,
+    RecordedJob,
+    RecordedTrial,
+    TrialState,
+)
+from trainmaster.orchestrator.core.runs.moves import moved, taken_over
 from trainmaster.orchestrator.core.runs.record import (
+    AbandonedJob,
     AcceptedRequest,
-    Estimated,
+    AdmissionState,
+    Estimate,
+    Lease,
     Original,
     RunRecord,
     Source,
     Step,
+    SubmissionState,
+    Try,
+    Waiting,
 )
 from trainmaster.orchestrator.core.runs.states import ENDS, LEGAL_MOVES, PROGRESS, RunState
-from trainmaster.orchestrator.core.runs.trial import BestTrial, Measured, RecordedTrial, TrialState
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -139,7 +145,9 @@ def test_a_record_with_every_field_fits_its_schema_and_is_read_back_as_it_was() 
             model_name="m",
             output_uri="gs://models/m/run-1",
             team="vision",
-            estimate=Estimated(currency="USD", as_of="2026-01-01", per_hour="1.5", at_most="3"),
+            estimate=Estimate(
+                currency="USD", as_of="2026-01-01", per_hour=Decimal("1.5"), at_most=Decimal(3)
+            ),
         ),
         rejection=Rejection(report_uri="gs://l/rejected/run-1.json", cap="runs_per_hour/2026-03-01T12"),
         admission=AdmissionState(

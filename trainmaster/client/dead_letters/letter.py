@@ -14,9 +14,10 @@ from trainmaster.orchestrator.core.events.envelope import (
     REPLAYED_ID,
     REPLAYED_PUBLISH_TIME,
     first_published,
+    message_key,
+    object_key,
     time_or,
 )
-from trainmaster.orchestrator.core.events.event_key import message_key, object_key
 
 _FORWARDED = "CloudPubSubDeadLetter"
 _RESERVED = "goog"

@@ -21,10 +21,9 @@ from trainmaster.orchestrator.core.names import (
 )
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
-from trainmaster.orchestrator.core.runs.trial import Trial
-from trainmaster.orchestrator.ports.clock import Clock
+from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Trial
 from trainmaster.orchestrator.ports.objects import Listed, Stored
+from trainmaster.orchestrator.ports.services import Clock
 
 
 class ManualClock:

@@ -6,10 +6,12 @@
 import json
 import re
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, assert_never
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, limited, within
@@ -33,8 +35,7 @@ from trainmaster.orchestrator.core.names import (
     location_region,
 )
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
-from trainmaster.orchestrator.core.runs.trial import Measured, Trial, TrialState
+from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Measured, Trial, TrialState
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
@@ -129,16 +130,8 @@ class VertexJobs:
         except Exception as error:  # protobuf has errors of its own beside ValueError; nothing was sent
             raise SubmissionRefused(0, f"it cannot be written as the service's message: {error}") from error
         try:
-            client = self._client(location_region(submission.parent))
-            match submission.kind:
-                case JobKind.CUSTOM:
-                    create = partial(client.create_custom_job, custom_job=message, **once)
-                case JobKind.TUNING:
-                    create = partial(
-                        client.create_hyperparameter_tuning_job, hyperparameter_tuning_job=message, **once
-                    )
-                case _:
-                    assert_never(submission.kind)
+            methods = _methods(self._client(location_region(submission.parent)), submission.kind)
+            create = partial(methods.create, **{methods.resource: message}, **once)
             created = within(Deadline.after(self._submit_within_s), create)
         except Exception as error:  # translated or raised again, never swallowed
             raise _submission_error(error) from error
@@ -147,7 +140,14 @@ class VertexJobs:
     def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
         label = f"labels.{RUN_LABEL}={run_id}"
         try:
-            found = [_job(job) for region in regions for job in self._listed(kind, region, label)]
+            found = [
+                _job(job)
+                for region in regions
+                for job in _methods(self._client(region), kind).list(
+                    request={"parent": location_name(self._project, region), "filter": label},
+                    timeout=TIMEOUT_S,
+                )
+            ]
         except Exception as error:  # translated or raised again, never swallowed
             _translate(error, f"list the jobs of {run_id}")
         return sorted(found, key=lambda job: (job.create_time is None, job.create_time, job.name))
@@ -157,12 +157,8 @@ class VertexJobs:
             from google.api_core.exceptions import NotFound
 
         try:
-            client = self._client(job_region(name))
-            match job_kind(name):
-                case JobKind.CUSTOM:
-                    return _job(client.get_custom_job(name=name, timeout=TIMEOUT_S))
-                case JobKind.TUNING:
-                    return _job(client.get_hyperparameter_tuning_job(name=name, timeout=TIMEOUT_S))
+            get = _methods(self._client(job_region(name)), job_kind(name)).get
+            return _job(get(name=name, timeout=TIMEOUT_S))
         except NotFound as error:
             raise JobNotFound(name) from error
         except Exception as error:  # translated or raised again, never swallowed
@@ -173,12 +169,8 @@ class VertexJobs:
             from google.api_core.exceptions import BadRequest, NotFound
 
         try:
-            client = self._client(job_region(name))
-            match job_kind(name):
-                case JobKind.CUSTOM:
-                    client.cancel_custom_job(name=name, timeout=TIMEOUT_S)
-                case JobKind.TUNING:
-                    client.cancel_hyperparameter_tuning_job(name=name, timeout=TIMEOUT_S)
+            cancel = _methods(self._client(job_region(name)), job_kind(name)).cancel
+            cancel(name=name, timeout=TIMEOUT_S)
         except NotFound:
             return
         except BadRequest as error:
@@ -189,34 +181,50 @@ class VertexJobs:
             _translate(error, f"cancel {name}")
 
     def with_id(self, job_id: str) -> Job:
-        own = self._in_region(self._region, job_id)
-        if own is not None:
-            return own
-        for region in self._others():
-            elsewhere = self._in_region(region, job_id) if region != self._region else None
-            if elsewhere is not None:
-                return elsewhere
+        for name in self._names(job_id):
+            with suppress(JobNotFound):
+                return self.read(name)
         raise JobNotFound(job_id)
 
-    def _in_region(self, region: str, job_id: str) -> Job | None:
+    def _names(self, job_id: str) -> Iterator[str]:
+        """Every name that the job may have, those of the own region first: the others are asked for last."""
         for kind in JobKind:
-            try:
-                return self.read(job_name(self._project, region, kind, job_id))
-            except JobNotFound:
-                continue
-        return None
+            yield job_name(self._project, self._region, kind, job_id)
+        for region in self._others():
+            if region != self._region:
+                yield from (job_name(self._project, region, kind, job_id) for kind in JobKind)
 
-    # Any: proto-plus messages and pagers are untyped.
-    def _listed(self, kind: JobKind, region: str, label: str) -> Iterable[Any]:
-        client = self._client(region)
-        request = {"parent": location_name(self._project, region), "filter": label}
-        match kind:
-            case JobKind.CUSTOM:
-                return client.list_custom_jobs(request=request, timeout=TIMEOUT_S)
-            case JobKind.TUNING:
-                return client.list_hyperparameter_tuning_jobs(request=request, timeout=TIMEOUT_S)
-            case _:
-                assert_never(kind)
+
+# Any: proto-plus messages and pagers are untyped.
+@dataclass(frozen=True, kw_only=True)
+class _Methods:
+    """The client's methods for one kind of job; `resource` is the keyword under which `create` takes one."""
+
+    resource: str
+    create: Callable[..., Any]
+    get: Callable[..., Any]
+    list: Callable[..., Iterable[Any]]
+    cancel: Callable[..., Any]
+
+
+def _methods(client: "JobServiceClient", kind: JobKind) -> _Methods:
+    match kind:
+        case JobKind.CUSTOM:
+            return _Methods(
+                resource="custom_job",
+                create=client.create_custom_job,
+                get=client.get_custom_job,
+                list=client.list_custom_jobs,
+                cancel=client.cancel_custom_job,
+            )
+        case JobKind.TUNING:
+            return _Methods(
+                resource="hyperparameter_tuning_job",
+                create=client.create_hyperparameter_tuning_job,
+                get=client.get_hyperparameter_tuning_job,
+                list=client.list_hyperparameter_tuning_jobs,
+                cancel=client.cancel_hyperparameter_tuning_job,
+            )
 
 
 def _session_of(client: "JobServiceClient") -> Any:  # Any: google.auth ships no types
@@ -233,16 +241,9 @@ def message_of(submission: Submission) -> "CustomJob | HyperparameterTuningJob":
     with IMPORTING:
         from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 
-    text = json.dumps(submission.body)
-    match submission.kind:
-        case JobKind.CUSTOM:
-            job: CustomJob = CustomJob.from_json(text)
-            return job
-        case JobKind.TUNING:
-            tuning: HyperparameterTuningJob = HyperparameterTuningJob.from_json(text)
-            return tuning
-        case _:
-            assert_never(submission.kind)
+    kind: Any = CustomJob if submission.kind is JobKind.CUSTOM else HyperparameterTuningJob
+    message: CustomJob | HyperparameterTuningJob = kind.from_json(json.dumps(submission.body))
+    return message
 
 
 def _job(job: "CustomJob | HyperparameterTuningJob") -> Job:

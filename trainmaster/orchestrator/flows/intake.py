@@ -1,13 +1,14 @@
 """What arrives is classified once, and given to the flow of its kind: a rule, a self-test, an order or a request."""
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from trainmaster.orchestrator.core.documents.document import is_json
-from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.faults import Fault, shown
 from trainmaster.orchestrator.core.errors import ObjectGone
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
 from trainmaster.orchestrator.core.events.self_test import dry_run_in
-from trainmaster.orchestrator.core.names import is_rule_object
+from trainmaster.orchestrator.core.names import is_rule_object, object_uri, status_object
 from trainmaster.orchestrator.core.requests.arrival import (
     Arrival,
     Ignored,
@@ -15,16 +16,29 @@ from trainmaster.orchestrator.core.requests.arrival import (
     message_in,
     upload_in,
 )
-from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA, is_order, order_in
+from trainmaster.orchestrator.core.requests.orders import (
+    ORDER_SCHEMA,
+    CancelOrder,
+    FireOrder,
+    Order,
+    RollbackOrder,
+    is_order,
+    order_in,
+    unknown_rule,
+    unknown_run,
+)
 from trainmaster.orchestrator.core.requests.reading import Text, text_in
 from trainmaster.orchestrator.core.requests.request import Refused, too_large
-from trainmaster.orchestrator.flows.orders import take_order
+from trainmaster.orchestrator.core.retraining.signals import heeds, manual_call
+from trainmaster.orchestrator.flows.completion.champion import roll_back
+from trainmaster.orchestrator.flows.completion.telling import tell_order
 from trainmaster.orchestrator.flows.retraining.accept import accept
+from trainmaster.orchestrator.flows.retraining.triggers import take_signal
 from trainmaster.orchestrator.flows.self_test import try_request
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.launch import reject, take_request
 from trainmaster.orchestrator.flows.submission.queue_pass import admit
-from trainmaster.orchestrator.flows.submission.resume import resume
+from trainmaster.orchestrator.flows.submission.resume import cancel, resume
 
 ADMITTED_PER_ARRIVAL_MAX = 2
 """How many queued runs a new run that has to wait admits: so the queue does not grow by what it holds up."""
@@ -98,6 +112,60 @@ def _text(services: Services, arrival: Arrival) -> Text | Refused:
 
 
 def _take_order(services: Services, arrival: Arrival, text: Text) -> Happened:
+    """Orders start no run of their own, so a sound one leaves no run record. Its identity is the arrival's."""
     order = order_in(text.read, services.standards().schemas[ORDER_SCHEMA])
-    done = order if isinstance(order, Refused) else take_order(services, arrival, order)
+    done = order if isinstance(order, Refused) else _carried_out(services, arrival, order)
     return reject(services, arrival, done) if isinstance(done, Refused) else done
+
+
+def _carried_out(services: Services, arrival: Arrival, order: Order) -> Happened | Refused:
+    match order:
+        case FireOrder(rule_id=rule_id):
+            return _fire(services, arrival, rule_id)
+        case RollbackOrder():
+            return _roll_back(services, arrival, order)
+        case CancelOrder(run_id=run_id):
+            return _cancel(services, arrival, run_id)
+        case _:
+            assert_never(order)
+
+
+def _fire(services: Services, arrival: Arrival, rule_id: str) -> Happened | Refused:
+    book = services.rule_book.read().book
+    rule = book.find(rule_id)
+    if rule is None:
+        return unknown_rule(rule_id, [each.rule_id for each in book.rules])
+    call = manual_call(arrival.run_id, rule_id, arrival.source.event_time)
+    if not heeds(rule, call):
+        fault = Fault(
+            path="$.fire.rule",
+            problem="the rule does not wait for orders",
+            found=shown(rule_id),
+            repair="add `manual: {}` to its `when`, and see that it is enabled",
+        )
+        return Refused(faults=(fault,))
+    done = list(take_signal(services, call))
+    status_uri = object_uri(services.buckets.ledger, status_object(rule.dropped_name))
+    tell_order(services, arrival, about_uri=status_uri)
+    message = (
+        "; ".join(each.message for each in done) or f"the order to fire {rule_id} was carried out before"
+    )
+    return Happened(message=message, is_due=any(each.is_due for each in done))
+
+
+def _roll_back(services: Services, arrival: Arrival, order: RollbackOrder) -> Happened | Refused:
+    reign = roll_back(services, order, arrival.run_id)
+    if isinstance(reign, Refused):
+        return reign
+    champion_uri = services.champions.uri(order.model_name)
+    tell_order(services, arrival, about_uri=champion_uri, model_uri=reign.model_uri)
+    return Happened(message=f"the champion of {order.model_name} is {reign.run_id}: {reign.model_uri}")
+
+
+def _cancel(services: Services, arrival: Arrival, run_id: str) -> Happened | Refused:
+    held = services.ledger.find(run_id)
+    if held is None:
+        return unknown_run(run_id)
+    happened = cancel(services, held)
+    tell_order(services, arrival, about_uri=services.ledger.record_uri(run_id))
+    return happened

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from trainmaster.orchestrator.core.admission.pricing import priced
+from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.documents.document import is_json
 from trainmaster.orchestrator.core.events.self_test import Answer, DryRun, MarkedEntry
 from trainmaster.orchestrator.core.requests.reading import request_in

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from trainmaster.orchestrator.core.admission.pricing import ReadPrices
+from trainmaster.orchestrator.core.admission.cost import ReadPrices
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import Standards
 from trainmaster.orchestrator.core.requests.submission import Target
-from trainmaster.orchestrator.ports.clock import Clock
-from trainmaster.orchestrator.ports.jobs import TrainingJobs
-from trainmaster.orchestrator.ports.notices import Notices
+from trainmaster.orchestrator.ports.services import Clock, Notices, TrainingJobs
 from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
 from trainmaster.orchestrator.stores.arrivals import Arrivals
 from trainmaster.orchestrator.stores.champions import Champions
@@ -39,7 +37,7 @@ class Services:
     target: Target
     lease: timedelta
     standards: Callable[[], Standards]
-    prices: "ReadPrices | None"
+    prices: ReadPrices | None
     export_schema: Callable[[], Mapping[str, Any]]
     attempt: str
     buckets: Buckets

@@ -11,8 +11,8 @@ from trainmaster.orchestrator.core.completion.outcome import OVER
 from trainmaster.orchestrator.core.completion.record import job_vanished
 from trainmaster.orchestrator.core.errors import JobNotFound, LeaseHeld, RecordDamaged, TrainmasterError
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
+from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Failure
-from trainmaster.orchestrator.core.runs.outcome import EndReport
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.admission.caps import forget_old_starts
 from trainmaster.orchestrator.flows.completion.finish import all_done, finish_run

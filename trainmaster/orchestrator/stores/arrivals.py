@@ -20,8 +20,8 @@ from trainmaster.orchestrator.core.retraining.arrivals import (
     batch_object,
     encoded_batch,
 )
-from trainmaster.orchestrator.ports.clock import Clock
 from trainmaster.orchestrator.ports.objects import Objects
+from trainmaster.orchestrator.ports.services import Clock
 from trainmaster.orchestrator.stores.store import Store
 
 AT_ONCE = 10

@@ -1,49 +1,63 @@
 """The best model under each name: one object for each."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
+from typing import TypeVar
 
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.names import champion_object
 from trainmaster.orchestrator.ports.objects import json_bytes
-from trainmaster.orchestrator.stores.store import Store
+from trainmaster.orchestrator.stores.store import RACES_MAX, Store
 
-
-@dataclass(frozen=True, kw_only=True)
-class HeldChampion:
-    """A champion as it was read, and the version that a replacement must name. Before the first: None, 0."""
-
-    champion: Champion | None
-    version: int
+_Refusal = TypeVar("_Refusal")
 
 
 class Champions(Store):
     """The best model under each name."""
 
-    def find(self, model_name: str) -> HeldChampion:
-        """The champion of that name.
+    def find(self, model_name: str) -> Champion | None:
+        """The champion's document of that name; None before the first.
 
         Raises:
             DocumentDamaged: the object holds something else.
         """
-        champion, version = self._parsed(champion_object(model_name), partial(decoded, Champion))
-        return HeldChampion(champion=champion, version=version)
+        return self._read(model_name)[0]
 
-    def replace(self, held: HeldChampion, champion: Champion) -> None:
-        """Write the changed document, if it is still at `held.version`.
+    def update(
+        self, model_name: str, change: Callable[[Champion | None], Champion | _Refusal]
+    ) -> Champion | _Refusal:
+        """The document after `change`, made again on each newer one; or what `change` gave that is no champion.
 
-        A write whose answer was lost counts as moved: whoever looks next finds it done.
+        Nothing is written where it gives what it was given. A write whose answer was lost counts as another
+        attempt's, so `change` must find it done.
 
         Raises:
-            GenerationMoved: another attempt changed it first.
+            DocumentDamaged: the object holds something else.
+            GenerationMoved: the document kept changing.
         """
+        for _ in range(RACES_MAX):
+            champion, generation = self._read(model_name)
+            changed = change(champion)
+            if changed is champion or not isinstance(changed, Champion):
+                return changed
+            with suppress(GenerationMoved):
+                self._write(changed, generation)
+                return changed
+        raise GenerationMoved(self.uri(model_name), generation)
+
+    def _read(self, model_name: str) -> tuple[Champion | None, int]:
+        return self._parsed(champion_object(model_name), partial(decoded, Champion))
+
+    def _write(self, champion: Champion, generation: int) -> None:
         current = champion.current
         self.objects.write(
             self.bucket,
             champion_object(champion.model_name),
             json_bytes(encoded(champion)),
-            if_generation=held.version,
+            if_generation=generation,
             metadata={"run_id": current.run_id, "model_uri": current.model_uri} if current else None,
         )
 

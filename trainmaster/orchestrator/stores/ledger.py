@@ -46,14 +46,6 @@ class Held:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubmittedObject:
-    """Where a request lies as it was written, and the hash of that object."""
-
-    uri: str
-    sha256: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Marker:
     """A run that has not ended, or whose notice is not out."""
 
@@ -199,12 +191,15 @@ class Ledger(Store):
         name = status_object(status.dropped_name)
         self._write_newer(name, encoded(status), lambda content: _order(content) >= place)
 
-    def keep_submitted(self, run_id: str, document: Mapping[str, object]) -> SubmittedObject:
-        """Keep the request as it was written. Safe to repeat: the same document is the same object."""
+    def keep_submitted(self, run_id: str, document: Mapping[str, object]) -> tuple[str, str]:
+        """Keep the request as it was written, and give the object's URI and SHA-256.
+
+        Safe to repeat: the same document is the same object.
+        """
         sha256 = hashlib.sha256(json_bytes(document)).hexdigest()
         name = submitted_object(run_id, sha256)
         self._write_once(name, document)
-        return SubmittedObject(uri=self._uri(name), sha256=sha256)
+        return self._uri(name), sha256
 
     def report(self, run_id: str, report: Mapping[str, object]) -> str:
         """Keep the rejection report and give its URI. Safe to repeat."""

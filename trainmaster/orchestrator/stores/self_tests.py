@@ -3,7 +3,7 @@
 from datetime import timedelta
 from itertools import islice
 
-from trainmaster.orchestrator.core.documents.codec import encoded_time
+from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.events.self_test import SELF_TEST_PREFIX, Answer, self_test_object
 from trainmaster.orchestrator.stores.store import Store
 
@@ -15,13 +15,14 @@ class SelfTests(Store):
     """Where self-tests of the deployment are answered."""
 
     def answer(self, answer: Answer) -> str:
-        """The answer's URI, once it is written. Safe to repeat: the first answer under an id has the true latency.
+        """The answer's URI, once it is written. Safe to repeat: the first answer under an id stands.
 
         Answers older than a day are removed meanwhile.
         """
         self._forget(answer)
         name = self_test_object(answer.self_test_id)
-        self._write_once(name, _document(answer))
+        # The answer to a redelivery gives way: the first one has the true latency.
+        self._write_once(name, encoded(answer))
         return self._uri(name)
 
     def _forget(self, answer: Answer) -> None:
@@ -30,15 +31,3 @@ class SelfTests(Store):
         before = answer.answered_at - KEPT_FOR
         for each in islice((each for each in listed if each.created_at < before), FORGOTTEN_AT_ONCE):
             self.objects.delete(self.bucket, each.name)
-
-
-def _document(answer: Answer) -> dict[str, object]:
-    return {
-        "schema": "self_test.v1",
-        "self_test_id": answer.self_test_id,
-        "entry_point": answer.entry_point,
-        "asked_at": encoded_time(answer.asked_at),
-        "answered_at": encoded_time(answer.answered_at),
-        "latency_s": answer.latency_s,
-        **({"verdict": dict(answer.verdict)} if answer.verdict is not None else {}),
-    }

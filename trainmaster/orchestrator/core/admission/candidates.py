@@ -1,5 +1,7 @@
 """The ways to run a request, tried in order: the request itself, then each of its fallbacks laid over it."""
 
+import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,15 +15,16 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """Where, on which machines and on which terms a request may run.
-
-    `number` 0 is the request itself; `text` is for people, one line.
-    """
+    """Where, on which machines and on which terms a request may run. `number` 0 is the request itself."""
 
     number: int
     region: str
     spec: JobSpec
-    text: str
+
+    @property
+    def text(self) -> str:
+        """`us-central1, n1-standard-8 with 1 NVIDIA_TESLA_T4, 3 workers of n1-standard-4, spot`, for people."""
+        return ", ".join([self.region, *_machines(self.spec.cluster), *_terms(self.spec.scheduling)])
 
 
 def candidates_of(record: RunRecord) -> tuple[Candidate, ...]:
@@ -42,7 +45,7 @@ def candidates_of(record: RunRecord) -> tuple[Candidate, ...]:
 def candidates_in(document: Mapping[str, Any]) -> tuple[Candidate, ...]:
     """The candidates of a canonical document, never empty; those that name no region run in its own."""
     return tuple(
-        candidate_of(number, spec_from(each), each.get("region") or document["region"])
+        Candidate(number=number, region=each.get("region") or document["region"], spec=spec_from(each))
         for number, each in enumerate(candidate_documents(document))
     )
 
@@ -52,21 +55,11 @@ def regions_of(candidates: Sequence[Candidate]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.region for each in candidates))
 
 
-def candidate_of(number: int, spec: JobSpec, region: str) -> Candidate:
-    """The candidate with its text."""
-    return Candidate(number=number, region=region, spec=spec, text=_text(spec, region))
-
-
 def pools_of(cluster: Cluster) -> Iterator[tuple[str, WorkerPool]]:
     """The roles that are there, by the names that requests give them; the chief first."""
     for role, pool in zip(ROLES, cluster.pools, strict=False):
         if pool is not None:
             yield role, pool
-
-
-def _text(spec: JobSpec, region: str) -> str:
-    """`us-central1, n1-standard-8 with 1 NVIDIA_TESLA_T4, 3 workers of n1-standard-4, spot`."""
-    return ", ".join([region, *_machines(spec.cluster), *_terms(spec.scheduling)])
 
 
 def _machines(cluster: Cluster) -> list[str]:
@@ -88,3 +81,58 @@ def _terms(scheduling: Scheduling) -> list[str]:
     return [
         text for text, is_so in (("spot", scheduling.spot), ("flex start", scheduling.flex_start)) if is_so
     ]
+
+
+CLASS_MAX_CHARS = 63
+_HASH_CHARS = 10
+_TPU_MACHINES = ("cloud-tpu", "ct", "tpu")
+"""How the names of machines with TPUs begin: https://cloud.google.com/vertex-ai/docs/training/configure-compute#tpus"""
+TOO_MANY_REQUESTS = 429
+_RATE = re.compile(r"requests per minute|RATE_LIMIT|_requests\b", re.IGNORECASE)
+"""Quotas of requests name themselves so; those of resources name machines, accelerators or jobs.
+
+Source: https://cloud.google.com/vertex-ai/docs/quotas#request_quotas and
+https://cloud.google.com/service-infrastructure/docs/service-control/reference/rest/v1/services/allocateQuota
+"""
+
+
+def is_rate_limit(code: int, reason: str) -> bool:
+    """Whether a refusal of this HTTP status and text asks for fewer requests, and not for other machines."""
+    return code == TOO_MANY_REQUESTS and _RATE.search(reason) is not None
+
+
+def quota_class(candidate: Candidate) -> str:
+    """For example `us-central1_nvidia_tesla_t4_spot`; runs of different classes do not wait for each other.
+
+    The quotas of custom training are counted by region and by accelerator, or by machine family where there is
+    none, Spot VMs apart. Of a cluster with several kinds of accelerators all are in the class. A legal label
+    value: lower case, at most CLASS_MAX_CHARS.
+    Source: https://cloud.google.com/vertex-ai/docs/quotas#custom-trained_model_quotas
+    """
+    pools = [pool for _, pool in pools_of(candidate.spec.cluster)]
+    kinds = sorted({pool.accelerator.type.lower() for pool in pools if pool.accelerator})
+    kinds = kinds or sorted({f"{_family(pool)}_tpu" for pool in pools if _has_tpus(pool)})
+    kinds = kinds or sorted({f"{_family(pool)}_cpu" for pool in pools})
+    terms = [
+        term
+        for term, is_so in (
+            ("spot", candidate.spec.scheduling.spot),
+            ("flex", candidate.spec.scheduling.flex_start),
+        )
+        if is_so
+    ]
+    return _short("_".join([candidate.region, *kinds, *terms]))
+
+
+def _family(pool: WorkerPool) -> str:
+    return pool.machine.partition("-")[0]
+
+
+def _has_tpus(pool: WorkerPool) -> bool:
+    return pool.tpu_topology is not None or pool.machine.startswith(_TPU_MACHINES)
+
+
+def _short(text: str) -> str:
+    if len(text) <= CLASS_MAX_CHARS:
+        return text
+    return f"{text[: CLASS_MAX_CHARS - 1 - _HASH_CHARS]}_{hashlib.sha256(text.encode()).hexdigest()[:_HASH_CHARS]}"

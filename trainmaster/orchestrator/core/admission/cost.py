@@ -1,36 +1,55 @@
-"""Whether a request may cost what it would: its candidates against the policy's caps of cost."""
+"""What a checked request may cost, and whether the policy's caps allow it."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from trainmaster.orchestrator.core.admission.candidates import Candidate
-from trainmaster.orchestrator.core.admission.estimate import Estimate
-from trainmaster.orchestrator.core.admission.prices import Prices, dearest_role, estimate, estimate_of
+from trainmaster.orchestrator.core.admission.candidates import Candidate, candidates_in
+from trainmaster.orchestrator.core.admission.prices import (
+    Prices,
+    dearest_role,
+    estimate,
+    estimate_of,
+)
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, listed
 from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
 from trainmaster.orchestrator.core.policy.currency import money
+from trainmaster.orchestrator.core.policy.policy import Policy
 from trainmaster.orchestrator.core.requests.fallbacks import FALLBACKS
+from trainmaster.orchestrator.core.requests.request import Refused, Request
+from trainmaster.orchestrator.core.runs.record import Estimate
+
+ReadPrices: TypeAlias = Callable[[], Prices]
+"""Reads the price table, when it is first needed: most deployments never ask what a run costs."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cost:
-    """What a request's cost means for it."""
+class Priced:
+    """A sound request that may cost what it would. `estimate` is there where the policy asks for it."""
 
-    estimate: Estimate
-    faults: tuple[Fault, ...] = ()
-    warnings: tuple[Fault, ...] = ()
+    request: Request
+    estimate: Estimate | None = None
 
 
-def cost_of(caps: Caps, candidates: Sequence[Candidate], prices: Prices) -> Cost:
-    """The estimate of the candidates, and each one that costs more than a cap allows, with its path.
+def priced(request: Request, policy: Policy | None, prices: ReadPrices | None) -> Priced | Refused:
+    """The request with what the dearest of its candidates may cost; refused where a cap does not allow that.
 
-    A price that is unknown is a warning where there is a cap of cost, and a fault where the policy says so.
+    The price table is asked for only where the policy wants to know what runs cost. A price that is unknown is a
+    warning where there is a cap of cost, and a fault where the policy says so.
     """
-    return Cost(
-        estimate=estimate_of(candidates, prices),
-        faults=tuple(_faults(caps, candidates, prices)),
-        warnings=tuple(_warnings(caps, candidates, prices)),
-    )
+    if policy is None or prices is None or not policy.admission.priced:
+        return Priced(request=request)
+    caps, candidates, table = policy.admission.caps, candidates_in(request.document), prices()
+    faults = _at_written_places(request, _faults(caps, candidates, table))
+    if faults:
+        return Refused(faults=faults)
+    warnings = {*request.warnings, *_at_written_places(request, _warnings(caps, candidates, table))}
+    sound = replace(request, warnings=tuple(sorted(warnings)))
+    return Priced(request=sound, estimate=estimate_of(candidates, table))
+
+
+def _at_written_places(request: Request, faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    return tuple(sorted(replace(each, path=request.written_path(each.path)) for each in faults))
 
 
 def _faults(caps: Caps, candidates: Sequence[Candidate], prices: Prices) -> Iterator[Fault]:

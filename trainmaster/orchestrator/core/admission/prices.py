@@ -6,12 +6,11 @@ from decimal import Decimal
 from typing import Any
 
 from trainmaster.orchestrator.core.admission.candidates import Candidate, pools_of
-from trainmaster.orchestrator.core.admission.estimate import Estimate
 from trainmaster.orchestrator.core.policy.currency import amount
 from trainmaster.orchestrator.core.requests.spec import Disk, JobSpec, WorkerPool
 from trainmaster.orchestrator.core.requests.tuning import Tuning
+from trainmaster.orchestrator.core.runs.record import Estimate
 
-__all__ = ["Estimate", "Prices", "Table", "dearest_role", "estimate", "estimate_of", "prices_from"]
 HOURS_PER_MONTH = 730
 """By which prices per month become prices per hour: https://cloud.google.com/compute/disks-image-pricing"""
 DEFAULT_TIMEOUT_S = 7 * 24 * 3600
@@ -90,9 +89,7 @@ def estimate(spec: JobSpec, region: str, prices: Prices) -> Estimate:
     unknown = {f"{part.name} in {region}" for parts in pools for part in parts if part.price is None}
     if unknown:
         names = tuple(sorted(unknown))
-        return Estimate(
-            per_hour=None, at_most=None, currency=prices.currency, as_of=prices.as_of, unknown=names
-        )
+        return Estimate(currency=prices.currency, as_of=prices.as_of, unknown=names)
     one = sum((part.cost for parts in pools for part in parts), Decimal(0))
     trials, at_once = 1, 1
     if isinstance(spec.work, Tuning):

@@ -6,10 +6,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.core.admission.candidates import Candidate, candidates_of
-from trainmaster.orchestrator.core.runs.attempts import TRIES_KEPT, AbandonedJob, Try, Waiting, shortened
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.moves import moved, with_job
-from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.record import (
+    TRIES_KEPT,
+    AbandonedJob,
+    RunRecord,
+    Try,
+    Waiting,
+    shortened,
+)
 from trainmaster.orchestrator.core.runs.states import RunState
 
 WAIT_FIRST = timedelta(seconds=30)

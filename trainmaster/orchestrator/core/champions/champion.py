@@ -7,8 +7,67 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from trainmaster.orchestrator.core.champions.lineage import Lineage
+from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.requests.tuning import Goal
+from trainmaster.orchestrator.core.runs.record import RunRecord
+
+_DIGEST = "@sha256:"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lineage:
+    """Where a model came from, from the event to the hash of its export; what is not known is left out.
+
+    `request_uri` and `request_generation` are the dropped file's, the rule's or its template's.
+    `image` is the chief's; of Python packages it is what they were installed in, and the request names them.
+    `image_digest` is known where the request names the image by it: the service does not tell which one it pulled.
+    """
+
+    source: str
+    event_id: str
+    event_time: datetime
+    request_uri: str | None = None
+    request_generation: int | None = None
+    message_id: str | None = None
+    rule_id: str | None = None
+    firing: int | None = None
+    image: str
+    image_digest: str | None = None
+    dataset: str | None = None
+    dataset_version: str | None = None
+    train_split: str | None = None
+    job_name: str | None = None
+    trial_id: str | None = None
+    manifest_uri: str | None = None
+    manifest_sha256: str | None = None
+
+
+def lineage_of(record: RunRecord, spec: JobSpec) -> Lineage:
+    """What the record and its request say of where the model came from."""
+    source, model, image = record.source, record.model, spec.cluster.chief.program.image
+    best = record.tuning.best_trial if record.tuning else None
+    dataset = model.dataset if model else None
+    _, has_digest, digest = image.partition(_DIGEST)
+    return Lineage(
+        source=source.kind,
+        event_id=source.event_id,
+        event_time=source.event_time,
+        request_uri=source.template_uri or source.uri,
+        request_generation=source.template_generation or source.generation,
+        message_id=source.message_id,
+        rule_id=source.rule_id,
+        firing=source.firing,
+        image=image,
+        image_digest=f"sha256:{digest}" if has_digest else None,
+        dataset=dataset.name if dataset else None,
+        dataset_version=dataset.version if dataset else None,
+        train_split=dataset.train_split if dataset else None,
+        job_name=record.job.name if record.job else None,
+        trial_id=best.id if best else None,
+        manifest_uri=model.manifest_uri if model else None,
+        manifest_sha256=model.manifest_sha256 if model else None,
+    )
+
 
 KEPT_REIGNS = 200
 KEPT_VERDICTS = 50

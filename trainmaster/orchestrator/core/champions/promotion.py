@@ -1,7 +1,8 @@
-"""A run whose request has a `champion` is a challenger when it succeeds.
+"""How the champion of a name changes: by a run that is better, or by an order to bring an earlier one back.
 
-It is promoted only if it is better than the champion, by at least the declared margin, on the same metric, goal,
-data set and evaluation split; otherwise the champion stays, and the reason is kept.
+A run whose request has a `champion` is a challenger when it succeeds. It is promoted only if it is better than the
+champion, by at least the declared margin, on the same metric, goal, data set and evaluation split; otherwise the
+champion stays, and the reason is kept.
 """
 
 import math
@@ -16,10 +17,11 @@ from trainmaster.orchestrator.core.champions.champion import (
     Reign,
     Verdict,
     crowned,
+    lineage_of,
 )
-from trainmaster.orchestrator.core.champions.comparison import compared
-from trainmaster.orchestrator.core.champions.lineage import lineage_of
+from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.requests.spec import JobSpec
+from trainmaster.orchestrator.core.requests.tuning import Goal
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -99,3 +101,82 @@ def _reign(before: Champion, challenger: Challenger, now: datetime) -> Reign | s
         since=now,
         lineage=lineage_of(record, challenger.spec),
     )
+
+
+def compared(current: Reign | None, challenger: Reign, margin: float) -> tuple[bool, str]:
+    """Whether the challenger replaces the current champion, and the reason.
+
+    It must be better by at least `margin`, which is not negative, in the same contest.
+    """
+    ours = challenger.contest
+    if current is None:
+        return True, f"the first, with {ours.metric} {challenger.value:g}"
+    theirs = current.contest
+    if ours != theirs:
+        return (
+            False,
+            f"it was measured by {_text(ours)}, the champion by {_text(theirs)}: they cannot be compared",
+        )
+    gain = challenger.value - current.value
+    gain = gain if ours.goal is Goal.MAXIMIZE else -gain
+    # 0.03 - 0.02 is a little less than 0.01 in floating point, and is meant to be the same.
+    if gain > 0 and (gain >= margin or math.isclose(gain, margin, rel_tol=1e-9)):
+        return True, f"{ours.metric} {challenger.value:g} beats {current.value:g}"
+    wanted = f"better by {margin:g}" if margin else "better"
+    return False, f"{ours.metric} {challenger.value:g} is not {wanted} than the champion's {current.value:g}"
+
+
+def _text(contest: Contest) -> str:
+    where = f" on {contest.dataset or 'an unnamed data set'}, split {contest.evaluation_split or 'none'}"
+    return f"{contest.metric} ({contest.goal}){where}"
+
+
+def after_rollback(champion: Champion, to_run: str | None, *, order_id: str, now: datetime) -> Champion | str:
+    """The document with an earlier champion again, or why there can be none. The same order changes it once."""
+    if any(reign.order_id == order_id for reign in champion.history):
+        return champion
+    current = champion.current
+    if current is None:
+        return "there is no champion"
+    if to_run is None:
+        earlier = _before(champion, current)
+    elif to_run == current.run_id:
+        return f"{to_run} is the champion already"
+    else:
+        earlier = [reign for reign in champion.history if reign.run_id == to_run]
+    if not earlier:
+        return f"{to_run} was never champion" if to_run else "there was no other champion before"
+    again = replace(
+        earlier[-1],
+        number=current.number + 1,
+        cause=Cause.ROLLBACK,
+        since=now,
+        order_id=order_id,
+    )
+    return crowned(replace(champion, updated_at=now), again)
+
+
+def reign_by_order(champion: Champion, order_id: str) -> Reign:
+    """The reign that a rollback began.
+
+    Raises:
+        StopIteration: none did; `after_rollback` was not asked.
+    """
+    return next(reign for reign in champion.history if reign.order_id == order_id)
+
+
+def earlier_runs(champion: Champion) -> str:
+    """Whose champions may come back, the latest first."""
+    current = champion.current.run_id if champion.current else ""
+    runs = dict.fromkeys(reign.run_id for reign in reversed(champion.history) if reign.run_id != current)
+    return listed(runs) or "none"
+
+
+def _before(champion: Champion, current: Reign) -> list[Reign]:
+    """The reigns before the present champion's first, oldest first.
+
+    Not simply the reigns before the present one: after a rollback the last of those is the one that was left,
+    and a second order would lead forward to it again.
+    """
+    runs = [reign.run_id for reign in champion.history]
+    return list(champion.history[: runs.index(current.run_id)])

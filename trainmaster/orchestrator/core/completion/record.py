@@ -1,13 +1,14 @@
-"""The record with the run's end written in."""
+"""What the record says of the run's end, and of jobs that bear its name and are not its own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from trainmaster.orchestrator.core.completion.outcome import Outcome
+from trainmaster.orchestrator.core.completion.outcome import OVER, Outcome
+from trainmaster.orchestrator.core.names import same_job
+from trainmaster.orchestrator.core.runs.end import Completion, EndReport
 from trainmaster.orchestrator.core.runs.job import Failure, Job
-from trainmaster.orchestrator.core.runs.moves import moved, with_job
-from trainmaster.orchestrator.core.runs.outcome import Completion, EndReport
+from trainmaster.orchestrator.core.runs.moves import is_shaped, moved, with_job
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -59,3 +60,33 @@ def job_vanished(
     """The record of a run whose job is no longer there to be asked."""
     ended = moved(record, RunState.FAILED, entered_at=now, now=now, attempt=attempt)
     return replace(ended, failure=failure, completion=Completion(reported_by=report))
+
+
+def second_jobs(record: RunRecord, jobs: Sequence[Job]) -> Sequence[Job]:
+    """Those of `jobs`, oldest first, that are of the shape this run submits and are not its own.
+
+    The job on record stays; none on record, the oldest, unless the run ended without one. Those that were
+    given up have ended by themselves.
+    One that bears the label alone is somebody else's.
+    """
+    shaped = [job for job in jobs if is_shaped(record, job) and not record.submission.gave_up(job.name)]
+    if record.job is not None:
+        name = record.job.name
+        shaped = [job for job in shaped if not same_job(name, job.name)]
+    elif not record.ended:
+        own = next((job for job in shaped if not record.submission.found_second(job.name)), None)
+        shaped = [job for job in shaped if job is not own]
+    return shaped
+
+
+def with_second_job(record: RunRecord, job: Job, *, now: datetime, attempt: str) -> RunRecord:
+    """The record that names the second job, and says so in its problems."""
+    submission = replace(record.submission, second_jobs=(*record.submission.second_jobs, job.name))
+    problems = (*record.problems, _problem_of(record, job))
+    return replace(record, submission=submission, problems=problems, updated_at=now, attempt=attempt)
+
+
+def _problem_of(record: RunRecord, job: Job) -> str:
+    what = "it had ended by itself" if job.state in OVER else "it is cancelled"
+    own = f"the run's own is {record.job.name}" if record.job else "the run has none"
+    return f"a second job was found, {job.name}: {what}; {own}"

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from trainmaster.orchestrator.core.documents.faults import listed, nearest
 from trainmaster.orchestrator.core.requests.tuning import Goal, Measurement, Tuning
-from trainmaster.orchestrator.core.runs.trial import BestTrial, Measured, RecordedTrial, Trial, TrialState
+from trainmaster.orchestrator.core.runs.job import BestTrial, Measured, RecordedTrial, Trial, TrialState
 
 REASON_MAX_CHARS = 300
 

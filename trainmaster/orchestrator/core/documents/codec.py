@@ -1,6 +1,6 @@
 """Frozen dataclasses as JSON documents and back.
 
-Absent (`None`) fields are left out, times are RFC 3339 in UTC, enums are their values.
+Absent (`None`) fields are left out, times are RFC 3339 in UTC, enums are their values, decimals are text.
 A whole number may be written with a point. Unknown keys are passed over, so that an older reader understands a newer record.
 """
 
@@ -9,6 +9,7 @@ import functools
 import types
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from enum import Enum
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -23,8 +24,8 @@ def encoded(value: object) -> object:
         fields = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
         return {name: encoded(part) for name, part in fields if part is not None}
     match value:
-        case Enum():
-            return value.value
+        case Enum() | Decimal():
+            return value.value if isinstance(value, Enum) else f"{value:f}"
         case datetime():
             return encoded_time(value)
         case Mapping():
@@ -142,7 +143,9 @@ def _scalar(kind: object, document: object, path: str) -> object:
             return decoded_time(_expected(document, str, path))
         if isinstance(kind, type) and issubclass(kind, Enum):
             return kind(document)
-    except ValueError as error:
+        if kind is Decimal and isinstance(document, str):
+            return Decimal(document)
+    except (ValueError, ArithmeticError) as error:
         raise ValueError(f"{path}: {error}") from error
     if kind is float and isinstance(document, int) and not isinstance(document, bool):
         return float(document)

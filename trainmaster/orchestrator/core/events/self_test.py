@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -46,16 +46,18 @@ class DryRun:
 class Answer:
     """schemas/self_test.v1.schema.json; `verdict` is what a dry run's request came to."""
 
+    schema: str = "self_test.v1"
     self_test_id: str
     entry_point: str
     asked_at: datetime
     answered_at: datetime
+    latency_s: float = field(init=False)
+    """From what the question says of its time to the answer; the clocks of two machines, so never below 0."""
     verdict: Mapping[str, Any] | None = None
 
-    @property
-    def latency_s(self) -> float:
-        """From what the question says of its time to the answer; the clocks of two machines, so never below 0."""
-        return max(0.0, (self.answered_at - self.asked_at).total_seconds())
+    def __post_init__(self) -> None:
+        latency_s = max(0.0, (self.answered_at - self.asked_at).total_seconds())
+        object.__setattr__(self, "latency_s", latency_s)
 
 
 def self_test_object(self_test_id: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainmaster.orchestrator.core.admission.pricing import Priced, ReadPrices, priced
+from trainmaster.orchestrator.core.admission.cost import Priced, ReadPrices, priced
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.documents.faults import Fault, fault_at, json_path, listed, shown
 from trainmaster.orchestrator.core.documents.unvalidated import at, mapping_at

@@ -3,10 +3,9 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from trainmaster.orchestrator.core.names import same_job
-from trainmaster.orchestrator.core.runs.attempts import Lease
+from trainmaster.orchestrator.core.names import RUN_LABEL, same_job
 from trainmaster.orchestrator.core.runs.job import Job, RecordedJob
-from trainmaster.orchestrator.core.runs.record import RunRecord, Step
+from trainmaster.orchestrator.core.runs.record import Lease, RunRecord, Step
 from trainmaster.orchestrator.core.runs.states import ENDS, LEGAL_MOVES, PROGRESS, RunState
 
 
@@ -47,20 +46,24 @@ def taken_over(record: RunRecord, *, attempt: str, now: datetime, lease: timedel
     return replace(record, attempt=attempt, updated_at=now, submission=submission)
 
 
-def job_of_run(record: RunRecord, job: Job, run_label: str) -> bool:
+def job_of_run(record: RunRecord, job: Job) -> bool:
     """Whether `job` is this run's: labelled with it, and either the one on record or of the shape we submit.
 
     A label alone proves nothing: whoever may create jobs can write any label. A job that was given up is its no
     more, and one that was found to be a second one never is.
     """
     submission = record.submission
-    if job.labels.get(run_label) != record.run_id or submission.gave_up(job.name):
+    if job.labels.get(RUN_LABEL) != record.run_id or submission.gave_up(job.name):
         return False
     if submission.found_second(job.name):
         return False
-    if record.job is not None:
-        return same_job(record.job.name, job.name)
-    return job.display_name == record.run_id and job.output_uri == record.output_uri
+    return is_shaped(record, job) if record.job is None else same_job(record.job.name, job.name)
+
+
+def is_shaped(record: RunRecord, job: Job) -> bool:
+    """Whether the job bears what we write into the run's job: label, name and directory."""
+    job_is = (job.labels.get(RUN_LABEL), job.display_name, job.output_uri)
+    return job_is == (record.run_id, record.run_id, record.output_uri)
 
 
 def with_job(record: RunRecord, job: Job, *, now: datetime, attempt: str) -> RunRecord:

@@ -1,10 +1,15 @@
 """Champions change: by a run that ended better, or by an order to go back. Only by compare-and-set."""
 
 from trainmaster.orchestrator.core.champions.champion import Cause, Champion, Reign
-from trainmaster.orchestrator.core.champions.promotion import after_challenge, challenger_of, reign_of
-from trainmaster.orchestrator.core.champions.rollback import after_rollback, earlier_runs, reign_by_order
+from trainmaster.orchestrator.core.champions.promotion import (
+    after_challenge,
+    after_rollback,
+    challenger_of,
+    earlier_runs,
+    reign_by_order,
+    reign_of,
+)
 from trainmaster.orchestrator.core.documents.faults import Fault, shown
-from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.notices.notice import (
     CHAMPION_PROMOTED,
     CHAMPION_ROLLED_BACK,
@@ -18,8 +23,6 @@ from trainmaster.orchestrator.core.retraining.rule import ChampionFacts
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.services import Services
 
-RACES_MAX = 10
-
 
 def challenge(services: Services, record: RunRecord, spec: JobSpec) -> None:
     """Compare the ended run with the champion, once; tell a promotion, at least once. Safe to repeat.
@@ -30,20 +33,12 @@ def challenge(services: Services, record: RunRecord, spec: JobSpec) -> None:
     challenger = challenger_of(record, spec)
     if challenger is None:
         return
-    for _ in range(RACES_MAX):
-        held = services.champions.find(spec.model_name)
-        after = after_challenge(held.champion, challenger, services.clock.now())
-        if after is not held.champion:
-            try:
-                services.champions.replace(held, after)
-            except GenerationMoved as moved:
-                lost = moved
-                continue
-        reign = reign_of(after, record.run_id)
-        if reign is not None:
-            _tell(services, after, reign)
-        return
-    raise lost
+    after = services.champions.update(
+        spec.model_name, lambda champion: after_challenge(champion, challenger, services.clock.now())
+    )
+    reign = reign_of(after, record.run_id)
+    if reign is not None:
+        _tell(services, after, reign)
 
 
 def roll_back(services: Services, order: RollbackOrder, order_id: str) -> Reign | Refused:
@@ -52,30 +47,28 @@ def roll_back(services: Services, order: RollbackOrder, order_id: str) -> Reign 
     Raises:
         GenerationMoved: the document kept changing.
     """
-    for _ in range(RACES_MAX):
-        held = services.champions.find(order.model_name)
-        if held.champion is None:
+
+    def change(champion: Champion | None) -> Champion | Refused:
+        if champion is None:
             return _refused("$.rollback.model_name", "no model of this name has a champion", order.model_name)
-        after = after_rollback(held.champion, order.to_run, order_id=order_id, now=services.clock.now())
-        if isinstance(after, str):
-            if order.to_run is None:
-                return _refused("$.rollback.model_name", after, order.model_name)
-            return _refused("$.rollback.to_run", after, order.to_run, earlier_runs(held.champion))
-        if after is not held.champion:
-            try:
-                services.champions.replace(held, after)
-            except GenerationMoved as moved:
-                lost = moved
-                continue
-        reign = reign_by_order(after, order_id)
-        _tell(services, after, reign)
-        return reign
-    raise lost
+        after = after_rollback(champion, order.to_run, order_id=order_id, now=services.clock.now())
+        if not isinstance(after, str):
+            return after
+        if order.to_run is None:
+            return _refused("$.rollback.model_name", after, order.model_name)
+        return _refused("$.rollback.to_run", after, order.to_run, earlier_runs(champion))
+
+    after = services.champions.update(order.model_name, change)
+    if isinstance(after, Refused):
+        return after
+    reign = reign_by_order(after, order_id)
+    _tell(services, after, reign)
+    return reign
 
 
 def champion_facts(services: Services, model_name: str) -> ChampionFacts | None:
     """What rules may know of the champion; None where there is none."""
-    champion = services.champions.find(model_name).champion
+    champion = services.champions.find(model_name)
     current = champion.current if champion else None
     if current is None:
         return None

@@ -11,20 +11,17 @@ After a crash between any two of these the marker is still there, and the sweep 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from trainmaster.orchestrator.core.errors import RecordMoved, TrainmasterError
+from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.requests.spec import spec_from
-from trainmaster.orchestrator.core.runs.outcome import Completion
+from trainmaster.orchestrator.core.runs.end import Completion
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.admission.caps import tell_cap
-from trainmaster.orchestrator.flows.admission.places import leave_queue
-from trainmaster.orchestrator.flows.admission.slots import give_back
+from trainmaster.orchestrator.flows.admission.queue import give_back, leave_queue
 from trainmaster.orchestrator.flows.completion.champion import challenge
 from trainmaster.orchestrator.flows.completion.telling import tell_status, tell_steps
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.stores.ledger import Held
-
-RACES_MAX = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,19 +137,13 @@ def steps_done(record: RunRecord) -> tuple[str, ...]:
 
 
 def _with_steps_done(services: Services, held: Held, done: list[str]) -> Held:
-    for _ in range(RACES_MAX):
-        completion = held.record.completion or Completion()
+    def changed(record: RunRecord) -> RunRecord | None:
+        completion = record.completion or Completion()
         names = tuple(dict.fromkeys((*completion.steps_done, *done)))
         if names == completion.steps_done:
-            return held
-        record = replace(
-            held.record,
-            completion=replace(completion, steps_done=names),
-            updated_at=services.clock.now(),
-            attempt=services.attempt,
-        )
-        try:
-            return services.ledger.replace(held, record)
-        except RecordMoved:
-            held = services.ledger.find(held.record.run_id) or held
-    raise RecordMoved(held.record.run_id)
+            return None
+        completion = replace(completion, steps_done=names)
+        now = services.clock.now()
+        return replace(record, completion=completion, updated_at=now, attempt=services.attempt)
+
+    return services.ledger.update(held, changed)

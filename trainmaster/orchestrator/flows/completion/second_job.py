@@ -11,14 +11,11 @@ from dataclasses import replace
 
 from trainmaster.orchestrator.core.admission.candidates import candidates_of, regions_of
 from trainmaster.orchestrator.core.completion.outcome import OVER
-from trainmaster.orchestrator.core.completion.second_job import second_jobs, with_second_job
-from trainmaster.orchestrator.core.errors import RecordMoved
+from trainmaster.orchestrator.core.completion.record import second_jobs, with_second_job
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.stores.ledger import Held
-
-RACES_MAX = 5
 
 
 def cancel_second_jobs(services: Services, held: Held, jobs: Sequence[Job]) -> Held:
@@ -58,13 +55,10 @@ def _told(services: Services, held: Held, job: Job, jobs: Sequence[Job]) -> Held
 
     Nothing is told of a job that a record which has moved meanwhile has for its own.
     """
-    for _ in range(RACES_MAX):
-        record = held.record
+
+    def told(record: RunRecord) -> RunRecord | None:
         if record.submission.found_second(job.name) or job not in second_jobs(record, jobs):
-            return held
-        told = with_second_job(record, job, now=services.clock.now(), attempt=services.attempt)
-        try:
-            return services.ledger.replace(held, told)
-        except RecordMoved:
-            held = services.ledger.find(record.run_id) or held
-    raise RecordMoved(held.record.run_id)
+            return None
+        return with_second_job(record, job, now=services.clock.now(), attempt=services.attempt)
+
+    return services.ledger.update(held, told)

@@ -9,28 +9,24 @@ from trainmaster.orchestrator.core.completion.outcome import (
     error_still_due,
     model_uri_due,
     outcome_of,
+    stockout_of,
 )
 from trainmaster.orchestrator.core.completion.record import seen_going_on, settled
-from trainmaster.orchestrator.core.completion.stockout import stockout_of
 from trainmaster.orchestrator.core.errors import JobNotFound, JobUnfinished, RecordMoved
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, is_run_id, job_kind
 from trainmaster.orchestrator.core.requests.spec import Once, spec_from
 from trainmaster.orchestrator.core.requests.tuning import Tuning
+from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.moves import job_of_run
-from trainmaster.orchestrator.core.runs.outcome import EndReport
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.admission.places import place_of
-from trainmaster.orchestrator.flows.admission.slots import give_back
+from trainmaster.orchestrator.flows.admission.queue import give_back, place_of
 from trainmaster.orchestrator.flows.completion.finish import finish_run, refresh_status
 from trainmaster.orchestrator.flows.completion.second_job import cancel_second_jobs, look_for_second_job
 from trainmaster.orchestrator.flows.completion.telling import tell_status, tell_steps, warned
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.stores.ledger import Held
-
-RACES_MAX = 5
-"""How often a record may change under us before the event is given back: each change is another's progress."""
+from trainmaster.orchestrator.stores.ledger import RACES_MAX, Held
 
 
 def settle_hint(services: Services, hint: JobHint) -> Happened:
@@ -100,7 +96,7 @@ def _not_its_job(services: Services, held: Held, job: Job) -> Happened | None:
     run_id = held.record.run_id
     if held.record.submission.gave_up(job.name):
         return Happened(message=f"{job.name} was given up before", run_id=run_id, severity="DEBUG")
-    if job_of_run(held.record, job, RUN_LABEL):
+    if job_of_run(held.record, job):
         return None
     cancel_second_jobs(services, held, [job])
     return Happened(

@@ -43,8 +43,8 @@ from trainmaster.orchestrator.core.retraining.state import (
 from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.flows.completion.champion import champion_facts
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.flows.submission.cancel import cancel
 from trainmaster.orchestrator.flows.submission.launch import take_request
+from trainmaster.orchestrator.flows.submission.resume import cancel
 from trainmaster.orchestrator.stores.rules import HeldState
 
 RACES_MAX = 5

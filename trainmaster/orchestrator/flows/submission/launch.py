@@ -8,8 +8,7 @@ The order of writes, and what a crash between two of them leaves:
     record    reserved, with a lease: until it expires nobody else submits; what follows is in `submit.py`
 """
 
-from trainmaster.orchestrator.core.admission.estimate import Estimate
-from trainmaster.orchestrator.core.admission.pricing import Priced, priced
+from trainmaster.orchestrator.core.admission.cost import Priced, priced
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import RecordExists
 from trainmaster.orchestrator.core.names import model_name_from, stem
@@ -17,14 +16,19 @@ from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.reading import Text, checked_request, submitted_document
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.requests.submission import output_uri_of
-from trainmaster.orchestrator.core.runs.attempts import Lease, SubmissionState
-from trainmaster.orchestrator.core.runs.outcome import Rejection
-from trainmaster.orchestrator.core.runs.record import AcceptedRequest, Estimated, Original, RunRecord, Step
+from trainmaster.orchestrator.core.runs.end import Rejection
+from trainmaster.orchestrator.core.runs.record import (
+    AcceptedRequest,
+    Lease,
+    Original,
+    RunRecord,
+    Step,
+    SubmissionState,
+)
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.admission.caps import OverCap, over_caps
 from trainmaster.orchestrator.flows.completion.telling import tell_status, warned
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.flows.submission.outcome import present
 from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.flows.submission.submit import submit
 
@@ -53,12 +57,12 @@ def launch(services: Services, arrival: Arrival, request: Priced, text: Text) ->
     if over is not None:
         return reject(services, arrival, Refused(faults=(over.reached.fault,)), over)
     services.ledger.mark_active(run_id)
-    kept = services.ledger.keep_submitted(run_id, submitted_document(run_id, request.request, text))
-    original = Original(uri=kept.uri, sha256=kept.sha256, dialect=request.request.dialect)
+    uri, sha256 = services.ledger.keep_submitted(run_id, submitted_document(run_id, request.request, text))
+    original = Original(uri=uri, sha256=sha256, dialect=request.request.dialect)
     try:
         held = services.ledger.create(_reserved(services, arrival, request, original))
     except RecordExists:
-        return resume(services, present(services, arrival.run_id))
+        return resume(services, services.ledger.present(arrival.run_id))
     return warned(submit(services, held), held.record.problems)
 
 
@@ -76,22 +80,10 @@ def _reserved(services: Services, arrival: Arrival, request: Priced, original: O
             original=original,
             model_name=sound.spec.model_name,
             output_uri=output_uri_of(arrival.run_id, sound.spec, services.target),
-            estimate=_estimated(request.estimate),
+            estimate=request.estimate,
         ),
         submission=SubmissionState(lease=Lease(attempt=services.attempt, expires_at=now + services.lease)),
         problems=tuple(str(warning) for warning in sound.warnings),
-    )
-
-
-def _estimated(found: Estimate | None) -> Estimated | None:
-    if found is None:
-        return None
-    return Estimated(
-        currency=found.currency,
-        as_of=found.as_of,
-        per_hour=None if found.per_hour is None else f"{found.per_hour:f}",
-        at_most=None if found.at_most is None else f"{found.at_most:f}",
-        unknown=found.unknown,
     )
 
 
@@ -118,7 +110,7 @@ def reject(services: Services, arrival: Arrival, refused: Refused, over: OverCap
     try:
         held = services.ledger.create(record)
     except RecordExists:
-        there = present(services, arrival.run_id)
+        there = services.ledger.present(arrival.run_id)
         if there.record.state is not RunState.REJECTED:
             # Another attempt found it sound, under another policy perhaps: a report beside it would mislead.
             services.ledger.unreport(arrival.run_id)

@@ -21,8 +21,7 @@ from trainmaster.orchestrator.core.errors import (
     TrainmasterError,
 )
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.admission.places import place_of, start_pass
-from trainmaster.orchestrator.flows.admission.slots import full_limit, limits_for
+from trainmaster.orchestrator.flows.admission.queue import full_limit, limits_for, place_of, start_pass
 from trainmaster.orchestrator.flows.completion.settle import settle_hint
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.resume import take_over

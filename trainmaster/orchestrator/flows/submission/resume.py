@@ -1,14 +1,28 @@
-"""A run on record is taken up again: by another delivery of its event, an order, the sweep or its turn in the queue."""
+"""A run on record is looked at again: by another delivery of its event, an order, the sweep or its turn in the queue.
 
+It goes on as far as it can, or is ended before its time: by an order, or because a rule replaces it.
+
+    record    says that the run is to end: no job follows, whatever becomes of the one it may have
+    job       is asked to end, by the sweep again and again; the run ends when the job says that it has
+
+A run without a job ends at once. Until somebody's lease is over, nobody knows whether there is one.
+"""
+
+from dataclasses import replace
+
+from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.admission.queue import QueuePass
+from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX
 from trainmaster.orchestrator.core.errors import LeaseHeld
+from trainmaster.orchestrator.core.requests.request import Refused, Request, checked_again
+from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.moves import taken_over
+from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.admission.blocker import submission_blocker
 from trainmaster.orchestrator.flows.completion.finish import refresh_status
 from trainmaster.orchestrator.flows.completion.telling import tell_status, warned
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.flows.submission.outcome import cancelled, failed, job_of, submitted
+from trainmaster.orchestrator.flows.submission.results import cancelled, failed, job_of, submitted
 from trainmaster.orchestrator.flows.submission.submit import submit
 from trainmaster.orchestrator.stores.ledger import Held
 
@@ -44,14 +58,65 @@ def take_over(
     over = taken_over(record, attempt=services.attempt, now=services.clock.now(), lease=services.lease)
     held = services.ledger.replace(held, over)
     job = job_of(services, held.record)
-    blocker = submission_blocker(services, held.record) if job is None else None
-    if job is None and blocker is None:
+    is_wanted = job is None and record.cancel_requested_at is None
+    blocker = _blocker(services, record) if is_wanted else None
+    if is_wanted and blocker is None:
         return warned(submit(services, held, queue_pass, reclaim=reclaim), record.problems)
     if queue_pass is not None:
         queue_pass.mark_gone(record.run_id)
     if job is not None:
         adopted = submitted(services, held, job, "a job of this run was found and adopted")
         return warned(adopted, record.problems)
-    if blocker is None or blocker.failure is None:
+    return cancelled(services, held) if blocker is None else failed(services, held, *blocker)
+
+
+def _blocker(services: Services, record: RunRecord) -> tuple[Failure, tuple[str, ...]] | None:
+    """Why the run gets no job any more, and the faults of its request under today's policy; None: it may get one."""
+    submission = record.submission
+    if submission.unanswered >= UNANSWERED_MAX:
+        last = submission.tries[-1].outcome if submission.tries else "no reason is on record"
+        why = f"Vertex AI gave no answer to {submission.unanswered} submissions in a row; the last: {last}"
+        return Failure(message=why), ()
+    if record.request is None:
+        return None
+    standards = services.standards()
+    request = checked_again(record.request.document, standards)
+    found = priced(request, standards.policy, services.prices) if isinstance(request, Request) else request
+    if not isinstance(found, Refused):
+        return None
+    faults = tuple(str(fault) for fault in found.faults)
+    return Failure(message=f"the request is not allowed any more: {'; '.join(faults)}"), faults
+
+
+def cancel(services: Services, held: Held) -> Happened:
+    """End the run, or ask its job to. Safe to repeat, and for a run that has ended.
+
+    Raises:
+        LeaseHeld: the run is being submitted at this moment.
+        RecordMoved: it has just changed.
+        ServiceFailed: the job was not asked; the sweep asks it again.
+    """
+    record, now = held.record, services.clock.now()
+    if record.ended:
+        refresh_status(services, held)
+        return Happened(message=f"the run had ended before: {record.state}", run_id=record.run_id)
+    is_new = record.cancel_requested_at is None
+    if is_new:
+        asked = replace(record, cancel_requested_at=now, updated_at=now, attempt=services.attempt)
+        held = replace(held, record=asked)
+    if record.job is not None:
+        if is_new:
+            services.ledger.replace(held, held.record)
+        services.jobs.cancel(record.job.name)
+        return Happened(message=f"{record.job.name} was asked to end", run_id=record.run_id)
+    if record.submission.lease is None:
         return cancelled(services, held)
-    return failed(services, held, blocker.failure, faults=blocker.faults)
+    lease = record.live_lease(now)
+    if lease is not None:
+        if is_new and record.submission.unanswered > 0:
+            # The lease outlives a submission without an answer, and the sweep may be at the next one before us.
+            services.ledger.replace(held, held.record)
+        raise LeaseHeld(record.run_id, lease.expires_at)
+    happened = take_over(services, held, None)
+    held = services.ledger.present(record.run_id)
+    return cancel(services, held) if held.record.job is not None else happened

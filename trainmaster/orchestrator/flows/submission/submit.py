@@ -15,10 +15,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from trainmaster.orchestrator.core.admission.candidates import Candidate, candidates_of
-from trainmaster.orchestrator.core.admission.limits import SlotSet
-from trainmaster.orchestrator.core.admission.queue import Place, QueuePass
-from trainmaster.orchestrator.core.admission.quota import is_rate_limit, quota_class
+from trainmaster.orchestrator.core.admission.candidates import (
+    Candidate,
+    candidates_of,
+    is_rate_limit,
+    quota_class,
+)
+from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet
 from trainmaster.orchestrator.core.admission.waiting import (
     attempts_of,
     back_off,
@@ -37,13 +40,17 @@ from trainmaster.orchestrator.core.errors import (
     TrainmasterError,
 )
 from trainmaster.orchestrator.core.requests.submission import submission_of
-from trainmaster.orchestrator.core.runs.attempts import Waiting
 from trainmaster.orchestrator.core.runs.job import Failure
-from trainmaster.orchestrator.core.runs.record import RunRecord
-from trainmaster.orchestrator.flows.admission.places import place_of, start_pass
-from trainmaster.orchestrator.flows.admission.slots import full_limit, limits_for, take_slots
+from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
+from trainmaster.orchestrator.flows.admission.queue import (
+    full_limit,
+    limits_for,
+    place_of,
+    start_pass,
+    take_slots,
+)
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.flows.submission.outcome import (
+from trainmaster.orchestrator.flows.submission.results import (
     failed,
     job_of,
     kept_waiting,

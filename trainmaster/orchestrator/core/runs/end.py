@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from trainmaster.orchestrator.core.runs.trial import BestTrial, RecordedTrial
+from trainmaster.orchestrator.core.runs.job import BestTrial, RecordedTrial
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
-"""Limits are exact: a run that falls under one submits only while it holds one of its slots.
+"""A run's place in the queue, and its slots under the policy's limits.
 
-The order of writes, and what a crash between two of them leaves:
+Limits are exact: a run that falls under one submits only while it holds one of its slots. The order of writes, and
+what a crash between two of them leaves:
 
     slot      taken, and not on record: whoever takes the run over finds it by its holder and takes it again
     record    names the slot as it was written; then the job may be submitted
@@ -16,13 +17,14 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainmaster.orchestrator.core.admission.limits import SlotSet, limits_of
-from trainmaster.orchestrator.core.admission.queue import QueuePass
+from trainmaster.orchestrator.core.admission.candidates import candidates_of, quota_class
+from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet, limits_of
 from trainmaster.orchestrator.core.completion.outcome import END_OF
 from trainmaster.orchestrator.core.errors import GenerationMoved, RecordDamaged
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.names import JobKind, held_slot_parts
 from trainmaster.orchestrator.core.requests.spec import JobSpec
+from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.stores.admission import Slot
@@ -173,3 +175,33 @@ def _has_job(services: Services, run_id: str) -> bool:
 
 def _name_of(held_slot: str) -> str:
     return held_slot_parts(held_slot)[0]
+
+
+def place_of(services: Services, record: RunRecord) -> Place:
+    """The place that the record asks for; that of a run that does not wait is where it would."""
+    candidates = candidates_of(record)
+    due = candidates[min(record.submission.candidate, len(candidates) - 1) :]
+    waiting = record.admission.waiting
+    return Place(
+        run_id=record.run_id,
+        region=due[0].region,
+        priority=candidates[0].spec.priority,
+        arrived_at=record.source.event_time,
+        classes=tuple(dict.fromkeys(map(quota_class, due))),
+        not_before=waiting.not_before if waiting is not None else record.updated_at,
+        limits=tuple(limit.name for limit in limits_for(services, candidates[0].spec)),
+        rate_limited=waiting is not None and waiting.rate_limited,
+        blocked_on_limit=waiting.limit if waiting is not None else None,
+    )
+
+
+def start_pass(services: Services, *, room_freed: bool = False) -> QueuePass:
+    """A pass along the queue as it is now: one listing."""
+    now = services.clock.now()
+    return QueuePass(places=services.queue.places(), began_at=now, room_freed=room_freed)
+
+
+def leave_queue(services: Services, record: RunRecord) -> None:
+    """Remove the place of a run that may have waited; for other runs this costs nothing."""
+    if record.request and any(step.state is RunState.WAITING for step in record.history):
+        services.queue.remove(place_of(services, record))

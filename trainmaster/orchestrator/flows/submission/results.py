@@ -6,14 +6,12 @@ from dataclasses import replace
 
 from trainmaster.orchestrator.core.admission.waiting import waits
 from trainmaster.orchestrator.core.errors import RecordMoved
-from trainmaster.orchestrator.core.names import RUN_LABEL, same_job
-from trainmaster.orchestrator.core.runs.attempts import Waiting
+from trainmaster.orchestrator.core.names import same_job
 from trainmaster.orchestrator.core.runs.job import Failure, Job
 from trainmaster.orchestrator.core.runs.moves import job_of_run, moved, with_job
-from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.admission.places import leave_queue, place_of
-from trainmaster.orchestrator.flows.admission.slots import give_back
+from trainmaster.orchestrator.flows.admission.queue import give_back, leave_queue, place_of
 from trainmaster.orchestrator.flows.completion.finish import finish_run
 from trainmaster.orchestrator.flows.completion.second_job import (
     cancel_second_jobs,
@@ -27,7 +25,7 @@ from trainmaster.orchestrator.stores.ledger import Held
 
 def job_of(services: Services, record: RunRecord) -> Job | None:
     """The run's job, in whichever region it was submitted; None where the service shows none."""
-    return next((job for job in jobs_of(services, record) if job_of_run(record, job, RUN_LABEL)), None)
+    return next((job for job in jobs_of(services, record) if job_of_run(record, job)), None)
 
 
 def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: bool = True) -> Happened:
@@ -45,7 +43,7 @@ def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: b
     except RecordMoved:
         # The job's end may be on record before its submission; then that record stands. Or we were stopped
         # and taken over, and this job is the second one.
-        held = present(services, held.record.run_id)
+        held = services.ledger.present(held.record.run_id)
         record = held.record
         if record.job is None and not record.ended and not record.submission.gave_up(job.name):
             raise
@@ -82,7 +80,7 @@ def _gave_up(services: Services, held: Held, job: Job) -> Happened:
     return Happened(message=message, run_id=record.run_id, severity="NOTICE", is_due=True)
 
 
-def failed(services: Services, held: Held, problem: Failure, *, faults: Sequence[str] = ()) -> Happened:
+def failed(services: Services, held: Held, problem: Failure, faults: Sequence[str] = ()) -> Happened:
     """The run ended without a job, because of `problem`."""
     record = replace(held.record, failure=problem, problems=(*held.record.problems, *faults))
     return _ended(services, held, record, RunState.FAILED, problem.message, severity="ERROR")
@@ -136,15 +134,3 @@ def kept_waiting(
     tell_status(services, held)
     waits_on = Happened(message=f"the run waits: {waiting.reason}", run_id=record.run_id, severity="NOTICE")
     return replace(waits_on, is_due=is_due)
-
-
-def present(services: Services, run_id: str) -> Held:
-    """The record, which was there a moment ago.
-
-    Raises:
-        RecordMoved: it is not.
-    """
-    held = services.ledger.find(run_id)
-    if held is None:
-        raise RecordMoved(run_id)
-    return held

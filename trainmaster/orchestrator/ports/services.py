@@ -1,11 +1,19 @@
-"""Vertex AI's jobs."""
+"""What flows need of the world beside objects: the time, Vertex AI's jobs, and the topic of the notices."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 
 from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """The time, aware, in UTC."""
+        ...
 
 
 class TrainingJobs(Protocol):
@@ -43,4 +51,12 @@ class TrainingJobs(Protocol):
         Raises:
             JobNotFound: there is none of that id.
         """
+        ...
+
+
+class Notices(Protocol):
+    """Where runs, champions and rules are told of."""
+
+    def publish(self, notice: Notice) -> None:
+        """Tell it; returns once the service has it. Subscribers may see it more than once."""
         ...

@@ -6,8 +6,7 @@ from typing import Any
 
 from tests.core.standards import NAMES, ROOT, STANDARDS, policy_document
 from trainmaster.orchestrator.core.admission.candidates import Candidate, candidates_in
-from trainmaster.orchestrator.core.admission.cost import Priced, priced
-from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
+from trainmaster.orchestrator.core.admission.cost import Priced, Prices, priced, prices_from
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.reading import checked_request

@@ -39,22 +39,14 @@ class ManualClock:
         self._now += by
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Object:
-    content: bytes
-    generation: int
-    created_at: datetime
-    metadata: Mapping[str, str]
-    content_type: str
-
-
 class MemoryObjects:
     """Buckets in memory, with Cloud Storage's generations and preconditions; overwritten ones are gone."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._objects: dict[tuple[str, str], _Object] = {}
+        self._objects: dict[tuple[str, str], Listed] = {}
+        self._contents: dict[tuple[str, str], tuple[bytes, str]] = {}  # with their types
         # Sorted names of each bucket: a listing costs what it shows, however much else there is.
         self._names: defaultdict[str, list[str]] = defaultdict(list)
         self._generation = 0
@@ -62,9 +54,10 @@ class MemoryObjects:
     def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
         with self._lock:
             found = self._objects.get((bucket, name))
+            content, _ = self._contents.get((bucket, name), (b"", ""))
         if found is None or generation not in (None, found.generation):
             raise ObjectGone(object_uri(bucket, name), generation)
-        return Stored(content=found.content, generation=found.generation)
+        return Stored(content=content, generation=found.generation)
 
     def write(
         self,
@@ -83,12 +76,13 @@ class MemoryObjects:
             if found is None:
                 insort(self._names[bucket], name)
             self._generation += 1
-            self._objects[bucket, name] = _Object(
-                content=content,
+            self._contents[bucket, name] = (content, content_type)
+            self._objects[bucket, name] = Listed(
+                name=name,
                 generation=self._generation,
+                size_bytes=len(content),
                 created_at=self._clock.now(),
                 metadata=dict(metadata or {}),
-                content_type=content_type,
             )
             return self._generation
 
@@ -99,21 +93,14 @@ class MemoryObjects:
                 return
             if if_generation not in (None, found.generation):
                 raise GenerationMoved(object_uri(bucket, name), if_generation or 0)
-            del self._objects[bucket, name]
+            del self._objects[bucket, name], self._contents[bucket, name]
             names = self._names[bucket]
             del names[bisect_left(names, name)]
 
     def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
         with self._lock:
-            found = [(name, self._objects[bucket, name]) for name in self._beginning(bucket, prefix)]
-        for name, stored in found:
-            yield Listed(
-                name=name,
-                generation=stored.generation,
-                size_bytes=len(stored.content),
-                created_at=stored.created_at,
-                metadata=stored.metadata,
-            )
+            found = [self._objects[bucket, name] for name in self._beginning(bucket, prefix)]
+        yield from found
 
     def _beginning(self, bucket: str, prefix: str) -> Iterator[str]:
         names = self._names.get(bucket, [])
@@ -129,8 +116,8 @@ class MemoryObjects:
             KeyError: there is no such object.
         """
         with self._lock:
-            found = self._objects[bucket, name]
-            return {**found.metadata, "content_type": found.content_type}
+            _, content_type = self._contents[bucket, name]
+            return {**self._objects[bucket, name].metadata, "content_type": content_type}
 
 
 class MemoryJobs:

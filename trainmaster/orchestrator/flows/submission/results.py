@@ -13,7 +13,7 @@ from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.admission.queue import give_back, leave_queue, place_of
 from trainmaster.orchestrator.flows.completion.finish import finish_run
-from trainmaster.orchestrator.flows.completion.second_job import (
+from trainmaster.orchestrator.flows.completion.settle import (
     cancel_second_jobs,
     jobs_of,
     look_for_second_job,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.cloud.aiplatform_v1.types import CustomJob
 
 from trainer.cluster import cluster_from
 from trainer.faults import Unusable
@@ -13,6 +14,7 @@ from trainer.launch.__main__ import gpus
 from trainer.launch.settings import horovod, jax, mxnet, torch
 from trainer.launch.tf_config import ai_platform, tensorflow
 from trainmaster.local.jobs.replicas import cluster as local
+from trainmaster.local.jobs.resource.job import Job, TrialPlace
 from trainmaster.local.jobs.resource.replica import Replica, replicas_of
 
 from .launched import POOLS, spec, spec_of
@@ -176,16 +178,15 @@ REPLICAS = [
 
 def vertex(counts: list[int], pool: int, index: int, trial: str = "") -> dict[str, str]:
     """The environment as the local JobService, which was written apart from the trainer, sets it."""
-    replicas = replicas_of(counts)
-    cluster = local.Cluster(
-        job_id="42",
-        project_number="7",
-        addresses={each: f"{POOLS[each.pool]}-{each.index}:2222" for each in replicas},
-        job_spec={"worker_pool_specs": [{"replica_count": count} for count in counts]},
-        output_uri="gs://b/run",
-        trial_id=trial,
-    )
-    return local.environment(cluster, Replica(pool=pool, index=index))
+    spec = {
+        "worker_pool_specs": [{"replica_count": count} for count in counts],
+        "base_output_directory": {"output_uri_prefix": "gs://b/run"},
+    }
+    place = TrialPlace(tuning_job_id="1", trial_id=trial, metrics_dir="", metric_tag="") if trial else None
+    message = CustomJob.pb(CustomJob({"job_spec": spec}))
+    job = Job(project="7", location="l", job_id="42", message=message, trial=place)
+    addresses = {each: f"{POOLS[each.pool]}-{each.index}:2222" for each in replicas_of(counts)}
+    return local.environment(job, addresses, Replica(pool=pool, index=index))
 
 
 @pytest.mark.parametrize(("counts", "pool", "index"), REPLICAS)

@@ -4,34 +4,34 @@ import json
 from typing import Any
 
 import pytest
+from google.cloud.aiplatform_v1.types import CustomJob
 
 from trainmaster.local.jobs.images.programs import ReplicaEnvironment
-from trainmaster.local.jobs.replicas.cluster import Cluster, environment
+from trainmaster.local.jobs.replicas.cluster import environment
+from trainmaster.local.jobs.resource.job import Job, TrialPlace
 from trainmaster.local.jobs.resource.replica import Replica, replicas_of
 
-SPEC = {"worker_pool_specs": [{"replica_count": "1"}]}
+SPEC = {
+    "worker_pool_specs": [{"replica_count": "1"}],
+    "base_output_directory": {"output_uri_prefix": "gs://b/out"},
+}
 
 
-def cluster(*counts: int, output_uri: str = "gs://b/out", trial_id: str = "") -> Cluster:
-    addresses = {
-        replica: f"127.0.0.1:{20000 + 100 * replica.pool + replica.index}" for replica in replicas_of(counts)
-    }
-    return Cluster(
-        job_id="123",
-        project_number="456",
-        addresses=addresses,
-        job_spec=SPEC,
-        output_uri=output_uri,
-        trial_id=trial_id,
-        metrics_dir="/metrics" if trial_id else "",
-        metric_tag="accuracy" if trial_id else "",
-    )
+def cluster(*counts: int, spec: dict[str, Any] = SPEC, trial_id: str = "") -> tuple[Job, dict[Replica, str]]:
+    place = TrialPlace(tuning_job_id="1", trial_id=trial_id, metrics_dir="/metrics", metric_tag="accuracy")
+    message = CustomJob.pb(CustomJob({"job_spec": spec}))
+    return Job(
+        project="456", location="l", job_id="123", message=message, trial=place if trial_id else None
+    ), {replica: f"127.0.0.1:{20000 + 100 * replica.pool + replica.index}" for replica in replicas_of(counts)}
 
 
 def seen(
-    found: Cluster, pool: int, index: int, kind: ReplicaEnvironment = ReplicaEnvironment.VERTEX
+    found: tuple[Job, dict[Replica, str]],
+    pool: int,
+    index: int,
+    kind: ReplicaEnvironment = ReplicaEnvironment.VERTEX,
 ) -> dict[str, Any]:
-    variables: dict[str, Any] = dict(environment(found, Replica(pool=pool, index=index), kind))
+    variables: dict[str, Any] = dict(environment(*found, Replica(pool=pool, index=index), kind))
     for name in ("CLUSTER_SPEC", "TF_CONFIG"):
         if name in variables:
             variables[name] = json.loads(variables[name])
@@ -99,11 +99,12 @@ def test_a_trial_has_its_number_everywhere() -> None:
 
 
 def test_output_directories_have_one_slash_whether_or_not_the_prefix_ends_with_one() -> None:
-    assert seen(cluster(1, output_uri="gs://b/out/"), 0, 0)["AIP_MODEL_DIR"] == "gs://b/out/model/"
+    spec = {"base_output_directory": {"output_uri_prefix": "gs://b/out/"}}
+    assert seen(cluster(1, spec=spec), 0, 0)["AIP_MODEL_DIR"] == "gs://b/out/model/"
 
 
 def test_without_an_output_directory_there_are_no_aip_variables() -> None:
-    assert sorted(seen(cluster(1, output_uri=""), 0, 0)) == [
+    assert sorted(seen(cluster(1, spec={}), 0, 0)) == [
         "CLOUD_ML_JOB_ID",
         "CLOUD_ML_PROJECT_ID",
         "CLUSTER_SPEC",

@@ -128,14 +128,3 @@ def test_discrete_values_that_are_unevenly_spaced_are_all_tried_and_are_exact(al
         search.tell(str(number), [0.0])
         seen.add(point["x"])
     assert sorted(seen) == values
-
-
-def test_a_condition_on_a_discrete_value_holds_as_nearly_as_the_service_looks() -> None:
-    child = {"parameter_id": "y", "integer_value_spec": {"min_value": 1, "max_value": 1}}
-    spec: dict[str, object] = {"parameter_id": "x", "discrete_value_spec": {"values": [0.1, 0.2]}}
-    spec["conditional_parameter_specs"] = [
-        {"parameter_spec": child, "parent_discrete_values": {"values": [0.1 + 5e-11]}}
-    ]
-    space = space_of(StudySpec.pb(StudySpec({"parameters": [spec]})))
-    assert [parameter.parameter_id for parameter in space[0].below(0.1)] == ["y"]
-    assert space[0].below(0.2) == ()

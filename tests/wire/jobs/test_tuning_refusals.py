@@ -75,13 +75,13 @@ def test_what_cannot_be_is_refused_with_its_path(study: dict[str, Any], path: st
     assert len(found) == 1
 
 
-def test_a_discrete_condition_may_miss_its_parents_value_by_a_rounding_error_and_no_more() -> None:
+def test_a_condition_names_a_value_of_its_parent() -> None:
     child = {"parameterId": "y", "integerValueSpec": {"minValue": 1, "maxValue": 2}}
-
-    def conditional(value: float) -> list[dict[str, Any]]:
-        condition = {"parameterSpec": child, "parentDiscreteValues": {"values": [value]}}
-        return [{"parameterId": "x", "discreteValueSpec": {"values": [0.1, 0.2]}, "conditionalParameterSpecs": [condition]}]  # fmt: skip
-
-    assert faults(parameters=conditional(0.1 + 5e-11)) == []
-    (fault,) = faults(parameters=conditional(0.1001))
+    condition = {"parameterSpec": child, "parentDiscreteValues": {"values": [0.1001]}}
+    parent = {
+        "parameterId": "x",
+        "discreteValueSpec": {"values": [0.1, 0.2]},
+        "conditionalParameterSpecs": [condition],
+    }
+    (fault,) = faults(parameters=[parent])
     assert "0.1001 is no value of the parent 'x'" in fault

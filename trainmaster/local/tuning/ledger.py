@@ -1,6 +1,6 @@
 """A tuning job with its trials as the API shows them: every change is a new value, nothing is done here."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, ClassVar, Self
@@ -9,7 +9,7 @@ from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 
 from trainmaster.local.jobs.resource.job import Job, Message, TrialPlace
 from trainmaster.local.tuning.space import Value, flag
-from trainmaster.local.tuning.trial import Trial, TrialState, new_trial
+from trainmaster.local.tuning.trial import Trial, TrialState
 from trainmaster.local.tuning.validation import faults_of
 
 MIN_FAILED, MAX_FAILED_SHARE = 5, 0.5
@@ -63,13 +63,6 @@ class TuningJob(Job):
         """The job with a new trial, or with this trial as it is now."""
         return replace(self, trials={**self.trials, trial.id: trial})
 
-    def ended_trial(self, trial: Trial, *, at: datetime, failure: str) -> Trial:
-        """`trial` at its end; `failure` as in `Trial.ended`."""
-        study = self.message.study_spec
-        return trial.ended(
-            list(study.metrics), selection=study.measurement_selection_type, at=at, failure=failure
-        )
-
     def results_of(self, trial: Trial) -> list[float] | None:
         """The final value of each objective of an ended trial; None when it is infeasible."""
         if trial.state is not TrialState.SUCCEEDED:
@@ -88,33 +81,37 @@ class TuningJob(Job):
 
 
 def next_trial(job: TuningJob, values: Mapping[str, Value], *, custom_job_id: str) -> Trial:
-    """The trial after all that the job has."""
-    trial_id = str(len(job.trials) + 1)
-    return new_trial(
-        f"{job.parent}/studies/{job.job_id}/trials/{trial_id}",
-        trial_id,
-        values,
-        custom_job=f"{job.parent}/customJobs/{custom_job_id}",
-    )
+    """The REQUESTED trial after all that the job has. Whole numbers become floats: a protobuf Value knows no others."""
+    trial = HyperparameterTuningJob.pb(HyperparameterTuningJob()).trials.add()
+    trial.id = str(len(job.trials) + 1)
+    trial.name = f"{job.parent}/studies/{job.job_id}/trials/{trial.id}"
+    trial.custom_job = f"{job.parent}/customJobs/{custom_job_id}"
+    trial.state = TrialState.REQUESTED.value
+    for parameter_id, value in values.items():
+        parameter = trial.parameters.add()
+        parameter.parameter_id = parameter_id
+        if isinstance(value, str):
+            parameter.value.string_value = value
+        else:
+            parameter.value.number_value = value
+    return Trial(trial)
 
 
 def values_of(job: TuningJob, trial: Trial) -> dict[str, Value]:
     """The parameters of a trial, whole where they were whole."""
-    kinds = dict(_kinds(job.message.study_spec.parameters))
+    whole = set(_integers(job.message.study_spec.parameters))
     found: dict[str, Value] = {}
     for parameter in trial.message.parameters:
         value = getattr(parameter.value, parameter.value.WhichOneof("kind"))
-        whole = kinds[parameter.parameter_id] == "integer_value_spec"
-        found[parameter.parameter_id] = int(value) if whole else value
+        found[parameter.parameter_id] = int(value) if parameter.parameter_id in whole else value
     return found
 
 
-def _kinds(specs: Sequence[Message]) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+def _integers(specs: Sequence[Message]) -> Iterator[str]:
     for spec in specs:
-        found.append((spec.parameter_id, spec.WhichOneof("parameter_value_spec")))
-        found += _kinds([child.parameter_spec for child in spec.conditional_parameter_specs])
-    return found
+        if spec.WhichOneof("parameter_value_spec") == "integer_value_spec":
+            yield spec.parameter_id
+        yield from _integers([child.parameter_spec for child in spec.conditional_parameter_specs])
 
 
 def custom_job_of(job: TuningJob, trial: Trial, *, metrics_dir: str, at: datetime) -> Job:

@@ -53,9 +53,9 @@ class TuningJobRunner(JobRunner[TuningJob]):
         save_trial: Callable[[TuningJob, Trial], None],
         log: JobLog,
         metrics: Path,
-        seed: int | None,
+        seed: int | None = None,
     ) -> None:
-        """`save_trial` keeps the one trial of the job that has changed."""
+        """`save_trial` keeps the one trial of the job that has changed; `seed` makes the search repeatable."""
         super().__init__(job, save=save, log=log)
         self._jobs, self._save_trial, self._metrics, self._seed = jobs, save_trial, metrics, seed
         self._failed = False
@@ -185,7 +185,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
         self._jobs.stop_trial(trial.job_id)
 
     def _end(self, trial: Trial, failure: str, suggestions: Suggestions) -> None:
-        over = self.job.ended_trial(trial, at=datetime.now(UTC), failure=failure)
+        over = trial.ended(self.job.message.study_spec, at=datetime.now(UTC), failure=failure)
         self._keep_trial(over)
         self._texts.pop(trial.id, None)
         suggestions.tell(trial.id, self.job.results_of(over))

@@ -17,13 +17,11 @@ from trainmaster.local.tuning.trial import Trial
 class TuningService(Collection[TuningJob]):
     """Tuning jobs, whose trials are jobs of the JobService: resume after it, stop before it."""
 
-    def __init__(
-        self, store: TuningStore, shared: Shared, *, jobs: JobService, metrics: Path, seed: int | None
-    ) -> None:
-        """`metrics` is the folder of the trials' metric files; `seed` makes searches repeatable."""
+    def __init__(self, store: TuningStore, shared: Shared, *, jobs: JobService, metrics: Path) -> None:
+        """`metrics` is the folder of the trials' metric files."""
         super().__init__(TuningJob, store, shared)
         self._trials = store
-        self._custom_jobs, self._metrics, self._seed = jobs, metrics, seed
+        self._custom_jobs, self._metrics = jobs, metrics
 
     def refuse_without_room(self, job: Job) -> None:
         """As a custom job that holds what all trials hold that run at once."""
@@ -37,7 +35,6 @@ class TuningService(Collection[TuningJob]):
             save_trial=self._save_trial,
             log=log,
             metrics=self._metrics,
-            seed=self._seed,
         )
 
     async def _forget(self, job: TuningJob) -> None:

@@ -3,7 +3,7 @@
 Source: the comments of google.cloud.aiplatform.v1.StudySpec, read 2026-11.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,6 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 # protobuf's generated messages have no types of their own.
 Message = Any
-
-MATCH = 1e-10
-"""How near a DISCRETE value of a condition must be to its parent's."""
 
 Value = float | int | str
 """A float for DOUBLE and DISCRETE, an int for INTEGER, text for CATEGORICAL."""
@@ -105,7 +102,7 @@ def flag(parameter_id: str, value: Value) -> str:
 def _parameter(spec: Message, path: str) -> Parameter:
     children = tuple(
         Child(
-            parent_values=_parent_values(spec, child),
+            parent_values=frozenset(getattr(child, child.WhichOneof("parent_value_condition")).values),
             parameter=_parameter(child.parameter_spec, f"{path}.{at}"),
         )
         for at, child in enumerate(spec.conditional_parameter_specs)
@@ -118,18 +115,6 @@ def _parameter(spec: Message, path: str) -> Parameter:
         mirrored=spec.scale_type == _REVERSE_LOG,
         children=children,
     )
-
-
-def _parent_values(spec: Message, child: Message) -> frozenset[Value]:
-    asked = getattr(child, child.WhichOneof("parent_value_condition")).values
-    if spec.WhichOneof("parameter_value_spec") != "discrete_value_spec":
-        return frozenset(asked)
-    return frozenset(value for value in spec.discrete_value_spec.values if is_among(value, asked))
-
-
-def is_among(value: float, values: Iterable[float]) -> bool:
-    """Whether a DISCRETE value is one of `values`, as near as the service looks at them."""
-    return any(abs(value - other) <= MATCH for other in values)
 
 
 def _listed(spec: Message) -> tuple[Value, ...]:

@@ -9,12 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 import optuna
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
@@ -122,14 +117,14 @@ def _sampler(algorithm: Algorithm, seed: int | None) -> BaseSampler:
 
 
 def _known(space: Sequence[Parameter], past: Past) -> FrozenTrial:
-    inner: dict[str, float] = {}
-    distributions: dict[str, BaseDistribution] = {}
-    _place(space, past.values, inner, distributions)
-    if not past.has_ended:
-        return create_trial(state=TrialState.RUNNING, params=inner, distributions=distributions)
-    if past.results is None:
-        return create_trial(state=TrialState.FAIL, params=inner, distributions=distributions)
-    return create_trial(values=list(past.results), params=inner, distributions=distributions)
+    active = list(_active(space, past.values))
+    state = TrialState.FAIL if past.results is None else TrialState.COMPLETE
+    return create_trial(
+        state=state if past.has_ended else TrialState.RUNNING,
+        values=past.results,
+        params={parameter.path: parameter.draw_of(value) for parameter, value in active},
+        distributions={parameter.path: parameter.distribution for parameter, _ in active},
+    )
 
 
 def _draw(trial: Trial, parameters: Sequence[Parameter], values: dict[str, Value]) -> None:
@@ -139,17 +134,13 @@ def _draw(trial: Trial, parameters: Sequence[Parameter], values: dict[str, Value
         _draw(trial, parameter.below(value), values)
 
 
-def _place(
-    parameters: Sequence[Parameter],
-    values: Mapping[str, Value],
-    inner: dict[str, float],
-    distributions: dict[str, BaseDistribution],
-) -> None:
+def _active(
+    parameters: Sequence[Parameter], values: Mapping[str, Value]
+) -> Iterator[tuple[Parameter, Value]]:
     for parameter in parameters:
         value = values[parameter.parameter_id]
-        inner[parameter.path] = parameter.draw_of(value)
-        distributions[parameter.path] = parameter.distribution
-        _place(parameter.below(value), values, inner, distributions)
+        yield parameter, value
+        yield from _active(parameter.below(value), values)
 
 
 def _drawn(trial: Trial, parameter: Parameter) -> float:

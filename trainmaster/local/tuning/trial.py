@@ -4,20 +4,18 @@ REQUESTED ──► ACTIVE ──► SUCCEEDED | INFEASIBLE
                 └──► STOPPING ──► SUCCEEDED | INFEASIBLE
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from functools import cached_property
 from typing import Self
 
-from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 from google.protobuf.json_format import MessageToDict
 
 from trainmaster.local.jobs.resource.job import Message, copied
 from trainmaster.local.tuning import measurements
 from trainmaster.local.tuning.measurements import Measured
-from trainmaster.local.tuning.space import Value
 from trainmaster.local.tuning.stopping import Point
 
 _BEST, _MINIMIZE = 2, 2
@@ -103,20 +101,20 @@ class Trial:
         measurements.write(changed, found)
         return type(self)(changed)
 
-    def ended(self, metrics: Sequence[Message], *, selection: int, at: datetime, failure: str) -> Self:
+    def ended(self, study: Message, *, at: datetime, failure: str) -> Self:
         """The trial at its end: SUCCEEDED with its final measurement, or INFEASIBLE with the reason.
 
-        `metrics` and `selection` are the study's; `failure` is why the trial's job did not succeed,
-        empty when it did, or when it was stopped early.
+        `failure` is why the trial's job did not succeed, empty when it did, or when it was stopped early.
         """
-        found = {metric.metric_id: self.of_metric(metric.metric_id) for metric in metrics}
+        found = {metric.metric_id: self.of_metric(metric.metric_id) for metric in study.metrics}
         missing = [metric_id for metric_id, values in found.items() if not values]
         if failure or missing:
             changed = copied(self._changed(TrialState.INFEASIBLE, end_time=at).message)
             changed.infeasible_reason = failure or self._never_reported(missing)
             return type(self)(changed)
         changed = copied(self._changed(TrialState.SUCCEEDED, end_time=at).message)
-        final = [_final(found[metric.metric_id], metric, selection) for metric in metrics]
+        kept = study.measurement_selection_type
+        final = [_final(found[metric.metric_id], metric, kept) for metric in study.metrics]
         changed.final_measurement.step_count = final[0].step
         changed.final_measurement.elapsed_duration.FromTimedelta(final[0].elapsed)
         for one in final:
@@ -134,21 +132,6 @@ class Trial:
         for name, at in times.items():
             getattr(changed, name).FromDatetime(at)
         return type(self)(changed)
-
-
-def new_trial(name: str, trial_id: str, values: Mapping[str, Value], *, custom_job: str) -> Trial:
-    """A REQUESTED trial. Whole numbers become floats: a protobuf Value knows no others."""
-    trial = HyperparameterTuningJob.pb(HyperparameterTuningJob()).trials.add()
-    trial.name, trial.id, trial.custom_job = name, trial_id, custom_job
-    trial.state = TrialState.REQUESTED.value
-    for parameter_id, value in values.items():
-        parameter = trial.parameters.add()
-        parameter.parameter_id = parameter_id
-        if isinstance(value, str):
-            parameter.value.string_value = value
-        else:
-            parameter.value.number_value = value
-    return Trial(trial)
 
 
 def _final(values: Sequence[Measured], metric: Message, selection: int) -> Measured:

@@ -14,7 +14,6 @@ from typing import Any
 from google.cloud.aiplatform_v1.types import CustomJob
 
 from trainmaster.local.jobs.resource.validation import faults_of as job_faults
-from trainmaster.local.tuning.space import is_among
 
 MAX_TRIALS, MAX_DISCRETE, MIN_GAP = 1000, 1000, 1e-10
 _LOG_SCALES, _KNOWN_SCALES = (2, 3), (0, 1, 2, 3)
@@ -184,9 +183,7 @@ def _unknown_values(spec: Message, kind: str, values: Sequence[Any], path: str) 
         if kind == "integer_value_spec":
             known = parent.min_value <= value <= parent.max_value
         else:
-            known = value in parent.values or (
-                kind == "discrete_value_spec" and is_among(value, parent.values)
-            )
+            known = value in parent.values
         if not known:
             yield f"{path}: {value!r} is no value of the parent {spec.parameter_id!r}."
 

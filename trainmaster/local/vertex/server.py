@@ -63,7 +63,6 @@ class Jobs:
         capacity: how many replicas may run at once; four for each processor when None.
         grace_s: from SIGTERM to SIGKILL for a replica.
         guard: who watches over the replicas' processes; a guard of its own when None.
-        seed: makes the suggestions of tuning jobs repeatable; by chance when None.
         injections: shared with other emulators.
         quota: what the regions have; no limits when None.
     """
@@ -79,7 +78,6 @@ class Jobs:
     capacity: int | None = None
     grace_s: float = 30.0
     guard: ProcessGuard | None = None
-    seed: int | None = None
     injections: Injections = field(default_factory=Injections)
     quota: Quota | None = None
     _running: _Running | None = field(default=None, init=False)
@@ -96,7 +94,7 @@ class Jobs:
         capacity = Capacity(self.capacity or default_capacity())
         service = JobService(Store(state / _DATABASE, Job), shared, machine=machine, capacity=capacity)
         tuning = TuningService(
-            TuningStore(state / _DATABASE), shared, jobs=service, metrics=state / "metrics", seed=self.seed
+            TuningStore(state / _DATABASE), shared, jobs=service, metrics=state / "metrics"
         )
         self._running = _Running(
             service=service,

@@ -83,8 +83,9 @@ class Containers:
         words += ["--cap-add", "DAC_OVERRIDE"]
         words += [f"--ulimit={limit}" for limit in limits()]
         words.append(f"--volume={self.buckets}:/gcs")
-        if placement.metrics_dir:
-            words.append(f"--volume={placement.metrics_dir}:{placement.metrics_dir}")
+        if metric_file := placement.service.get("CLOUD_ML_HP_METRIC_FILE"):
+            folder = Path(metric_file).parent
+            words.append(f"--volume={folder}:{folder}")
         if container.command:
             words.append(f"--entrypoint={json.dumps(container.command)}")
         return Start(argv=[*words, container.image, *container.args], env=_podmans_environment())

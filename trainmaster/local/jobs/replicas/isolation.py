@@ -21,14 +21,12 @@ class Placement:
         service: the variables that the service sets.
         scratch: a new directory of its own.
         name: unique on this machine.
-        metrics_dir: where its variables say that its metric file is; empty where it has none.
     """
 
     program: Program
     service: Mapping[str, str]
     scratch: Path
     name: str
-    metrics_dir: str = ""
 
     def variables(self, **more: str) -> dict[str, str]:
         """The pool's own variables, their references resolved, and over them the service's and `more`."""

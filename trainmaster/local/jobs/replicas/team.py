@@ -3,17 +3,15 @@
 import asyncio
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from google.protobuf.json_format import MessageToDict
-
 from trainmaster.local.jobs.images.programs import Program, programs_of
-from trainmaster.local.jobs.replicas.cluster import Cluster, environment
+from trainmaster.local.jobs.replicas.cluster import environment
 from trainmaster.local.jobs.replicas.exits import KILLED, Exit, exit_status, oom_kills
 from trainmaster.local.jobs.replicas.isolation import Isolation, Machine, Placement
-from trainmaster.local.jobs.resource.job import Job, TrialPlace
+from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.replica import Replica
 from trainmaster.local.ports import free_ports, give_back
 from trainmaster.local.process import Child, Stream
@@ -50,23 +48,25 @@ class Team:
     """
 
     def __init__(
-        self, *, machine: Machine, on_lines: OnReplicaLines, programs: Mapping[int, Program], common: Cluster
+        self, job: Job, *, machine: Machine, on_lines: OnReplicaLines, programs: Mapping[int, Program]
     ) -> None:
-        """Nothing runs yet. `programs` has one for each pool with replicas."""
+        """Nothing runs yet, but each replica has its port. `programs` has one for each pool with replicas."""
+        self._job = job
         self._machine = machine
         self._on_lines = on_lines
         self._programs = programs
-        self._common = common
+        ports = free_ports(len(job.replicas))
+        # The service's addresses are `cmle-training-workerpoolN-<id>-<index>:2222`.
+        self._addresses = {each: f"127.0.0.1:{port}" for each, port in zip(job.replicas, ports, strict=True)}
         self._members: dict[Replica, _Member] = {}
         self._watchers: set[asyncio.Task[None]] = set()
         self._told = asyncio.Event()
-        self._scratch = machine.scratch / common.job_id[-8:]
+        self._scratch = machine.scratch / job.job_id[-8:]
         self._starts = 0
         self._isolated: dict[str, Isolation] = {}
 
     async def start_all(self) -> None:
-        """Start every replica."""
-        for replica in sorted(self._common.addresses):
+        for replica in self._job.replicas:
             await self.start(replica)
 
     async def start(self, replica: Replica) -> None:
@@ -74,13 +74,12 @@ class Team:
         program = self._programs[replica.pool]
         self._starts += 1
         scratch = self._scratch / str(self._starts)
-        name = f"trainmaster-{self._common.job_id}-{replica.name}-{self._starts}"
+        name = f"trainmaster-{self._job.job_id}-{replica.name}-{self._starts}"
         placement = Placement(
             program=program,
-            service=environment(self._common, replica, program.environment),
+            service=environment(self._job, self._addresses, replica, program.environment),
             scratch=scratch,
             name=name,
-            metrics_dir=self._common.metrics_dir,
         )
         isolation = self._machine.isolation_of(program)
         start = await asyncio.to_thread(isolation.start_of, placement)
@@ -138,7 +137,7 @@ class Team:
 
     def close(self) -> None:
         """Give the addresses back. After `stop`."""
-        give_back(int(address.rpartition(":")[2]) for address in self._common.addresses.values())
+        give_back(int(address.rpartition(":")[2]) for address in self._addresses.values())
 
     async def _take_away(self, child: Child) -> None:
         await child.stop(grace_s=self._machine.grace_s)
@@ -171,38 +170,9 @@ def team_of(job: Job, *, machine: Machine, on_lines: OnReplicaLines) -> tuple[Te
     Raises:
         ProgramError: a pool cannot be run here.
     """
-    spec = job.message.job_spec
     pools = {replica.pool for replica in job.replicas}
-    programs = programs_of(spec, pools=pools, provided=machine.provided)
-    common = Cluster(
-        job_id=job.job_id,
-        project_number=job.project,
-        addresses=_addresses_of(job.replicas),
-        job_spec=MessageToDict(spec, preserving_proto_field_name=True),
-        output_uri=spec.base_output_directory.output_uri_prefix,
-        **_trial_part(job.trial),
-    )
+    programs = programs_of(job.spec, pools=pools, provided=machine.provided)
+    if job.trial:
+        Path(job.trial.metrics_dir).mkdir(parents=True, exist_ok=True)
     notes = dict.fromkeys(program.stands_for for program in programs.values() if program.stands_for)
-    return Team(machine=machine, on_lines=on_lines, programs=programs, common=common), list(notes)
-
-
-def _addresses_of(replicas: Sequence[Replica]) -> dict[Replica, str]:
-    """A free address on this machine for each replica.
-
-    The service's addresses are `cmle-training-workerpoolN-<id>-<index>:2222`; on one machine it is the port that differs.
-    """
-    return {
-        replica: f"127.0.0.1:{port}"
-        for replica, port in zip(replicas, free_ports(len(replicas)), strict=True)
-    }
-
-
-def _trial_part(trial: TrialPlace | None) -> dict[str, str]:
-    if trial is None:
-        return {}
-    Path(trial.metrics_dir).mkdir(parents=True, exist_ok=True)
-    return {
-        "trial_id": trial.trial_id,
-        "metrics_dir": trial.metrics_dir,
-        "metric_tag": trial.metric_tag,
-    }
+    return Team(job, machine=machine, on_lines=on_lines, programs=programs), list(notes)

@@ -225,7 +225,7 @@ def test_the_legacy_environment_is_made_of_vertexs_and_made_again_the_same(
         task = document["task"]
         assert (task["type"], task["index"], task["trial"]) == (names[pool], index, "2")
         assert task["cloud"].startswith("42-")
-        assert document["job"] == {"worker_pool_specs": [{"replica_count": count} for count in counts]}
+        assert document["job"] == json.loads(environment["CLUSTER_SPEC"])["job"]
     after = cluster_from(environment | made)
     assert ai_platform(after).variables == made
     assert (after.replica, after.members, after.evaluators) == (

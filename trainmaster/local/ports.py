@@ -46,7 +46,6 @@ def free_port(wanted: int = 0) -> int:
 
 
 def give_back(ports: Iterable[int]) -> None:
-    """Let these ports be handed out again."""
     with _taking:
         _taken.difference_update(ports)
 

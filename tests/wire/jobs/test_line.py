@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trainmaster.local.jobs.capacity.line import Capacity
-from trainmaster.local.jobs.capacity.supply import Supply
+from trainmaster.local.jobs.capacity.quota import Supply
 from trainmaster.local.jobs.collection import Shared, parent_of
 from trainmaster.local.jobs.images.programs import Provided
 from trainmaster.local.jobs.replicas.isolation import Machine

@@ -62,7 +62,6 @@ def _denied(message: str) -> _RefusedError:
 
 
 def application(grants: Grants) -> ASGIApp:
-    """The ASGI application."""
     routes = [
         Route(TAKEN, _answering(_taken, grants), methods=["GET", "POST", "DELETE"]),
         Route("/{path:path}", _answering(_called, grants), methods=["GET", "POST"]),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic
 
-from trainmaster.local.jobs.capacity.supply import Supply
+from trainmaster.local.jobs.capacity.quota import Supply
 from trainmaster.local.jobs.listing.catalogue import AnyJob, Catalogue
 from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job, new_job_id
@@ -69,7 +69,6 @@ class Collection(ABC, Generic[AnyJob]):
         """The job's runner, not begun."""
 
     def _as_kept_first(self, job: AnyJob) -> AnyJob:
-        """The new job as it is kept first."""
         return job
 
     async def _forget(self, job: AnyJob) -> None:
@@ -169,7 +168,6 @@ class Collection(ABC, Generic[AnyJob]):
         runner.start(on_end=lambda: self._runners.pop(job.job_id, None))
 
     def _project_id_of(self, job: Job) -> str:
-        """The project as the log names it."""
         project = self._shared.project
         return project if job.project == project_number(project) else job.project
 

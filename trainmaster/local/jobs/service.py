@@ -36,7 +36,6 @@ class JobService(Collection[Job]):
             self._accept(job)
 
     def find(self, job_id: str) -> Job | None:
-        """The job with that id."""
         return self._jobs.get(job_id)
 
     def stop_trial(self, job_id: str) -> None:

@@ -63,9 +63,7 @@ class Store(Generic[AnyJob]):
         ]
 
     def delete(self, job: AnyJob) -> None:
-        """Forget a job."""
         self._database.execute("DELETE FROM jobs WHERE job_id = ?", (job.job_id,))
 
     def close(self) -> None:
-        """Close the file."""
         self._database.close()

@@ -36,7 +36,6 @@ class TuningJob(Job):
 
     @property
     def spec(self) -> Message:
-        """Of each trial."""
         return self.message.trial_job_spec
 
     @property
@@ -56,7 +55,6 @@ class TuningJob(Job):
 
     @property
     def running(self) -> list[Trial]:
-        """The trials that have not ended."""
         return [trial for trial in self.trials.values() if not trial.has_ended]
 
     def with_trial(self, trial: Trial) -> Self:

@@ -62,7 +62,6 @@ class Parameter:
         return self.listed.index(value) if self.listed else self._mirrored(value)
 
     def every_value(self) -> Sequence[Value]:
-        """All values, in their order."""
         match self.distribution:
             case IntDistribution(low=low, high=high) if not self.listed:
                 return range(low, high + 1)

@@ -39,6 +39,5 @@ class TuningStore(Store[TuningJob]):
         return [replace(job, trials=trials.get(job.job_id, {})) for job in super().jobs()]
 
     def delete(self, job: TuningJob) -> None:
-        """Forget a job and its trials."""
         super().delete(job)
         self._database.execute("DELETE FROM trials WHERE job_id = ?", (job.job_id,))

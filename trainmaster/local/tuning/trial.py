@@ -47,17 +47,14 @@ class Trial:
 
     @cached_property
     def state(self) -> TrialState:
-        """Where the trial stands."""
         return TrialState(self.message.state)
 
     @property
     def has_ended(self) -> bool:
-        """Whether its state is final."""
         return self.state in _ENDED
 
     @property
     def job_id(self) -> str:
-        """The id of the custom job that runs it."""
         return str(self.message.custom_job.rpartition("/")[2])
 
     @cached_property
@@ -71,7 +68,6 @@ class Trial:
         return MessageToDict(self.message, use_integers_for_enums=True)  # type: ignore[no-any-return]
 
     def of_metric(self, metric_id: str) -> list[Measured]:
-        """The measurements of one metric, in order."""
         return [one for one in measurements.read(self.message.measurements) if one.metric_id == metric_id]
 
     def curve(self, metric: Message, *, by_time: bool) -> list[Point]:
@@ -83,11 +79,9 @@ class Trial:
         ]
 
     def begun(self, at: datetime) -> Self:
-        """The trial once its replicas run."""
         return self._changed(TrialState.ACTIVE, start_time=at)
 
     def stopping(self) -> Self:
-        """The trial once it is to end early."""
         return self._changed(TrialState.STOPPING)
 
     def measured(self, text: str) -> Self:

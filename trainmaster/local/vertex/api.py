@@ -17,8 +17,7 @@ from starlette.routing import Route
 from trainmaster.local.http import LoopbackOnly, google_error, json_value
 from trainmaster.local.injections import Injections
 from trainmaster.local.injections.http import WithInjections
-from trainmaster.local.jobs.capacity.quota import quota_from
-from trainmaster.local.jobs.capacity.supply import Supply
+from trainmaster.local.jobs.capacity.quota import Supply, quota_from
 from trainmaster.local.jobs.collection import Collection, Parent, parent_of
 from trainmaster.local.jobs.listing.catalogue import AnyJob
 from trainmaster.local.jobs.resource.errors import ApiError, Status

@@ -13,8 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from trainmaster.local.http import in_thread, live
 from trainmaster.local.injections import Injections
 from trainmaster.local.jobs.capacity.line import Capacity, default_capacity
-from trainmaster.local.jobs.capacity.quota import Quota
-from trainmaster.local.jobs.capacity.supply import Supply
+from trainmaster.local.jobs.capacity.quota import Quota, Supply
 from trainmaster.local.jobs.collection import Shared
 from trainmaster.local.jobs.images.dockerfile import repository_of
 from trainmaster.local.jobs.images.programs import Provided
@@ -117,7 +116,6 @@ class Jobs:
         shutil.rmtree(running.machine.scratch, ignore_errors=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         await self._started().app(scope, receive, send)
 
     def _started(self) -> "_Running":

@@ -1,4 +1,4 @@
-"""What a region has for jobs: quotas and stockouts, read from JSON or YAML values.
+"""What a region has for jobs: quotas and stockouts, read from JSON or YAML values, and what they leave of it.
 
 quotas:
   us-central1: {NVIDIA_TESLA_T4: 2, n1-*: 8, replicas: 10, spot: {NVIDIA_TESLA_T4: 0}}
@@ -8,14 +8,16 @@ stockouts:
 A resource is an accelerator type, a glob of machine types, or `replicas`. What is not named is unlimited.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 from google.cloud.aiplatform_v1.types import AcceleratorType, Scheduling
 
 from trainmaster.local.jobs.resource.errors import ApiError, Status
-from trainmaster.local.jobs.resource.job import Message
+from trainmaster.local.jobs.resource.job import Job, Message
 from trainmaster.local.reading import Reading
 
 REPLICAS = "replicas"
@@ -138,29 +140,77 @@ def _limits(reading: Reading, region: str, said: object, path: str) -> Iterator[
 
 
 def _stockout(reading: Reading, value: object, path: str) -> Stockout:
-    said = reading.mapping(value, path, known=("region", "resource", "spot", "times"))
-    region, resource = said.get("region", "*"), said.get("resource", "*")
-    spot, times = said.get("spot"), said.get("times")
-    reading.expect(isinstance(region, str), f"{path}.region", "a glob", region)
-    reading.expect(isinstance(resource, str), f"{path}.resource", "a glob", resource)
+    said: Mapping[str, Any] = reading.mapping(value, path, known=("region", "resource", "spot", "times"))
+    for name in ("region", "resource"):
+        reading.expect(isinstance(said.get(name, "*"), str), f"{path}.{name}", "a glob", said.get(name))
+    spot, times, resource = said.get("spot"), said.get("times"), str(said.get("resource"))
     reading.expect(spot is None or isinstance(spot, bool), f"{path}.spot", "true or false", spot)
+    if times is not None:
+        reading.count(times, f"{path}.times")
     # What no job can ask for would never strike.
     if resource == REPLICAS:
         reading.wrong.append(
             f"{path}.resource: stockouts are of accelerators or machine types, found {resource!r}; "
             "left out, it means every job."
         )
-    if str(resource).isupper() and not any(
-        fnmatchcase(each, str(resource)) for each in AcceleratorType.__members__
-    ):
+    if resource.isupper() and not any(fnmatchcase(each, resource) for each in AcceleratorType.__members__):
         reading.wrong.append(_no_accelerator(resource, f"{path}.resource", "NVIDIA_* or n1-*"))
-    return Stockout(
-        region=str(region),
-        resource=str(resource),
-        spot=spot if isinstance(spot, bool) else None,
-        times=None if times is None else reading.count(times, f"{path}.times"),
-    )
+    return Stockout() if reading.wrong else Stockout(**said)
 
 
 def _no_accelerator(name: object, path: str, or_like: str) -> str:
     return f"{path}: no accelerator of Vertex AI has the name {name!r}; like NVIDIA_TESLA_T4, {or_like}."
+
+
+class Supply:
+    """What one stack's regions have. How often a stockout struck is forgotten when the stack ends."""
+
+    def __init__(self, quota: Quota | None = None) -> None:
+        self.quota = quota or Quota()
+        self._struck: dict[int, int] = defaultdict(int)
+
+    def put(self, quota: Quota) -> None:
+        """Have this instead from now on. Jobs that were accepted stay; every stockout is counted anew."""
+        self.quota = quota
+        self._struck.clear()
+
+    def refuse_over_quota(self, job: Job, *, going: Iterable[Job]) -> None:
+        """Refuse a job for which those that have not ended, `going`, leave too little.
+
+        Raises:
+            ApiError: RESOURCE_EXHAUSTED, with every metric that would be exceeded.
+        """
+        region, spot = job.location, is_spot(job.spec)
+        here = [other for other in going if other.location == region and is_spot(other.spec) == spot]
+        exceeded = [
+            metric_of(limit)
+            for limit in self.quota.limits
+            if limit.region == region and limit.spot == spot and _exceeds(limit, job, here)
+        ]
+        if exceeded:
+            metrics = ", ".join(dict.fromkeys(exceeded))
+            raise ApiError(
+                Status.RESOURCE_EXHAUSTED, f"The following quota metrics exceed quota limits: {metrics}"
+            )
+
+    def is_out_of_stock(self, job: Job) -> bool:
+        """Whether this job finds no machines; asked once for each job, for it is counted."""
+        for number, stockout in enumerate(self.quota.stockouts):
+            left = stockout.times is None or self._struck[number] < stockout.times
+            if left and _concerns(stockout, job):
+                self._struck[number] += 1
+                return True
+        return False
+
+
+def _exceeds(limit: Limit, job: Job, others: Iterable[Job]) -> bool:
+    asked = job.copies * held(job.spec, limit.resource)
+    return asked > 0 and asked + sum(held(other.spec, limit.resource) for other in others) > limit.most
+
+
+def _concerns(stockout: Stockout, job: Job) -> bool:
+    return (
+        fnmatchcase(job.location, stockout.region)
+        and stockout.spot in (None, is_spot(job.spec))
+        and uses(job.spec, stockout.resource)
+    )

@@ -21,7 +21,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 _GS = re.compile(r"gs://([^/]+)/(.+)")
-_ROUNDS = 20
 _QUIETLY = ("--no-deps", "--no-cache", "--no-progress", "--color=never")
 _INDEX_OPTIONS = {
     "PIP_INDEX_URL": "--default-index",
@@ -60,17 +59,16 @@ def install(files: Sequence[Path], target: Path) -> None:
     have = _by_name(distributions())
     _uv(target, *map(str, files))
     asked: set[str] = set()
-    for _ in range(_ROUNDS):
-        mine = _by_name(distributions(path=[str(target)]))
-        needs = [need for found in mine.values() for need in needs_of(found)]
-        lacking = missing(needs, {**have, **mine})
-        if not lacking:
-            return
+    while lacking := _lacking(have, _by_name(distributions(path=[str(target)]))):
         if asked.issuperset(lacking):
             raise InstallError(f"These requirements contradict each other: {', '.join(sorted(lacking))}.")
         asked.update(lacking)
         _uv(target, *sorted(lacking))
-    raise InstallError(f"Requirements are still open after {_ROUNDS} rounds: {', '.join(sorted(asked))}.")
+
+
+def _lacking(have: Mapping[str, Distribution], mine: Mapping[str, Distribution]) -> set[str]:
+    needs = [need for found in mine.values() for need in needs_of(found)]
+    return missing(needs, {**have, **mine})
 
 
 def missing(needs: Iterable[str], have: Mapping[str, Distribution]) -> set[str]:

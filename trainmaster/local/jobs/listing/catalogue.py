@@ -27,18 +27,15 @@ class Catalogue(Generic[AnyJob]):
         return iter(self._jobs.values())
 
     def get(self, job_id: str) -> AnyJob | None:
-        """The job as it was put last."""
         return self._jobs.get(job_id)
 
     def put(self, job: AnyJob) -> None:
-        """Keep the job in its place among the others."""
         if job.job_id not in self._jobs:
             for label in job.message.labels.items():
                 self._labelled.setdefault(label, {})[job.job_id] = None
         self._jobs[job.job_id] = job
 
     def pop(self, job_id: str) -> AnyJob | None:
-        """Forget a job; which it was."""
         job = self._jobs.pop(job_id, None)
         for label in job.message.labels.items() if job else ():
             having = self._labelled[label]

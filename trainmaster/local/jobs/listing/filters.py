@@ -39,8 +39,6 @@ class FilterError(ApiError):
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """What a filter says of a job."""
-
     matches: Matches
     label: tuple[str, str] | None = None
     """A label, key and value, that no job is without that matches; None where the filter asks for none."""

@@ -9,8 +9,6 @@ from trainmaster.local.jobs.resource.replica import Replica
 
 
 class Failure(Enum):
-    """What kind of end a non-zero status tells of."""
-
     PERMANENT = "the user's code failed; trying again would fail again"
     CRASH = "the runtime crashed (SIGABRT, SIGSEGV); the job may be tried again"
     LOST = "something outside ended the replica; it may be started again"

@@ -72,7 +72,6 @@ class Machine:
     containers: Isolation | None = None
 
     def isolation_of(self, program: Program) -> Isolation:
-        """What runs the replicas of this program."""
         return self.containers if program.container and self.containers else self.processes
 
 

@@ -34,8 +34,6 @@ _NOT_IN_AN_IMAGE = frozenset({".git"})
 
 
 class Mounts(Enum):
-    """How a replica is shown its files."""
-
     PRIVATE = "private"
     ENVIRONMENT = "environment"
 

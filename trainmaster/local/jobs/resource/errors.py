@@ -14,7 +14,6 @@ class Status(Enum):
 
     @property
     def http(self) -> int:
-        """The HTTP status."""
         return abs(self.value)
 
 

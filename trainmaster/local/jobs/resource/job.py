@@ -107,12 +107,10 @@ class Job:
 
     @property
     def name(self) -> str:
-        """The full resource name."""
         return f"{self.parent}/{self.collection}/{self.job_id}"
 
     @property
     def state(self) -> JobState:
-        """Where the job stands."""
         return JobState(self.message.state)
 
     @property
@@ -173,7 +171,6 @@ class Job:
         return replace(self, message=message)
 
     def begun(self, at: datetime, state: JobState = JobState.PENDING) -> Self:
-        """The same job as it is accepted."""
         message = copied(self.message)
         message.state = state.value
         message.create_time.FromDatetime(at)
@@ -215,7 +212,6 @@ def _read_message(body: object, message: Message, *, faults_of: Callable[[Messag
 
 
 def copied(message: Message) -> Message:
-    """A copy that can be changed."""
     copy = type(message)()
     copy.CopyFrom(message)
     return copy

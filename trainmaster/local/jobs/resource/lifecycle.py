@@ -27,12 +27,10 @@ class JobState(Enum):
 
     @property
     def api_name(self) -> str:
-        """As the API spells it."""
         return f"JOB_STATE_{self.name}"
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the job has ended."""
         return self in _TERMINAL
 
 
@@ -50,5 +48,4 @@ _NEXT: dict[JobState, frozenset[JobState]] = {
 
 
 def may_follow(before: JobState, after: JobState) -> bool:
-    """Whether the service may move a job from `before` to `after`."""
     return after in _NEXT[before]

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn, TypeVar
 
 from trainmaster.local.jobs.capacity.line import Capacity, Turn
-from trainmaster.local.jobs.capacity.supply import Supply
+from trainmaster.local.jobs.capacity.quota import Supply
 from trainmaster.local.jobs.images.programs import ProgramError
 from trainmaster.local.jobs.replicas.isolation import Machine
 from trainmaster.local.jobs.replicas.team import Team, team_of
@@ -49,8 +49,6 @@ class _FailedError(Exception):
 
 
 class CustomJobRunner(JobRunner[Job]):
-    """Runs a custom job: waits for room, then runs its replicas."""
-
     def __init__(
         self,
         job: Job,
@@ -68,7 +66,6 @@ class CustomJobRunner(JobRunner[Job]):
         self._running: Team | None = None
 
     def start(self, *, on_end: Callable[[], object]) -> None:
-        """Line up for room and begin."""
         self._turn = self._capacity.line_up(len(self.job.replicas))
         super().start(on_end=on_end)
 
@@ -169,10 +166,10 @@ class CustomJobRunner(JobRunner[Job]):
                     pass
                 case RestartReplicas(lost=lost):
                     for one in lost:
-                        await self._log.service(messages.restarts_replica(one), "WARNING")
+                        await self._log.service(messages.restarts(one, everyone=False), "WARNING")
                         await team.start(one.replica)
                 case RestartJob(cause=cause):
-                    await self._log.service(messages.restarts_job(cause), "WARNING")
+                    await self._log.service(messages.restarts(cause, everyone=True), "WARNING")
                     await team.stop()
                     await team.start_all()
                 case Fail(cause=cause):

@@ -91,7 +91,6 @@ class JobLog:
                 )
 
     async def close(self) -> None:
-        """Flush, and end the timer."""
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()

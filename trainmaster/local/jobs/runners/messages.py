@@ -3,7 +3,6 @@
 Source: error messages of failed jobs quoted in public issues, 2021 to 2026.
 """
 
-from datetime import timedelta
 from urllib.parse import quote
 
 from trainmaster.local.jobs.replicas.exits import KILLED, Exit
@@ -27,9 +26,10 @@ def non_zero_exit(job: Job, last: Exit) -> str:
 
 def waited_too_long(job: Job) -> str:
     """The job's error after its `maxWaitDuration` was over before there was room. The second sentence is ours."""
+    waited_s = job.max_wait.total_seconds() if job.max_wait else 0.0
     return (
         f"Resources are insufficient in region: {job.location}. "
-        f"The job waited for them for its maxWaitDuration of {_seconds(job.max_wait)}."
+        f"The job waited for them for its maxWaitDuration of {waited_s:g}s."
     )
 
 
@@ -43,28 +43,20 @@ def ran_too_long(job: Job) -> str:
     return f"CANCELED: the job ran longer than its timeout of {job.timeout}."
 
 
-def restarts_job(cause: Exit) -> str:
-    """A line of the job's log, ours: why every replica starts again."""
-    return f"The replica {cause.replica.name} {_ended(cause)}; every replica of the job is started again."
-
-
-def restarts_replica(cause: Exit) -> str:
-    """A line of the job's log, ours: why this replica starts again."""
-    return f"The replica {cause.replica.name} {_ended(cause)} and is started again; the others go on."
+def restarts(cause: Exit, *, everyone: bool) -> str:
+    """A line of the job's log, ours: why this replica, or every one, starts again."""
+    how = "was preempted and exited" if cause.preempted else "exited"
+    what = (
+        "; every replica of the job is started again"
+        if everyone
+        else " and is started again; the others go on"
+    )
+    return f"The replica {cause.replica.name} {how} with a status of {cause.status}{what}."
 
 
 def preempts(replica: Replica, grace_s: float) -> str:
     """A line of the job's log, ours: what a replica's SIGTERM means."""
     return f"The machine of the replica {replica.name} is preempted; its program has {grace_s:g} s to end."
-
-
-def _ended(cause: Exit) -> str:
-    how = "was preempted and exited" if cause.preempted else "exited"
-    return f"{how} with a status of {cause.status}"
-
-
-def _seconds(duration: timedelta | None) -> str:
-    return f"{0.0 if duration is None else duration.total_seconds():g}s"
 
 
 def internal_error(job: Job) -> str:

@@ -1,10 +1,13 @@
 """Who has which role on what, as a deployment granted it, and what a test took away since."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 TOKEN_PREFIX = "emulator."  # noqa: S105  # no secret: it tells who somebody says to be
+
+_FIELDS = {"grants": ("member", "role", "resource"), "permissions": ("permission", "resource")}
+"""What can be taken away, and what names it."""
 
 
 class BadTakingError(ValueError):
@@ -40,13 +43,16 @@ class Grants:
         self.project_number = project_number
         self._granted = tuple(grants)
         self._roles = roles or {}
-        self._taken_grants: list[Grant] = []
-        self._taken_permissions: list[tuple[str, str]] = []
+        self._taken: dict[str, list[dict[str, str]]] = {key: [] for key in _FIELDS}
 
     def permitted(self, member: str, permissions: Sequence[str], resource: str) -> list[str]:
         """Those of the permissions that `member`, empty for the owner, has on the resource; order is kept."""
         if not member:
-            return [each for each in permissions if not self._is_taken(each, resource)]
+            return [
+                each
+                for each in permissions
+                if not self._is_taken("permissions", {"permission": each, "resource": resource})
+            ]
         held: set[str] = set()
         for grant in self._live():
             if grant.member == member and self._reaches(grant, resource):
@@ -77,40 +83,31 @@ class Grants:
         Raises:
             BadTakingError: with every fault.
         """
-        faults: list[str] = []
-        if not isinstance(document, dict) or not set(document) <= {"grants", "permissions"} or not document:
+        if not isinstance(document, dict) or not document or not set(document) <= set(_FIELDS):
             raise BadTakingError(f"expected grants, permissions or both, found {document!r}")
-        grants = _rows(document, "grants", ("member", "role", "resource"), faults)
-        permissions = _rows(document, "permissions", ("permission", "resource"), faults)
-        if faults:
+        if faults := [fault for key, rows in document.items() for fault in _faults(key, rows)]:
             raise BadTakingError("; ".join(faults))
-        self._taken_grants += [Grant(**row) for row in grants]
-        self._taken_permissions += [(row["permission"], row["resource"]) for row in permissions]
+        for key, rows in document.items():
+            self._taken[key] += rows
 
     def restore(self) -> None:
-        self._taken_grants.clear()
-        self._taken_permissions.clear()
+        for rows in self._taken.values():
+            rows.clear()
 
     def taken(self) -> dict[str, object]:
         """What `take` was told since the last `restore`."""
-        return {
-            "grants": [vars(grant) for grant in self._taken_grants],
-            "permissions": [
-                {"permission": permission, "resource": resource}
-                for permission, resource in self._taken_permissions
-            ],
-        }
+        return dict(self._taken)
 
     def _live(self) -> list[Grant]:
-        return [grant for grant in self._granted if not any(_meant(grant, by) for by in self._taken_grants)]
+        return [grant for grant in self._granted if not self._is_taken("grants", vars(grant))]
 
     def _reaches(self, grant: Grant, resource: str) -> bool:
         return fnmatchcase(resource, grant.resource) or grant.resource == f"projects/{self.project}"
 
-    def _is_taken(self, permission: str, resource: str) -> bool:
+    def _is_taken(self, key: str, found: Mapping[str, str]) -> bool:
         return any(
-            fnmatchcase(permission, pattern) and fnmatchcase(resource, on)
-            for pattern, on in self._taken_permissions
+            all(fnmatchcase(found[field], pattern) for field, pattern in row.items())
+            for row in self._taken[key]
         )
 
 
@@ -127,25 +124,13 @@ def token_of(email: str) -> str:
     return f"{TOKEN_PREFIX}{email}"
 
 
-def _meant(grant: Grant, by: Grant) -> bool:
-    return (
-        fnmatchcase(grant.member, by.member)
-        and fnmatchcase(grant.role, by.role)
-        and fnmatchcase(grant.resource, by.resource)
-    )
-
-
-def _rows(
-    document: Mapping[str, object], key: str, fields: tuple[str, ...], faults: list[str]
-) -> list[dict[str, str]]:
-    rows = document.get(key, [])
+def _faults(key: str, rows: object) -> Iterator[str]:
     if not isinstance(rows, list):
-        faults.append(f"{key}: expected a list, found {rows!r}")
-        return []
+        yield f"{key}: expected a list, found {rows!r}"
+        return
     for number, row in enumerate(rows):
-        if not isinstance(row, dict) or set(row) != set(fields) or not all(map(_is_text, row.values())):
-            faults.append(f"{key}[{number}]: expected texts {', '.join(fields)}, found {row!r}")
-    return [] if faults else rows
+        if not isinstance(row, dict) or set(row) != set(_FIELDS[key]) or not all(map(_is_text, row.values())):
+            yield f"{key}[{number}]: expected texts {', '.join(_FIELDS[key])}, found {row!r}"
 
 
 def _is_text(value: object) -> bool:

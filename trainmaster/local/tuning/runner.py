@@ -118,17 +118,15 @@ class TuningJobRunner(JobRunner[TuningJob]):
         So a study that is larger than the machine has one place in the line, and others get their turn.
         """
         while len(self.job.running) < self.job.message.parallel_trial_count and not self._is_in_line():
-            if self._exhausted or len(self.job.trials) >= self.job.message.max_trial_count:
-                self._exhausted = True
-                return
-            values = await asyncio.to_thread(suggestions.next, str(len(self.job.trials) + 1))
+            values = None
+            if not self._exhausted and len(self.job.trials) < self.job.message.max_trial_count:
+                values = await asyncio.to_thread(suggestions.next, str(len(self.job.trials) + 1))
             if values is None:
                 self._exhausted = True
                 return
             if self.job.state is JobState.CANCELLING:  # meanwhile
                 return
-            custom_job_id = new_job_id()
-            trial = next_trial(self.job, values, custom_job_id=custom_job_id)
+            trial = next_trial(self.job, values, custom_job_id=new_job_id())
             self._keep_trial(trial)  # before its job: a trial is never run twice
             self._begin(trial)
 
@@ -159,11 +157,11 @@ class TuningJobRunner(JobRunner[TuningJob]):
         if job.state.is_terminal:
             self._end(now, _failure(job, now), suggestions)
         elif now.state is TrialState.ACTIVE and self._is_hopeless(now):
-            self._stop_early(now)
+            self._keep_trial(now.stopping())
+            self._jobs.stop_trial(now.job_id)
 
     def _is_hopeless(self, trial: Trial) -> bool:
-        study = self.job.message.study_spec
-        if not study.HasField("median_automated_stopping_spec"):
+        if not self.job.message.study_spec.HasField("median_automated_stopping_spec"):
             return False
         done = [one for one in self.job.trials.values() if one.state is TrialState.SUCCEEDED]
         seen = len(trial.message.measurements), len(done)
@@ -178,11 +176,6 @@ class TuningJobRunner(JobRunner[TuningJob]):
     def _curve(self, trial: Trial) -> list[Point]:
         rule = self.job.message.study_spec.median_automated_stopping_spec
         return trial.curve(self.job.objectives[0], by_time=rule.use_elapsed_duration)
-
-    def _stop_early(self, trial: Trial) -> None:
-        if trial.state is TrialState.ACTIVE:
-            self._keep_trial(trial.stopping())
-        self._jobs.stop_trial(trial.job_id)
 
     def _end(self, trial: Trial, failure: str, suggestions: Suggestions) -> None:
         over = trial.ended(self.job.message.study_spec, at=datetime.now(UTC), failure=failure)

@@ -11,9 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from google.cloud.aiplatform_v1.types import CustomJob
-
-from trainmaster.local.jobs.resource.validation import faults_of as job_faults
+from trainmaster.local.jobs.resource.validation import common_faults
 
 MAX_TRIALS, MAX_DISCRETE, MIN_GAP = 1000, 1000, 1e-10
 _LOG_SCALES, _KNOWN_SCALES = (2, 3), (0, 1, 2, 3)
@@ -25,18 +23,7 @@ Message = Any
 
 def faults_of(job: Message) -> list[str]:
     """One sentence for each thing that is wrong, each with its path; none for an acceptable job."""
-    return [*_inherited(job), *_count_faults(job), *_study_faults(job.study_spec)]
-
-
-def _inherited(job: Message) -> Iterator[str]:
-    """The name, the labels and the trials' job are held to what a CustomJob is held to."""
-    trial = CustomJob.pb(CustomJob())
-    trial.display_name = job.display_name
-    trial.job_spec.CopyFrom(job.trial_job_spec)
-    for key, value in job.labels.items():
-        trial.labels[key] = value
-    for fault in job_faults(trial):
-        yield f"trial_{fault}" if fault.startswith("job_spec") else fault
+    return [*common_faults(job, "trial_job_spec"), *_count_faults(job), *_study_faults(job.study_spec)]
 
 
 def _count_faults(job: Message) -> Iterator[str]:

@@ -36,16 +36,13 @@ class JobState(Enum):
 
 _TERMINAL = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED})
 
-_NEXT: dict[JobState, frozenset[JobState]] = {
-    JobState.QUEUED: frozenset({JobState.PENDING, JobState.FAILED, JobState.CANCELLING}),
-    JobState.PENDING: frozenset({JobState.RUNNING, JobState.FAILED, JobState.CANCELLING}),
-    JobState.RUNNING: frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLING}),
+_NEXT = {
+    JobState.QUEUED: {JobState.PENDING, JobState.FAILED, JobState.CANCELLING},
+    JobState.PENDING: {JobState.RUNNING, JobState.FAILED, JobState.CANCELLING},
+    JobState.RUNNING: {JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLING},
     JobState.CANCELLING: _TERMINAL,
-    JobState.SUCCEEDED: frozenset(),
-    JobState.FAILED: frozenset(),
-    JobState.CANCELLED: frozenset(),
 }
 
 
 def may_follow(before: JobState, after: JobState) -> bool:
-    return after in _NEXT[before]
+    return after in _NEXT.get(before, ())

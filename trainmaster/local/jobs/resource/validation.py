@@ -24,10 +24,15 @@ Message = Any
 
 def faults_of(job: Message) -> list[str]:
     """One sentence for each thing that is wrong, each with its path; none for an acceptable CustomJob."""
+    return common_faults(job, "job_spec")
+
+
+def common_faults(job: Message, spec: str) -> list[str]:
+    """What is wrong with the name, the labels and the CustomJobSpec, which is the field `spec`, of any job."""
     return [
         *_name_faults(job.display_name),
         *_label_faults(job.labels),
-        *_spec_faults(job.job_spec),
+        *_spec_faults(getattr(job, spec), spec),
     ]
 
 
@@ -64,25 +69,24 @@ def _is_label(text: str) -> bool:
     )
 
 
-def _spec_faults(spec: Message) -> Iterator[str]:
+def _spec_faults(spec: Message, at: str) -> Iterator[str]:
     pools = spec.worker_pool_specs
     if not pools:
-        yield "job_spec.worker_pool_specs: at least one worker pool is required."
+        yield f"{at}.worker_pool_specs: at least one worker pool is required."
     if len(pools) > MAX_POOLS:
-        yield f"job_spec.worker_pool_specs: at most {MAX_POOLS} pools (chief, workers, parameter servers, evaluators), found {len(pools)}."
-    for at, pool in enumerate(pools):
-        path = f"job_spec.worker_pool_specs[{at}]"
-        if at == 0 or pool.ByteSize():
-            yield from _pool_faults(pool, path, is_chief=at == 0)
+        yield f"{at}.worker_pool_specs: at most {MAX_POOLS} pools (chief, workers, parameter servers, evaluators), found {len(pools)}."
+    for number, pool in enumerate(pools):
+        if number == 0 or pool.ByteSize():
+            yield from _pool_faults(pool, f"{at}.worker_pool_specs[{number}]", is_chief=number == 0)
     arguments = sum(len(text) for pool in pools for text in _arguments(pool))
     if arguments > MAX_ARGUMENTS:
-        yield f"job_spec: the arguments of all pools have at most {MAX_ARGUMENTS} characters in total, found {arguments}."
-    yield from _scheduling_faults(spec.scheduling)
+        yield f"{at}: the arguments of all pools have at most {MAX_ARGUMENTS} characters in total, found {arguments}."
+    yield from _scheduling_faults(spec.scheduling, f"{at}.scheduling")
     prefix = spec.base_output_directory.output_uri_prefix
     if spec.HasField("base_output_directory") and not prefix.startswith("gs://"):
-        yield f"job_spec.base_output_directory.output_uri_prefix: expected gs://BUCKET/PATH, found {prefix!r}."
+        yield f"{at}.base_output_directory.output_uri_prefix: expected gs://BUCKET/PATH, found {prefix!r}."
     if spec.tensorboard and not spec.service_account:
-        yield "job_spec.tensorboard: needs job_spec.service_account as well."
+        yield f"{at}.tensorboard: needs {at}.service_account as well."
 
 
 def _pool_faults(pool: Message, path: str, *, is_chief: bool) -> Iterator[str]:
@@ -133,8 +137,7 @@ def _env_faults(env: Message, path: str) -> Iterator[str]:
             yield f"{path}[{at}]: {variable.name!r} cannot be the name of an environment variable with a value."
 
 
-def _scheduling_faults(scheduling: Message) -> Iterator[str]:
-    path = "job_spec.scheduling"
+def _scheduling_faults(scheduling: Message, path: str) -> Iterator[str]:
     if scheduling.strategy not in set(Scheduling.Strategy):
         yield f"{path}.strategy: unknown number {scheduling.strategy}."
     for field in ("timeout", "max_wait_duration"):

@@ -6,7 +6,7 @@ import json
 import re
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
@@ -83,17 +83,16 @@ class LoopbackOnly:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (fault := foreign(_texts(scope["headers"]))):
+        texts = (
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope.get("headers", ())
+        )
+        if scope["type"] == "http" and (fault := foreign(texts)):
             await google_error(403, fault, reason="forbidden", status="PERMISSION_DENIED")(
                 scope, receive, send
             )
             return
         with contextlib.suppress(ClientDisconnect):  # nobody is left to answer to
             await self._app(scope, receive, send)
-
-
-def _texts(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[str, str]]:
-    return ((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
 
 
 class Server:

@@ -11,7 +11,7 @@ import pytest
 
 from trainmaster.local.jobs.capacity.line import Capacity
 from trainmaster.local.jobs.capacity.quota import Supply
-from trainmaster.local.jobs.collection import Shared, parent_of
+from trainmaster.local.jobs.collection import Shared
 from trainmaster.local.jobs.images.programs import Provided
 from trainmaster.local.jobs.replicas.isolation import Machine
 from trainmaster.local.jobs.replicas.processes import Processes
@@ -122,8 +122,7 @@ def in_time(work: Callable[[], Awaitable[None]]) -> None:
 
 
 def create(service: JobService, *bodies: dict[str, Any]) -> list[Job]:
-    where = parent_of("p1", "us-central1")
-    return [service.create(where, body) for body in bodies]
+    return [service.create("1", "us-central1", body) for body in bodies]
 
 
 def test_of_jobs_that_come_at_once_only_those_that_have_room_are_pending_and_the_rest_queue_in_their_order(
@@ -216,7 +215,7 @@ def test_a_job_that_is_cancelled_in_the_line_leaves_it(line: Line) -> None:
         service = line.service()
         taken = line.capacity.line_up(1)
         first, second = create(service, body(), body())
-        service.cancel(parent_of("p1", "us-central1"), first.job_id)
+        service.cancel("projects/1/locations/us-central1", first.job_id)
         (ended,) = await line.ended(service, first)
         assert ended.state is JobState.CANCELLED
         line.capacity.release(taken)

@@ -28,7 +28,7 @@ def study() -> StudySpec:
 
 def test_a_conditional_parameter_is_there_only_under_its_parents_value() -> None:
     space = space_of(StudySpec.pb(study()))
-    assert space[0].children[0].parameter.mirrored
+    assert space[0].children[0][1].mirrored
     for algorithm in (Algorithm.BAYESIAN, Algorithm.RANDOM):
         search = Suggestions(space, algorithm=algorithm, maximize=[True], seed=1)
         points = []

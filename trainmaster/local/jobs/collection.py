@@ -18,24 +18,6 @@ from trainmaster.local.project import project_number
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parent:
-    """Where a job lives. `project` is the number."""
-
-    project: str
-    location: str
-
-    @property
-    def name(self) -> str:
-        """`projects/NUMBER/locations/REGION`."""
-        return f"projects/{self.project}/locations/{self.location}"
-
-
-def parent_of(project: str, location: str) -> Parent:
-    """The parent that an address names by project id or number."""
-    return Parent(project=project_number(project), location=location)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Shared:
     """What the collections of one stack share.
 
@@ -91,38 +73,38 @@ class Collection(ABC, Generic[AnyJob]):
                 raise outcome
         self._store.close()
 
-    def create(self, parent: Parent, body: object) -> AnyJob:
-        """Accept a job and start it as soon as there is room.
+    def create(self, project: str, location: str, body: object) -> AnyJob:
+        """Accept a job and start it as soon as there is room. `project` is the number.
 
         Raises:
             ApiError: INVALID_ARGUMENT with every fault; RESOURCE_EXHAUSTED when it could never run here,
                 or the region's quota leaves no room for it.
         """
         job = self.kind.parse(
-            body, project=parent.project, location=parent.location, job_id=new_job_id(), at=datetime.now(UTC)
+            body, project=project, location=location, job_id=new_job_id(), at=datetime.now(UTC)
         )
         self.refuse_without_room(job)
         return self._accept(job)
 
-    def get(self, parent: Parent, job_id: str) -> AnyJob:
+    def get(self, parent: str, job_id: str) -> AnyJob:
         """The job as it stands.
 
         Raises:
             ApiError: NOT_FOUND.
         """
         job = self._jobs.get(job_id)
-        if job is None or job.parent != parent.name:
-            name = f"{parent.name}/{self.kind.collection}/{job_id}"
+        if job is None or job.parent != parent:
+            name = f"{parent}/{self.kind.collection}/{job_id}"
             raise ApiError(Status.NOT_FOUND, f"The {self.kind.kind} {name} does not exist.")
         return job
 
     def list(
-        self, parent: Parent, *, filter_: str, page_size: int, page_token: str
+        self, parent: str, *, filter_: str, page_size: int, page_token: str
     ) -> tuple[builtins.list[AnyJob], str]:
         """As `Catalogue.page`."""
-        return self._jobs.page(parent.name, filter_=filter_, size=page_size, token=page_token)
+        return self._jobs.page(parent, filter_=filter_, size=page_size, token=page_token)
 
-    def cancel(self, parent: Parent, job_id: str) -> None:
+    def cancel(self, parent: str, job_id: str) -> None:
         """Begin to end a job; best effort, as the service says.
 
         Raises:
@@ -133,7 +115,7 @@ class Collection(ABC, Generic[AnyJob]):
             raise _wrong_state(job, " and cannot be cancelled")
         self._runners[job_id].cancel()
 
-    async def delete(self, parent: Parent, job_id: str) -> dict[str, object]:
+    async def delete(self, parent: str, job_id: str) -> dict[str, object]:
         """Forget a job that has ended; the operation, which is done and cannot be asked for again.
 
         Raises:

@@ -1,7 +1,7 @@
 """Custom jobs: when there is room for one, and what happens to machines and to the jobs of trials."""
 
 from trainmaster.local.jobs.capacity.line import Capacity
-from trainmaster.local.jobs.collection import Collection, Parent, Shared
+from trainmaster.local.jobs.collection import Collection, Shared
 from trainmaster.local.jobs.replicas.isolation import Machine
 from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job
@@ -69,7 +69,7 @@ class JobService(Collection[Job]):
             job, going=[each for each in running if not each.state.is_terminal]
         )
 
-    async def preempt(self, parent: Parent, job_id: str, replica_name: str) -> None:
+    async def preempt(self, parent: str, job_id: str, replica_name: str) -> None:
         """Take the machine of one replica away, as a spot machine is: the local stack's own verb.
 
         Returns when its SIGTERM is sent. What follows is as the service has it for a lost machine.

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Self
 
 from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 
-from trainmaster.local.jobs.resource.job import Job, Message, TrialPlace
-from trainmaster.local.tuning.space import Value, flag
+from trainmaster.local.jobs.resource.job import Job, TrialPlace
+from trainmaster.local.jobs.resource.validation import Message
+from trainmaster.local.tuning.space import Value
 from trainmaster.local.tuning.trial import Trial, TrialState
 from trainmaster.local.tuning.validation import faults_of
 
@@ -117,7 +118,7 @@ def custom_job_of(job: TuningJob, trial: Trial, *, metrics_dir: str, at: datetim
     message = CustomJob.pb(CustomJob())
     message.name, message.display_name = trial.message.custom_job, job.message.display_name
     message.job_spec.CopyFrom(job.message.trial_job_spec)
-    flags = [flag(name, value) for name, value in values_of(job, trial).items()]
+    flags = [f"--{name}={value}" for name, value in values_of(job, trial).items()]
     for pool in message.job_spec.worker_pool_specs:
         match pool.WhichOneof("task"):
             case "container_spec":

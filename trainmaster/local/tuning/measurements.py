@@ -9,7 +9,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+
+from trainmaster.local.jobs.resource.validation import Message
 
 MAX_REPORTS = 100
 MAX_STEP = 2**63
@@ -17,9 +18,6 @@ MAX_TIME = 253402300800.0
 """The year 10000, in seconds since 1970: no time of the API lies behind it."""
 
 _NAMES = frozenset({"timestamp", "trial", "global_step", "checkpoint_path"})
-
-# protobuf's generated messages have no types of their own.
-Message = Any
 
 
 @dataclass(frozen=True, kw_only=True, order=True)

@@ -9,8 +9,7 @@ from typing import Any
 
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-# protobuf's generated messages have no types of their own.
-Message = Any
+from trainmaster.local.jobs.resource.validation import Message
 
 Value = float | int | str
 """A float for DOUBLE and DISCRETE, an int for INTEGER, text for CATEGORICAL."""
@@ -23,14 +22,6 @@ Distribution = FloatDistribution | IntDistribution | CategoricalDistribution
 
 
 @dataclass(frozen=True, kw_only=True)
-class Child:
-    """A parameter that is there only when its parent took one of `parent_values`."""
-
-    parent_values: frozenset[Value]
-    parameter: "Parameter"
-
-
-@dataclass(frozen=True, kw_only=True)
 class Parameter:
     """One parameter.
 
@@ -40,6 +31,7 @@ class Parameter:
         distribution: what is searched: the values themselves, or the places of `listed`.
         listed: the values of CATEGORICAL and DISCRETE, in their order.
         mirrored: on the reverse logarithmic scale, which is the logarithmic one from the other end.
+        children: each with the values of this parameter that it is there for.
     """
 
     parameter_id: str
@@ -47,11 +39,11 @@ class Parameter:
     distribution: Distribution
     listed: tuple[Value, ...] = ()
     mirrored: bool = False
-    children: tuple[Child, ...] = ()
+    children: tuple[tuple[frozenset[Value], "Parameter"], ...] = ()
 
     def below(self, value: Value) -> tuple["Parameter", ...]:
         """The children that are active when this parameter has `value`."""
-        return tuple(child.parameter for child in self.children if value in child.parent_values)
+        return tuple(child for values, child in self.children if value in values)
 
     def value_of(self, drawn: float) -> Value:
         """The value that a draw of the distribution stands for."""
@@ -93,16 +85,11 @@ def grid(parameters: Sequence[Parameter]) -> Iterator[dict[str, Value]]:
                 yield {first.parameter_id: value, **below, **others}
 
 
-def flag(parameter_id: str, value: Value) -> str:
-    """`--name=value` as a trial's program gets it; a DISCRETE 128 is `128.0`."""
-    return f"--{parameter_id}={value}"
-
-
 def _parameter(spec: Message, path: str) -> Parameter:
     children = tuple(
-        Child(
-            parent_values=frozenset(getattr(child, child.WhichOneof("parent_value_condition")).values),
-            parameter=_parameter(child.parameter_spec, f"{path}.{at}"),
+        (
+            frozenset(getattr(child, child.WhichOneof("parent_value_condition")).values),
+            _parameter(child.parameter_spec, f"{path}.{at}"),
         )
         for at, child in enumerate(spec.conditional_parameter_specs)
     )

@@ -13,7 +13,8 @@ from typing import Self
 
 from google.protobuf.json_format import MessageToDict
 
-from trainmaster.local.jobs.resource.job import Message, copied
+from trainmaster.local.jobs.resource.job import copied
+from trainmaster.local.jobs.resource.validation import Message
 from trainmaster.local.tuning import measurements
 from trainmaster.local.tuning.measurements import Measured
 from trainmaster.local.tuning.stopping import Point

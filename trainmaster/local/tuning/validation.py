@@ -11,14 +11,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from trainmaster.local.jobs.resource.validation import common_faults
+from trainmaster.local.jobs.resource.validation import Message, common_faults
 
 MAX_TRIALS, MAX_DISCRETE, MIN_GAP = 1000, 1000, 1e-10
 _LOG_SCALES, _KNOWN_SCALES = (2, 3), (0, 1, 2, 3)
 _GRID, _ALGORITHMS = 2, (0, 2, 3)
-
-# protobuf's generated messages have no types of their own.
-Message = Any
 
 
 def faults_of(job: Message) -> list[str]:

@@ -18,12 +18,13 @@ from trainmaster.local.http import LoopbackOnly, google_error, json_value
 from trainmaster.local.injections import Injections
 from trainmaster.local.injections.http import WithInjections
 from trainmaster.local.jobs.capacity.quota import Supply, quota_from
-from trainmaster.local.jobs.collection import Collection, Parent, parent_of
+from trainmaster.local.jobs.collection import Collection
 from trainmaster.local.jobs.listing.catalogue import AnyJob
 from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.replica import CHIEF
 from trainmaster.local.jobs.service import JobService
+from trainmaster.local.project import project_number
 from trainmaster.local.tuning.service import TuningService
 from trainmaster.local.vertex.injections import named, subjects
 
@@ -52,7 +53,7 @@ class Calls(Generic[AnyJob]):
             yield "DELETE", f"{path}/{{job}}", self.delete
 
     async def create(self, request: Request) -> Response:
-        return await _job(request, self._jobs.create(_parent(request), await _body(request)))
+        return await _job(request, self._jobs.create(*_place(request), await _body(request)))
 
     async def get(self, request: Request) -> Response:
         return await _job(request, self._jobs.get(_parent(request), request.path_params["job"]))
@@ -123,8 +124,13 @@ def application(
     )
 
 
-def _parent(request: Request) -> Parent:
-    return parent_of(request.path_params["project"], request.path_params["location"])
+def _place(request: Request) -> tuple[str, str]:
+    """The number of the project, which may be asked for by id or number, and the location."""
+    return project_number(request.path_params["project"]), request.path_params["location"]
+
+
+def _parent(request: Request) -> str:
+    return "projects/{}/locations/{}".format(*_place(request))
 
 
 async def _job(request: Request, job: Job) -> Response:

@@ -18,7 +18,7 @@ from trainmaster.local.jobs.collection import Shared
 from trainmaster.local.jobs.images.dockerfile import repository_of
 from trainmaster.local.jobs.images.programs import Provided
 from trainmaster.local.jobs.replicas import rootfs
-from trainmaster.local.jobs.replicas.containers import Containers, ContainersUnavailableError, containers_here
+from trainmaster.local.jobs.replicas.containers import containers_here
 from trainmaster.local.jobs.replicas.isolation import Machine
 from trainmaster.local.jobs.replicas.processes import Processes
 from trainmaster.local.jobs.replicas.rootfs import Mounts
@@ -128,7 +128,8 @@ class Jobs:
         state, buckets = self.dir.resolve(), self.buckets_dir.resolve()
         containers = None
         if self.runtime == "container":
-            containers = _containers(buckets=buckets, stack=str(state), registry=self.registry)
+            containers = containers_here(buckets=buckets, stack=str(state), registry=self.registry)
+            containers.remove_leftovers()
         images = {repository_of(uri): tree.resolve() for uri, tree in self.images.items()}
         buckets.mkdir(parents=True, exist_ok=True)
         return Machine(
@@ -155,13 +156,4 @@ def _chosen(choice: MountChoice) -> Mounts:
             "mounts=private, but this machine refuses a mount namespace to this user; "
             "use mounts=environment (buckets then lie under $TRAINMASTER_GCS_ROOT) or run as root"
         )
-    return found
-
-
-def _containers(*, buckets: Path, stack: str, registry: str) -> Containers:
-    try:
-        found = containers_here(buckets=buckets, stack=stack, registry=registry)
-    except ContainersUnavailableError as error:
-        raise RuntimeError(f"runtime=container, but {error}") from error
-    found.remove_leftovers()
     return found

@@ -17,7 +17,8 @@ from typing import Any
 from google.cloud.aiplatform_v1.types import AcceleratorType, Scheduling
 
 from trainmaster.local.jobs.resource.errors import ApiError, Status
-from trainmaster.local.jobs.resource.job import Job, Message
+from trainmaster.local.jobs.resource.job import Job
+from trainmaster.local.jobs.resource.validation import Message
 from trainmaster.local.reading import Reading
 
 REPLICAS = "replicas"

@@ -13,16 +13,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import Any
 
 from trainmaster.local.jobs.images.dockerfile import Image, ImageError, read_image, repository_of
+from trainmaster.local.jobs.resource.validation import Message
 
 ENVIRONMENT_VARIABLE = "TRAINMASTER_REPLICA_ENVIRONMENT"
 
 PACKAGE_RUNNER = Path(__file__).with_name("package_runner.py")
-
-# protobuf's generated messages have no types of their own.
-Message = Any
 
 # gcloud knows them by this pattern too (googlecloudsdk/command_lib/ai/docker/build.py).
 _PREBUILT = re.compile(

@@ -30,10 +30,6 @@ _CALL_S = 60.0
 _PULL_S = 1800.0
 
 
-class ContainersUnavailableError(Exception):
-    """This machine or this user cannot run containers; the message says why and what would help."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Containers:
     """The podman of this machine.
@@ -133,17 +129,17 @@ def containers_here(*, buckets: Path, stack: str, registry: str = "") -> Contain
     """The podman of this machine.
 
     Raises:
-        ContainersUnavailableError: there is none, or this user is not root: a container's own user could then
+        RuntimeError: there is none, or this user is not root: a container's own user could then
             not write to the buckets, which belong to this one.
     """
     podman = shutil.which("podman", path=SYSTEM_PATH)
     if podman is None:
-        raise ContainersUnavailableError(
-            "replicas cannot run as containers: podman is not installed. On Debian: apt-get install podman runc"
+        raise RuntimeError(
+            "runtime=container, but replicas cannot run as containers: podman is not installed. On Debian: apt-get install podman runc"
         )
     if os.geteuid() != 0:
-        raise ContainersUnavailableError(
-            "replicas run as containers for root alone: under another user's podman the files they write "
+        raise RuntimeError(
+            "runtime=container, but replicas run as containers for root alone: under another user's podman the files they write "
             "would belong to users of its own. Run as root, or use --runtime process."
         )
     # runc first: crun, which podman would take, refuses machines where both versions of control groups are mounted.

@@ -13,10 +13,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.lifecycle import JobState, may_follow
 from trainmaster.local.jobs.resource.replica import Replica, replicas_of
-from trainmaster.local.jobs.resource.validation import faults_of
-
-# protobuf's generated messages have no types of their own: google-cloud-aiplatform ships none for them.
-Message = Any
+from trainmaster.local.jobs.resource.validation import Message, faults_of
 
 CANCELLED_CODE, USER_CODE, EXHAUSTED_CODE, INTERNAL_CODE = 1, 3, 8, 13
 """google.rpc codes: CANCELLED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, INTERNAL."""

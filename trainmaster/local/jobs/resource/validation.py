@@ -18,7 +18,7 @@ MAX_TIMEOUT_S = 7 * 24 * 3600
 
 _OBJECT = re.compile(r"gs://[^/]+/.+")
 
-# protobuf's generated messages have no types of their own.
+# protobuf's generated messages have no types of their own: google-cloud-aiplatform ships none for them.
 Message = Any
 
 

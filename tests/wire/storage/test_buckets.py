@@ -25,22 +25,11 @@ def test_a_bucket_with_objects_stays(bucket: storage.Bucket) -> None:
     bucket.delete()
 
 
-def test_labels_are_merged(bucket: storage.Bucket) -> None:
-    bucket.labels = {"a": "1", "b": "2"}
-    bucket.patch()
-    labels = bucket.labels
-    del labels["a"]
-    bucket.labels = labels
-    bucket.patch()
-    bucket.reload()
-    assert bucket.labels == {"b": "2"}
-    assert bucket.metageneration == 3
-
-
-def test_versioning_is_refused_rather_than_forgotten(bucket: storage.Bucket) -> None:
+def test_versioning_is_refused_rather_than_forgotten(client: storage.Client) -> None:
+    bucket = client.bucket("versioned")
     bucket.versioning_enabled = True
     with pytest.raises(exceptions.MethodNotImplemented, match="noncurrent"):
-        bucket.patch(retry=None)
+        bucket.create(retry=None)
 
 
 def test_everyone_may_do_everything(bucket: storage.Bucket) -> None:

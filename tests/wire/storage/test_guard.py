@@ -43,7 +43,7 @@ def test_a_page_of_this_machine_may_post(http: httpx.Client, bucket: storage.Buc
         ("PUT", "/storage/v1/b/bucket/o/name", 405),
         ("POST", "/batch/storage/v1", 404),
         ("GET", "/storage/v1/b/bucket/o/%ff", 400),
-        ("PATCH", "/storage/v1/b/missing-bucket", 404),
+        ("PATCH", "/storage/v1/b/bucket", 405),
     ],
 )
 def test_what_is_not_imitated_says_so(http: httpx.Client, verb: str, path: str, code: int) -> None:

@@ -17,7 +17,7 @@ SERVICES = ("storage", "pubsub", "vertex", "logging", "functions")
 
 METHODS: Mapping[str, Mapping[str, str]] = {
     "storage": {
-        "buckets": "delete get getIamPolicy getStorageLayout insert list patch testIamPermissions",
+        "buckets": "delete get getIamPolicy getStorageLayout insert list testIamPermissions",
         "managedFolders": "list",
         "notifications": "delete get insert list",
         "objects": "cancelUpload compose copy delete get insert list patch rewrite",

@@ -56,7 +56,7 @@ class Storage:
         self.store = Store(Path(dir))
         self.arrivals = Arrivals(self.store)
         self._service = Service(
-            store=self.store, arrivals=self.arrivals, uploads=Uploads(self.store), grants=grants
+            store=self.store, arrivals=self.arrivals, uploads=Uploads(self.store.uploads_path), grants=grants
         )
         injections = injections or Injections()
         self._injections, self._publish = injections, publish

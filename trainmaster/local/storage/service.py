@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
-from weakref import WeakValueDictionary
 
 from trainmaster.local.iam.service import Grants
 from trainmaster.local.storage.drops.arrivals import Arrivals
@@ -32,14 +31,6 @@ class Service:
     uploads: Uploads
     grants: Grants | None = None
     counts: Counter[str] = field(default_factory=Counter)
-    _turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
-
-    def turn(self, upload_id: str) -> asyncio.Lock:
-        """The lock of one upload session: its pieces are taken one after the other.
-
-        A client that lost patience may send a piece again while the first is still being read.
-        """
-        return self._turns.setdefault(upload_id, asyncio.Lock())
 
     async def settled(self, operation: StoreOperation[_Result_co]) -> _Result_co:
         """The operation's result, after taking in what something else did to the files it looks at."""

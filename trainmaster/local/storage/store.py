@@ -210,14 +210,12 @@ class Store:
                 (self._aside / replaced.aside).unlink()
 
     def _recover(self) -> None:
-        unfinished = {row[0] for row in self.catalog.rows("SELECT id FROM uploads WHERE result = ''")}
         for staged in list(self.uploads_path.iterdir()):
             stored = self.catalog.with_token(staged.name)
             if stored is None:
-                if staged.name not in unfinished:
-                    staged.unlink()
-                continue
-            self._place(stored, staged)
+                staged.unlink()
+            else:
+                self._place(stored, staged)
         kept = self.catalog.asides()
         for orphan in list(self._aside.iterdir()):
             if orphan.name not in kept:

@@ -1,14 +1,13 @@
-"""Buckets: insert, get, list, patch, update, delete; and the little of IAM that clients ask for."""
+"""Buckets: insert, get, list, delete; and the little of IAM that clients ask for."""
 
 import asyncio
-import dataclasses
 import shutil
 
 from starlette.responses import Response
 
 from trainmaster.local.iam.service import member_of
-from trainmaster.local.storage.api.call import Call, Json, json_answer, merged, no_content, text_field
-from trainmaster.local.storage.objects.errors import RefusedError, condition_not_met, invalid
+from trainmaster.local.storage.api.call import Call, Json, json_answer, no_content, text_field
+from trainmaster.local.storage.objects.errors import RefusedError, invalid
 from trainmaster.local.storage.objects.listing import page_token, resume_of
 from trainmaster.local.storage.objects.names import bucket_fault
 from trainmaster.local.storage.objects.preconditions import whole_number
@@ -41,9 +40,7 @@ async def insert(call: Call) -> Response:
         bucket = Bucket(
             name=name,
             project=project,
-            metageneration=1,
             created_us=now_us,
-            updated_us=now_us,
             fields=_fields(body),
         )
         (store.buckets_path / name).mkdir(exist_ok=True)
@@ -54,7 +51,6 @@ async def insert(call: Call) -> Response:
 
 async def get(call: Call) -> Response:
     bucket = call.store.bucket(call.path["bucket"])
-    _check_metageneration(call, bucket, reading=True)
     return json_answer(bucket_json(bucket, call.base_url))
 
 
@@ -62,9 +58,12 @@ async def list_all(call: Call) -> Response:
     project = call.query.get("project", "")
     if not project:
         raise RefusedError(400, "required", "Required parameter: project")
-    found = call.store.catalog.buckets(project=project, prefix=call.query.get("prefix", ""))
-    resume = resume_of(call.query.get("pageToken", ""))
-    found = [bucket for bucket in found if bucket.name >= resume]
+    prefix, resume = call.query.get("prefix", ""), resume_of(call.query.get("pageToken", ""))
+    found = [
+        bucket
+        for bucket in call.store.catalog.buckets()
+        if bucket.project == project and bucket.name.startswith(prefix) and bucket.name >= resume
+    ]
     limit = whole_number(call.query, "maxResults") or 1000
     answer: Json = {"kind": "storage#buckets"}
     if found:
@@ -74,22 +73,6 @@ async def list_all(call: Call) -> Response:
     return json_answer(answer)
 
 
-async def patch(call: Call) -> Response:
-    """Merge: null removes a property, and a label."""
-    body = await call.json()
-    with call.store.changing() as now_us:
-        bucket = call.store.bucket(call.path["bucket"])
-        _check_metageneration(call, bucket)
-        if isinstance(body.get("labels"), dict):
-            body["labels"] = merged(bucket.fields.get("labels"), body["labels"]) or None
-        kept = {key: value for key, value in bucket.fields.items() if key not in body}
-        changed = dataclasses.replace(
-            bucket, fields=kept | _fields(body), metageneration=bucket.metageneration + 1, updated_us=now_us
-        )
-        call.store.catalog.put_bucket(changed)
-    return json_answer(bucket_json(changed, call.base_url))
-
-
 async def delete(call: Call) -> Response:
     """Only an empty bucket goes: one without objects and without any other file in its folder."""
     name = call.path["bucket"]
@@ -97,8 +80,7 @@ async def delete(call: Call) -> Response:
     store = call.store
     folder = store.buckets_path / name
     with store.changing():
-        bucket = store.bucket(name)
-        _check_metageneration(call, bucket)
+        store.bucket(name)
         if not store.catalog.is_empty(name) or any(
             not each.is_dir() or each.is_symlink() for each in folder.rglob("*")
         ):
@@ -149,18 +131,6 @@ async def test_iam_permissions(call: Call) -> Response:
 
 def _iam_name(call: Call) -> str:
     return f"projects/_/buckets/{call.store.bucket(call.path['bucket']).name}"
-
-
-def _check_metageneration(call: Call, bucket: Bucket, *, reading: bool = False) -> None:
-    wanted = whole_number(call.query, "ifMetagenerationMatch")
-    if wanted is not None and wanted != bucket.metageneration:
-        raise condition_not_met(
-            f"ifMetagenerationMatch is {wanted}, the metageneration {bucket.metageneration}"
-        )
-    if whole_number(call.query, "ifMetagenerationNotMatch") == bucket.metageneration:
-        raise RefusedError(
-            304 if reading else 412, "conditionNotMet", "ifMetagenerationNotMatch is the metageneration."
-        )
 
 
 def _fields(body: Json) -> Json:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import zlib
 from collections.abc import Iterator
 from email.utils import formatdate
 
@@ -16,21 +15,17 @@ from trainmaster.local.storage.objects.records import StoredObject
 
 _CHUNK_BYTES = 1 << 18
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
-_GUNZIP = 31  # zlib's window size for a gzip header
 
 
 class FileResponse(Response):
     """`length` bytes of an open file from `offset`; closes the descriptor in any case."""
 
     def __init__(
-        self, descriptor: int, *, offset: int, length: int, code: int, headers: dict[str, str], gunzip: bool
+        self, descriptor: int, *, offset: int, length: int, code: int, headers: dict[str, str]
     ) -> None:
         super().__init__(status_code=code, headers=headers)
-        del self.headers["content-length"]  # the empty body's
-        if not gunzip:
-            self.headers["content-length"] = str(length)
-        self._descriptor = descriptor
-        self._offset, self._length, self._gunzip = offset, length, gunzip
+        self.headers["content-length"] = str(length)
+        self._descriptor, self._offset, self._length = descriptor, offset, length
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # ASGI's signature
         try:
@@ -45,25 +40,20 @@ class FileResponse(Response):
             os.close(self._descriptor)
 
     def _chunks(self) -> Iterator[bytes]:
-        inflate = zlib.decompressobj(_GUNZIP) if self._gunzip else None
         at, end = self._offset, self._offset + self._length
         while at < end and (chunk := os.pread(self._descriptor, min(_CHUNK_BYTES, end - at), at)):
             at += len(chunk)
-            yield inflate.decompress(chunk) if inflate else chunk
+            yield chunk
 
 
 def media(call: Call, stored: StoredObject) -> Response:
-    """The bytes that the request asks for.
-
-    A gzip-encoded object is unpacked for a client that does not accept gzip.
-    Source: https://cloud.google.com/storage/docs/transcoding
+    """The bytes that the request asks for, as they are stored: `content-encoding` says what they are.
 
     Raises:
         RefusedError: 416 for a range outside the object, 503 while its file is being rewritten.
     """
     encoding = str(stored.fields.get("contentEncoding", ""))
-    gunzip = encoding == "gzip" and "gzip" not in call.request.headers.get("accept-encoding", "")
-    asked = None if gunzip else _range(call.request.headers.get("range", ""), stored.size)
+    asked = _range(call.request.headers.get("range", ""), stored.size)
     headers = {
         "content-type": stored.content_type,
         "etag": f'"{etag_of(stored)}"',
@@ -83,7 +73,7 @@ def media(call: Call, stored: StoredObject) -> Response:
     ):
         if value := stored.fields.get(key):
             headers[header] = _header_value(str(value))
-    if encoding and not gunzip:
+    if encoding:
         headers["content-encoding"] = _header_value(encoding)
     offset, length = asked or (0, stored.size)
     if asked:
@@ -94,7 +84,6 @@ def media(call: Call, stored: StoredObject) -> Response:
         length=length,
         code=206 if asked else 200,
         headers=headers,
-        gunzip=gunzip,
     )
 
 

@@ -11,9 +11,10 @@ from starlette.responses import Response
 
 from trainmaster.local.storage.api.call import Call, Json, json_answer
 from trainmaster.local.storage.api.insertion import insertion_of, put
-from trainmaster.local.storage.objects.errors import invalid, no_such_object
+from trainmaster.local.storage.objects.errors import invalid
 from trainmaster.local.storage.objects.resource import object_json
 from trainmaster.local.storage.objects.staging import Staged
+from trainmaster.local.storage.sessions import Upload
 
 _RESUME_INCOMPLETE = 308
 _CANCELLED = 499
@@ -52,39 +53,36 @@ async def send(call: Call) -> Response:
 
     Bytes that are there already are skipped; a piece that leaves a gap is not taken.
     """
-    upload_id = call.query.get("upload_id", "")
-    async with call.service.turn(upload_id):
-        uploads = call.service.uploads
-        if finished := uploads.result(upload_id):
+    upload_id, upload = _upload(call)
+    async with upload.lock:
+        if upload.result:
             async for _ in call.chunks():
                 pass
-            if finished.bucket != call.path["bucket"]:
-                raise no_such_object(call.path["bucket"], finished.name)
-            return json_answer(object_json(finished, call.base_url))
-        staged = uploads.staged(upload_id)
+            return json_answer(object_json(upload.result, call.base_url))
         asked = _content_range(call.request.headers.get("content-range", ""))
-        await _append(call, staged, asked)
-        total = staged.size if asked.rest else asked.total
-        if total is None or staged.size < total:
-            return _incomplete(staged)
-        return await _finish(call, upload_id, staged, total)
+        await _append(call, upload.staged, asked)
+        size = upload.staged.size
+        total = size if asked.rest else asked.total
+        if total is None or size < total:
+            return _incomplete(upload.staged)
+        if size > total:
+            call.service.uploads.cancel(upload_id)
+            raise invalid(f"Invalid upload: {size} bytes were sent, Content-Range says {total}.")
+        upload.result = await put(call, upload.staged, upload.insertion)
+        return json_answer(object_json(upload.result, call.base_url))
 
 
 async def cancel(call: Call) -> Response:
     """Forget the session."""
-    upload_id = call.query.get("upload_id", "")
-    async with call.service.turn(upload_id):
+    upload_id, upload = _upload(call)
+    async with upload.lock:
         call.service.uploads.cancel(upload_id)
     return Response(status_code=_CANCELLED)
 
 
-async def _finish(call: Call, upload_id: str, staged: Staged, total: int) -> Response:
-    if staged.size > total:
-        call.service.uploads.cancel(upload_id)
-        raise invalid(f"Invalid upload: {staged.size} bytes were sent, Content-Range says {total}.")
-    stored = await put(call, staged, call.service.uploads.insertion(upload_id))
-    call.service.uploads.finish(upload_id)
-    return json_answer(object_json(stored, call.base_url))
+def _upload(call: Call) -> tuple[str, Upload]:
+    upload_id = call.query.get("upload_id", "")
+    return upload_id, call.service.uploads.find(upload_id, bucket=call.path["bucket"])
 
 
 async def _append(call: Call, staged: Staged, asked: ContentRange) -> None:

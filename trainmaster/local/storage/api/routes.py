@@ -56,7 +56,6 @@ ROUTES = tuple(
         ("GET", f"{_ROOT}/b", "buckets.list", buckets.list_all),
         ("POST", f"{_ROOT}/b", "buckets.insert", buckets.insert),
         ("GET", _BUCKET, "buckets.get", buckets.get),
-        ("PATCH", _BUCKET, "buckets.patch", buckets.patch),
         ("DELETE", _BUCKET, "buckets.delete", buckets.delete),
         ("GET", f"{_BUCKET}/storageLayout", "buckets.getStorageLayout", buckets.storage_layout),
         ("GET", f"{_BUCKET}/managedFolders", "managedFolders.list", buckets.managed_folders),

@@ -52,9 +52,7 @@ class Bucket:
 
     name: str
     project: str
-    metageneration: int
     created_us: int
-    updated_us: int
     fields: Mapping[str, object]
 
 

@@ -3,7 +3,6 @@
 Source: https://cloud.google.com/storage/docs/json_api/v1/objects and …/buckets, …/notifications
 """
 
-import base64
 from urllib.parse import quote
 
 from trainmaster.local.instants import format_instant
@@ -55,13 +54,13 @@ def bucket_json(bucket: Bucket, base_url: str) -> dict[str, object]:
         "selfLink": f"{base_url}/storage/v1/b/{bucket.name}",
         "name": bucket.name,
         "projectNumber": "1",
-        "metageneration": str(bucket.metageneration),
+        "metageneration": "1",
         "location": "US",
         "locationType": "multi-region",
         "storageClass": _DEFAULT_CLASS,
-        "etag": base64.b64encode(str(bucket.metageneration).encode()).decode(),
+        "etag": "CAE=",
         "timeCreated": rfc3339(bucket.created_us),
-        "updated": rfc3339(bucket.updated_us),
+        "updated": rfc3339(bucket.created_us),
         **bucket.fields,
     }
 

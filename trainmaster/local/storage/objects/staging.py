@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from trainmaster.local.storage.objects.digest import Digest, digest_of
+from trainmaster.local.storage.objects.digest import Digest
 from trainmaster.local.storage.objects.folder import fingerprint_of
 from trainmaster.local.storage.objects.records import Fingerprint
 
@@ -16,17 +16,12 @@ from trainmaster.local.storage.objects.records import Fingerprint
 class Staged:
     """One staged file. As a context manager it removes the file, unless that has been moved into place by then."""
 
-    def __init__(self, directory: Path, *, token: str = "") -> None:
-        """Open a new file, or, with the token of an earlier one, that file, to append to it.
-
-        Raises:
-            OSError: the disk is full, or the earlier file is gone.
-        """
-        self.token = token or secrets.token_hex(16)
+    def __init__(self, directory: Path) -> None:
+        """Open a new file. Raises `OSError` when the disk is full."""
+        self.token = secrets.token_hex(16)
         self.path = directory / self.token
-        flags = os.O_RDWR | os.O_APPEND | (0 if token else os.O_CREAT | os.O_EXCL)
-        self._descriptor = os.open(self.path, flags, 0o666)
-        self.digest = digest_of(self._descriptor) if token else Digest()
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o666)
+        self.digest = Digest()
 
     @property
     def size(self) -> int:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.wire.logging.stack import JOB_LOG
 from trainmaster.local.instants import format_instant, parse_instant
-from trainmaster.local.logging.entry import Defaults, complete_entry
+from trainmaster.local.logging.entry import complete_entry
 from trainmaster.local.logging.structured import Stream, entry_from_line
 
 
@@ -80,7 +80,7 @@ SPECIAL = st.sampled_from(
 def test_any_line_becomes_an_entry(line: str, stream: Stream) -> None:
     fields = entry_from_line(line, stream)
     assert ("textPayload" in fields) != ("jsonPayload" in fields)
-    complete_entry(fields, Defaults(log_name=JOB_LOG), received_ns=0)
+    complete_entry(fields, {"logName": JOB_LOG}, received_ns=0)
 
 
 @given(st.integers(0, 253_402_300_799 * 10**9))

@@ -98,12 +98,6 @@ class Injections:
                 "injections": [self._shown(injection) for injection in self._plan.injections],
             }
 
-    def one_to_json(self, name: str) -> dict[str, object] | None:
-        """The injection of that name with its account; None when there is none."""
-        with self._lock:
-            found = (injection for injection in self._plan.injections if injection.name == name)
-            return next((self._shown(injection) for injection in found), None)
-
     def _shown(self, injection: Injection) -> dict[str, object]:
         account = self._accounts[injection.name]
         return {**injection.to_json(), **vars(account), "on": list(account.on)}

@@ -1,7 +1,7 @@
 """Injections around an ASGI application, and the local-only path on which they are asked for.
 
 POST   /emulator/v1/injections         one injection, a list, or {"seed": …, "injections": […]}: put in force
-GET    /emulator/v1/injections[/NAME]  what is in force, with each injection's account, or one of them
+GET    /emulator/v1/injections         what is in force, with each injection's account
 DELETE /emulator/v1/injections[/NAME]  all, or one
 """
 
@@ -125,33 +125,22 @@ def _is_ours(path: str) -> bool:
 async def _controlled(injections: Injections, scope: Scope, receive: Receive) -> Response:
     name = unquote(scope["path"][len(PATH) + 1 :])
     match scope["method"]:
-        case "GET":
-            if not name:
-                return JSONResponse(injections.to_json())
-            one = injections.one_to_json(name)
-            return JSONResponse(one) if one else _unknown(injections, name)
+        case "GET" if not name:
+            return JSONResponse(injections.to_json())
         case "POST" if not name:
             return _put(injections, await _whole(receive) or b"")
         case "DELETE":
             if not injections.remove(name or None) and name:
-                return _unknown(injections, name)
+                names = ", ".join(injections.names) or "none"
+                message = f"There is no injection named {name!r}; in force: {names:.2000}."
+                return google_error(404, message, reason="notFound", status="NOT_FOUND")
             return JSONResponse(injections.to_json())
         case method:
             return google_error(
                 405,
                 f"{method} {scope['path']} is no call; plans are posted to {PATH}, "
-                f"and all injections are got and deleted there, one at {PATH}/NAME.",
+                f"and all injections are got and deleted there, one deleted at {PATH}/NAME.",
             )
-
-
-def _unknown(injections: Injections, name: str) -> Response:
-    names = ", ".join(injections.names) or "none"
-    return google_error(
-        404,
-        f"There is no injection named {name!r}; in force: {names:.2000}.",
-        reason="notFound",
-        status="NOT_FOUND",
-    )
 
 
 def _put(injections: Injections, body: bytes) -> Response:

@@ -17,7 +17,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from trainmaster.local.http import google_error, json_value
-from trainmaster.local.logging.entry import Defaults
 from trainmaster.local.logging.filters import FilterError
 from trainmaster.local.logging.service import (
     AlreadyExistsError,
@@ -83,15 +82,13 @@ async def _write(service: Service, request: Request) -> Response:
     entries = body.get("entries")
     if not isinstance(entries, list) or not entries:
         raise InvalidRequestError("entries must be a list with at least one log entry")
-    defaults = Defaults(
-        log_name=str(body.get("logName") or ""),
-        resource=_mapping(body, "resource"),
-        labels=_mapping(body, "labels"),
-    )
+    for name in ("resource", "labels"):
+        if not isinstance(body.get(name) or {}, dict):
+            raise InvalidRequestError(f"{name} must be an object, found {body[name]!r}")
     faults = await run_in_threadpool(
         service.write,
         entries,
-        defaults,
+        body,
         partial_success=bool(body.get("partialSuccess")),
         dry_run=bool(body.get("dryRun")),
     )
@@ -114,7 +111,7 @@ async def _list(service: Service, request: Request) -> Response:
     order = str(body.get("orderBy") or "timestamp asc").split()
     if order not in (["timestamp"], ["timestamp", "asc"], ["timestamp", "desc"]):
         raise InvalidRequestError(f"orderBy {' '.join(order)!r} must be 'timestamp asc' or 'timestamp desc'")
-    page = await run_in_threadpool(
+    entries, next_page_token = await run_in_threadpool(
         service.list,
         _parents(body),
         str(body.get("filter") or ""),
@@ -122,10 +119,8 @@ async def _list(service: Service, request: Request) -> Response:
         page_size=_page_size(body.get("pageSize")),
         page_token=str(body.get("pageToken") or ""),
     )
-    answer: dict[str, object] = {"entries": list(page.entries)} if page.entries else {}
-    if page.next_page_token:
-        answer["nextPageToken"] = page.next_page_token
-    return JSONResponse(answer)
+    answer = {"entries": entries, "nextPageToken": next_page_token}
+    return JSONResponse({key: value for key, value in answer.items() if value})
 
 
 async def _stats(service: Service, _request: Request) -> Response:
@@ -177,13 +172,6 @@ def _whole_characters(raw: bytes) -> bytes:
     if b"\\u" not in raw:
         return raw
     return json.dumps(json.loads(raw), ensure_ascii=False).encode(errors="replace")
-
-
-def _mapping(body: Body, name: str) -> Body | None:
-    value = body.get(name)
-    if value is not None and not isinstance(value, dict):
-        raise InvalidRequestError(f"{name} must be an object, found {value!r}")
-    return value
 
 
 def _parents(body: Body) -> list[str]:

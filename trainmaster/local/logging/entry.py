@@ -61,17 +61,10 @@ class Entry:
         return json.dumps(self.fields, ensure_ascii=False, separators=(",", ":"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Defaults:
-    """What a write request says for entries that do not say it themselves."""
-
-    log_name: str = ""
-    resource: Mapping[str, object] | None = None
-    labels: Mapping[str, object] | None = None
-
-
-def complete_entry(given: object, defaults: Defaults, *, received_ns: int) -> Entry:
+def complete_entry(given: object, defaults: Mapping[str, object], *, received_ns: int) -> Entry:
     """The entry as the service keeps it: defaults, ids and times filled in, severity by name.
+
+    `defaults` are the `logName`, `resource` and `labels` of entries that have none.
 
     Raises:
         EntryError: every fault of the entry in one message.
@@ -80,10 +73,10 @@ def complete_entry(given: object, defaults: Defaults, *, received_ns: int) -> En
         raise EntryError(f"a log entry must be an object, found {type(given).__name__}")
     faults: list[str] = []
     fields = _spelled(given, faults)
-    fields.setdefault("logName", defaults.log_name)
-    fields.setdefault("resource", dict(defaults.resource or {}))
-    if defaults.labels:
-        fields["labels"] = {**defaults.labels, **_object(fields, "labels", faults)}
+    fields.setdefault("logName", defaults.get("logName") or "")
+    fields.setdefault("resource", defaults.get("resource") or {})
+    if isinstance(shared := defaults.get("labels"), dict):
+        fields["labels"] = {**shared, **_object(fields, "labels", faults)}
     _check_shapes(fields, faults)
     match = _LOG_NAME.fullmatch(str(fields["logName"]))
     if match is None or len(str(fields["logName"])) > MAX_LOG_NAME:
@@ -103,7 +96,7 @@ def complete_entry(given: object, defaults: Defaults, *, received_ns: int) -> En
         size = len(entry.json.encode())
     except UnicodeEncodeError:  # half a surrogate pair, which no UTF-8 can hold
         clean = json.loads(entry.json.encode(errors="replace"))
-        return complete_entry(clean, Defaults(), received_ns=received_ns)
+        return complete_entry(clean, {}, received_ns=received_ns)
     if size > MAX_ENTRY_BYTES:
         raise EntryError(f"the entry has {size} bytes, at most {MAX_ENTRY_BYTES} are allowed")
     return entry

@@ -4,10 +4,9 @@ import base64
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from trainmaster.local.instants import now_ns
-from trainmaster.local.logging.entry import Defaults, Entry, EntryError, complete_entry
+from trainmaster.local.logging.entry import Entry, EntryError, complete_entry
 from trainmaster.local.logging.filters import compile_filter, parse_filter
 from trainmaster.local.logging.filters.bounds import bounds_of
 from trainmaster.local.logging.sinks import Sink, load_sink, message_of, new_resource, updated_resource
@@ -27,12 +26,6 @@ class AlreadyExistsError(ValueError):
     """The sink exists."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Page:
-    entries: Sequence[Mapping[str, object]]
-    next_page_token: str
-
-
 class Service:
     """Entries and sinks over one store. Any thread may call."""
 
@@ -48,7 +41,7 @@ class Service:
     def write(
         self,
         entries: Sequence[object],
-        defaults: Defaults | None = None,
+        defaults: Mapping[str, object] | None = None,
         *,
         partial_success: bool = False,
         dry_run: bool = False,
@@ -63,7 +56,7 @@ class Service:
         faults: dict[int, str] = {}
         for index, given in enumerate(entries):
             try:
-                accepted.append(complete_entry(given, defaults or Defaults(), received_ns=received_ns))
+                accepted.append(complete_entry(given, defaults or {}, received_ns=received_ns))
             except EntryError as fault:
                 faults[index] = str(fault)
         if not dry_run and (partial_success or not faults):
@@ -87,8 +80,8 @@ class Service:
 
     def list(
         self, parents: Sequence[str], filter_text: str, *, descending: bool, page_size: int, page_token: str
-    ) -> Page:
-        """One page of the entries that pass, in order of time.
+    ) -> tuple[Sequence[Mapping[str, object]], str]:
+        """One page of the entries that pass, in order of time, and the token of the next.
 
         Raises:
             FilterError: the filter is none.
@@ -102,10 +95,10 @@ class Service:
             if not passes(entry):
                 continue
             if len(found) == page_size:
-                return Page(entries=found, next_page_token=_token(after))
+                return found, _token(after)
             found.append(entry)
             after = position
-        return Page(entries=found, next_page_token="")
+        return found, ""
 
     def sink(self, full_name: str) -> Sink:
         """The sink.
@@ -182,13 +175,12 @@ class Service:
 
 
 def _token(position: Position | None) -> str:
-    values = [position.timestamp_ns, position.id] if position else []
-    return base64.urlsafe_b64encode(json.dumps(values).encode()).decode()
+    return base64.urlsafe_b64encode(json.dumps(position or []).encode()).decode()
 
 
 def _position(token: str) -> Position:
     try:
         timestamp_ns, row_id = json.loads(base64.urlsafe_b64decode(token))
-        return Position(timestamp_ns=int(timestamp_ns), id=int(row_id))
+        return Position(int(timestamp_ns), int(row_id))
     except (ValueError, TypeError) as fault:
         raise InvalidRequestError(f"pageToken {token!r} is none that this service gave out") from fault

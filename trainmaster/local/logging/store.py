@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from trainmaster.local.logging.entry import Entry
 from trainmaster.local.logging.filters.compare import fold
@@ -28,8 +27,7 @@ CREATE TABLE IF NOT EXISTS sinks (name TEXT PRIMARY KEY, body TEXT NOT NULL) WIT
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Position:
+class Position(NamedTuple):
     """A place in the order of entries: by time, then by arrival."""
 
     timestamp_ns: int
@@ -70,7 +68,7 @@ class Store(Database):
         """
         while chunk := self._chunk(parents, bounds, descending=descending, after=after):
             for row_id, timestamp, body in chunk:
-                after = Position(timestamp_ns=timestamp, id=row_id)
+                after = Position(timestamp, row_id)
                 yield after, json.loads(body)
 
     def _chunk(
@@ -85,7 +83,7 @@ class Store(Database):
             values.append(value)
         if after is not None:
             where.append(f"(timestamp, id) {'<' if descending else '>'} (?, ?)")
-            values += [after.timestamp_ns, after.id]
+            values += after
         direction = "DESC" if descending else "ASC"
         return self.rows(
             f"SELECT id, timestamp, body FROM entries WHERE {' AND '.join(where)}"  # noqa: S608  # values are bound

@@ -5,10 +5,9 @@ import os
 import select
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import IO
-
-from trainmaster.local.process.lines import LineCutter
 
 
 class Stream(Enum):
@@ -22,6 +21,35 @@ OnLines = Callable[[Stream, list[bytes]], Awaitable[None] | None]
 
 LINE_LIMIT_BYTES = 256 * 1024
 _CHUNK_BYTES = 256 * 1024
+
+
+@dataclass(kw_only=True)
+class LineCutter:
+    """Cuts a stream of bytes at newlines, and lines longer than `limit_bytes` into pieces."""
+
+    limit_bytes: int
+    _rest: bytearray = field(default_factory=bytearray)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that `data` completes, in order, without their newlines."""
+        self._rest += data
+        if b"\n" not in data and len(self._rest) <= self.limit_bytes:
+            return []
+        *whole, rest = bytes(self._rest).split(b"\n")
+        lines = [piece for line in whole for piece in self._pieces(line)]
+        *over, last = self._pieces(rest)
+        self._rest = bytearray(last)
+        return lines + over
+
+    def close(self) -> list[bytes]:
+        """What the stream ended with, if it did not end with a newline."""
+        rest, self._rest = bytes(self._rest), bytearray()
+        return self._pieces(rest) if rest else []
+
+    def _pieces(self, line: bytes) -> list[bytes]:
+        """At least one piece; carriage returns before the newline are dropped."""
+        line = line.removesuffix(b"\r")
+        return [line[at : at + self.limit_bytes] for at in range(0, len(line), self.limit_bytes)] or [b""]
 
 
 class Output:

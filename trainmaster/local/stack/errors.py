@@ -3,10 +3,7 @@
 StackRefusedError
 ├── BadOptionsError      the command line asks for what cannot be
 ├── BadTopologyError     the topology file cannot be read, or says something impossible
-├── StateError           the state folder cannot be used
-├── ServiceError         a service cannot run, or refused a resource
-├── FunctionsError       the functions cannot be staged or do not start
-└── JobError             a job of the running stack cannot be dealt with as asked
+└── StateError           the state folder cannot be used
 """
 
 
@@ -24,15 +21,3 @@ class BadTopologyError(StackRefusedError):
 
 class StateError(StackRefusedError):
     """The state folder cannot be used."""
-
-
-class ServiceError(StackRefusedError):
-    """A service cannot run, or refused a resource of the topology."""
-
-
-class FunctionsError(StackRefusedError):
-    """The functions cannot be staged, or one of them does not start."""
-
-
-class JobError(StackRefusedError):
-    """A job of the running stack cannot be dealt with as asked."""

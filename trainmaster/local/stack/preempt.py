@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 from trainmaster.local.events.rest import CallRefusedError, call
-from trainmaster.local.stack.errors import JobError, StateError
+from trainmaster.local.stack.errors import StackRefusedError, StateError
 
 CHIEF = "workerpool0-0"
 _JOB_NAME = re.compile(r"projects/[^/]+/locations/[^/]+/customJobs/[0-9]+")
@@ -21,7 +21,7 @@ def preempt(state: Path, job: str, replica: str = CHIEF) -> None:
 
     Raises:
         StateError: no stack is ready there.
-        JobError: the JobService refuses: it says why.
+        StackRefusedError: the JobService refuses: it says why.
     """
     variables = _variables(state)
     project, region = variables["GOOGLE_CLOUD_PROJECT"], variables["TRAINMASTER_REGION"]
@@ -34,7 +34,7 @@ def preempt(state: Path, job: str, replica: str = CHIEF) -> None:
             {"replica": replica},
         )
     except CallRefusedError as refused:
-        raise JobError(refused.reason) from refused
+        raise StackRefusedError(refused.reason) from refused
     except OSError as error:
         raise StateError(f"The stack on {str(state)!r} does not answer: {error}.") from error
 

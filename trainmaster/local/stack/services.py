@@ -16,7 +16,7 @@ from trainmaster.local.process import ProcessGuard
 from trainmaster.local.publisher import Publisher
 from trainmaster.local.pubsub import PubSub
 from trainmaster.local.registry import Registry, RegistryFailedError
-from trainmaster.local.stack.errors import ServiceError
+from trainmaster.local.stack.errors import StackRefusedError
 from trainmaster.local.stack.options import Options
 from trainmaster.local.stack.state import StateFolder
 from trainmaster.local.storage import Storage
@@ -58,7 +58,7 @@ async def running_services(
     """The services of a stack while the block runs. `images_topic` is the full name of the one that hears of pushes.
 
     Raises:
-        ServiceError: a port is taken, or the registry or Vertex AI cannot run here.
+        StackRefusedError: a port is taken, or the registry or Vertex AI cannot run here.
     """
     async with AsyncExitStack() as running:
         start = _Starting(options=options, state=state, guard=guard, grants=grants, running=running)
@@ -136,7 +136,7 @@ class _Starting:
         try:
             self.ports["registry"] = await registry.start(self.state.ports().get("registry", 0))
         except RegistryFailedError as error:
-            raise ServiceError(f"The registry cannot run here: {error}") from error
+            raise StackRefusedError(f"The registry cannot run here: {error}") from error
         return registry.address
 
     async def vertex(
@@ -160,7 +160,7 @@ class _Starting:
         try:
             return await self.live(jobs, "vertex")
         except RuntimeError as error:
-            raise ServiceError(f"Vertex AI cannot run here: {error}") from error
+            raise StackRefusedError(f"Vertex AI cannot run here: {error}") from error
 
     async def live(self, service: Service, name: str) -> str:
         self.running.push_async_callback(service.stop)
@@ -186,8 +186,8 @@ class _Starting:
         last = self.state.ports().get(service)
         return [last, 0] if last else [0]
 
-    def _port_taken(self, service: str) -> ServiceError:
-        return ServiceError(
+    def _port_taken(self, service: str) -> StackRefusedError:
+        return StackRefusedError(
             f"Port {self._candidates(service)[0]}, which --port-base gives to {service}, is taken by another program. "
             "Choose another base, or leave it out to have free ports picked."
         )

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from trainmaster.local.process import ProcessGuard, Stream
-from trainmaster.local.stack.errors import FunctionsError
+from trainmaster.local.stack.errors import StackRefusedError
 from trainmaster.resources import IMPORTED_FROM
 
 
@@ -14,7 +14,7 @@ async def source_directory(given: Path | None, *, destination: Path, guard: Proc
     Without `given`, the repository's functions are staged to `destination` first, anew at every start.
 
     Raises:
-        FunctionsError: staging ended with an error.
+        StackRefusedError: staging ended with an error.
     """
     if given is not None:
         return given
@@ -31,5 +31,5 @@ async def source_directory(given: Path | None, *, destination: Path, guard: Proc
     )
     if code := await staging.wait():
         said = b"\n".join(output).decode(errors="replace")
-        raise FunctionsError(f"trainmaster/staging ended with status {code}:\n{said}")
+        raise StackRefusedError(f"trainmaster/staging ended with status {code}:\n{said}")
     return destination

@@ -19,7 +19,7 @@ from trainmaster.local.functions import Deployment, FunctionsHost, Instance, Sta
 from trainmaster.local.injections import Injections
 from trainmaster.local.process import ProcessGuard
 from trainmaster.local.stack.access import grants_of
-from trainmaster.local.stack.errors import FunctionsError, ServiceError
+from trainmaster.local.stack.errors import StackRefusedError
 from trainmaster.local.stack.options import Options
 from trainmaster.local.stack.provision import provision
 from trainmaster.local.stack.services import Services, running_services
@@ -69,8 +69,8 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
     """A stack on a claimed state folder while the block runs; afterwards none of its processes is left.
 
     Raises:
-        ServiceError: a service cannot run, or refuses a resource.
-        FunctionsError: the functions cannot be staged, or one does not start.
+        StackRefusedError: a service cannot run, or refuses a resource.
+        StackRefusedError: the functions cannot be staged, or one does not start.
     """
     async with AsyncExitStack() as running:
         guard = ProcessGuard(grace_s=_GUARD_GRACE_S)
@@ -110,7 +110,7 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
         try:
             await host.start()
         except StartFailedError as error:
-            raise FunctionsError(str(error)) from error
+            raise StackRefusedError(str(error)) from error
         await _deliver_events(options, topology, services, host, running)
         # From here on: what a stack needs in order to start is not what an injection is for.
         services.injections.put(options.injections)
@@ -135,7 +135,7 @@ async def _deliver_events(
             backoff=options.backoff,
         )
     except (CallRefusedError, GoogleAPICallError) as error:
-        raise ServiceError(f"Something in the topology cannot be made: {error}") from error
+        raise StackRefusedError(f"Something in the topology cannot be made: {error}") from error
     deliveries = [
         Delivery(
             function=function,
@@ -172,7 +172,7 @@ def _images_topic(options: Options, topology: Topology) -> str:
     if "images" in topology.topics:
         return topology.topic_name("images")
     if options.registry:
-        raise ServiceError("--registry: the topology has no topic `images`, which hears of every push.")
+        raise StackRefusedError("--registry: the topology has no topic `images`, which hears of every push.")
     return ""
 
 

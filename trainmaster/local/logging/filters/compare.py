@@ -38,9 +38,9 @@ def test_for(comparison: Comparison, kind: Kind) -> Test:
         return _pattern(value, wanted=operator is Operator.MATCHES)
     match kind:
         case Kind.INSTANT:
-            return _instant(operator, value)
+            return _ranked(operator, value, parse_instant)
         case Kind.SEVERITY:
-            return _severity(operator, value)
+            return _ranked(operator, value, lambda text: RANKS[severity_name(text)])
         case _ if operator is Operator.HAS:
             return _has(value)
         case _:
@@ -55,27 +55,14 @@ def _pattern(value: Value, *, wanted: bool) -> Test:
     return lambda found: (pattern.search(as_text(found)) is not None) is wanted
 
 
-def _instant(operator: Operator, value: Value) -> Test:
+def _ranked(operator: Operator, value: Value, rank: Callable[[str], int]) -> Test:
+    """Compares what `rank` makes of both sides; `:` is equality."""
     try:
-        bound = parse_instant(value.text)
+        bound = rank(value.text)
     except ValueError as fault:
         raise FilterError(str(fault)) from fault
     compare = _ORDER[Operator.EQUALS if operator is Operator.HAS else operator]
-
-    def test(found: object) -> bool:
-        return compare(parse_instant(str(found)), bound)
-
-    return test
-
-
-def _severity(operator: Operator, value: Value) -> Test:
-    try:
-        bound = RANKS[severity_name(value.text)]
-    except ValueError as fault:
-        raise FilterError(str(fault)) from fault
-    compare = _ORDER[Operator.EQUALS if operator is Operator.HAS else operator]
-    passing = {name for name, rank in RANKS.items() if compare(rank, bound)}
-    return lambda found: found in passing
+    return lambda found: compare(rank(str(found)), bound)
 
 
 def _has(value: Value) -> Test:

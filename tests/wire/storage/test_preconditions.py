@@ -64,12 +64,11 @@ def test_reads_are_conditional_too(put: Put, http: httpx.Client, bucket: storage
         assert code(generation=generation + 1) == 404
 
 
-def test_an_unchanged_object_is_not_sent_again(bucket: storage.Bucket) -> None:
+def test_a_condition_on_an_etag_is_refused_rather_than_ignored(bucket: storage.Bucket) -> None:
     blob = bucket.blob("a")
     blob.upload_from_string("x")
-    with pytest.raises(exceptions.NotModified):
-        blob.reload(if_etag_not_match=blob.etag)
-    blob.reload(if_etag_match=blob.etag)
+    with pytest.raises(exceptions.MethodNotImplemented, match="ifGenerationMatch"):
+        blob.reload(if_etag_match=blob.etag, retry=None)
 
 
 def test_deletes_and_patches_are_conditional(bucket: storage.Bucket) -> None:

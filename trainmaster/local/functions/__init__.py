@@ -1,7 +1,13 @@
 """The functions' platform: one functions-framework process per entry point, kept running, its output logged."""
 
-from trainmaster.local.functions.deployment import Deployment
-from trainmaster.local.functions.function import BucketTrigger, DeadLetter, Function, TopicTrigger, Trigger
+from trainmaster.local.functions.function import (
+    BucketTrigger,
+    DeadLetter,
+    Deployment,
+    Function,
+    TopicTrigger,
+    Trigger,
+)
 from trainmaster.local.functions.host import FunctionsHost
 from trainmaster.local.functions.instance import Instance, StartFailedError
 

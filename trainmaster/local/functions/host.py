@@ -4,8 +4,7 @@ import asyncio
 import shutil
 from collections.abc import Sequence
 
-from trainmaster.local.functions.deployment import Deployment
-from trainmaster.local.functions.function import Function
+from trainmaster.local.functions.function import Deployment, Function
 from trainmaster.local.functions.instance import Instance, StartFailedError
 from trainmaster.local.process.scratch import empty_folder
 

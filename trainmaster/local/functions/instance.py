@@ -11,9 +11,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from trainmaster.local.functions.deployment import Deployment
 from trainmaster.local.functions.environment import environment_of
-from trainmaster.local.functions.function import Function
+from trainmaster.local.functions.function import Deployment, Function
 from trainmaster.local.functions.log import FunctionLog
 from trainmaster.local.functions.port import ReservedPort
 from trainmaster.local.process import Child

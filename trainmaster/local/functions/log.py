@@ -5,9 +5,8 @@ import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from trainmaster.local.functions.deployment import Deployment, Entry
 from trainmaster.local.functions.environment import revision_of
-from trainmaster.local.functions.function import Function
+from trainmaster.local.functions.function import Deployment, Entry, Function
 from trainmaster.local.logging.structured import entry_from_line
 from trainmaster.local.process import Stream
 

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from trainmaster.local.injections.injection import (
@@ -15,30 +15,22 @@ from trainmaster.local.injections.injection import (
 
 SERVICES = ("storage", "pubsub", "vertex", "logging", "functions")
 
-METHODS: Mapping[str, Mapping[str, str]] = {
-    "storage": {
-        "buckets": "delete get getIamPolicy getStorageLayout insert list testIamPermissions",
-        "managedFolders": "list",
-        "notifications": "delete get insert list",
-        "objects": "cancelUpload compose copy delete get insert list patch rewrite",
-        "": "notify",
-    },
-    "pubsub": {
-        "": (
-            "acknowledge createSubscription createTopic deleteSubscription deleteTopic deliver getSubscription "
-            "getTopic listSubscriptions listTopicSubscriptions listTopics modifyAckDeadline publish pull "
-            "streamingPull updateSubscription updateTopic"
-        )
-    },
-    "vertex": {
-        "customJobs": "cancel create delete get list",
-        "hyperparameterTuningJobs": "cancel create delete get list",
-    },
-    "logging": {
-        "entries": "list write",
-        "sinks": "create delete get list update",
-        "": "export",
-    },
+METHODS: Mapping[str, str] = {
+    "storage": "notify",
+    "storage.buckets": "delete get getIamPolicy getStorageLayout insert list testIamPermissions",
+    "storage.managedFolders": "list",
+    "storage.notifications": "delete get insert list",
+    "storage.objects": "cancelUpload compose copy delete get insert list patch rewrite",
+    "pubsub": (
+        "acknowledge createSubscription createTopic deleteSubscription deleteTopic deliver getSubscription "
+        "getTopic listSubscriptions listTopicSubscriptions listTopics modifyAckDeadline publish pull "
+        "streamingPull updateSubscription updateTopic"
+    ),
+    "vertex.customJobs": "cancel create delete get list",
+    "vertex.hyperparameterTuningJobs": "cancel create delete get list",
+    "logging.entries": "list write",
+    "logging.sinks": "create delete get list update",
+    "logging": "export",
 }
 """By service and collection, the methods that an emulator answers and the ways that it sends on."""
 
@@ -49,14 +41,7 @@ KINDS_AT: Mapping[str, frozenset[Kind]] = {
 """Where other kinds have a meaning than at a call. A glob reaches these places with the kinds they know."""
 
 
-def _places() -> Iterator[str]:
-    for service, collections in METHODS.items():
-        for collection, methods in collections.items():
-            for method in methods.split():
-                yield ".".join(filter(None, (service, collection, method)))
-
-
-PLACES = tuple(_places())
+PLACES = tuple(f"{of}.{method}" for of, methods in METHODS.items() for method in methods.split())
 """Every place but `functions.NAME`: a topology names the functions, and no plan knows it."""
 
 _GLOBS = tuple(dict.fromkeys(f"{place.rpartition('.')[0]}.*" for place in PLACES))

@@ -28,16 +28,15 @@ def check_publish(messages: Sequence[wire.Message], *, request_bytes: int) -> No
         faults.append(
             "The value for message_count is too small. You passed 0 in the request, but the minimum value is 1."
         )
-    if len(messages) > MAX_MESSAGES:
-        faults.append(
-            f"The value for message_count is too large. You passed {len(messages)} in the request, "
-            f"but the maximum value is {MAX_MESSAGES}."
-        )
-    if request_bytes > MAX_REQUEST_BYTES:
-        faults.append(
-            f"The value for request_size is too large. You passed {request_bytes} in the request, "
-            f"but the maximum value is {MAX_REQUEST_BYTES}."
-        )
+    for what, found, most in (
+        ("message_count", len(messages), MAX_MESSAGES),
+        ("request_size", request_bytes, MAX_REQUEST_BYTES),
+    ):
+        if found > most:
+            faults.append(
+                f"The value for {what} is too large. You passed {found} in the request, "
+                f"but the maximum value is {most}."
+            )
     if faults:
         raise InvalidArgument(" ".join(faults))
 

@@ -8,9 +8,7 @@ from starlette.responses import Response
 from trainmaster.local.iam.service import member_of
 from trainmaster.local.storage.api.call import Call, Json, json_answer, no_content, text_field
 from trainmaster.local.storage.objects.errors import RefusedError, invalid
-from trainmaster.local.storage.objects.listing import page_token, resume_of
 from trainmaster.local.storage.objects.names import bucket_fault
-from trainmaster.local.storage.objects.preconditions import whole_number
 from trainmaster.local.storage.objects.records import Bucket
 from trainmaster.local.storage.objects.resource import bucket_json
 
@@ -58,19 +56,12 @@ async def list_all(call: Call) -> Response:
     project = call.query.get("project", "")
     if not project:
         raise RefusedError(400, "required", "Required parameter: project")
-    prefix, resume = call.query.get("prefix", ""), resume_of(call.query.get("pageToken", ""))
     found = [
-        bucket
+        bucket_json(bucket, call.base_url)
         for bucket in call.store.catalog.buckets()
-        if bucket.project == project and bucket.name.startswith(prefix) and bucket.name >= resume
+        if bucket.project == project and bucket.name.startswith(call.query.get("prefix", ""))
     ]
-    limit = whole_number(call.query, "maxResults") or 1000
-    answer: Json = {"kind": "storage#buckets"}
-    if found:
-        answer["items"] = [bucket_json(bucket, call.base_url) for bucket in found[:limit]]
-    if len(found) > limit:
-        answer["nextPageToken"] = page_token(found[limit].name)
-    return json_answer(answer)
+    return json_answer({"kind": "storage#buckets", **({"items": found} if found else {})})
 
 
 async def delete(call: Call) -> Response:

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from trainmaster.local.http import json_value
-from trainmaster.local.storage.objects.errors import invalid
+from trainmaster.local.storage.objects.errors import RefusedError, invalid
 from trainmaster.local.storage.objects.preconditions import Preconditions, preconditions_from, whole_number
 from trainmaster.local.storage.objects.requests import Target
 from trainmaster.local.storage.objects.resource import WRITABLE_OBJECT_FIELDS
@@ -41,7 +41,11 @@ class Call:
         return f"http://{self.request.headers.get('host', '127.0.0.1')}"
 
     def conditions(self) -> Preconditions:
-        return preconditions_from(self.query, headers=self.request.headers)
+        """Raises `RefusedError`: 400 for a condition that is no number, 501 for one on an ETag."""
+        if {"if-match", "if-none-match"} & set(self.request.headers):
+            message = "This emulator imitates no conditions on ETags; use ifGenerationMatch."
+            raise RefusedError(501, "notImplemented", message)
+        return preconditions_from(self.query)
 
     def target(self) -> Target:
         """The object that the path names, as the query wants it."""

@@ -1,4 +1,4 @@
-"""Generation, metageneration and ETag preconditions, decided against the live object."""
+"""Generation and metageneration preconditions, decided against the live object."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,8 +20,6 @@ class Preconditions:
     not_generation: int | None = None
     metageneration: int | None = None
     not_metageneration: int | None = None
-    etag: str = ""
-    not_etag: str = ""
 
     def check_write(self, live: StoredObject | None) -> None:
         """Pass, or raise `RefusedError` with 412."""
@@ -43,8 +41,6 @@ class Preconditions:
         found = live.metageneration if live else 0
         if self.metageneration is not None and (live is None or self.metageneration != found):
             return f"ifMetagenerationMatch is {self.metageneration}, the live metageneration {found}"
-        if self.etag and (live is None or self.etag not in {etag_of(live), "*"}):
-            return "the ETag differs"
         return ""
 
     def _unwanted(self, live: StoredObject | None) -> str:
@@ -52,27 +48,20 @@ class Preconditions:
             return f"ifGenerationNotMatch is the live generation, {self.not_generation}"
         if self.not_metageneration is not None and live and self.not_metageneration == live.metageneration:
             return f"ifMetagenerationNotMatch is the live metageneration, {self.not_metageneration}"
-        if self.not_etag and live and self.not_etag in {etag_of(live), "*"}:
-            return "the ETag is the same"
         return ""
 
 
-def preconditions_from(
-    query: Mapping[str, str], *, infix: str = "", headers: Mapping[str, str] | None = None
-) -> Preconditions:
+def preconditions_from(query: Mapping[str, str], *, infix: str = "") -> Preconditions:
     """The preconditions of a query; `infix` is `Source` for those that a copy puts on its source.
 
     Raises:
         RefusedError: 400, a value is no whole number.
     """
-    headers = headers or {}
     return Preconditions(
         generation=whole_number(query, f"if{infix}GenerationMatch"),
         not_generation=whole_number(query, f"if{infix}GenerationNotMatch"),
         metageneration=whole_number(query, f"if{infix}MetagenerationMatch"),
         not_metageneration=whole_number(query, f"if{infix}MetagenerationNotMatch"),
-        etag=headers.get("if-match", "").strip('"'),
-        not_etag=headers.get("if-none-match", "").strip('"'),
     )
 
 

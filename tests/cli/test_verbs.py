@@ -98,7 +98,7 @@ def test_the_command_of_a_checkout_works_from_any_folder(tmp_path: Path) -> None
     assert done.stdout.startswith("trainmaster ")
 
 
-@pytest.mark.parametrize("words", [["--no-smoke", "--", "--epochs=1"], ["--", "--help"], ["--help", "x"]])
+@pytest.mark.parametrize("words", [["--foreground", "--", "--epochs=1"], ["--", "--help"], ["--help", "x"]])
 def test_every_word_behind_a_verb_with_a_parser_of_its_own_is_left_to_that(words: list[str]) -> None:
     @click.command(cls=PassedOn)
     def verb(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.inspect.faults import Unusable
+from trainmaster.inspect.finding import Unusable
 from trainmaster.inspect.request import Parameter, request_in
 from trainmaster.inspect.surroundings import Surroundings, surroundings_of, tensorflow_of
 from trainmaster.orchestrator.core.requests.tuning import ParameterType

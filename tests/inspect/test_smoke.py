@@ -68,7 +68,6 @@ def test_nothing_is_started_unless_asked_for(tmp_path: Path) -> None:
     mark = tmp_path / "started"
     program = written(tmp_path, f"open({str(mark)!r}, 'w')\n{GOOD}")
     inspected(program, status=0)
-    inspected(program, "--no-smoke", "--", "--epochs=1", status=0)
     assert not mark.exists()
     inspected(program, "--", "--epochs=1", status=0)
     assert mark.exists()

@@ -11,9 +11,8 @@ import pytest
 
 from trainmaster.inspect.finding import Place
 from trainmaster.inspect.smoke.last_error import last_error_in
-from trainmaster.inspect.smoke.replica import Replica
 from trainmaster.inspect.smoke.run import put_off
-from trainmaster.inspect.smoke.watch import Limits, State, watch
+from trainmaster.inspect.smoke.watch import Limits, Replica, State, watch
 
 ENDS, FAILS, SLEEPS, WORKS = "pass", "raise SystemExit(3)", "import time; time.sleep(600)", "while True: pass"
 PATIENT = Limits(whole_s=120)

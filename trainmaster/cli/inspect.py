@@ -1,15 +1,49 @@
-"""`trainmaster inspect TREE`: examine a training program, with the options of trainmaster.inspect."""
+"""`trainmaster inspect TREE`: examine a training program before money is spent on it."""
 
 import os
+from pathlib import Path
+from typing import Any
 
 import click
 
-from trainmaster.cli.passed_on import PassedOn
+_PATH = click.Path(path_type=Path)
 
 
-@click.command(cls=PassedOn)
-def inspect(words: tuple[str, ...]) -> int:
-    """Examine a training program before money is spent on it."""
-    from trainmaster.inspect.command import main
+class _WithProgram(click.Command):
+    """Keeps what stands behind `--` apart: it is the program's."""
 
-    return main(words, dict(os.environ))
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        here = args.index("--") if "--" in args else len(args)
+        rest = super().parse_args(ctx, args[:here])
+        ctx.params["program"] = tuple(args[here + 1 :])
+        return rest
+
+
+@click.command(
+    cls=_WithProgram,
+    epilog="Behind `--`: the program to start in a smoke run, or its arguments alone.",
+)
+@click.argument("tree", type=_PATH, default=".", metavar="[TREE_OR_FILE]")
+@click.option("--request", type=_PATH, help="The request that the program will be run by, in any dialect.")
+@click.option("--module", help="The module that is run; default: the request's, the image's, trainer.task.")
+@click.option(
+    "--smoke", is_flag=True, help="Start the program as a chief and a worker; `--` asks for it too."
+)
+@click.option(
+    "--smoke_timeout_s",
+    type=click.IntRange(min=1),
+    default=300,
+    show_default=True,
+    help="Seconds that the smoke run may take.",
+)
+@click.option("--keep_output", type=_PATH, metavar="DIR", help="Copy what the replicas wrote to DIR.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per finding.")
+# Any: the fields of Options, as the decorators above read them.
+def inspect(**options: Any) -> int:
+    """Examine a training program before money is spent on it.
+
+    Exit status: 0 no errors, 1 errors found, 2 asked for what cannot be.
+    """
+    from trainmaster.inspect.command import Options, main
+
+    return main(Options(**options), os.environ)

@@ -1,78 +1,69 @@
-"""`trainmaster inspect`: from the command line to an exit status."""
+"""`trainmaster inspect`: from what was asked for to an exit status."""
 
 import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 from types import FrameType
 
 from trainmaster.inspect.checks import findings_of
 from trainmaster.inspect.checks.examined import Examined
-from trainmaster.inspect.faults import Unusable
-from trainmaster.inspect.finding import Finding, Subject, exit_status, unknown
-from trainmaster.inspect.options import Options, options_from
+from trainmaster.inspect.finding import Finding, Level, Subject, Unusable, as_json_lines, as_text, unknown
 from trainmaster.inspect.request import Request, request_in
-from trainmaster.inspect.show import as_json_lines, as_text
-from trainmaster.inspect.smoke.environment import inherited
 from trainmaster.inspect.smoke.judge import judged, settled
 from trainmaster.inspect.smoke.run import SmokeRun
+from trainmaster.inspect.smoke.stage import inherited
 from trainmaster.inspect.smoke.watch import Limits
 from trainmaster.inspect.source.tree import Tree, program_in, tree_at
-from trainmaster.inspect.started import is_program, modules_in
 from trainmaster.inspect.surroundings import Surroundings, surroundings_of, tensorflow_of
 
 DEFAULT_MODULE = "trainer.task"
 GCS_ROOT_VARIABLE = "TRAINMASTER_GCS_ROOT"
 
 
-def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What is asked for; `program` is what stands behind `--`, and asks for a smoke run too."""
+
+    tree: Path
+    request: Path | None
+    module: str | None
+    smoke: bool
+    smoke_timeout_s: int
+    keep_output: Path | None
+    as_json: bool
+    program: tuple[str, ...]
+
+
+def main(options: Options, environment: Mapping[str, str]) -> int:
     """The exit status. Of `environment` a smoke run's replicas have what is no choice of the shell's."""
-    options = options_from(arguments)
     try:
         findings = _findings(options, environment)
     except Unusable as unusable:
         for fault in unusable.faults:
             print(fault, file=sys.stderr)  # noqa: T201 - a command
         return 2
-    _print(as_json_lines(findings) if options.as_json else as_text(findings))
-    return exit_status(findings)
-
-
-def _print(text: str) -> None:
-    """Whoever reads may stop, as `head` does; that is no error, and the status stays."""
     try:
-        print(text, flush=True)  # noqa: T201 - a command
-    except BrokenPipeError:
+        print(as_json_lines(findings) if options.as_json else as_text(findings), flush=True)  # noqa: T201 - a command
+    except BrokenPipeError:  # whoever reads may stop, as `head` does; that is no error, and the status stays
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return int(any(finding.level is Level.ERROR for finding in findings))
 
 
 def _findings(options: Options, environment: Mapping[str, str]) -> list[Finding]:
-    if options.smoke and len(options.trees) > 1:
-        raise Unusable(
-            f"A smoke run starts one program; found {len(options.trees)} trees. Name one, or add --no-smoke."
-        )
     request = None if options.request is None else request_in(options.request)
-    found: list[Finding] = []
-    for given in options.trees:
-        found += _of_one(given, options, request, environment)
-    return found
-
-
-def _of_one(
-    given: Path, options: Options, request: Request | None, environment: Mapping[str, str]
-) -> list[Finding]:
-    tree = tree_at(given)
+    tree = tree_at(options.tree)
     surroundings = surroundings_of(tree.root)
     if request is not None and surroundings.tensorflow is None:
         surroundings = replace(surroundings, tensorflow=tensorflow_of(request.program.image))
     module = _module(tree, options, request, surroundings)
     program = program_in(tree, module)
     examined = Examined(program=program, surroundings=surroundings, request=request)
-    static = [*_module_elsewhere(tree, given, options, request), *findings_of(examined)]
-    if not options.smoke:
+    static = [*_module_elsewhere(tree, options, request), *findings_of(examined)]
+    if not (options.smoke or options.program):
         return static
     run = _smoke_run(tree, module, options, examined, environment)
     with _ended_in_order():
@@ -93,24 +84,23 @@ def _smoke_run(
         root=tree.root,
         variables=_variables(tree, environment, examined),
         request=examined.request,
-        replicas=options.smoke_replicas or (1 if examined.is_alone else 2),
-        uses_uris=examined.program.mentions(GCS_ROOT_VARIABLE),
+        replicas=1 if examined.is_alone else 2,
+        uses_uris=examined.program.mention(GCS_ROOT_VARIABLE) is not None,
         limits=Limits(whole_s=options.smoke_timeout_s),
         keep=options.keep_output,
     )
 
 
-def _module_elsewhere(
-    tree: Tree, given: Path, options: Options, request: Request | None
-) -> Iterator[Finding]:
+def _module_elsewhere(tree: Tree, options: Options, request: Request | None) -> Iterator[Finding]:
     """That the request starts a module which is not what was examined."""
     module = None if request is None else request.module
-    if module is None or options.module is not None or given.is_file():
+    if module is None or options.module is not None or options.tree.is_file():
         return
     if tree.file_of(module) is None:
         yield unknown(
             Subject.SOURCE,
-            f"whether the request's module {module!r} runs: it is not in {given}, so all files there were examined",
+            f"whether the request's module {module!r} runs: it is not in {options.tree}, so all files there were "
+            "examined",
             repair="Name the tree that its package is built from, or correct the request's module; a package without "
             "it ends every replica with exit status 1.",
         )
@@ -120,26 +110,39 @@ def _module(tree: Tree, options: Options, request: Request | None, surroundings:
     """The module that is run: as asked for, as behind `--`, as the request or the Dockerfile says; else not known."""
     if options.module is not None:
         return options.module
-    named = _named(tree, options, request, surroundings)
+    named = modules_in(options.program) if _is_program(options.program) else []
+    if not named and not tree.given.is_file():
+        asked = [] if request is None else [*filter(None, [request.module]), *modules_in(request.command)]
+        named = [*asked, *modules_in(surroundings.command)]
     usual = [] if tree.given.is_file() else [DEFAULT_MODULE]
     return next((name for name in [*named, *usual] if tree.file_of(name) is not None), None)
 
 
-def _named(tree: Tree, options: Options, request: Request | None, surroundings: Surroundings) -> list[str]:
-    """The modules that the user, the program behind `--`, the request and the image name, in this order."""
-    if options.module is not None:
-        return [options.module]
-    if is_program(options.program) and (behind := modules_in(options.program)):
-        return behind
-    if tree.given.is_file():
+def modules_in(words: Sequence[str]) -> list[str]:
+    """What `python -m trainer.task` or `python /app/trainer/task.py` may be called in a tree, the longest first.
+
+    Empty where no Python program is seen. Of a launcher, `python -m trainer.launch … -- python train.py`, it is
+    the program behind the dashes.
+    """
+    if "--" in words and (launched := modules_in(words[list(words).index("--") + 1 :])):
+        return launched
+    if "-m" in words[:-1]:
+        return [words[list(words).index("-m") + 1]]
+    script = next((word for word in words if word.endswith(".py") and not word.startswith("-")), None)
+    if script is None:
         return []
-    asked = [] if request is None else [*filter(None, [request.module]), *modules_in(request.command)]
-    return [*asked, *modules_in(surroundings.command)]
+    parts = [part for part in PurePosixPath(script).with_suffix("").parts if part not in {"/", "."}]
+    return [".".join(parts[start:]) for start in range(len(parts))]
+
+
+def _is_program(words: Sequence[str]) -> bool:
+    """Whether these words begin with a program, rather than with a flag for one."""
+    return bool(words) and not words[0].startswith("-")
 
 
 def _command(program: Sequence[str], started: str | Path, root: Path) -> list[str]:
     """What is run in `root`: the program behind `--`, or the module with the arguments that stand there."""
-    if not is_program(program):
+    if not _is_program(program):
         start = ["-m", started] if isinstance(started, str) else [str(started)]
         return [sys.executable, *start, *program]
     # A file is meant as seen from where the command was called, unless the root has one of that name.

@@ -1,12 +1,17 @@
-"""What an inspection says: one value for every thing that it found."""
+"""What an inspection says, and how people and programs read it."""
 
-from collections.abc import Sequence
+import json
+import textwrap
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
+
+WIDTH = 110
 
 
 class Level(StrEnum):
-    """How bad it is. Only ERROR changes the exit status."""
+    """How bad it is, the gravest first. Only ERROR changes the exit status."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -15,7 +20,7 @@ class Level(StrEnum):
 
 
 class Subject(StrEnum):
-    """What a check is about; each has one room in `trainmaster.inspect.checks`, or is said by the smoke run."""
+    """What a check is about, or the smoke run."""
 
     SOURCE = "source"
     KERAS = "keras"
@@ -27,6 +32,17 @@ class Subject(StrEnum):
     ROLES = "roles"
     CHECKPOINTS = "checkpoints"
     SMOKE = "smoke"
+
+
+class Unusable(Exception):
+    """The program cannot be examined as asked; trying again unchanged cannot help.
+
+    `faults` holds every fault found, each a sentence with what was found and the likely repair.
+    """
+
+    def __init__(self, *faults: str) -> None:
+        self.faults = faults
+        super().__init__("\n".join(self.faults))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,5 +83,61 @@ def unknown(subject: Subject, found: str, place: Place | None = None, *, repair:
     )
 
 
-def exit_status(findings: Sequence[Finding]) -> int:
-    return int(any(finding.level is Level.ERROR for finding in findings))
+def nearest(word: str, known: Iterable[str]) -> str:
+    """` Did you mean 'x'?` with the known word most like `word`, or nothing when none is near."""
+    found = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f" Did you mean {found[0]!r}?" if found else ""
+
+
+def as_text(findings: Sequence[Finding]) -> str:
+    """The gravest first, then a line that counts them."""
+    counts = {level: sum(finding.level is level for finding in findings) for level in Level}
+    total = ", ".join(_counted(level, count) for level, count in counts.items() if count)
+    return "\n".join([*map(_paragraph, _sorted(findings)), total or "nothing examined"])
+
+
+def as_json_lines(findings: Sequence[Finding]) -> str:
+    """One object a line, in the same order; `path` and `line` are null where there is none."""
+    return "\n".join(
+        json.dumps(
+            {
+                "level": finding.level,
+                "subject": finding.subject,
+                "found": finding.found,
+                "path": finding.place.path if finding.place else None,
+                "line": finding.place.line if finding.place else None,
+                "cost": finding.cost,
+                "repair": finding.repair,
+            }
+        )
+        for finding in _sorted(findings)
+    )
+
+
+def _sorted(findings: Sequence[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: list(Level).index(finding.level))
+
+
+def _counted(level: Level, count: int) -> str:
+    plural = "s" if count > 1 and level in {Level.ERROR, Level.WARNING} else ""
+    return f"{count} {level}{plural}"
+
+
+def _paragraph(finding: Finding) -> str:
+    place = f"{finding.place}: " if finding.place else ""
+    lines = _wrapped(f"{finding.level:8}{finding.subject:13}", f"{place}{finding.found}")
+    for title, text in (("cost", finding.cost), ("repair", finding.repair)):
+        if text:
+            lines += _wrapped(f"{'':8}{title:13}", text)
+    return "\n".join(lines)
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

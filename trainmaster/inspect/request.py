@@ -1,18 +1,19 @@
 """What a request asks of the program, whichever dialect it is written in."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainmaster.inspect.faults import Unusable
+from trainmaster.inspect.finding import Unusable
 from trainmaster.orchestrator.core.documents.document import Document, document_in
-from trainmaster.orchestrator.core.documents.faults import Fault, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, fault_at
 from trainmaster.orchestrator.core.documents.translation import Translated
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests import tuning
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
+from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA
 from trainmaster.orchestrator.core.requests.spec import (
     JobSpec,
     Program,
@@ -47,11 +48,8 @@ class Request:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        return (
-            tuple(metric.id for metric in self.spec.work.metrics)
-            if isinstance(self.spec.work, Tuning)
-            else ()
-        )
+        work = self.spec.work
+        return tuple(metric.id for metric in work.metrics) if isinstance(work, Tuning) else ()
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -110,37 +108,26 @@ def request_in(path: Path) -> Request:
         read = document_in(path.read_bytes(), as_json=path.suffix.lower() == ".json")
     except OSError as error:
         raise Unusable(f"--request {str(path)!r} cannot be read: {error}.") from error
-    if not isinstance(read.value, dict):
-        no_mapping = Fault(
-            path="$", problem="a request is a mapping of keys to values", found=shown(read.value)
-        )
-        raise _unusable(path, read.faults or [no_mapping])
-    meant = dialect_of(read.value).in_own(read.value, model_name_from(path.stem))
-    faults = _faults(read, meant)
-    if faults:
-        raise _unusable(path, faults)
-    return Request(path=str(path), spec=spec_from(meant.document))
+    if isinstance(read.value, dict):
+        meant = dialect_of(read.value).in_own(read.value, model_name_from(path.stem))
+        faults = _faults(read, meant)
+        if not faults:
+            return Request(path=str(path), spec=spec_from(meant.document))
+    else:
+        no_mapping = fault_at((), "a request is a mapping of keys to values", found=read.value)
+        faults = [*read.faults] or [no_mapping]
+    raise Unusable(*(f"--request {str(path)!r}: {fault}" for fault in faults))
 
 
 def _faults(read: Document, meant: Translated) -> list[Fault]:
+    schema = json.loads((ROOT / "schemas" / f"{REQUEST_SCHEMA}.schema.json").read_bytes())
     spelled = {meant.own_path(at): text for at, text in read.spelled.items()}
     of_schema = (
         replace(fault, path=meant.written_path(fault.path))
-        for fault in schema_faults(_schema(), meant.document, spelled)
+        for fault in schema_faults(schema, meant.document, spelled)
     )
     # Of a place with a fault of its text or form, the schema's is an echo.
     return sorted({fault.path: fault for fault in (*of_schema, *meant.faults, *read.faults)}.values())
-
-
-def _unusable(path: Path, faults: Iterable[Fault]) -> Unusable:
-    return Unusable(*(f"--request {str(path)!r}: {fault}" for fault in faults))
-
-
-def _schema() -> Mapping[str, object]:
-    schema: dict[str, object] = json.loads(
-        (ROOT / "schemas" / "training_request.v1.schema.json").read_bytes()
-    )
-    return schema
 
 
 def _what(program: Program) -> str:

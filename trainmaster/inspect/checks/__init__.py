@@ -1,4 +1,4 @@
-"""One room per check: what was examined goes in, findings come out; none reads anything else."""
+"""One room per check, but for the files themselves: what was examined goes in, findings come out."""
 
 from collections.abc import Callable, Iterator
 
@@ -10,14 +10,32 @@ from trainmaster.inspect.checks import (
     parameters,
     roles,
     saving,
-    source,
     strategy,
 )
-from trainmaster.inspect.checks.examined import Examined
-from trainmaster.inspect.finding import Finding
+from trainmaster.inspect.checks.examined import Check, Examined
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine
+
+
+def _source(examined: Examined) -> Check:
+    """Files that do not parse, and what was examined at all."""
+    for path, error in examined.program.unparsed:
+        yield Finding(
+            level=Level.ERROR,
+            subject=Subject.SOURCE,
+            found=f"The file is no Python {error.msg and f'({error.msg})'}",
+            place=Place(path=path, line=error.lineno),
+            cost="Every replica ends with exit status 1 as soon as it imports the file.",
+            repair="Correct the line, or leave the file out of what the program imports.",
+        )
+    entries = examined.program.entries
+    shown = ", ".join(entry.shown for entry in entries[:3]) + (" and others" if len(entries) > 3 else "")  # noqa: PLR2004 - a line holds three
+    count = len(examined.program.modules)
+    if count:
+        yield fine(Subject.SOURCE, f"{count} {'file' if count == 1 else 'files'} examined, from {shown} on")
+
 
 CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (
-    source.check,
+    _source,
     keras.check,
     strategy.check,
     saving.check,

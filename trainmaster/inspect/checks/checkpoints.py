@@ -9,8 +9,8 @@ import ast
 
 from trainmaster.inspect.checks.examined import Call, Check, Examined
 from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine
-from trainmaster.inspect.source.constants import texts_of
 from trainmaster.inspect.source.module import keyword, last_name
+from trainmaster.inspect.source.origins import texts_of
 
 KEPT_AND_READ = ("BackupAndRestore", "CheckpointManager")
 READERS = {

@@ -3,18 +3,15 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 from trainmaster.inspect.checks.examined import Check, Examined, beyond
-from trainmaster.inspect.faults import nearest
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, unknown
-from trainmaster.inspect.source.constants import texts_of
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, nearest, unknown
 from trainmaster.inspect.source.module import Module, keyword, last_name, words
+from trainmaster.inspect.source.origins import texts_of
 
 REPORT = "report_hyperparameter_tuning_metric"
 DEFAULT_TAG = "training/hptuning/metric"  # hypertune/hypertune.py of cloudml-hypertune 0.1.0.dev6
 TAG_VARIABLE, FILE_VARIABLE = "CLOUD_ML_HP_METRIC_TAG", "CLOUD_ML_HP_METRIC_FILE"
-OWN_FLAG = "reported_metrics"  # of this project's trainer, which writes the file itself
 COST = "Every trial trains to its end and is paid for; the study learns nothing from any of them."
 
 
@@ -67,12 +64,11 @@ def _metric_finding(metric: str, reports: list[Report]) -> Finding:
 
 
 def _reports(examined: Examined) -> Iterator[Report]:
-    program = examined.program
-    for module, call in program.calls():
+    for module, call in examined.program.calls():
         if last_name(call.func) == REPORT:
             yield _by_hypertune(examined, module, call)
-    if program.mentions(FILE_VARIABLE):
-        yield _by_itself(examined)
+    if (place := examined.program.mention(FILE_VARIABLE)) is not None:
+        yield Report(place=place, tags=None)
 
 
 def _by_hypertune(examined: Examined, module: Module, call: ast.Call) -> Report:
@@ -84,38 +80,3 @@ def _by_hypertune(examined: Examined, module: Module, call: ast.Call) -> Report:
     if TAG_VARIABLE in words(given):
         return Report(place=place, tags=None, follows_study=True)
     return Report(place=place, tags=texts_of(examined.program, module, given))
-
-
-def _by_itself(examined: Examined) -> Report:
-    """A program that writes the metric file; of one with --reported_metrics the flag, or its fallback, tells."""
-    named = [
-        (node.value != FILE_VARIABLE, module, node)
-        for module in examined.program.modules.values()
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and FILE_VARIABLE in node.value
-    ]
-    _, module, node = min(named, key=lambda found: found[0])  # its very name rather than a sentence about it
-    place = module.place(node)
-    if OWN_FLAG not in examined.program.strings:
-        return Report(place=place, tags=None)
-    args = [
-        argument.replace("-", "_") for argument in (examined.request.program.args if examined.request else ())
-    ]
-    given = [argument.partition("=")[2] for argument in args if argument.startswith(f"__{OWN_FLAG}=")]
-    given += [value for flag, value in pairwise(args) if flag == f"__{OWN_FLAG}"]
-    if given:
-        return Report(place=place, tags=frozenset(given[-1].split(",")))
-    return Report(place=place, tags=_fallback(examined))
-
-
-def _fallback(examined: Examined) -> frozenset[str] | None:
-    """What `flags.reported_metrics or DEFAULT` falls back to."""
-    for module in examined.program.modules.values():
-        for node in ast.walk(module.tree):
-            match node:
-                case ast.BoolOp(op=ast.Or(), values=[asked, default]) if last_name(asked) == OWN_FLAG:
-                    if (found := texts_of(examined.program, module, default)) is not None:
-                        return found
-                case _:
-                    pass
-    return None

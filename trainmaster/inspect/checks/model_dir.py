@@ -1,7 +1,5 @@
 """The service looks for the model in AIP_MODEL_DIR: does the program put it there?"""
 
-import ast
-
 from trainmaster.inspect.checks.examined import Check, Examined, beyond
 from trainmaster.inspect.checks.saving import saves_in
 from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, unknown
@@ -17,7 +15,7 @@ REPAIR = f'Save to os.environ["{VARIABLE}"]; or hand it over in the request: --m
 
 def check(examined: Examined) -> Check:
     program, request = examined.program, examined.request
-    if (place := _read_at(examined)) is not None:
+    if (place := program.mention(VARIABLE)) is not None:
         yield fine(Subject.MODEL_DIR, f"{VARIABLE} is read", place)
         return
     asked = (
@@ -29,7 +27,7 @@ def check(examined: Examined) -> Check:
         yield _by_job_dir(examined)
     elif not program.is_whole:
         yield unknown(Subject.MODEL_DIR, f"whether {VARIABLE} is read: {beyond(program)}")
-    elif program.mentions("AIP_") or any(last_name(call.func) in STARTERS for _, call in program.calls()):
+    elif program.mention("AIP_") or any(last_name(call.func) in STARTERS for _, call in program.calls()):
         yield unknown(
             Subject.MODEL_DIR, f"whether {VARIABLE} is read: the program composes names or starts others"
         )
@@ -79,20 +77,3 @@ def _by_sdk(examined: Examined) -> bool:
         for module in examined.program.modules.values()
         for name in module.names.values()
     )
-
-
-def _read_at(examined: Examined) -> Place | None:
-    """Where the variable's name stands, by itself rather than in a sentence."""
-    named = [
-        (node.value != VARIABLE, module, node)
-        for module in examined.program.modules.values()
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and VARIABLE in node.value
-        and not isinstance(module.parents.get(node), ast.Expr)
-    ]
-    if not named:
-        return None
-    _, module, node = min(named, key=lambda found: found[0])
-    return module.place(node)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.faults import nearest
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, unknown
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, nearest, unknown
 from trainmaster.inspect.request import Parameter, Request
 from trainmaster.inspect.source.module import Module, keyword, last_name
 from trainmaster.orchestrator.core.requests.tuning import ParameterType

@@ -3,13 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trainmaster.inspect.faults import nearest
-from trainmaster.inspect.finding import Finding, Level, Subject, fine, unknown
+from trainmaster.inspect.finding import Finding, Level, Subject, fine, nearest, unknown
 from trainmaster.inspect.request import Request
 from trainmaster.inspect.smoke.last_error import LastError
 from trainmaster.inspect.smoke.watch import State
 
-MODEL_FILES = ("saved_model.pb", ".keras", ".h5", ".weights.h5", ".pt", ".pth", ".ckpt", ".onnx", ".pkl", ".joblib", ".bst", ".safetensors", ".index", ".npz")  # fmt: skip
 SIGNS = {
     "PerReplica": Subject.KERAS,
     "create_per_worker_dataset": Subject.KERAS,
@@ -156,16 +154,7 @@ def _model(chief: Outcome) -> Finding:
             cost="The training is paid for, and its model is nowhere the service, or anybody else, looks for it.",
             repair='Save to os.environ["AIP_MODEL_DIR"].',
         )
-    known = [path for path in chief.files if path.endswith(MODEL_FILES)]
-    if known:
-        return fine(Subject.MODEL_DIR, f"A model appeared in AIP_MODEL_DIR: {_some(known)}")
-    return Finding(
-        level=Level.WARNING,
-        subject=Subject.MODEL_DIR,
-        found=f"AIP_MODEL_DIR holds nothing that looks like a model: {_some(chief.files)}",
-        cost="The run would count as succeeded, perhaps without a model.",
-        repair="Save the model itself to AIP_MODEL_DIR.",
-    )
+    return fine(Subject.MODEL_DIR, f"A model appeared in AIP_MODEL_DIR: {_some(chief.files)}")
 
 
 def _metrics(chief: Outcome, request: Request | None) -> Iterator[Finding]:

@@ -9,14 +9,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.inspect.faults import Unusable
+from trainmaster.inspect.finding import Unusable
 from trainmaster.inspect.request import Request
-from trainmaster.inspect.smoke.environment import of_replica, trial_flags
 from trainmaster.inspect.smoke.judge import Outcome
 from trainmaster.inspect.smoke.last_error import last_error_in
-from trainmaster.inspect.smoke.replica import Replica
 from trainmaster.inspect.smoke.stage import Stage, staged
-from trainmaster.inspect.smoke.watch import Limits, State, watch
+from trainmaster.inspect.smoke.watch import Limits, Replica, State, watch
 
 DUMPS = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 PORTS = range(20_000, 32_000)
@@ -46,9 +44,8 @@ class SmokeRun:
         request = self.request
         chief = "master" if request is not None and request.says_master else "chief"
         roles = [chief, "worker"][: self.replicas]
-        is_trial = request is not None and request.is_tuning
         addresses = dict(zip(roles, free_addresses(len(roles)), strict=True))
-        with staged(roles, is_trial=is_trial) as stage, ExitStack() as started:
+        with staged(roles, request, uses_uris=self.uses_uris) as stage, ExitStack() as started:
             # A handler's exit in between would leave one behind that nobody knows of yet.
             with put_off(signal.SIGTERM), put_off(signal.SIGINT):
                 replicas = [started.enter_context(self._started(role, addresses, stage)) for role in roles]
@@ -70,13 +67,14 @@ class SmokeRun:
         )
 
     def _started(self, role: str, addresses: Mapping[str, str], stage: Stage) -> Replica:
-        own = of_replica(role, addresses, stage.of(role), request=self.request, uses_uris=self.uses_uris)
+        # To a trial the service appends one legal value of each parameter.
+        parameters = () if self.request is None else self.request.parameters
         try:
             return Replica(
                 role,
-                [*self.command, *trial_flags(self.request)],
+                [*self.command, *(f"--{each.name}={each.sample}" for each in parameters)],
                 cwd=self.root,
-                variables={**SHARES_GPU, **self.variables, **DUMPS, **own},
+                variables={**SHARES_GPU, **self.variables, **DUMPS, **stage.variables(role, addresses)},
                 out=stage.output(role, "stdout"),
                 err=stage.output(role, "stderr"),
             )

@@ -71,9 +71,6 @@ class Module:
     def place(self, node: ast.AST) -> Place:
         return Place(path=self.shown, line=getattr(node, "lineno", None))
 
-    def calls(self) -> Iterator[ast.Call]:
-        return (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
-
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes that hold `node`, the nearest first."""
         while (parent := self.parents.get(node)) is not None:
@@ -83,6 +80,29 @@ class Module:
     def function_of(self, node: ast.AST) -> FunctionNode | None:
         """The function that `node` is in; None: it is at the module's top."""
         return next((parent for parent in self.above(node) if isinstance(parent, FunctionNode)), None)
+
+
+def assigned(scope: ast.AST, name: str) -> Iterator[ast.expr]:
+    """The values that `name` is given within `scope`, and contexts that are entered under that name."""
+    for node in ast.walk(scope):
+        match node:
+            case ast.Assign(targets=targets, value=value) if any(_binds(target, name) for target in targets):
+                yield value
+            case (
+                ast.AnnAssign(target=ast.Name(id=bound), value=ast.expr() as value)
+                | ast.AugAssign(target=ast.Name(id=bound), value=value)
+                | ast.withitem(context_expr=value, optional_vars=ast.Name(id=bound))
+                | ast.NamedExpr(target=ast.Name(id=bound), value=value)
+            ) if bound == name:
+                yield value
+            case _:
+                pass
+
+
+def _binds(target: ast.expr, name: str) -> bool:
+    if isinstance(target, ast.Tuple | ast.List):
+        return any(_binds(element, name) for element in target.elts)
+    return isinstance(target, ast.Name) and target.id == name
 
 
 def words(node: ast.AST) -> Iterator[str]:

@@ -5,14 +5,16 @@ condition, in a loop or in a function of uncertain identity is walked too, and m
 """
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from trainmaster.inspect.source.module import FunctionNode, Module, last_name
+from trainmaster.inspect.source.module import Module, last_name
 from trainmaster.inspect.source.program import Function, Program
 
 MAX_DEPTH = 40  # of calls within calls; the interpreter's own limit stays far away
 LEAVES = {"exit", "_exit", "abort"}
+PERHAPS = (ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case)
+"""What has blocks that may run or not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,41 +70,34 @@ class _Walk:
     def _statement(self, module: Module, statement: ast.stmt, is_certain: bool) -> None:
         match statement:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                self._all(module, statement.decorator_list, is_certain)
-            case ast.ClassDef(body=body):
-                self._block(module, body, is_certain)
+                for decorator in statement.decorator_list:
+                    self._node(module, decorator, is_certain)
             case ast.Import() | ast.ImportFrom():
                 self._import(module, statement, is_certain)
             case ast.If(test=test, body=body, orelse=orelse):
                 self._if(module, test, body, orelse, is_certain)
-            case (
-                ast.For(iter=first, body=body)
-                | ast.AsyncFor(iter=first, body=body)
-                | ast.While(test=first, body=body)
-            ):
-                self._expression(module, first, is_certain)
-                self._block(module, body, is_certain=False)
-            case ast.Try():
-                self._block(module, statement.body, is_certain)
-                for handler in statement.handlers:
-                    self._block(module, handler.body, is_certain=False)
-                self._block(module, [*statement.orelse, *statement.finalbody], is_certain)
-            case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
-                self._all(module, [item.context_expr for item in items], is_certain)
-                self._block(module, body, is_certain)
-            case ast.Match(subject=subject, cases=cases):
-                self._expression(module, subject, is_certain)
-                for case in cases:
-                    self._block(module, case.body, is_certain=False)
             case _:
-                self._all(module, _expressions(statement), is_certain)
+                self._parts(module, statement, is_certain)
                 if isinstance(statement, ast.Assign | ast.AugAssign):
                     self.steps.append(Step(module=module, node=statement, is_certain=is_certain))
+
+    def _parts(self, module: Module, node: ast.AST, is_certain: bool) -> None:
+        """What the node consists of, in the order in which it runs; a block of PERHAPS may run or not."""
+        for _, value in ast.iter_fields(node):
+            match value:
+                case [ast.stmt(), *_] as block:
+                    self._block(module, block, is_certain and not isinstance(node, PERHAPS))
+                case list():
+                    for part in value:
+                        if isinstance(part, ast.AST):
+                            self._node(module, part, is_certain)
+                case ast.AST():
+                    self._node(module, value, is_certain)
 
     def _if(
         self, module: Module, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], is_certain: bool
     ) -> None:
-        self._expression(module, test, is_certain)
+        self._node(module, test, is_certain)
         names = {last_name(node) for node in ast.walk(test)}
         if "TYPE_CHECKING" in names:
             self._block(module, orelse, is_certain)
@@ -110,8 +105,8 @@ class _Walk:
             if module in self.program.entries:
                 self._block(module, body, is_certain)
         else:
-            self._block(module, body, is_certain=False)
-            self._block(module, orelse, is_certain=False)
+            for block in (body, orelse):
+                self._block(module, block, is_certain=False)
 
     def _import(self, module: Module, node: ast.Import | ast.ImportFrom, is_certain: bool) -> None:
         self.steps.append(Step(module=module, node=node, is_certain=is_certain))
@@ -124,25 +119,23 @@ class _Walk:
             if (found := self.program.modules.get(name)) is not None:
                 self.import_module(found, is_certain=is_certain)
 
-    def _all(self, module: Module, expressions: Sequence[ast.expr], is_certain: bool) -> None:
-        for expression in expressions:
-            self._expression(module, expression, is_certain)
-
-    def _expression(self, module: Module, node: ast.expr, is_certain: bool) -> None:
-        """The calls of an expression, arguments before the call that takes them."""
+    def _node(self, module: Module, node: ast.AST, is_certain: bool) -> None:
+        """The calls within an expression or clause, arguments before the call that takes them."""
         match node:
             case ast.Lambda():
                 pass
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                self._expression(module, test, is_certain)
-                self._all(module, [body, orelse], is_certain=False)
+                self._node(module, test, is_certain)
+                for branch in (body, orelse):
+                    self._node(module, branch, is_certain=False)
             case ast.BoolOp(values=[first, *others]):
-                self._expression(module, first, is_certain)
-                self._all(module, others, is_certain=False)
+                self._node(module, first, is_certain)
+                for other in others:
+                    self._node(module, other, is_certain=False)
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                self._all(module, _expressions(node), is_certain=False)
+                self._parts(module, node, is_certain=False)
             case _:
-                self._all(module, _expressions(node), is_certain)
+                self._parts(module, node, is_certain)
                 if isinstance(node, ast.Call):
                     self.steps.append(Step(module=module, node=node, is_certain=is_certain))
                     self._enter(module, node, is_certain)
@@ -159,15 +152,3 @@ class _Walk:
         self._depth += 1
         self._block(function.module, function.node.body, is_certain)
         self._depth -= 1
-
-
-def _expressions(node: ast.AST) -> list[ast.expr]:
-    return list(_inner(node))
-
-
-def _inner(node: ast.AST) -> Iterator[ast.expr]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.expr):
-            yield child
-        elif not isinstance(child, ast.stmt | FunctionNode):
-            yield from _inner(child)  # keywords and comprehension clauses

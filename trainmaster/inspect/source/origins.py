@@ -1,10 +1,11 @@
-"""Where a path comes from: is it one directory for all replicas, or does each have its own?"""
+"""Where a value comes from: which texts it can be; of a path, whether all replicas have the same."""
 
 import ast
+from collections.abc import Sequence
 from enum import Enum
 
 from trainmaster.inspect.source.guards import ROLE_NAME, guards_of, tells_role
-from trainmaster.inspect.source.module import FunctionNode, Module, keyword, last_name
+from trainmaster.inspect.source.module import FunctionNode, Module, assigned, keyword, last_name
 from trainmaster.inspect.source.program import Function, Program
 
 MAX_DEPTH = 8
@@ -109,7 +110,7 @@ def _of_name(program: Program, module: Module, name: ast.Name, depth: int) -> Or
     for scope in (function, module.tree):
         if scope is None:
             continue
-        values = _assigned(scope, name.id)
+        values = list(assigned(scope, name.id))
         if any(
             tells_role(program, module, guard.test) for value in values for guard in guards_of(module, value)
         ):
@@ -119,30 +120,6 @@ def _of_name(program: Program, module: Module, name: ast.Name, depth: int) -> Or
         if isinstance(scope, FunctionNode) and name.id in _parameters(scope):
             return _of_parameter(program, module, scope, name, depth)
     return Origin.UNKNOWN
-
-
-def _assigned(scope: ast.AST, name: str) -> list[ast.expr]:
-    """The values that `name` is given within `scope`, and contexts that are entered under that name."""
-    found: list[ast.expr] = []
-    for node in ast.walk(scope):
-        match node:
-            case ast.Assign(targets=targets, value=value) if any(_binds(target, name) for target in targets):
-                found.append(value)
-            case ast.AnnAssign(target=ast.Name(id=bound), value=ast.expr() as value) if bound == name:
-                found.append(value)
-            case ast.AugAssign(target=ast.Name(id=bound), value=value) if bound == name:
-                found.append(value)
-            case ast.withitem(context_expr=value, optional_vars=ast.Name(id=bound)) if bound == name:
-                found.append(value)
-            case ast.NamedExpr(target=ast.Name(id=bound), value=value) if bound == name:
-                found.append(value)
-    return found
-
-
-def _binds(target: ast.expr, name: str) -> bool:
-    if isinstance(target, ast.Tuple | ast.List):
-        return any(_binds(element, name) for element in target.elts)
-    return isinstance(target, ast.Name) and target.id == name
 
 
 def _parameters(function: FunctionNode) -> list[str]:
@@ -173,3 +150,48 @@ def _given(function: Function, call: ast.Call, name: str) -> ast.expr | None:
     if name in positional and positional.index(name) < len(call.args):
         return call.args[positional.index(name)]
     return None
+
+
+def texts_of(
+    program: Program, module: Module, node: ast.expr | None, depth: int = 0
+) -> frozenset[str] | None:
+    """Every text that `node` can be; None where the source does not fix it."""
+    match node if depth <= MAX_DEPTH else None:
+        case ast.Constant(value=str(text)):
+            return frozenset({text})
+        case ast.Tuple(elts=elements) | ast.List(elts=elements) | ast.Set(elts=elements):
+            return _joined(program, module, elements, depth)
+        case ast.IfExp(body=body, orelse=orelse):
+            return _joined(program, module, [body, orelse], depth)
+        case ast.Name() | ast.Attribute() as name:
+            return _texts_named(program, module, name, depth)
+        case _:
+            return None
+
+
+def _joined(program: Program, module: Module, nodes: Sequence[ast.expr], depth: int) -> frozenset[str] | None:
+    """None where one of them is not fixed, or where there is none."""
+    found = [texts_of(program, module, node, depth + 1) for node in nodes]
+    fixed = [texts for texts in found if texts is not None]
+    return frozenset[str]().union(*fixed) if len(fixed) == len(found) > 0 else None
+
+
+def _texts_named(
+    program: Program, module: Module, node: ast.Name | ast.Attribute, depth: int
+) -> frozenset[str] | None:
+    if isinstance(node, ast.Name):
+        function = module.function_of(node)
+        if function is not None and (values := list(assigned(function, node.id))):
+            return _joined(program, module, values, depth)
+        if function is not None and node.id in _parameters(function):
+            return None
+        if (found := _at_top(program, module, node.id, depth)) is not None:
+            return found
+    home, _, name = (module.dotted(node) or "").rpartition(".")
+    return _at_top(program, program.modules[home], name, depth) if home in program.modules else None
+
+
+def _at_top(program: Program, module: Module, name: str, depth: int) -> frozenset[str] | None:
+    statements = (each for each in module.tree.body if not isinstance(each, FunctionNode | ast.ClassDef))
+    values = [value for statement in statements for value in assigned(statement, name)]
+    return _joined(program, module, values, depth)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from trainmaster.inspect.finding import Place
 from trainmaster.inspect.source.module import FunctionNode, Module, last_name, words
 
 
@@ -46,24 +47,22 @@ class Program:
         """By dotted name, methods as `module.Class.method`."""
         found: dict[str, Function] = {}
         for module in self.modules.values():
-            for node in module.tree.body:
-                if isinstance(node, FunctionNode):
-                    found[f"{module.name}.{node.name}"] = Function(module=module, node=node)
-                elif isinstance(node, ast.ClassDef):
-                    for inner in node.body:
-                        if isinstance(inner, FunctionNode):
-                            found[f"{module.name}.{node.name}.{inner.name}"] = Function(
-                                module=module, node=inner, owner=node.name
-                            )
+            classes = [node for node in module.tree.body if isinstance(node, ast.ClassDef)]
+            bodies = [(None, module.tree.body), *((each.name, each.body) for each in classes)]
+            for owner, body in bodies:
+                home = module.name if owner is None else f"{module.name}.{owner}"
+                for node in body:
+                    if isinstance(node, FunctionNode):
+                        found[f"{home}.{node.name}"] = Function(module=module, node=node, owner=owner)
         return found
 
     @cached_property
-    def methods(self) -> Mapping[str, tuple[Function, ...]]:
+    def methods(self) -> Mapping[str, list[Function]]:
         """By their own name alone."""
-        found: dict[str, tuple[Function, ...]] = {}
+        found: dict[str, list[Function]] = {}
         for function in self.functions.values():
             if function.owner is not None:
-                found[function.node.name] = (*found.get(function.node.name, ()), function)
+                found.setdefault(function.node.name, []).append(function)
         return found
 
     @cached_property
@@ -71,12 +70,21 @@ class Program:
         """Every text constant of the program; its docstrings too."""
         return frozenset(word for module in self.modules.values() for word in words(module.tree))
 
-    def mentions(self, text: str) -> bool:
-        """Whether `text` is in a text constant that is no docstring."""
-        return any(text in word for module in self.modules.values() for word in _said(module))
+    def mention(self, text: str) -> Place | None:
+        """Where a text constant that is no docstring holds `text`: by itself, rather than in a sentence."""
+        found = [
+            (node.value != text, module.place(node))
+            for module, node in self.nodes()
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and text in node.value
+            if not isinstance(module.parents.get(node), ast.Expr)
+        ]
+        return min(found, key=lambda each: each[0])[1] if found else None
+
+    def nodes(self) -> Iterator[tuple[Module, ast.AST]]:
+        return ((module, node) for module in self.modules.values() for node in ast.walk(module.tree))
 
     def calls(self) -> Iterator[tuple[Module, ast.Call]]:
-        return ((module, call) for module in self.modules.values() for call in module.calls())
+        return ((module, node) for module, node in self.nodes() if isinstance(node, ast.Call))
 
     def calls_of(self, names: Sequence[str]) -> list[tuple[Module, ast.Call]]:
         """Calls whose callee is one of these dotted names."""
@@ -98,7 +106,7 @@ class Program:
             own = self.functions.get(f"{module.name}.{owner}.{call.func.attr}")
             if own is not None:
                 return own, True
-        named = self.methods.get(call.func.attr, ())
+        named = self.methods.get(call.func.attr, [])
         return (named[0], False) if len(named) == 1 else None
 
     def call_sites(self, function: Function) -> list[tuple[Module, ast.Call]]:
@@ -127,9 +135,3 @@ class Program:
             if passed_on is not None and passed_on != name:
                 return self._defined(passed_on, depth + 1)
         return None
-
-
-def _said(module: Module) -> Iterator[str]:
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Constant) and not isinstance(module.parents.get(node), ast.Expr):
-            yield from (text for text in [node.value] if isinstance(text, str))

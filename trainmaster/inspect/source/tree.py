@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from trainmaster.inspect.faults import Unusable, nearest
+from trainmaster.inspect.finding import Unusable, nearest
 from trainmaster.inspect.source.module import Module, last_name
 from trainmaster.inspect.source.program import Program
 

@@ -68,6 +68,32 @@ class Finding:
     repair: str = ""
 
 
+USUAL_COSTS = {
+    Subject.METRIC: "Every trial trains to its end and is paid for; the study learns nothing from any of them.",
+    Subject.PARAMETERS: "Every trial ends with exit status 2 as soon as it reads its command line, after its machine "
+    "has started.",
+    Subject.SAVING: "All replicas see one AIP_MODEL_DIR; they overwrite each other's files, and the model can come out "
+    "damaged after the whole training was paid for.",
+    Subject.MODEL_DIR: "The training is paid for, and its model is nowhere the service, or anybody else, looks for it.",
+    Subject.CHECKPOINTS: "After a restart, by maintenance or on a spot machine, the run begins anew; all time before it "
+    "is paid twice.",
+}
+
+
+def fault(
+    subject: Subject,
+    found: str,
+    place: Place | None = None,
+    *,
+    repair: str,
+    cost: str = "",
+    level: Level = Level.ERROR,
+) -> Finding:
+    """What is to be repaired; without a `cost`, at the usual one of the subject."""
+    cost = cost or USUAL_COSTS[subject]
+    return Finding(level=level, subject=subject, found=found, place=place, cost=cost, repair=repair)
+
+
 def fine(subject: Subject, found: str, place: Place | None = None) -> Finding:
     return Finding(level=Level.OK, subject=subject, found=found, place=place)
 

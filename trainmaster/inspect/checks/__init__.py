@@ -13,15 +13,14 @@ from trainmaster.inspect.checks import (
     strategy,
 )
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine
+from trainmaster.inspect.finding import Finding, Place, Subject, fault, fine
 
 
 def _source(examined: Examined) -> Check:
     """Files that do not parse, and what was examined at all."""
     for path, error in examined.program.unparsed:
-        yield Finding(
-            level=Level.ERROR,
-            subject=Subject.SOURCE,
+        yield fault(
+            Subject.SOURCE,
             found=f"The file is no Python {error.msg and f'({error.msg})'}",
             place=Place(path=path, line=error.lineno),
             cost="Every replica ends with exit status 1 as soon as it imports the file.",

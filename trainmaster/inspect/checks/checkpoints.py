@@ -8,7 +8,7 @@ machines restart replicas; a checkpoint at least every four hours is advised.
 import ast
 
 from trainmaster.inspect.checks.examined import Call, Check, Examined
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fault, fine
 from trainmaster.inspect.source.module import keyword, last_name
 from trainmaster.inspect.source.origins import texts_of
 
@@ -30,7 +30,6 @@ FRAMEWORKS = {
 STEPS = {"backward", "minimize", "apply_gradients", "train_on_batch", "make_train_function"}
 WRITERS = ("ModelCheckpoint", "save_weights", "Checkpoint")
 LOCAL = ("/tmp", "/var", "./", "/root", "/home", "/app")  # noqa: S108 - places that do not outlive a machine
-COST = "After a restart, by maintenance or on a spot machine, the run begins anew; all time before it is paid twice."
 REPAIR = "Keep checkpoints below AIP_CHECKPOINT_DIR and read them at the start; tf.keras.callbacks.BackupAndRestore does both."
 
 
@@ -46,12 +45,11 @@ def check(examined: Examined) -> Check:
     elif examined.program.is_whole:
         written = next((named[name] for name in WRITERS if name in named), None)
         module, call = written or training
-        yield Finding(
+        yield fault(
+            Subject.CHECKPOINTS,
             level=Level.WARNING,
-            subject=Subject.CHECKPOINTS,
             found="Checkpoints are written and never read" if written else "The program keeps no checkpoint",
             place=module.place(call),
-            cost=COST,
             repair=REPAIR,
         )
     yield from _peers(examined)
@@ -62,11 +60,7 @@ def _training(examined: Examined) -> Call | None:
     for module, call in examined.program.calls():
         if module.dotted(call.func) == "tensorflow.GradientTape" or last_name(call.func) in STEPS:
             return module, call
-    named = {
-        name.partition(".")[0]
-        for module in examined.program.modules.values()
-        for name in module.names.values()
-    }
+    named = {name.partition(".")[0] for name in examined.program.imported}
     return next(examined.on_models("fit"), None) if FRAMEWORKS & named else None
 
 
@@ -79,12 +73,11 @@ def _where(examined: Examined, kept: Call) -> Finding:
         given = call.args[position]
     paths = texts_of(examined.program, module, given) or frozenset()
     if local := [path for path in paths if path.startswith(LOCAL) or not path.startswith(("/", "gs:"))]:
-        return Finding(
+        return fault(
+            Subject.CHECKPOINTS,
             level=Level.WARNING,
-            subject=Subject.CHECKPOINTS,
             found=f"Checkpoints are kept in {local[0]!r}, on the replica's own machine",
             place=place,
-            cost=COST,
             repair=REPAIR,
         )
     return fine(
@@ -96,9 +89,9 @@ def _peers(examined: Examined) -> Check:
     request = examined.request
     if request is None or not request.workers or not examined.multi_worker or request.restarts_together:
         return
-    yield Finding(
+    yield fault(
+        Subject.CHECKPOINTS,
         level=Level.WARNING,
-        subject=Subject.CHECKPOINTS,
         found="A replica that restarts does so alone, and MultiWorkerMirroredStrategy cannot take it back",
         place=Place(path=request.path),
         cost="One lost replica fails the whole run.",

@@ -7,12 +7,10 @@ TF_USE_LEGACY_KERAS when it is imported, and once more when `tf.keras` is first 
 """
 
 import ast
-from collections.abc import Iterator
 
 from trainmaster.inspect.checks.examined import Call, Check, Examined
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, unknown
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fault, fine, unknown
 from trainmaster.inspect.source.guards import guards_of
-from trainmaster.inspect.source.module import keyword
 from trainmaster.inspect.source.order import Step
 
 VARIABLE = "TF_USE_LEGACY_KERAS"
@@ -47,14 +45,10 @@ def check(examined: Examined) -> Check:
 
 
 def _keras_used(examined: Examined) -> set[str]:
-    found = set()
-    for module in examined.program.modules.values():
-        nodes = (node for node in ast.walk(module.tree) if isinstance(node, ast.Name | ast.Attribute))
-        for name in (*module.names.values(), *(module.dotted(node) for node in nodes)):
-            for package in ("tensorflow.keras", "tf_keras", "keras"):
-                if name is not None and (name == package or name.startswith(f"{package}.")):
-                    found.add(package)
-    return found
+    named = (module.dotted(node) for module, node in examined.program.nodes())
+    names = {*examined.program.imported, *(name for name in named if name is not None)}
+    packages = ("tensorflow.keras", "tf_keras", "keras")
+    return {package for package in packages for name in names if f"{name}.".startswith(f"{package}.")}
 
 
 def _of_tf_keras(examined: Examined, fits: list[Call]) -> Check:
@@ -89,9 +83,9 @@ def _keras_3(examined: Examined, fits: list[Call], why: str) -> Finding:
             f"whether `fit` or the program's own loop trains on several workers; {why}",
             module.place(fit),
         )
-    return Finding(
+    return fault(
+        Subject.KERAS,
         level=examined.harm(),
-        subject=Subject.KERAS,
         found=f"`fit` under a strategy of several workers with Keras 3: {why}",
         place=module.place(fit),
         cost="All replicas start, load data and fail at the first step; the machines are paid for until then.",
@@ -104,9 +98,9 @@ def _too_late(examined: Examined, place: Place, imported: Step) -> Finding:
         isinstance(step.node, ast.ImportFrom) and step.module.origin(step.node).startswith("tensorflow.keras")
         for step in examined.steps
     )
-    return Finding(
+    return fault(
+        Subject.KERAS,
         level=examined.harm() if from_keras else Level.WARNING,
-        subject=Subject.KERAS,
         found=f"{VARIABLE} is set after tensorflow was imported at {imported.module.place(imported.node)}",
         place=place,
         cost="What is imported from `tensorflow.keras` stays Keras 3, whose `fit` fails on several workers."
@@ -129,37 +123,26 @@ def _imports_tensorflow(step: Step) -> bool:
 
 def _sets(step: Step) -> bool:
     """Whether this step sets the variable to something that counts as true."""
-    return any(isinstance(value, ast.Constant) and str(value.value) in TRUE for value in _values(step))
-
-
-def _values(step: Step) -> Iterator[ast.expr]:
-    module = step.module
+    pairs: list[tuple[ast.expr | None, ast.expr]]
     match step.node:
-        case ast.Assign(
-            targets=[ast.Subscript(value=mapping, slice=ast.Constant(value=str(name)))], value=value
+        case ast.Assign(targets=[ast.Subscript(value=mapping, slice=name)], value=value):
+            pairs = [(name, value)]
+        case ast.AugAssign(target=mapping, value=ast.Dict(keys=keys, values=values)):
+            pairs = [*zip(keys, values, strict=True)]
+        case ast.Call(
+            func=ast.Attribute(value=mapping, attr="setdefault" | "__setitem__"), args=[name, value]
         ):
-            if module.dotted(mapping) == "os.environ" and name == VARIABLE:
-                yield value
-        case ast.AugAssign(target=mapping, value=ast.Dict() as given):
-            if module.dotted(mapping) == "os.environ":
-                yield from _in_dict(given)
-        case ast.Call(func=function, args=[ast.Constant(value=str(name)), value]):
-            if (
-                module.dotted(function) in {"os.environ.setdefault", "os.environ.__setitem__"}
-                and name == VARIABLE
-            ):
-                yield value
-        case ast.Call(func=function) as call if module.dotted(function) == "os.environ.update":
-            if (by_name := keyword(call, VARIABLE)) is not None:
-                yield by_name
-            for argument in call.args:
-                if isinstance(argument, ast.Dict):
-                    yield from _in_dict(argument)
+            pairs = [(name, value)]
+        case ast.Call(func=ast.Attribute(value=mapping, attr="update"), args=given, keywords=named):
+            dicts = [each for each in given if isinstance(each, ast.Dict)]
+            pairs = [pair for each in dicts for pair in zip(each.keys, each.values, strict=True)]
+            pairs += [(ast.Constant(value=each.arg), each.value) for each in named]
         case _:
-            return
-
-
-def _in_dict(given: ast.Dict) -> Iterator[ast.expr]:
-    for key, value in zip(given.keys, given.values, strict=True):
-        if isinstance(key, ast.Constant) and key.value == VARIABLE:
-            yield value
+            return False
+    return step.module.dotted(mapping) == "os.environ" and any(
+        isinstance(name, ast.Constant)
+        and name.value == VARIABLE
+        and isinstance(value, ast.Constant)
+        and str(value.value) in TRUE
+        for name, value in pairs
+    )

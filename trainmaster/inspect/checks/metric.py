@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmaster.inspect.checks.examined import Check, Examined, beyond
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, nearest, unknown
+from trainmaster.inspect.finding import Finding, Place, Subject, fault, fine, nearest, unknown
 from trainmaster.inspect.source.module import Module, keyword, last_name, words
 from trainmaster.inspect.source.origins import texts_of
 
 REPORT = "report_hyperparameter_tuning_metric"
 DEFAULT_TAG = "training/hptuning/metric"  # hypertune/hypertune.py of cloudml-hypertune 0.1.0.dev6
 TAG_VARIABLE, FILE_VARIABLE = "CLOUD_ML_HP_METRIC_TAG", "CLOUD_ML_HP_METRIC_FILE"
-COST = "Every trial trains to its end and is paid for; the study learns nothing from any of them."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +32,10 @@ def check(examined: Examined) -> Check:
         yield unknown(Subject.METRIC, f"whether a metric is reported: {beyond(examined.program)}")
         return
     if not reports:
-        yield Finding(
-            level=Level.ERROR,
-            subject=Subject.METRIC,
+        yield fault(
+            Subject.METRIC,
             found=f"The request tunes for {', '.join(map(repr, request.metrics))}, and the program reports no metric",
             place=Place(path=request.path),
-            cost=COST,
             repair=f"Report it after each evaluation: hypertune.HyperTune().{REPORT}(hyperparameter_metric_tag=…).",
         )
         return
@@ -53,12 +50,10 @@ def _metric_finding(metric: str, reports: list[Report]) -> Finding:
     if unfixed := [report for report in reports if report.tags is None]:
         return unknown(Subject.METRIC, f"whether {metric!r} is among the metrics reported", unfixed[0].place)
     tags = sorted({tag for report in reports for tag in report.tags or ()})
-    return Finding(
-        level=Level.ERROR,
-        subject=Subject.METRIC,
+    return fault(
+        Subject.METRIC,
         found=f"The study asks for {metric!r}; reported is {', '.join(map(repr, tags))}.{nearest(metric, tags)}",
         place=reports[0].place,
-        cost=COST,
         repair=f"Name the metric {tags[0]!r} in the request, or report {metric!r} here.",
     )
 

@@ -2,14 +2,13 @@
 
 from trainmaster.inspect.checks.examined import Check, Examined, beyond
 from trainmaster.inspect.checks.saving import saves_in
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, unknown
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fault, fine, unknown
 from trainmaster.inspect.source.module import last_name
 
 VARIABLE = "AIP_MODEL_DIR"
 IN_THE_SDK = "google.cloud.aiplatform.training_utils.environment_variables"
 JOB_DIR = {"--job-dir", "--job_dir", "job-dir", "job_dir"}
 STARTERS = {"execv", "execvp", "execve", "execvpe", "Popen", "check_call", "run_path"}
-COST = "The training is paid for, and its model is nowhere the service, or anybody else, looks for it."
 REPAIR = f'Save to os.environ["{VARIABLE}"]; or hand it over in the request: --model_dir=$({VARIABLE}).'
 
 
@@ -21,7 +20,8 @@ def check(examined: Examined) -> Check:
     asked = (
         [] if request is None else [*request.program.args, *request.command, *request.program.env.values()]
     )
-    if any(VARIABLE in word for word in (*asked, examined.surroundings.dockerfile)) or _by_sdk(examined):
+    by_sdk = any(name.startswith(IN_THE_SDK) for name in program.imported)
+    if by_sdk or any(VARIABLE in word for word in (*asked, examined.surroundings.dockerfile)):
         yield fine(Subject.MODEL_DIR, f"{VARIABLE} is handed to the program")
     elif program.strings & JOB_DIR:
         yield _by_job_dir(examined)
@@ -38,12 +38,10 @@ def check(examined: Examined) -> Check:
 def _unread(examined: Examined) -> Finding:
     save = next(saves_in(examined), None)
     entry = examined.program.entries[0].shown if examined.program.entries else ""
-    return Finding(
-        level=Level.ERROR,
-        subject=Subject.MODEL_DIR,
+    return fault(
+        Subject.MODEL_DIR,
         found=f"The program never reads {VARIABLE}" + (f"; `{save.shown}` writes elsewhere" if save else ""),
         place=save.module.place(save.call) if save else Place(path=entry),
-        cost=COST,
         repair=REPAIR,
     )
 
@@ -55,25 +53,15 @@ def _by_job_dir(examined: Examined) -> Finding:
         found = (
             f"The program reads --job-dir and not {VARIABLE}; nothing but the request's own args passes it"
         )
-        return Finding(level=Level.WARNING, subject=Subject.MODEL_DIR, found=found, cost=COST, repair=REPAIR)
+        return fault(level=Level.WARNING, subject=Subject.MODEL_DIR, found=found, repair=REPAIR)
     given = {argument.partition("=")[0] for argument in request.program.args}
     if given & JOB_DIR:
         return fine(
             Subject.MODEL_DIR, "The program's --job-dir is given by the request", Place(path=request.path)
         )
-    return Finding(
-        level=Level.ERROR,
-        subject=Subject.MODEL_DIR,
+    return fault(
+        Subject.MODEL_DIR,
         found=f"The program reads --job-dir and not {VARIABLE}, and the request gives no --job-dir",
         place=Place(path=request.path),
-        cost=COST,
         repair=REPAIR,
-    )
-
-
-def _by_sdk(examined: Examined) -> bool:
-    return any(
-        name.startswith(IN_THE_SDK)
-        for module in examined.program.modules.values()
-        for name in module.names.values()
     )

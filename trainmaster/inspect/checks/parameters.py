@@ -8,10 +8,9 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, nearest, unknown
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, fault, fine, nearest, unknown
 from trainmaster.inspect.request import Parameter, Request
 from trainmaster.inspect.source.module import Module, keyword, last_name
 from trainmaster.orchestrator.core.requests.tuning import ParameterType
@@ -97,44 +96,35 @@ def _parameter_finding(
     flag = line.flag(parameter.name)
     if flag is not None:
         return _unreadable(parameter, flag)
-    here: dict[str, Any] = {
-        "subject": Subject.PARAMETERS,
-        "place": Place(path=request.path),
-    }  # Any: two kinds
+    here = Place(path=request.path)
     if not line.exists or line.is_open or _takes_both_spellings(examined) or not examined.program.is_whole:
         if parameter.name in examined.program.strings and line.exists:
             return None  # declared by a table that the parser is built from
-        return unknown(found=f"whether the program takes --{parameter.name}", **here)
+        return unknown(Subject.PARAMETERS, f"whether the program takes --{parameter.name}", here)
     repair = (
         f'Declare it: parser.add_argument("--{parameter.name}", …).'
         f"{nearest(parameter.name, [flag.name for flag in line.flags])}"
     )
     if line.ignores is not None:
-        return Finding(
+        return fault(
+            Subject.PARAMETERS,
+            f"The program declares no --{parameter.name}; parse_known_args at {line.ignores} drops it",
+            here,
             level=Level.WARNING,
-            found=f"The program declares no --{parameter.name}; parse_known_args at {line.ignores} drops it",
             cost="The study varies a value that the program may never look at: all its trials are the same.",
             repair=repair,
-            **here,
         )
-    return Finding(
-        level=Level.ERROR,
-        found=f"The study varies {parameter.name!r}, and the program declares no --{parameter.name}",
-        cost="Every trial ends with exit status 2 as soon as it reads its command line, after its machine has started.",
-        repair=repair,
-        **here,
-    )
+    found = f"The study varies {parameter.name!r}, and the program declares no --{parameter.name}"
+    return fault(Subject.PARAMETERS, found, here, repair=repair)
 
 
 def _unreadable(parameter: Parameter, flag: Flag) -> Finding | None:
     if parameter.type is not ParameterType.DISCRETE or not flag.reads_whole:
         return None
-    return Finding(
-        level=Level.ERROR,
-        subject=Subject.PARAMETERS,
+    return fault(
+        Subject.PARAMETERS,
         found=f"--{flag.name} is read with type=int, and a discrete parameter comes as {parameter.sample!r}",
         place=flag.place,
-        cost="Every trial ends with exit status 2 as soon as it reads its command line, after its machine has started.",
         repair="Read it with type=lambda text: int(float(text)).",
     )
 

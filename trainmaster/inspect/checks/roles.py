@@ -8,7 +8,7 @@ https://cloud.google.com/vertex-ai/docs/training/distributed-training.
 import ast
 
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fine, unknown
+from trainmaster.inspect.finding import Finding, Place, Subject, fault, fine, unknown
 from trainmaster.inspect.source.module import keyword, words
 
 NAMES = {"ps": "parameter servers", "evaluator": "evaluators"}
@@ -30,16 +30,14 @@ def _only_master(examined: Examined) -> Check:
     """A chief test that is never true on Vertex AI."""
     compared = [
         (module, node)
-        for module in examined.program.modules.values()
-        for node in ast.walk(module.tree)
+        for module, node in examined.program.nodes()
         if isinstance(node, ast.Compare) and "master" in words(node)
     ]
     if not compared or {"chief", "workerpool0"} & examined.program.strings:
         return
     module, node = compared[0]
-    yield Finding(
-        level=Level.ERROR,
-        subject=Subject.ROLES,
+    yield fault(
+        Subject.ROLES,
         found=f"`{ast.unparse(node)}` knows the chief as 'master' only",
         place=module.place(node),
         cost="On Vertex AI TF_CONFIG says 'chief': no replica passes this test, and what it guards is never done.",
@@ -59,9 +57,9 @@ def _refused_master(examined: Examined, path: str) -> Finding:
         return unknown(
             Subject.ROLES, "whether TF_CONFIG's 'master' is renamed before the strategy", module.place(call)
         )
-    return Finding(
+    return fault(
+        Subject.ROLES,
         level=examined.harm(),
-        subject=Subject.ROLES,
         found=f"{path} asks for a TF_CONFIG that says 'master', and the strategy is built from it as it is",
         place=module.place(call),
         cost="TensorFlow 2 refuses the task type 'master': every replica ends at once.",
@@ -77,9 +75,8 @@ def _without_branch(examined: Examined, role: str) -> Finding:
         return fine(Subject.ROLES, f"The program knows the role {role!r}", place)
     if step is None or not step.is_certain or _has_its_own_resolver(examined):
         return unknown(Subject.ROLES, f"what the request's {NAMES[role]} do in this program", place)
-    return Finding(
-        level=Level.ERROR,
-        subject=Subject.ROLES,
+    return fault(
+        Subject.ROLES,
         found=f"The request has {NAMES[role]}, and they too build MultiWorkerMirroredStrategy here",
         place=Place(path=place.path, line=place.line),
         cost="TensorFlow refuses that task type in this strategy: these replicas fail, and the job with them.",

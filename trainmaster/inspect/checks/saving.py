@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import Finding, Subject, fine, unknown
+from trainmaster.inspect.finding import Finding, Subject, fault, fine, unknown
 from trainmaster.inspect.source.guards import is_chief_alone, knows_role
 from trainmaster.inspect.source.module import Module, keyword
 from trainmaster.inspect.source.origins import Origin, origin_of
@@ -79,9 +79,9 @@ def _chief_alone(examined: Examined, saves: list[Save]) -> Check:
             place,
         )
         return
-    yield Finding(
+    yield fault(
+        Subject.SAVING,
         level=examined.harm(),
-        subject=Subject.SAVING,
         found=f"Only the chief reaches `{save.shown}` under MultiWorkerMirroredStrategy",
         place=place,
         cost="Saving is a joint act: the chief waits for the others until they end and it fails, or until the job's "
@@ -108,13 +108,11 @@ def _shared(examined: Examined, save: Save) -> Finding | None:
             )
         case Origin.SAME:
             shown = "" if save.path is None else f" ({ast.unparse(save.path)})"
-            return Finding(
+            return fault(
+                Subject.SAVING,
                 level=examined.harm(),
-                subject=Subject.SAVING,
                 found=f"Every replica reaches `{save.shown}` with one and the same path{shown}",
                 place=place,
-                cost="All replicas see one AIP_MODEL_DIR; they overwrite each other's files, and the model can come out "
-                "damaged after the whole training was paid for.",
                 repair="Let the chief alone write there, and the others to a directory of their own that they remove: "
                 "model.save(model_dir if chief else tempfile.mkdtemp()).",
             )

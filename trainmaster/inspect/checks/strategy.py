@@ -7,7 +7,7 @@ Found by running each (TensorFlow 2.21): after one of OPERATIONS the constructor
 import ast
 
 from trainmaster.inspect.checks.examined import MULTI_WORKER, Check, Examined
-from trainmaster.inspect.finding import Finding, Subject, fine, unknown
+from trainmaster.inspect.finding import Finding, Subject, fault, fine, unknown
 from trainmaster.inspect.source.order import Step
 
 OPERATIONS = {
@@ -47,9 +47,9 @@ def _order_finding(examined: Examined, operation: Step | None, strategy: Step) -
         return unknown(
             Subject.STRATEGY, f"whether `{name}` runs before the strategy is built at {built}", before
         )
-    return Finding(
+    return fault(
+        Subject.STRATEGY,
         level=examined.harm(),
-        subject=Subject.STRATEGY,
         found=f"`{name}` runs before MultiWorkerMirroredStrategy is built at {built}",
         place=before,
         cost="With several replicas each ends at once: Collective ops must be configured at program startup.",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trainmaster.inspect.finding import Finding, Level, Subject, fine, nearest, unknown
+from trainmaster.inspect.finding import Finding, Level, Subject, fault, fine, nearest, unknown
 from trainmaster.inspect.request import Request
 from trainmaster.inspect.smoke.last_error import LastError
 from trainmaster.inspect.smoke.watch import State
@@ -96,8 +96,7 @@ def _failed(outcome: Outcome) -> Finding:
         subject = Subject.PARAMETERS
     status = -outcome.status if outcome.status is not None and outcome.status < 0 else outcome.status
     how = f"was ended by signal {status}" if (outcome.status or 0) < 0 else f"ended with exit status {status}"
-    return Finding(
-        level=Level.ERROR,
+    return fault(
         subject=subject,
         found=f"{outcome.name} {how} after {outcome.seconds:.0f} s{f': {error}' if error else ''}",
         place=outcome.last_error.place,
@@ -119,9 +118,8 @@ def _deserted(left: Sequence[Outcome], outcomes: Sequence[Outcome]) -> Finding:
     beside = "".join(
         f"; {other.name} had ended with exit status {other.status}" for other in outcomes if other not in left
     )
-    return Finding(
-        level=Level.ERROR,
-        subject=Subject.SMOKE,
+    return fault(
+        Subject.SMOKE,
         found=f"{' and '.join(outcome.name for outcome in left)} {waited}{at}{error}{beside}",
         place=first.last_error.place,
         cost="All machines of the job are paid for until it fails or its time limit comes, and there is no model.",
@@ -133,12 +131,9 @@ def _writers(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
     chief, *others = outcomes
     for outcome in others:
         if outcome.files:
-            yield Finding(
-                level=Level.ERROR,
-                subject=Subject.SAVING,
+            yield fault(
+                Subject.SAVING,
                 found=f"{outcome.name} wrote into AIP_MODEL_DIR: {_some(outcome.files)}",
-                cost="All replicas see one AIP_MODEL_DIR; what one writes there another overwrites, and the model can "
-                "come out damaged after the whole training was paid for.",
                 repair="Let the chief alone write there, and the others to a directory of their own that they remove.",
             )
     if others and chief.files and not any(outcome.files for outcome in others) and chief.status == 0:
@@ -147,11 +142,9 @@ def _writers(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
 
 def _model(chief: Outcome) -> Finding:
     if not chief.files:
-        return Finding(
-            level=Level.ERROR,
-            subject=Subject.MODEL_DIR,
+        return fault(
+            Subject.MODEL_DIR,
             found=f"{chief.name} ended with 0, and AIP_MODEL_DIR is empty",
-            cost="The training is paid for, and its model is nowhere the service, or anybody else, looks for it.",
             repair='Save to os.environ["AIP_MODEL_DIR"].',
         )
     return fine(Subject.MODEL_DIR, f"A model appeared in AIP_MODEL_DIR: {_some(chief.files)}")
@@ -163,12 +156,10 @@ def _metrics(chief: Outcome, request: Request | None) -> Iterator[Finding]:
             yield fine(Subject.METRIC, f"{chief.name} reported the study's metric {metric!r}")
             continue
         reported = ", ".join(map(repr, sorted(chief.reported))) or "nothing"
-        yield Finding(
-            level=Level.ERROR,
-            subject=Subject.METRIC,
+        yield fault(
+            Subject.METRIC,
             found=f"{chief.name} reported {reported}; the study asks for {metric!r}."
             f"{nearest(metric, chief.reported)}",
-            cost="Every trial trains to its end and is paid for; the study learns nothing from any of them.",
             repair="Report it under the very id that the request names, on the chief, after each evaluation.",
         )
 

@@ -2,9 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from trainmaster.inspect.source.module import Module, last_name, words
 from trainmaster.inspect.source.order import leaves
@@ -31,12 +30,6 @@ class Guard:
     holds: bool
 
 
-class Claim(Protocol):
-    """What may be true of a node, and of the calls of the function around it."""
-
-    def __call__(self, program: Program, module: Module, node: ast.AST, depth: int = 0) -> bool: ...
-
-
 def guards_of(module: Module, node: ast.AST) -> Iterator[Guard]:
     """The conditions that hold where `node` is, within its function; early exits before it count."""
     inner = node
@@ -61,23 +54,23 @@ def is_chief_alone(program: Program, module: Module, node: ast.AST, depth: int =
     """Whether only a chief comes here: by a condition here, or at every call of the function around."""
     if any(chief_test(guard.test) is guard.holds for guard in guards_of(module, node)):
         return True
-    return _at_every_caller(program, module, node, depth, is_chief_alone)
+    sites = _calls_of_function_around(program, module, node, depth)
+    return bool(sites) and all(is_chief_alone(program, site, call, depth + 1) for site, call in sites)
 
 
 def knows_role(program: Program, module: Module, node: ast.AST, depth: int = 0) -> bool:
     """Whether any condition on the way here, in this function or in a caller, may be about the replica's role."""
     if any(tells_role(program, module, guard.test) for guard in guards_of(module, node)):
         return True
-    function = program.function_around(module, node)
-    if function is None or depth >= MAX_DEPTH:
-        return False
-    return any(knows_role(program, site, call, depth + 1) for site, call in program.call_sites(function))
+    sites = _calls_of_function_around(program, module, node, depth)
+    return any(knows_role(program, site, call, depth + 1) for site, call in sites)
 
 
-def _at_every_caller(program: Program, module: Module, node: ast.AST, depth: int, claim: Claim) -> bool:
+def _calls_of_function_around(
+    program: Program, module: Module, node: ast.AST, depth: int
+) -> Sequence[tuple[Module, ast.Call]]:
     function = program.function_around(module, node)
-    sites = [] if function is None or depth >= MAX_DEPTH else program.call_sites(function)
-    return bool(sites) and all(claim(program, site, call, depth + 1) for site, call in sites)
+    return () if function is None or depth >= MAX_DEPTH else program.call_sites(function)
 
 
 def tells_role(program: Program, module: Module, node: ast.AST, depth: int = 0) -> bool:

@@ -66,6 +66,11 @@ class Program:
         return found
 
     @cached_property
+    def imported(self) -> frozenset[str]:
+        """What the names of all modules stand for, dotted."""
+        return frozenset(name for module in self.modules.values() for name in module.names.values())
+
+    @cached_property
     def strings(self) -> frozenset[str]:
         """Every text constant of the program; its docstrings too."""
         return frozenset(word for module in self.modules.values() for word in words(module.tree))

@@ -5,8 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from tests.contract.rooms import (
     NOTICE,
     drop,
@@ -14,10 +12,8 @@ from tests.contract.rooms import (
     states,
 )
 from tests.contract.world import (
-    LEASE,
     LEDGER,
     Boundary,
-    Killed,
     World,
     standards_with,
 )
@@ -62,29 +58,6 @@ def test_a_full_cap_costs_a_listing_and_no_mark() -> None:
     assert first.calls.count("write started") == 1
     assert "write started" not in second.calls
     assert second.calls.count("list ledger") == 1
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_a_redelivery_is_not_counted_twice_wherever_the_first_died(after: bool) -> None:
-    point = 0
-    while True:
-        world = capped(runs_per_hour=2)
-        arrival = drop(world)
-        try:
-            world.launch(arrival, Boundary(die_at=point, die_after_the_call=after))
-        except Killed:
-            world.clock.advance(LEASE)
-            world.sweep()
-            world.launch(arrival)
-        else:
-            break
-        point += 1
-        assert states(world, arrival.run_id, launched(world), launched(world)) == [
-            "submitted",
-            "submitted",
-            "rejected",
-        ]
-    assert point > 8
 
 
 def test_of_many_at_once_as_many_are_started_as_the_cap_allows() -> None:

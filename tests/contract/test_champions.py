@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.contract.world import LEDGER, MODELS, REGION, Boundary, Killed, World, export_manifest, schema
+from tests.contract.world import LEDGER, MODELS, REGION, Boundary, World, export_manifest, schema
+from trainmaster.orchestrator.adapters.memory import MemoryNotices
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
-from trainmaster.orchestrator.core.errors import DocumentDamaged
+from trainmaster.orchestrator.core.errors import DocumentDamaged, ServiceFailed
+from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take
@@ -83,34 +85,6 @@ def test_a_better_run_is_promoted_and_a_worse_or_equal_one_is_not() -> None:
         (first, True), (second, True), (worse, False), (equal, False), (close, False),
     ]  # fmt: skip
     assert told(world, "promoted") == ["champions/cassava-resnet50/1", "champions/cassava-resnet50/2"]
-
-
-def settling() -> list[str]:
-    world, boundary = World(), Boundary()
-    run(world, "a", 0.7)
-    settle(world, trained(world, "b", 0.8), boundary)
-    return boundary.calls
-
-
-SETTLING = settling()
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("point", range(len(SETTLING)), ids=lambda number: f"{number} {SETTLING[number]}")
-def test_a_process_killed_at_any_call_still_promotes_once_and_tells_it(point: int, after: bool) -> None:
-    assert "write champions" in SETTLING
-    world = World()
-    run(world, "a", 0.7)
-    arrival = trained(world, "b", 0.8)
-    with pytest.raises(Killed):
-        settle(world, arrival, Boundary(die_at=point, die_after_the_call=after))
-    world.sweep()
-    settle(world, arrival)
-    found = champion(world)
-    assert [reign["run_id"] for reign in found["history"]][1:] == [arrival.run_id]
-    assert len(found["considered"]) == 2
-    assert set(told(world, "promoted")) == {"champions/cassava-resnet50/1", "champions/cassava-resnet50/2"}
-    assert world.active() == []
 
 
 @pytest.mark.parametrize("order_of_ends", list(itertools.permutations(range(3))))
@@ -193,15 +167,20 @@ def test_a_rollback_may_come_as_a_message() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rollback", "path", "allowed"),
+    ("rollback", "path", "problem", "allowed"),
     [
-        ({"model_name": "nobody"}, "$.rollback.model_name", None),
-        ({"model_name": "cassava-resnet50"}, "$.rollback.model_name", None),
-        ({"model_name": "cassava-resnet50", "to_run": "run-x"}, "$.rollback.to_run", "none"),
+        ({"model_name": "nobody"}, "$.rollback.model_name", "no model of this name", None),
+        ({"model_name": "cassava-resnet50"}, "$.rollback.model_name", "no other champion before", None),
+        (
+            {"model_name": "cassava-resnet50", "to_run": "run-x"},
+            "$.rollback.to_run",
+            "never champion",
+            "none",
+        ),
     ],
 )
 def test_a_rollback_that_cannot_be_is_refused_with_a_report(
-    rollback: dict[str, str], path: str, allowed: str | None
+    rollback: dict[str, str], path: str, problem: str, allowed: str | None
 ) -> None:
     world = World()
     run(world, "a", 0.7)
@@ -210,9 +189,39 @@ def test_a_rollback_that_cannot_be_is_refused_with_a_report(
     report = world.document(f"rejected/{arrival.run_id}.json")
     (fault,) = report["faults"]
     assert fault["path"] == path
+    assert problem in fault["problem"]
     assert fault.get("allowed") == allowed
     assert world.record(arrival.run_id).state is RunState.REJECTED
     assert champion(world) == before
+
+
+def test_rolling_back_twice_goes_back_two_champions() -> None:
+    world = World()
+    runs = [run(world, f"run-{number}", 0.7 + number / 20) for number in range(3)]
+    for number in range(2):
+        order(world, {"rollback": {"model_name": "cassava-resnet50"}}, f"requests/{number}.json")
+    assert champion(world)["current"]["run_id"] == runs[0]
+
+
+class Unreachable(MemoryNotices):
+    def publish(self, notice: Notice) -> None:
+        raise ServiceFailed("Pub/Sub", f"publish {notice.id}", "unreachable")
+
+
+def test_a_run_ends_on_record_while_nothing_can_be_published_and_all_is_told_later() -> None:
+    world = World()
+    arrival = trained(world, "a", 0.7)
+    reachable, world.notices = world.notices, Unreachable()
+    settle(world, arrival)
+    assert world.active() == [arrival.run_id]
+    assert world.record(arrival.run_id).state is RunState.SUCCEEDED
+    assert champion(world)["current"]["run_id"] == arrival.run_id
+    world.notices = reachable
+    world.sweep()
+    assert told(world, "promoted") == ["champions/cassava-resnet50/1"]
+    ids = {notice.id for notice in world.notices.published}
+    assert {f"{arrival.run_id}/running", f"{arrival.run_id}/succeeded"} <= ids
+    assert world.active() == []
 
 
 def test_a_run_without_terms_touches_no_champion() -> None:

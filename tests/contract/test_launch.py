@@ -10,7 +10,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from tests.contract.boundaries import At, dies_after
+from tests.contract.boundaries import At, dies_after, dies_before
 from tests.contract.rooms import Answering
 from tests.contract.world import LEASE, LEDGER, REGION, REQUEST, Boundary, Killed, World, labelled, schema
 from tests.core.legacy_jobs import custom
@@ -144,46 +144,11 @@ def test_ten_deliveries_at_once_give_one_job_and_one_record() -> None:
     assert world.active() == [arrival.run_id]
 
 
-def calls_of_a_launch() -> list[str]:
-    boundary = Boundary()
-    world = World()
-    world.launch(world.drop(), boundary)
-    return boundary.calls
-
-
-CALLS = calls_of_a_launch()
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("point", range(len(CALLS)), ids=lambda number: f"{number} {CALLS[number]}")
-@pytest.mark.parametrize("by", ["redelivery", "sweep"])
-def test_a_process_killed_at_any_call_still_gives_one_job_and_tells_every_state(
-    point: int, after: bool, by: str
-) -> None:
-    world = World()
-    arrival = world.drop()
-    with pytest.raises(Killed):
-        world.launch(arrival, Boundary(die_at=point, die_after_the_call=after))
-    world.clock.advance(LEASE)
-    if by == "sweep":
-        world.sweep()
-        world.clock.advance(timedelta(seconds=1))
-    world.launch(arrival)
-    assert len(world.jobs.all()) == 1
-    record = world.record(arrival.run_id)
-    assert record.state is RunState.SUBMITTED
-    assert world.document("status/requests/cassava.yaml.json")["state"] == "submitted"
-    assert world.active() == [arrival.run_id]
-    told = {notice.id for notice in world.notices.published}
-    assert told == {f"{arrival.run_id}/reserved", f"{arrival.run_id}/submitted"}
-    RECORD.validate(encoded(record))
-
-
 def test_while_the_lease_lives_another_delivery_is_asked_to_come_again() -> None:
     world = World()
     arrival = world.drop()
     with pytest.raises(Killed):
-        world.launch(arrival, Boundary(die_at=CALLS.index("submit"), die_after_the_call=True))
+        world.launch(arrival, dies_after("submit"))
     with pytest.raises(LeaseHeld) as held:
         world.launch(arrival)
     assert held.value.retryable
@@ -194,7 +159,7 @@ def test_an_expired_lease_is_taken_over_and_the_job_found_is_adopted() -> None:
     world = World()
     arrival = world.drop()
     with pytest.raises(Killed):
-        world.launch(arrival, Boundary(die_at=CALLS.index("submit"), die_after_the_call=True))
+        world.launch(arrival, dies_after("submit"))
     (job,) = world.jobs.all()
     world.clock.advance(LEASE)
     boundary = Boundary()
@@ -210,7 +175,7 @@ def test_a_job_that_only_bears_the_label_is_not_adopted() -> None:
     arrival = world.drop()
     stranger = world.jobs.submit(labelled(arrival.run_id))
     with pytest.raises(Killed):
-        world.launch(arrival, Boundary(die_at=CALLS.index("submit")))
+        world.launch(arrival, dies_before("submit"))
     world.clock.advance(LEASE)
     world.launch(arrival)
     record = world.record(arrival.run_id)

@@ -2,10 +2,9 @@
 
 from typing import TypeVar
 
-import pytest
 from jsonschema import Draft202012Validator
 
-from tests.contract.world import REQUEST, Boundary, Killed, World, schema
+from tests.contract.world import REQUEST, Boundary, World, schema
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -57,21 +56,6 @@ def test_the_notice_of_a_rejection_goes_out_with_the_next_sweep() -> None:
     world.sweep()
     world.sweep()
     assert [notice.id for notice in world.notices.published] == [f"{arrival.run_id}/rejected"]
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("point", range(7))
-def test_a_process_killed_while_rejecting_still_gives_one_report(point: int, after: bool) -> None:
-    world = World()
-    arrival = world.drop(b"model_name: 1")
-    with pytest.raises(Killed):
-        world.launch(arrival, Boundary(die_at=point, die_after_the_call=after))
-    world.launch(arrival)
-    assert world.record(arrival.run_id).state is RunState.REJECTED
-    assert world.document(f"rejected/{arrival.run_id}.json")["faults"]
-    assert world.document("status/requests/cassava.yaml.json")["state"] == "rejected"
-    world.sweep()
-    assert world.active() == []
 
 
 def test_a_huge_upload_is_refused_without_being_read() -> None:

@@ -105,36 +105,6 @@ def test_an_end_costs_nine_storage_operations_and_its_repetition_one() -> None:
     assert second.calls == ["read job", "read ledger"]
 
 
-def calls_of_an_end() -> list[str]:
-    world, arrival, job = launched()
-    world.train(world.record(arrival.run_id))
-    boundary = Boundary()
-    world.settle(world.hint(job), boundary)
-    return boundary.calls
-
-
-ENDING = calls_of_an_end()
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("point", range(len(ENDING)), ids=lambda number: f"{number} {ENDING[number]}")
-@pytest.mark.parametrize("by", ["redelivery and sweep", "sweep"])
-def test_a_process_killed_while_settling_still_ends_the_run_and_tells_every_state(
-    point: int, after: bool, by: str
-) -> None:
-    world, arrival, job = launched()
-    world.train(world.record(arrival.run_id))
-    with pytest.raises(Killed):
-        world.settle(world.hint(job), Boundary(die_at=point, die_after_the_call=after))
-    if by != "sweep":
-        world.settle(world.hint(job))
-    world.sweep()
-    assert world.record(arrival.run_id).state is RunState.SUCCEEDED
-    assert {notice.id for notice in world.notices.published} == set(ids(arrival, *WAY))
-    assert world.document("status/requests/cassava.yaml.json")["state"] == "succeeded"
-    assert world.active() == []
-
-
 def test_the_sweep_ends_a_run_of_which_no_log_entry_told() -> None:
     world, arrival, _ = launched()
     world.train(world.record(arrival.run_id))
@@ -144,18 +114,6 @@ def test_the_sweep_ends_a_run_of_which_no_log_entry_told() -> None:
     assert record.completion is not None
     assert record.completion.reported_by is not None
     assert record.completion.reported_by.by == "sweep"
-
-
-def test_a_sweep_costs_two_listings_however_many_runs_have_ended() -> None:
-    world = World()
-    for number in range(20):
-        arrival = world.drop(name=f"requests/{number}.yaml")
-        world.launch(arrival)
-        world.train(world.record(arrival.run_id))
-    world.sweep()
-    boundary = Boundary()
-    world.sweep(boundary)
-    assert boundary.calls == ["list ledger", "list ledger"], "the active runs, and the queue"
 
 
 def test_an_entry_that_tells_of_an_end_too_early_is_asked_for_again() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tests.contract.life.steps import (
+    RULE_REMOVED,
     TICK,
     Step,
     becomes,
@@ -17,7 +18,9 @@ from tests.contract.life.steps import (
     fired,
     full,
     logged,
+    noticed,
     published,
+    pushed,
     rolled_back,
     rule_dropped,
     stocked_out,
@@ -27,7 +30,7 @@ from tests.contract.life.steps import (
     uploaded,
     waited,
 )
-from tests.contract.retraining import MANUAL, SMALL, rule
+from tests.contract.retraining import IMAGE, MANUAL, SMALL, rule
 from tests.contract.rooms import TWO_REGIONS
 from tests.contract.world import ELSEWHERE, STANDARDS, standards_with
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
@@ -49,19 +52,24 @@ WITH_FALLBACK = {**SMALL, "fallbacks": [{"region": ELSEWHERE}]}
 LIMITED = standards_with(admission=Admission(limits=(Limit(jobs=1, per_model=True),)))
 CAPPED = standards_with(admission=Admission(caps=Caps(runs_per_hour=1)))
 ENDED = (RunState.SUCCEEDED,)
+NEW_IMAGE = {"new_image": {"repository": IMAGE, "tag": "latest"}}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
     """`ends`: the states of the runs, by when they were asked for. `jobs`: how many there are in the end.
 
-    `at_once`: so many jobs may go on at the same time.
+    `at_once`: so many jobs may go on at the same time. `shows`: what the canonical request of every run says.
+    `firings`: which firing each run came of. `rule`: what the status of the rule says.
     """
 
     steps: tuple[Step, ...]
     ends: tuple[RunState, ...] = ENDED
     jobs: int = 1
     champion: Mapping[str, float] = field(default_factory=dict)
+    shows: Mapping[str, object] = field(default_factory=dict)
+    firings: tuple[int, ...] = ()
+    rule: Mapping[str, object] = field(default_factory=dict)
     standards: Standards = STANDARDS
     at_once: int = 100
 
@@ -224,6 +232,38 @@ SCENES: Mapping[str, Scene] = {
             TICK,
             *finished(0),
         ),
+        shows={"args": ["--seen=4"]},
+        firings=(1,),
+        rule={"state": "accepted", "firings": 1},
+    ),
+    "an image that fires a rule, told twice": Scene(
+        steps=(
+            rule_dropped(rule(NEW_IMAGE, request={**SMALL, "image": "${image.uri}"})),
+            pushed("a"),
+            pushed("a"),
+            TICK,
+            *finished(0),
+        ),
+        shows={"image": f"{IMAGE}@sha256:{'a' * 64}"},
+        firings=(1,),
+    ),
+    "a rule whose file goes after it fired": Scene(
+        steps=(rule_dropped(rule(MANUAL)), fired("1"), RULE_REMOVED, TICK, *finished(0)),
+        firings=(1,),
+        rule={"state": "retired"},
+    ),
+    "a firing that waits for the end of the run before it": Scene(
+        steps=(
+            rule_dropped(rule(MANUAL, while_running="queue_one")),
+            fired("1"),
+            waited(1),
+            fired("2"),
+            noticed(0),
+            *finished(1),
+        ),
+        ends=ENDED * 2,
+        jobs=2,
+        firings=(1, 2),
     ),
     "an order that replaces a run": Scene(
         steps=(
@@ -239,5 +279,6 @@ SCENES: Mapping[str, Scene] = {
         ),
         ends=(RunState.CANCELLED, RunState.SUCCEEDED),
         jobs=2,
+        firings=(1, 2),
     ),
 }

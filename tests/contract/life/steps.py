@@ -132,6 +132,16 @@ def fired(key: str) -> Step:
     return Step(act=lambda stage, boundary: stage.order({"fire": {"rule": "cassava"}}, key, boundary))
 
 
+def pushed(digit: str) -> Step:
+    """Artifact Registry tells of an image of that digest, with the same message each time."""
+    return Step(act=lambda stage, boundary: stage.signal(stage.pushed(digit, message_id=digit), boundary))
+
+
+def noticed(number: int) -> Step:
+    """The job of the nth run ends; its log entry and, once that is settled, its notices are delivered."""
+    return Step(act=lambda stage, boundary: stage.finish(number, boundary))
+
+
 def rolled_back(name: str) -> Step:
     return uploaded(name, {"rollback": {"model_name": "cassava"}})
 
@@ -152,3 +162,4 @@ def cancelled(number: int) -> Step:
 
 
 TICK = Step(act=_ticked, again=False)
+RULE_REMOVED = Step(act=lambda stage, _: stage.remove_rule(), again=False)

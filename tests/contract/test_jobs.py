@@ -35,14 +35,14 @@ from trainmaster.orchestrator.core.names import JobKind, job_kind, job_name, sam
 from trainmaster.orchestrator.core.requests.spec import (
     Cluster,
     Container,
+    Goal,
     JobSpec,
-    Once,
+    Metric,
     Scheduling,
-    Work,
+    Tuning,
     WorkerPool,
 )
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
-from trainmaster.orchestrator.core.requests.tuning import Goal, Metric, Parameter, ParameterType, Tuning
 from trainmaster.orchestrator.core.runs.job import JobState, Measured, TrialState
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
 from trainmaster.orchestrator.ports.services import TrainingJobs
@@ -53,13 +53,17 @@ CREATE = "POST /v1/projects/my-project/locations/us-central1/customJobs"
 
 TUNING = Tuning(
     metrics=(Metric(id="accuracy", goal=Goal.MAXIMIZE),),
-    parameters=(Parameter(name="x", type=ParameterType.DOUBLE, min=0.0, max=1.0),),
     max_trials=2,
-    parallel_trials=1,
+    document={
+        "metrics": [{"id": "accuracy", "goal": "maximize"}],
+        "parameters": {"x": {"type": "double", "min": 0.0, "max": 1.0}},
+    },
 )
 
 
-def submission(run_id: str = "", work: Work | None = None, args: tuple[str, ...] = ("tell",)) -> Submission:
+def submission(
+    run_id: str = "", tuning: Tuning | None = None, args: tuple[str, ...] = ("tell",)
+) -> Submission:
     spec = JobSpec(
         model_name="model",
         cluster=Cluster(
@@ -69,7 +73,7 @@ def submission(run_id: str = "", work: Work | None = None, args: tuple[str, ...]
                 program=Container(image=PROGRAM + ":latest", args=args, env={"A": "1"}),
             )
         ),
-        work=work or Once(),
+        tuning=tuning,
         scheduling=Scheduling(timeout_s=600, restart_on_worker_restart=True),
         labels={"team": "vision"},
     )
@@ -111,7 +115,7 @@ def tuning_jobs(request: pytest.FixtureRequest) -> TrainingJobs:
 
 
 def test_a_submitted_tuning_is_found_by_its_run_its_id_and_its_kind(tuning_jobs: TrainingJobs) -> None:
-    asked = submission(work=TUNING)
+    asked = submission(tuning=TUNING)
     job = tuning_jobs.submit(asked)
     assert job_kind(job.name) is JobKind.TUNING
     assert job.display_name == asked.run_id
@@ -128,7 +132,7 @@ def test_an_id_of_no_kind_is_not_found(tuning_jobs: TrainingJobs) -> None:
 
 
 def test_a_tuning_never_counts_as_a_custom_job_of_the_run(tuning_jobs: TrainingJobs) -> None:
-    asked = submission(work=TUNING)
+    asked = submission(tuning=TUNING)
     study = tuning_jobs.submit(asked)
     customs = tuning_jobs.of_run(asked.run_id, JobKind.CUSTOM, [REGION])
     assert study.name not in [job.name for job in customs]
@@ -283,7 +287,7 @@ def test_a_cancelled_job_ends_so_and_may_be_cancelled_again(jobs: TrainingJobs) 
 
 
 def test_a_cancelled_tuning_ends_so(tuning_jobs: TrainingJobs) -> None:
-    job = tuning_jobs.submit(submission(work=TUNING, args=("sleep=60",)))
+    job = tuning_jobs.submit(submission(tuning=TUNING, args=("sleep=60",)))
     tuning_jobs.cancel(job.name)
     assert ended(tuning_jobs, job.name) is JobState.CANCELLED
 

@@ -10,7 +10,7 @@ import pytest
 from trainmaster.inspect.finding import Unusable
 from trainmaster.inspect.request import Parameter, request_in
 from trainmaster.inspect.surroundings import Surroundings, surroundings_of, tensorflow_of
-from trainmaster.orchestrator.core.requests.tuning import ParameterType
+from trainmaster.orchestrator.core.requests.spec import ParameterType
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,7 +7,7 @@ import yaml
 from trainer import workloads
 from trainer.flags import FLAGS
 from trainer.strategy_choice import Strategy
-from trainmaster.orchestrator.core.requests.checks.strategy import STRATEGIES
+from trainmaster.orchestrator.core.requests.checks.programs import STRATEGIES
 
 ROOT = Path(__file__).resolve().parents[2]
 SAME_FOR_ALL_TRIALS = {

@@ -1,28 +1,29 @@
 """What a request asks of the program, whichever dialect it is written in."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from trainmaster.inspect.finding import Unusable
 from trainmaster.orchestrator.core.documents.document import Document, document_in
-from trainmaster.orchestrator.core.documents.faults import Fault, fault_at
+from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.translation import Translated
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import model_name_from
-from trainmaster.orchestrator.core.requests import tuning
+from trainmaster.orchestrator.core.requests.checks.tuning import parameters_in
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA
 from trainmaster.orchestrator.core.requests.spec import (
     JobSpec,
+    ParameterType,
     Program,
     PythonPackage,
     ReplicaEnvironment,
     WorkerPool,
     spec_from,
 )
-from trainmaster.orchestrator.core.requests.tuning import ParameterType, Tuning
 from trainmaster.resources import ROOT
 
 
@@ -44,18 +45,17 @@ class Request:
 
     @property
     def is_tuning(self) -> bool:
-        return isinstance(self.spec.work, Tuning)
+        return self.spec.tuning is not None
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        work = self.spec.work
-        return tuple(metric.id for metric in work.metrics) if isinstance(work, Tuning) else ()
+        return tuple(metric.id for metric in self.spec.tuning.metrics) if self.spec.tuning else ()
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Every parameter of the study, conditional ones too."""
-        work = self.spec.work
-        return tuple(map(_parameter, _flat(work.parameters))) if isinstance(work, Tuning) else ()
+        tuning = self.spec.tuning.document if self.spec.tuning else {}
+        return tuple(_parameter(name, parameter) for _, name, parameter in parameters_in(tuning))
 
     @property
     def program(self) -> Program:
@@ -114,7 +114,7 @@ def request_in(path: Path) -> Request:
         if not faults:
             return Request(path=str(path), spec=spec_from(meant.document))
     else:
-        no_mapping = fault_at((), "a request is a mapping of keys to values", found=read.value)
+        no_mapping = Fault(path="$", problem="a request is a mapping of keys to values", value=read.value)
         faults = [*read.faults] or [no_mapping]
     raise Unusable(*(f"--request {str(path)!r}: {fault}" for fault in faults))
 
@@ -135,20 +135,15 @@ def _what(program: Program) -> str:
     return program.module if isinstance(program, PythonPackage) else program.image
 
 
-def _flat(parameters: Iterable[tuning.Parameter]) -> Iterator[tuning.Parameter]:
-    for parameter in parameters:
-        yield parameter
-        for condition in parameter.conditional:
-            yield from _flat(condition.parameters)
-
-
-def _parameter(parameter: tuning.Parameter) -> Parameter:
-    first = parameter.values[0] if parameter.values else parameter.min
-    match parameter.type:
+# Any: the schema vouches for the types.
+def _parameter(name: str, parameter: Mapping[str, Any]) -> Parameter:
+    kind = ParameterType(parameter["type"])
+    first = parameter["values"][0] if "values" in parameter else parameter.get("min", 0)
+    match kind:
         case ParameterType.DISCRETE | ParameterType.DOUBLE:
-            sample = str(float(first or 0))
+            sample = str(float(first))
         case ParameterType.INTEGER:
-            sample = str(int(first or 0))
+            sample = str(int(first))
         case ParameterType.CATEGORICAL:
             sample = str(first)
-    return Parameter(name=parameter.name, type=parameter.type, sample=sample)
+    return Parameter(name=name, type=kind, sample=sample)

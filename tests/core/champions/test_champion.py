@@ -20,8 +20,7 @@ from trainmaster.orchestrator.core.champions.promotion import (
     challenger_of,
 )
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
-from trainmaster.orchestrator.core.requests.spec import ChampionTerms, JobSpec, spec_from
-from trainmaster.orchestrator.core.requests.tuning import Goal
+from trainmaster.orchestrator.core.requests.spec import ChampionTerms, Goal, JobSpec, spec_from
 from trainmaster.orchestrator.core.runs.end import Model, ModelData
 from trainmaster.orchestrator.core.runs.record import AcceptedRequest, Original, RunRecord, Source, Step
 from trainmaster.orchestrator.core.runs.states import RunState

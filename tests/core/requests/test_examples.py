@@ -13,7 +13,6 @@ from trainer.flags import flags_from
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.reading import request_in
 from trainmaster.orchestrator.core.requests.request import Request
-from trainmaster.orchestrator.core.requests.tuning import Tuning
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import rule_in
 from trainmaster.orchestrator.core.retraining.rule import Rule
@@ -25,10 +24,11 @@ BUCKETS = Buckets(inbox="my-project-inbox", ledger="my-project-ledger", models="
 
 def tuned(request: Request) -> list[str]:
     """The flags of a trial, each parameter at one of its values."""
-    work = request.spec.work
-    if not isinstance(work, Tuning):
-        return []
-    return [f"--{each.name}={each.values[0] if each.values else each.max}" for each in work.parameters]
+    parameters = request.document.get("tuning", {}).get("parameters", {})
+    return [
+        f"--{name}={each['values'][0] if 'values' in each else each['max']}"
+        for name, each in parameters.items()
+    ]
 
 
 def arguments_of(text: str) -> Sequence[str]:

@@ -9,7 +9,7 @@ from tests.core.generated import documents, without
 from tests.core.roles import EXECUTOR, MACHINE, OTHER, POLICY, REDUCTION_SERVER, TARGET, TRAINER, answer
 from tests.core.standards import schema
 from trainmaster.orchestrator.adapters.vertex import message_of
-from trainmaster.orchestrator.core.requests.programs import ROLES, running
+from trainmaster.orchestrator.core.requests.draft import ROLES, Draft
 from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.requests.spec import PythonPackage, WorkerPool
 from trainmaster.orchestrator.core.requests.submission import submission_of
@@ -118,7 +118,7 @@ def test_the_checks_and_the_job_agree_on_what_each_role_runs(document: dict[str,
     )
     for role, pool in zip(ROLES, pools, strict=True):
         if isinstance(pool, WorkerPool):
-            runs = running(request.document, role)
+            runs = Draft(request.document).running[role]
             assert runs.image == pool.program.image
             assert runs.is_package is isinstance(pool.program, PythonPackage)
             assert tuple(runs.args) == pool.program.args

@@ -13,7 +13,7 @@ from trainmaster.inspect.checks.examined import Check, Examined
 from trainmaster.inspect.finding import Finding, Level, Place, Subject, fault, fine, nearest, unknown
 from trainmaster.inspect.request import Parameter, Request
 from trainmaster.inspect.source.module import Module, keyword, last_name
-from trainmaster.orchestrator.core.requests.tuning import ParameterType
+from trainmaster.orchestrator.core.requests.spec import ParameterType
 
 ADDERS = {"add_argument", "option", "Option", "add_option"}
 DEFINES = re.compile(r"DEFINE_\w+")  # absl.flags

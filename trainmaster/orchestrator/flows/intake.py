@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from trainmaster.orchestrator.core.documents.document import is_json
-from trainmaster.orchestrator.core.documents.faults import Fault, shown
+from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.errors import ObjectGone
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
 from trainmaster.orchestrator.core.events.self_test import dry_run_in
@@ -140,7 +140,7 @@ def _fire(services: Services, arrival: Arrival, rule_id: str) -> Happened | Refu
         fault = Fault(
             path="$.fire.rule",
             problem="the rule does not wait for orders",
-            found=shown(rule_id),
+            value=rule_id,
             repair="add `manual: {}` to its `when`, and see that it is enabled",
         )
         return Refused(faults=(fault,))

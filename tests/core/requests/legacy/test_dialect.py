@@ -63,7 +63,7 @@ def test_a_run_on_record_gives_the_job_again(case: Case) -> None:
     request = request_of(case.written)
     again = spec_from(request.document)
     assert again.cluster == request.spec.cluster
-    assert again.work == request.spec.work
+    assert again.tuning == request.spec.tuning
 
 
 def test_a_legacy_job_is_known_by_its_training_input_or_its_id() -> None:
@@ -107,7 +107,7 @@ def test_access_to_running_replicas_is_asked_of_the_policy() -> None:
     assert [fault.path for fault in refused.faults] == ["$.trainingInput.enableWebAccess"]
     request = request_in(text, as_json=False, standards=replace(STANDARDS, policy=None))
     assert isinstance(request, Request)
-    assert request.spec.access.web
+    assert request.spec.settings["web_access"] is True
 
 
 def test_an_image_that_says_neither_chief_nor_master_is_warned() -> None:

@@ -18,7 +18,7 @@ from trainmaster.orchestrator.adapters.vertex import message_of
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.requests.dialects import VERTEX_CUSTOM, VERTEX_TUNING, Dialect
-from trainmaster.orchestrator.core.requests.spec import JobSpec, Once, spec_from
+from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -161,7 +161,7 @@ def test_the_job_spec_of_a_submission_is_the_same_job_again(document: dict[str, 
     spec = spec_from(document)
     job_spec: Any = submission_of("run-1", spec, TARGET).body["jobSpec"]
     written = {key: value for key, value in job_spec.items() if key != "baseOutputDirectory"}
-    ours = replace(spec, labels={}, output_prefix_uri=None, access=replace(spec.access, encryption_key=None))
+    ours = replace(spec, labels={}, output_prefix_uri=None, encryption_key=None)
     assert_same(read_again(spelling(written), VERTEX_CUSTOM, name=spec.model_name), ours)
 
 
@@ -293,4 +293,4 @@ def test_what_a_client_sent_is_a_sound_request(sent: str) -> None:
     # A policy need not open replicas to a shell.
     document.get("jobSpec", {}).pop("enableWebAccess", None)
     request = sound(document)
-    assert (request.spec.work == Once()) is ("studySpec" not in document)
+    assert (request.spec.tuning is None) is ("studySpec" not in document)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.orchestrator.core.names import output_prefix_uri
+from trainmaster.orchestrator.core.requests.draft import ROLES
 from trainmaster.orchestrator.core.requests.fallbacks import candidate_documents
-from trainmaster.orchestrator.core.requests.programs import ROLES
 from trainmaster.orchestrator.core.requests.spec import Cluster, JobSpec, Scheduling, WorkerPool, spec_from
 from trainmaster.orchestrator.core.runs.record import RunRecord
 

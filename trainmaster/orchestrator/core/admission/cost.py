@@ -9,14 +9,13 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from trainmaster.orchestrator.core.admission.candidates import Candidate, candidates_in, pools_of
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, listed
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, listed
 from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
 from trainmaster.orchestrator.core.policy.currency import amount, money
 from trainmaster.orchestrator.core.policy.policy import Policy
 from trainmaster.orchestrator.core.requests.fallbacks import FALLBACKS
 from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.requests.spec import Disk, JobSpec, WorkerPool
-from trainmaster.orchestrator.core.requests.tuning import Tuning
 from trainmaster.orchestrator.core.runs.record import Estimate
 
 HOURS_PER_MONTH = 730
@@ -100,8 +99,8 @@ def estimate(spec: JobSpec, region: str, prices: Prices) -> Estimate:
         return Estimate(currency=prices.currency, as_of=prices.as_of, unknown=names)
     one = sum((part.cost for parts in pools for part in parts), Decimal(0))
     trials, at_once = 1, 1
-    if isinstance(spec.work, Tuning):
-        trials, at_once = spec.work.max_trials, min(spec.work.parallel_trials, spec.work.max_trials)
+    if spec.tuning:
+        trials, at_once = spec.tuning.max_trials, min(spec.tuning.parallel_trials, spec.tuning.max_trials)
     hours = Decimal(spec.scheduling.timeout_s or DEFAULT_TIMEOUT_S) / 3600
     return Estimate(
         per_hour=one * at_once, at_most=one * trials * hours, currency=prices.currency, as_of=prices.as_of
@@ -217,7 +216,7 @@ def _warnings(caps: Caps, candidates: Sequence[Candidate], prices: Prices) -> It
 
 def _unknown(candidate: Candidate, found: Estimate, repair: str) -> Fault:
     return Fault(
-        path=json_path((*_place(candidate), "cluster")),
+        at=(*_place(candidate), "cluster"),
         problem=f"its cost is unknown: no price of {listed(found.unknown)}",
         repair=repair,
     )
@@ -240,7 +239,7 @@ def _too_dear(caps: Caps, candidate: Candidate, found: Estimate, prices: Prices)
         )
     role = dearest_role(candidate.spec, candidate.region, prices)
     return Fault(
-        path=json_path((*_place(candidate), "cluster", role)),
+        at=(*_place(candidate), "cluster", role),
         problem=f"the run may cost too much, most of it for {role}",
         found=cost,
         allowed=allowed,

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from trainmaster.orchestrator.core.requests.spec import JobSpec
-from trainmaster.orchestrator.core.requests.tuning import Goal
+from trainmaster.orchestrator.core.requests.spec import Goal, JobSpec
 from trainmaster.orchestrator.core.runs.record import RunRecord
 
 _DIGEST = "@sha256:"

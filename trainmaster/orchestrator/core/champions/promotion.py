@@ -20,8 +20,7 @@ from trainmaster.orchestrator.core.champions.champion import (
     lineage_of,
 )
 from trainmaster.orchestrator.core.documents.faults import listed
-from trainmaster.orchestrator.core.requests.spec import JobSpec
-from trainmaster.orchestrator.core.requests.tuning import Goal
+from trainmaster.orchestrator.core.requests.spec import Goal, JobSpec
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 

@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.documents.document import MAX_DEPTH, is_too_d
 from trainmaster.orchestrator.core.documents.faults import listed, plain
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import model_uri, trial_output_uri
-from trainmaster.orchestrator.core.requests.tuning import Tuning
+from trainmaster.orchestrator.core.requests.spec import Tuning
 from trainmaster.orchestrator.core.runs.end import Model, ModelData, ModelFiles, TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from trainmaster.orchestrator.core.documents.faults import listed, nearest
-from trainmaster.orchestrator.core.requests.tuning import Goal, Measurement, Tuning
+from trainmaster.orchestrator.core.requests.spec import Goal, Measurement, Tuning
 from trainmaster.orchestrator.core.runs.job import BestTrial, Measured, RecordedTrial, Trial, TrialState
 
 REASON_MAX_CHARS = 300

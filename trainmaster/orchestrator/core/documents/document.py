@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, shown
 from trainmaster.orchestrator.core.documents.json_text import json_document
 from trainmaster.orchestrator.core.documents.values import MAX_DEPTH, Document, is_too_deep, unreadable
 from trainmaster.orchestrator.core.documents.yaml_text import yaml_document
@@ -66,8 +66,8 @@ def _no_text(value: object, path: tuple[PathPart, ...] = ()) -> Iterator[Fault]:
                 yield from _no_text(part, (*path, index))
         case str() if found := _NO_TEXT.search(value):
             yield Fault(
-                path=json_path(path),
+                at=path,
                 problem=f"a character that is no text, U+{ord(found[0]):04X}",
-                found=shown(value),
+                value=value,
                 repair="remove it",
             )

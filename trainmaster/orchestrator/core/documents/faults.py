@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import InitVar, asdict, dataclass
 
 FOUND_MAX_CHARS = 200
 PathPart = str | int
@@ -13,21 +13,31 @@ _NOTHING = object()
 class Fault:
     """One thing to correct.
 
-    `path` is a JSONPath from the document's root (`$.cluster.workers.machine`, `$.args[2]`).
-    `found` is the value as `repr` writes it, cut to FOUND_MAX_CHARS; empty where something is absent.
+    `path` is a JSONPath from the document's root (`$.cluster.workers.machine`, `$.args[2]`); `at` gives it by its parts.
+    `found` is a text, empty where something is absent; `value` is the value itself, which `shown` quotes.
+    `allowed` is a text; `among` are the values themselves, which are listed.
     No text leaves its line, whatever of the document it quotes: what cannot be printed is escaped here.
     """
 
-    path: str
+    path: str = ""
     problem: str
     found: str = ""
     allowed: str = ""
     repair: str = ""
+    at: InitVar[Iterable[PathPart] | None] = None
+    value: InitVar[object] = _NOTHING
+    among: InitVar[Iterable[object] | None] = None
 
-    def __post_init__(self) -> None:
-        for name, text in vars(self).items():
-            if not text.isprintable():
-                object.__setattr__(self, name, "".join(map(_printable, text)))
+    def __post_init__(
+        self, at: Iterable[PathPart] | None, value: object, among: Iterable[object] | None
+    ) -> None:
+        texts = dict(vars(self))
+        texts["path"] = self.path if at is None else json_path(at)
+        texts["found"] = self.found if value is _NOTHING else shown(value)
+        texts["allowed"] = self.allowed if among is None else listed(among) or "none"
+        for name, text in texts.items():
+            printable = text if text.isprintable() else "".join(map(_printable, text))
+            object.__setattr__(self, name, printable)
 
     @property
     def document(self) -> dict[str, str]:
@@ -62,14 +72,6 @@ def json_path(parts: Iterable[PathPart]) -> str:
     return path
 
 
-def fault_at(
-    path: Iterable[PathPart], problem: str, *, found: object = _NOTHING, allowed: str = "", repair: str = ""
-) -> Fault:
-    """The fault of the place, which quotes the value that was found there, if one is given."""
-    quoted = "" if found is _NOTHING else shown(found)
-    return Fault(path=json_path(path), problem=problem, found=quoted, allowed=allowed, repair=repair)
-
-
 def shown(value: object) -> str:
     """The value as a report quotes it: `repr`, which escapes control characters, cut to FOUND_MAX_CHARS."""
     text = repr(value[: FOUND_MAX_CHARS + 1] if isinstance(value, str) else value)
@@ -88,7 +90,7 @@ def nearest(word: str, known: Sequence[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else ""
 
 
-def listed(values: Iterable[object], most: int = 12) -> str:
+def listed(values: Iterable[object], most: int = 20) -> str:
     """The values as a report lists them; a long list is cut and says how long it was."""
     words = [str(value) for value in values]
     if len(words) <= most:

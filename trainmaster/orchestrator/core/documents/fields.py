@@ -188,6 +188,11 @@ def copy_keys(written: Fields, own: Own, keys: Mapping[str, str], read: Read = F
         own.put(ours, read(written, theirs), written.at(theirs))
 
 
+def inverse(names: Mapping[str, str]) -> dict[str, str]:
+    """A table of names read the other way."""
+    return {theirs: ours for ours, theirs in names.items()}
+
+
 def by_number(value: object, numbers: Numbers) -> object:
     """An enum's name where its number is written, in quotes or without; anything else as it is."""
     found = number(value)

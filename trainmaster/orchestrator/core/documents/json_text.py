@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
 from trainmaster.orchestrator.core.documents.values import (
     KEEP_ONE,
     MAX_DEPTH,
@@ -24,7 +24,7 @@ def json_document(text: str) -> Document:
         for key in sorted(key for key, count in times.items() if count > 1):
             # Here only the key is known, not the objects around it.
             faults.append(
-                Fault(path="$", problem="a key stands twice in one object", found=shown(key), repair=KEEP_ONE)
+                Fault(path="$", problem="a key stands twice in one object", value=key, repair=KEEP_ONE)
             )
         return dict(pairs)
 
@@ -46,7 +46,7 @@ def json_document(text: str) -> Document:
 
 def _too_deep_or_large(value: object, path: tuple[PathPart, ...] = ()) -> Iterator[Fault]:
     if len(path) > MAX_DEPTH:
-        yield Fault(path=json_path(path[:4]), problem=f"nested deeper than {MAX_DEPTH} levels")
+        yield Fault(at=path[:4], problem=f"nested deeper than {MAX_DEPTH} levels")
         return
     match value:
         case dict():
@@ -56,6 +56,6 @@ def _too_deep_or_large(value: object, path: tuple[PathPart, ...] = ()) -> Iterat
             for index, part in enumerate(value):
                 yield from _too_deep_or_large(part, (*path, index))
         case float() if not math.isfinite(value):
-            yield Fault(path=json_path(path), problem="no finite number", allowed="finite numbers")
+            yield Fault(at=path, problem="no finite number", allowed="finite numbers")
         case int() if abs(value) >= 10**MAX_DIGITS:
-            yield Fault(path=json_path(path), problem=f"a number of more than {MAX_DIGITS} digits")
+            yield Fault(at=path, problem=f"a number of more than {MAX_DIGITS} digits")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, listed, nearest, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, nearest, shown
 from trainmaster.orchestrator.core.documents.values import whole
 
 if TYPE_CHECKING:
@@ -91,31 +91,31 @@ def _faults(error: "ValidationError", spelled: Mapping[str, str]) -> Iterator[Fa
         case "dependentRequired":
             for key, needed in rule.items():
                 for absent in sorted(set(needed) - set(value)) if key in value else ():
-                    yield Fault(path=json_path((*path, absent)), problem=f"missing: {key} needs it")
+                    yield Fault(at=(*path, absent), problem=f"missing: {key} needs it")
         case "type":
             yield _wrong_kind(path, value, str(rule), spelled)
         case _ if "propertyNames" in error.schema_path:
             # The value is the key itself, and jsonschema's path stops at the mapping around it.
             yield Fault(
-                path=json_path((*path, str(value))),
+                at=(*path, str(value)),
                 problem="no possible name",
-                found=shown(value),
+                value=value,
                 allowed=str(schema.get("description", rule)),
             )
         case "enum":
             near = nearest(value, rule) if isinstance(value, str) else ""
             yield Fault(
-                path=json_path(path),
+                at=path,
                 problem="not one of the values",
-                found=shown(value),
-                allowed=listed(rule),
+                value=value,
+                among=rule,
                 repair=near,
             )
         case _:
             yield Fault(
-                path=json_path(path),
+                at=path,
                 problem=_PROBLEMS.get(str(error.validator), "not allowed"),
-                found=shown(value),
+                value=value,
                 allowed=str(schema.get("description") or f"{error.validator} {rule}"),
             )
 
@@ -139,10 +139,10 @@ def _unknown_keys(
 ) -> Iterator[Fault]:
     for key in sorted(set(value) - set(known)):
         yield Fault(
-            path=json_path((*path, key)),
+            at=(*path, key),
             problem="unknown key",
-            found=shown(key),
-            allowed=listed(known, most=20),
+            value=key,
+            among=known,
             repair=nearest(key, [name for name in known if name not in value]) or nearest(key, known),
         )
 
@@ -155,7 +155,7 @@ def _missing_keys(
     for key in required:
         if key not in value and error.message.startswith(repr(key)):
             meaning = schema.get("properties", {}).get(key, {}).get("description", "")
-            yield Fault(path=json_path((*path, key)), problem="missing", allowed=meaning)
+            yield Fault(at=(*path, key), problem="missing", allowed=meaning)
 
 
 def _wrong_kind(path: tuple[PathPart, ...], value: object, wanted: str, spelled: Mapping[str, str]) -> Fault:

@@ -200,18 +200,8 @@ class _NodeReader:
         self._fault(path, "no finite decimal number", found=shown(text), allowed="finite decimal numbers")
         return None
 
-    def _fault(
-        self,
-        path: tuple[PathPart, ...],
-        problem: str,
-        *,
-        found: str = "",
-        allowed: str = "",
-        repair: str = "",
-    ) -> None:
-        self.faults.append(
-            Fault(path=json_path(path), problem=problem, found=found, allowed=allowed, repair=repair)
-        )
+    def _fault(self, path: tuple[PathPart, ...], problem: str, **texts: str) -> None:
+        self.faults.append(Fault(at=path, problem=problem, **texts))
 
 
 _KIND = {

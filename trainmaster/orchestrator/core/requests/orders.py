@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document
-from trainmaster.orchestrator.core.documents.faults import Fault, listed, nearest, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, listed, nearest
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.requests.request import Refused
 
@@ -69,7 +69,7 @@ def unknown_rule(rule_id: str, known: Sequence[str]) -> Refused:
     fault = Fault(
         path="$.fire.rule",
         problem="there is no such rule",
-        found=shown(rule_id),
+        value=rule_id,
         allowed=listed(known) or "none: no rule was accepted",
         repair=nearest(rule_id, known),
     )
@@ -81,7 +81,7 @@ def unknown_run(run_id: str) -> Refused:
     fault = Fault(
         path="$.cancel.run",
         problem="there is no such run",
-        found=shown(run_id),
+        value=run_id,
         repair="a run's id is in the status object of its drop and the name of its record",
     )
     return Refused(faults=(fault,))

@@ -5,18 +5,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document, document_in
-from trainmaster.orchestrator.core.documents.faults import Fault, listed, shown
+from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.lines import lines_in
 from trainmaster.orchestrator.core.documents.translation import Translated
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.policy.policy import among
+from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
+from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.request import (
     Refused,
     Request,
     Standards,
     checked,
-    refused_by_policy,
     too_large,
 )
 
@@ -63,7 +64,7 @@ def checked_request(read: Document, standards: Standards, *, name: str | None = 
     if read.value is None and read.faults:
         return Refused(faults=read.faults)
     if not isinstance(read.value, dict):
-        fault = Fault(path="$", problem="a request is a mapping of keys to values", found=shown(read.value))
+        fault = Fault(path="$", problem="a request is a mapping of keys to values", value=read.value)
         return Refused(faults=(*read.faults, fault))
     return _translated(read.value, read, standards, name)
 
@@ -88,7 +89,7 @@ def _allowed(meant: Translated, standards: Standards) -> Translated:
     if not meant.yielding:
         return meant
     home = _home(meant, standards)
-    refused = {fault.path for fault in refused_by_policy(standards, meant.document, home)}
+    refused = {fault.path for fault in policy_faults(Draft(meant.document, standards.policy), home)}
     gone = [key for key in meant.yielding if any(path.startswith(f"$.{key}") for path in refused)]
     warnings = [
         Fault(
@@ -117,8 +118,8 @@ def _elsewhere(meant: Translated, standards: Standards) -> list[Fault]:
     fault = Fault(
         path=meant.written_path("$.region"),
         problem="jobs of this deployment run in another region",
-        found=shown(meant.region),
-        allowed=listed(regions),
+        value=meant.region,
+        among=regions,
         repair=f"write region: {standards.region}, or drop the file where the deployment of that region listens",
     )
     return [fault]

@@ -12,12 +12,13 @@ from trainmaster.orchestrator.core.documents.translation import Translated
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.policy.policy import Policy
-from trainmaster.orchestrator.core.requests.checks.fallbacks import fallback_faults
+from trainmaster.orchestrator.core.requests.checks.cluster import cluster_faults, cluster_warnings
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
-from trainmaster.orchestrator.core.requests.checks.roles import role_faults, role_warnings
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_faults
 from trainmaster.orchestrator.core.requests.checks.tuning import tuning_faults
+from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.fallbacks import (
+    fallback_faults,
     fallback_path,
     fallbacks_in,
     merged,
@@ -108,7 +109,7 @@ def checked(
         return Refused(faults=tuple(sorted(found)))
     warnings = (
         replace(each, path=meant.written_path(each.path))
-        for each in role_warnings(standards.policy, meant.document)
+        for each in cluster_warnings(Draft(meant.document, standards.policy))
     )
     # What yields was decided just now: a run on record writes where its record says, whatever the policy says later.
     resolved = {key: value for key, value in meant.document.items() if key not in meant.yielding}
@@ -129,7 +130,7 @@ def _faults(
 ) -> set[Fault]:
     secrets = [
         replace(fault, path=meant.written_path(fault.path))
-        for fault in secret_faults(standards.policy, meant.document)
+        for fault in secret_faults(Draft(meant.document, standards.policy))
     ]
     # No other fault of the place may quote the secret.
     hidden = {fault.path for fault in secrets}
@@ -152,12 +153,8 @@ def _found(
     """
     # Before all others, for it makes 2.0 the 2 that they count.
     of_schema = schema_faults(standards.schemas[REQUEST_SCHEMA], document, spelled)
-    return (
-        role_faults(standards.policy, document),
-        of_schema,
-        refused_by_policy(standards, document, region),
-        tuning_faults(document),
-    )
+    draft = Draft(document, standards.policy)
+    return (cluster_faults(draft), of_schema, policy_faults(draft, region), tuning_faults(draft))
 
 
 def _of_fallbacks(
@@ -175,10 +172,3 @@ def _of_fallbacks(
                 for fault in group
                 if fault not in told
             ]
-
-
-def refused_by_policy(standards: Standards, document: Mapping[str, Any], region: str) -> list[Fault]:
-    """What the policy has against our own document."""
-    if standards.policy is None:
-        return []
-    return policy_faults(standards.policy, document, region)

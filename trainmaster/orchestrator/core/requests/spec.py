@@ -3,12 +3,25 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, assert_never
+from typing import Any
 
+from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.policy.admission import DEFAULT_PRIORITY
-from trainmaster.orchestrator.core.requests.programs import names_program
-from trainmaster.orchestrator.core.requests.tuning import Goal, Tuning, tuning_from
+from trainmaster.orchestrator.core.requests.draft import names_program
+
+SETTINGS: Mapping[str, str] = {
+    "service_account": "serviceAccount",
+    "network": "network",
+    "tensorboard": "tensorboard",
+    "web_access": "enableWebAccess",
+    "dashboard_access": "enableDashboardAccess",
+    "persistent_resource": "persistentResourceId",
+    "reserved_ip_ranges": "reservedIpRanges",
+    "experiment": "experiment",
+    "experiment_run": "experimentRun",
+}
+"""Keys of a request whose values the job gets as they are, by the names of Vertex AI's CustomJobSpec."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,15 +38,6 @@ class Disk:
 
     type: str = "pd-ssd"
     size_gb: int = 100
-
-
-@dataclass(frozen=True, kw_only=True)
-class NfsMount:
-    """A share of an NFS server, mounted at /mnt/nfs/`mount_point`."""
-
-    server: str
-    path: str
-    mount_point: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +66,7 @@ Program = Container | PythonPackage
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerPool:
-    """Replicas of one role, all alike."""
+    """Replicas of one role, all alike. `nfs_mounts` have `server`, `path` and `mount_point`, below /mnt/nfs."""
 
     replicas: int
     machine: str
@@ -70,7 +74,7 @@ class WorkerPool:
     accelerator: Accelerator | None = None
     tpu_topology: str | None = None
     disk: Disk | None = None
-    nfs_mounts: tuple[NfsMount, ...] = ()
+    nfs_mounts: tuple[Mapping[str, str], ...] = ()
 
 
 class ReplicaEnvironment(StrEnum):
@@ -114,32 +118,45 @@ class Scheduling:
     disable_retries: bool = False
 
 
+class Goal(StrEnum):
+    MAXIMIZE = "maximize"
+    MINIMIZE = "minimize"
+
+
+class Measurement(StrEnum):
+    """Which of a trial's measurements counts."""
+
+    BEST = "best"
+    LAST = "last"
+
+
+class ParameterType(StrEnum):
+    DOUBLE = "double"
+    INTEGER = "integer"
+    CATEGORICAL = "categorical"
+    DISCRETE = "discrete"
+
+
 @dataclass(frozen=True, kw_only=True)
-class Access:
-    """Who gets at the replicas, and what these get at, beyond the job's account."""
-
-    web: bool = False
-    dashboard: bool = False
-    encryption_key: str | None = None
-    persistent_resource: str | None = None
-    reserved_ip_ranges: tuple[str, ...] = ()
+class Metric:
+    id: str
+    goal: Goal
 
 
 @dataclass(frozen=True, kw_only=True)
-class Experiment:
-    """The Vertex AI experiment that the job belongs to, and its run."""
+class Tuning:
+    """A study and how many trials it has. `max_failed_trials` 0 leaves it to the service.
 
-    name: str
-    run: str | None = None
+    `document` is the request's whole `tuning`; `study.py` makes Vertex AI's StudySpec of it.
+    """
 
-
-@dataclass(frozen=True, kw_only=True)
-class Once:
-    """The program runs once: a custom job."""
-
-
-Work = Once | Tuning
-"""What is done with the program: run once, or in trials."""
+    metrics: tuple[Metric, ...]
+    max_trials: int
+    parallel_trials: int = 1
+    max_failed_trials: int = 0
+    measurement: Measurement = Measurement.LAST
+    document: Mapping[str, object] = field(compare=False)
+    """Two spellings of one study may leave out different defaults."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,35 +170,27 @@ class ChampionTerms:
 
 @dataclass(frozen=True, kw_only=True)
 class JobSpec:
-    """What every dialect of the request becomes. `output_prefix_uri` None means the models bucket.
+    """What every dialect of the request becomes.
 
-    Of runs that wait, those of a higher `priority`, 0 to 100, go first.
+    `tuning` None: the program runs once. `settings` are those of SETTINGS that the request makes.
+    `output_prefix_uri` None means the models bucket. Of runs that wait, those of a higher `priority`, 0 to 100, go first.
     """
 
     model_name: str
     cluster: Cluster
-    work: Work = field(default_factory=Once)
+    tuning: Tuning | None = None
     scheduling: Scheduling = field(default_factory=Scheduling)
     labels: Mapping[str, str] = field(default_factory=dict)
     output_prefix_uri: str | None = None
-    service_account: str | None = None
-    network: str | None = None
-    tensorboard: str | None = None
-    access: Access = field(default_factory=Access)
-    experiment: Experiment | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+    encryption_key: str | None = None
     champion: ChampionTerms | None = None
     priority: int = DEFAULT_PRIORITY
 
     @property
     def kind(self) -> JobKind:
         """The kind of job that does the work."""
-        match self.work:
-            case Once():
-                return JobKind.CUSTOM
-            case Tuning():
-                return JobKind.TUNING
-            case _:
-                assert_never(self.work)
+        return JobKind.TUNING if self.tuning else JobKind.CUSTOM
 
 
 # Any: the schema vouches for the types; reading it again piece by piece would only repeat it.
@@ -190,34 +199,18 @@ def spec_from(document: Mapping[str, Any]) -> JobSpec:
 
     The document is one that schemas/training_request.v1.schema.json accepts; of another, errors of any kind.
     """
+    tuning, champion = document.get("tuning"), document.get("champion")
     return JobSpec(
         model_name=document["model_name"],
         cluster=_cluster(document),
-        work=tuning_from(document["tuning"]) if "tuning" in document else Once(),
+        tuning=decoded(Tuning, {**tuning, "document": tuning}) if tuning else None,
         scheduling=Scheduling(**document.get("scheduling", {})),
         labels=document.get("labels", {}),
         output_prefix_uri=document.get("output", {}).get("prefix_uri"),
-        service_account=document.get("service_account"),
-        network=document.get("network"),
-        tensorboard=document.get("tensorboard"),
-        access=Access(
-            web=document.get("web_access", False),
-            dashboard=document.get("dashboard_access", False),
-            encryption_key=document.get("encryption_key"),
-            persistent_resource=document.get("persistent_resource"),
-            reserved_ip_ranges=tuple(document.get("reserved_ip_ranges", ())),
-        ),
-        experiment=Experiment(name=document["experiment"], run=document.get("experiment_run"))
-        if "experiment" in document
-        else None,
-        champion=_terms(document["champion"]) if "champion" in document else None,
+        settings={key: document[key] for key in SETTINGS if document.get(key)},
+        encryption_key=document.get("encryption_key"),
+        champion=decoded(ChampionTerms, champion) if champion else None,
         priority=document.get("priority", DEFAULT_PRIORITY),
-    )
-
-
-def _terms(document: Mapping[str, Any]) -> ChampionTerms:
-    return ChampionTerms(
-        metric=document["metric"], goal=Goal(document["goal"]), margin=float(document.get("margin", 0))
     )
 
 
@@ -247,7 +240,7 @@ def _pool(document: Mapping[str, Any], program: Program, *, replicas: int) -> Wo
         accelerator=Accelerator(**document["accelerator"]) if "accelerator" in document else None,
         tpu_topology=document.get("tpu_topology"),
         disk=Disk(**document["disk"]) if "disk" in document else None,
-        nfs_mounts=tuple(NfsMount(**mount) for mount in document.get("nfs_mounts", ())),
+        nfs_mounts=tuple(document.get("nfs_mounts", ())),
     )
 
 

@@ -1,41 +1,42 @@
-"""A tuning as the REST API's StudySpec; 64-bit integers travel as strings.
+"""The `tuning` of a sound request as the REST API's StudySpec; 64-bit integers travel as strings.
 
 Source: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/StudySpec
 """
 
-from collections.abc import Mapping
-from typing import assert_never
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from trainmaster.orchestrator.core.requests.tuning import (
-    Algorithm,
-    Condition,
-    EarlyStopping,
-    Measurement,
-    Metric,
-    Parameter,
-    ParameterType,
-    StoppingRule,
-    Tuning,
-)
-
-ALGORITHMS: Mapping[Algorithm, str] = {
-    Algorithm.BAYESIAN: "ALGORITHM_UNSPECIFIED",
-    Algorithm.GRID: "GRID_SEARCH",
-    Algorithm.RANDOM: "RANDOM_SEARCH",
+ALGORITHMS: Mapping[str, str] = {
+    "bayesian": "ALGORITHM_UNSPECIFIED",
+    "grid": "GRID_SEARCH",
+    "random": "RANDOM_SEARCH",
 }
-MEASUREMENTS: Mapping[Measurement, str] = {
-    Measurement.BEST: "BEST_MEASUREMENT",
-    Measurement.LAST: "LAST_MEASUREMENT",
-}
+MEASUREMENTS: Mapping[str, str] = {"best": "BEST_MEASUREMENT", "last": "LAST_MEASUREMENT"}
+NOISES: Mapping[str, str] = {"low": "LOW", "high": "HIGH"}
 SCALES: Mapping[str, str] = {
     "linear": "UNIT_LINEAR_SCALE",
     "log": "UNIT_LOG_SCALE",
     "reverse_log": "UNIT_REVERSE_LOG_SCALE",
 }
-STOPPING_KEYS: Mapping[StoppingRule, str] = {
-    StoppingRule.MEDIAN: "medianAutomatedStoppingSpec",
-    StoppingRule.DECAY_CURVE: "decayCurveStoppingSpec",
-    StoppingRule.CONVEX: "convexAutomatedStoppingSpec",
+SAFETY: Mapping[str, str] = {
+    "threshold": "safetyThreshold",
+    "min_safe_fraction": "desiredMinSafeTrialsFraction",
+}
+VALUES: Mapping[str, str] = {
+    "min": "minValue",
+    "max": "maxValue",
+    "values": "values",
+    "default": "defaultValue",
+}
+PARENTS: Mapping[str, str] = {
+    "discrete": "parentDiscreteValues",
+    "integer": "parentIntValues",
+    "categorical": "parentCategoricalValues",
+}
+STOPPING_KEYS: Mapping[str, str] = {
+    "median": "medianAutomatedStoppingSpec",
+    "decay_curve": "decayCurveStoppingSpec",
+    "convex": "convexAutomatedStoppingSpec",
 }
 STOPPING_SETTINGS: Mapping[str, str] = {
     "use_elapsed_duration": "useElapsedDuration",
@@ -58,102 +59,77 @@ STOP_STUDY_TIMES: Mapping[str, tuple[str, str]] = {
     "max_runtime_s": ("maximumRuntimeConstraint", "maxDuration"),
     "max_end_time": ("maximumRuntimeConstraint", "endTime"),
 }
+# Any: the schema and the checks vouch for the types.
+Document = Mapping[str, Any]
 
 
-def study_spec(tuning: Tuning) -> dict[str, object]:
-    """The `studySpec` of the job."""
+def _as_it_is(value: object) -> object:
+    return value
+
+
+def renamed(
+    document: Document, keys: Mapping[str, str], write: Callable[[Any], object] = _as_it_is
+) -> dict[str, object]:
+    """What the document has of the keys, under their other names, each value as `write` gives it."""
+    return {theirs: write(document[ours]) for ours, theirs in keys.items() if ours in document}
+
+
+def study_spec(tuning: Document) -> dict[str, object]:
+    """The `studySpec` of the job, of a tuning that the schema accepts and `tuning_faults` finds nothing wrong with."""
     spec: dict[str, object] = {
-        "metrics": [_metric(metric) for metric in tuning.metrics],
-        "parameters": [_parameter(parameter) for parameter in tuning.parameters],
-        "algorithm": ALGORITHMS[tuning.algorithm],
-        "measurementSelectionType": MEASUREMENTS[tuning.measurement],
+        "metrics": [_metric(metric) for metric in tuning["metrics"]],
+        "parameters": [_parameter(name, each) for name, each in tuning["parameters"].items()],
+        "algorithm": ALGORITHMS[tuning.get("algorithm", "bayesian")],
+        "measurementSelectionType": MEASUREMENTS[tuning.get("measurement", "last")],
     }
-    if tuning.observation_noise:
-        spec["observationNoise"] = tuning.observation_noise.upper()
-    if tuning.early_stopping:
-        spec[STOPPING_KEYS[tuning.early_stopping.rule]] = _stopping(tuning.early_stopping)
-    if tuning.stop_study:
-        spec["studyStoppingConfig"] = _stop_study(tuning.stop_study)
+    if "observation_noise" in tuning:
+        spec["observationNoise"] = NOISES[tuning["observation_noise"]]
+    if "early_stopping" in tuning:
+        stopping = tuning["early_stopping"]
+        spec[STOPPING_KEYS[stopping["rule"]]] = renamed(stopping, STOPPING_SETTINGS, _counted)
+    if tuning.get("stop_study"):
+        spec["studyStoppingConfig"] = _stop_study(tuning["stop_study"])
     return spec
 
 
-def _metric(metric: Metric) -> dict[str, object]:
-    fields: dict[str, object] = {"metricId": metric.id, "goal": metric.goal.value.upper()}
-    if metric.safety:
-        safety: dict[str, object] = {"safetyThreshold": metric.safety.threshold}
-        if metric.safety.min_safe_fraction is not None:
-            safety["desiredMinSafeTrialsFraction"] = metric.safety.min_safe_fraction
-        fields["safetyConfig"] = safety
+def _metric(metric: Document) -> dict[str, object]:
+    fields: dict[str, object] = {"metricId": metric["id"], "goal": metric["goal"].upper()}
+    if "safety" in metric:
+        fields["safetyConfig"] = renamed(metric["safety"], SAFETY)
     return fields
 
 
-def _parameter(parameter: Parameter) -> dict[str, object]:
-    fields: dict[str, object] = {"parameterId": parameter.name, **_values(parameter)}
-    if parameter.scale:
-        fields["scaleType"] = SCALES[parameter.scale]
-    if parameter.conditional:
+def _parameter(name: str, parameter: Document) -> dict[str, object]:
+    kind = parameter["type"]
+    write = _int64 if kind == "integer" else _as_it_is
+    fields: dict[str, object] = {"parameterId": name, f"{kind}ValueSpec": renamed(parameter, VALUES, write)}
+    if "scale" in parameter:
+        fields["scaleType"] = SCALES[parameter["scale"]]
+    if "conditional" in parameter:
         fields["conditionalParameterSpecs"] = [
-            {_parent_key(parameter.type): {"values": _written(parameter.type, each)}, "parameterSpec": child}
-            for each in parameter.conditional
-            for child in map(_parameter, each.parameters)
+            {PARENTS[kind]: {"values": list(map(write, each["when"]))}, "parameterSpec": _parameter(*child)}
+            for each in parameter["conditional"]
+            for child in each["parameters"].items()
         ]
     return fields
 
 
-def _values(parameter: Parameter) -> dict[str, object]:
-    default = {} if parameter.default is None else {"defaultValue": parameter.default}
-    match parameter.type:
-        case ParameterType.DOUBLE:
-            spec = {"minValue": parameter.min, "maxValue": parameter.max, **default}
-            return {"doubleValueSpec": spec}
-        case ParameterType.INTEGER:
-            whole = {"minValue": parameter.min, "maxValue": parameter.max, **default}
-            return {"integerValueSpec": {name: _int64(value) for name, value in whole.items()}}
-        case ParameterType.CATEGORICAL:
-            return {"categoricalValueSpec": {"values": list(parameter.values), **default}}
-        case ParameterType.DISCRETE:
-            return {"discreteValueSpec": {"values": list(parameter.values), **default}}
-        case _:
-            assert_never(parameter.type)
-
-
-def _parent_key(kind: ParameterType) -> str:
-    match kind:
-        case ParameterType.INTEGER:
-            return "parentIntValues"
-        case ParameterType.CATEGORICAL:
-            return "parentCategoricalValues"
-        case ParameterType.DISCRETE:
-            return "parentDiscreteValues"
-        case ParameterType.DOUBLE:
-            raise ValueError("a double parameter has no conditions; the checks refuse them")
-        case _:
-            assert_never(kind)
-
-
-def _written(kind: ParameterType, condition: Condition) -> list[object]:
-    return [_int64(value) if kind is ParameterType.INTEGER else value for value in condition.when]
-
-
-def _int64(value: object) -> str:
+def _int64(value: object) -> object:
     return str(int(value)) if isinstance(value, float) else str(value)
 
 
-def _stopping(stopping: EarlyStopping) -> dict[str, object]:
-    int64 = ("max_step_count", "min_step_count", "min_measurement_count")
-    return {
-        STOPPING_SETTINGS[name]: _int64(value) if name in int64 else value
-        for name, value in stopping.settings.items()
-    }
+def _counted(value: object) -> object:
+    """A setting of early stopping: its numbers are all 64-bit integers."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _stop_study(settings: Mapping[str, object]) -> dict[str, object]:
+def _stop_study(settings: Document) -> dict[str, object]:
     fields: dict[str, object] = {}
     for name, value in settings.items():
+        written = f"{value}s" if name.endswith("_s") or "_seconds_" in name else value
         if name in STOP_STUDY_TIMES:
             constraint, kind = STOP_STUDY_TIMES[name]
-            fields[constraint] = {kind: f"{value}s" if kind == "maxDuration" else value}
+            fields[constraint] = {kind: written}
         else:
-            seconds = name == "max_seconds_without_progress"
-            fields[STOP_STUDY[name]] = f"{value}s" if seconds else value
+            fields[STOP_STUDY[name]] = written
     return fields

@@ -10,20 +10,24 @@ from typing import assert_never
 
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, JobKind, location_name, output_uri
 from trainmaster.orchestrator.core.requests.spec import (
+    SETTINGS,
     Container,
     JobSpec,
-    Once,
     Program,
     PythonPackage,
     ReplicaEnvironment,
     Scheduling,
     WorkerPool,
 )
-from trainmaster.orchestrator.core.requests.study import study_spec
-from trainmaster.orchestrator.core.requests.tuning import Tuning
+from trainmaster.orchestrator.core.requests.study import renamed, study_spec
 
 REPLICA_ENVIRONMENT = "TRAINMASTER_REPLICA_ENVIRONMENT"
 """The variable that asks for another TF_CONFIG than Vertex AI's: docs/contracts.md."""
+DURATIONS = {"timeout_s": "timeout", "max_wait_s": "maxWaitDuration"}
+FLAGS = {"restart_on_worker_restart": "restartJobOnWorkerRestart", "disable_retries": "disableRetries"}
+STRATEGIES = {"spot": "SPOT", "flex_start": "FLEX_START"}
+DISK = {"type": "bootDiskType", "size_gb": "bootDiskSizeGb"}
+NFS_MOUNT = {"server": "server", "path": "path", "mount_point": "mountPoint"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,18 +68,10 @@ def submission_of(run_id: str, spec: JobSpec, target: Target) -> Submission:
     }
     optional = {
         "scheduling": _scheduling(spec.scheduling),
-        "serviceAccount": spec.service_account or target.service_account,
-        "network": spec.network,
-        "tensorboard": spec.tensorboard,
-        "enableWebAccess": spec.access.web,
-        "enableDashboardAccess": spec.access.dashboard,
-        "persistentResourceId": spec.access.persistent_resource,
-        "reservedIpRanges": list(spec.access.reserved_ip_ranges),
-        "experiment": spec.experiment and spec.experiment.name,
-        "experimentRun": spec.experiment and spec.experiment.run,
+        "serviceAccount": target.service_account,
+        **renamed(spec.settings, SETTINGS),
     }
     job_spec |= {key: value for key, value in optional.items() if value}
-    key = spec.access.encryption_key
     return Submission(
         run_id=run_id,
         parent=location_name(target.project, target.region),
@@ -84,25 +80,22 @@ def submission_of(run_id: str, spec: JobSpec, target: Target) -> Submission:
             "displayName": run_id,
             **_work(spec, job_spec),
             "labels": {**spec.labels, RUN_LABEL: run_id, MODEL_LABEL: spec.model_name},
-            **({"encryptionSpec": {"kmsKeyName": key}} if key else {}),
+            **({"encryptionSpec": {"kmsKeyName": spec.encryption_key}} if spec.encryption_key else {}),
         },
     )
 
 
 def _work(spec: JobSpec, job_spec: Mapping[str, object]) -> dict[str, object]:
-    match spec.work:
-        case Once():
-            return {"jobSpec": job_spec}
-        case Tuning() as tuning:
-            return {
-                "studySpec": study_spec(tuning),
-                "maxTrialCount": tuning.max_trials,
-                "parallelTrialCount": tuning.parallel_trials,
-                "maxFailedTrialCount": tuning.max_failed_trials,
-                "trialJobSpec": job_spec,
-            }
-        case _:
-            assert_never(spec.work)
+    tuning = spec.tuning
+    if tuning is None:
+        return {"jobSpec": job_spec}
+    return {
+        "studySpec": study_spec(tuning.document),
+        "maxTrialCount": tuning.max_trials,
+        "parallelTrialCount": tuning.parallel_trials,
+        "maxFailedTrialCount": tuning.max_failed_trials,
+        "trialJobSpec": job_spec,
+    }
 
 
 def _pool(pool: WorkerPool | None, environment: ReplicaEnvironment) -> dict[str, object]:
@@ -119,12 +112,9 @@ def _pool(pool: WorkerPool | None, environment: ReplicaEnvironment) -> dict[str,
         **_program(pool.program, environment),
     }
     if pool.disk:
-        fields["diskSpec"] = {"bootDiskType": pool.disk.type, "bootDiskSizeGb": pool.disk.size_gb}
+        fields["diskSpec"] = renamed(vars(pool.disk), DISK)
     if pool.nfs_mounts:
-        fields["nfsMounts"] = [
-            {"server": mount.server, "path": mount.path, "mountPoint": mount.mount_point}
-            for mount in pool.nfs_mounts
-        ]
+        fields["nfsMounts"] = [renamed(mount, NFS_MOUNT) for mount in pool.nfs_mounts]
     return fields
 
 
@@ -154,17 +144,9 @@ def _program(program: Program, environment: ReplicaEnvironment) -> dict[str, obj
 
 
 def _scheduling(scheduling: Scheduling) -> dict[str, object]:
-    fields: dict[str, object] = {}
-    if scheduling.timeout_s is not None:
-        fields["timeout"] = f"{scheduling.timeout_s}s"
-    if scheduling.restart_on_worker_restart:
-        fields["restartJobOnWorkerRestart"] = True
-    if scheduling.disable_retries:
-        fields["disableRetries"] = True
-    if scheduling.spot:
-        fields["strategy"] = "SPOT"
-    if scheduling.flex_start:
-        fields["strategy"] = "FLEX_START"
-    if scheduling.max_wait_s is not None:
-        fields["maxWaitDuration"] = f"{scheduling.max_wait_s}s"
-    return fields
+    wanted = {
+        key: value for key, value in vars(scheduling).items() if value is not None and value is not False
+    }
+    fields = {**renamed(wanted, DURATIONS, "{}s".format), **renamed(wanted, FLAGS)}
+    strategy = [word for key, word in STRATEGIES.items() if key in wanted]
+    return {**fields, "strategy": strategy[0]} if strategy else fields

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, fault_at
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.policy.policy import matches
 from trainmaster.orchestrator.core.retraining import schedule
@@ -93,7 +93,7 @@ class NewData(_Condition):
             kept = "requests and rules" if bucket == buckets.inbox else "records"
             problem = f"the service keeps its {kept} in this bucket, and no rule may watch it"
             repair = "watch the bucket that the data comes to"
-            yield fault_at((*path, "objects"), problem, found=self.objects, repair=repair)
+            yield Fault(at=(*path, "objects"), problem=problem, value=self.objects, repair=repair)
 
     def data_values(self) -> Mapping[str, str]:
         """A value for each place about data, which every firing of a rule with this condition may fill."""

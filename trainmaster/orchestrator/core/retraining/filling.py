@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from trainmaster.orchestrator.core.documents.faults import (
     Fault,
     PathPart,
-    fault_at,
-    listed,
     nearest,
 )
 
@@ -98,21 +96,19 @@ def place_faults(document: object, provided: Iterable[str]) -> list[Fault]:
 def _fault(found: PlaceAt, possible: Sequence[str]) -> Fault | None:
     path, place = found.path, found.place
     if found.in_key:
-        return fault_at(path, "a key has no places: only values are filled", found=path[-1])
+        return Fault(at=path, problem="a key has no places: only values are filled", value=path[-1])
     if not found.closed:
         repair = "close it, or write $${ where the text ${ is meant"
-        return fault_at(path, "a place that nothing closes", found=str(place)[:-1], repair=repair)
+        return Fault(at=path, problem="a place that nothing closes", value=str(place)[:-1], repair=repair)
     if place.name not in NAMES:
         repair = nearest(place.name, NAMES) or "write $${ where the text ${ is meant"
-        allowed = listed(NAMES, most=len(NAMES))
-        return fault_at(path, "there is no such place", found=str(place), allowed=allowed, repair=repair)
+        return Fault(at=path, problem="there is no such place", value=str(place), among=NAMES, repair=repair)
     if place.name not in possible:
         problem = "none of the rule's conditions can ever give it a value"
-        allowed = listed(possible, most=len(NAMES))
         repair = "remove it, or add the condition that gives it"
-        return fault_at(path, problem, found=str(place), allowed=allowed, repair=repair)
+        return Fault(at=path, problem=problem, value=str(place), among=possible, repair=repair)
     if place.default is not None and (reason := unfit(place.default)):
-        return fault_at(path, f"the default is {reason}", found=str(place))
+        return Fault(at=path, problem=f"the default is {reason}", value=str(place))
     return None
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document, document_in
-from trainmaster.orchestrator.core.documents.faults import Fault, fault_at, json_path, listed, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, RULES_PREFIX, Buckets, split_object_uri
 from trainmaster.orchestrator.core.requests.request import Refused
@@ -45,7 +45,7 @@ def rule_in(
     rule_id, read = rule_id_of(dropped_name), _read(content, dropped_name)
     faults = [*_name_faults(dropped_name, rule_id, book), *read.faults]
     if not isinstance(read.value, dict):
-        no_mapping = fault_at((), "a rule is a mapping of keys to values", found=read.value)
+        no_mapping = Fault(path="$", problem="a rule is a mapping of keys to values", value=read.value)
         return _refused(*faults, *([] if read.faults else [no_mapping]))
     value = _normal(read.value)
     _add(faults, schema_faults(standards.requests.schemas[RULE_SCHEMA], value, read.spelled))
@@ -114,7 +114,7 @@ def _name_faults(dropped_name: str, rule_id: str | None, book: Book) -> Iterator
         yield Fault(
             path="$",
             problem="the file's name gives no rule id",
-            found=shown(dropped_name),
+            value=dropped_name,
             allowed="rules/….yaml, .yml or .json, of letters, digits, '.', '_', '-' and '/', "
             "beginning with a letter or digit, at most 63 characters between rules/ and the suffix",
             repair="rename the file",
@@ -125,7 +125,7 @@ def _name_faults(dropped_name: str, rule_id: str | None, book: Book) -> Iterator
         yield Fault(
             path="$",
             problem=f"{present.dropped_name} has the rule id {rule_id} already",
-            found=shown(dropped_name),
+            value=dropped_name,
             repair="rename this file; or remove the other, wait two minutes, and drop this one again",
         )
 
@@ -185,7 +185,7 @@ def _template_faults(uri: object, buckets: Buckets) -> Iterator[Fault]:
             problem="a request is started as soon as it is dropped there"
             if taken
             else "no place for a template",
-            found=shown(uri),
+            value=uri,
             allowed=f"gs://{buckets.inbox}/… outside {REQUESTS_PREFIX} and {RULES_PREFIX}",
             repair=f"for example gs://{buckets.inbox}/templates/{name.rpartition('/')[2] or 'request.yaml'}",
         )
@@ -213,7 +213,7 @@ def _loop_faults(book: Book, rule: Rule, numbers: tuple[int, ...]) -> Iterator[F
     for steps in loops_of(book.rules, probe):
         alone = len(steps) == 1
         yield Fault(
-            path=json_path(("when", numbers[steps[-1].condition])),
+            at=("when", numbers[steps[-1].condition]),
             problem="the rule would fire on its own output"
             if alone
             else f"{len(steps)} rules would start each other without end",

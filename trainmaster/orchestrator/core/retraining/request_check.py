@@ -7,12 +7,12 @@ from typing import Any
 
 from trainmaster.orchestrator.core.admission.cost import Priced, ReadPrices, priced
 from trainmaster.orchestrator.core.documents.document import Document, document_in
-from trainmaster.orchestrator.core.documents.faults import Fault, fault_at, json_path, listed, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed
 from trainmaster.orchestrator.core.documents.unvalidated import at, mapping_at
 from trainmaster.orchestrator.core.names import Buckets, output_uri
 from trainmaster.orchestrator.core.policy.policy import repository
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
-from trainmaster.orchestrator.core.requests.programs import images_in
+from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.reading import checked_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request, Standards, too_large
 from trainmaster.orchestrator.core.retraining.condition import (
@@ -85,7 +85,7 @@ def template_request(uri: str, template: bytes | None, around: Circumstances) ->
     """The check of a request that the rule names; every fault is at the name and tells the place within."""
     if template is None:
         problem = "there is no such object"
-        return Checked(faults=(_at_uri(Fault(path="$", problem=problem, found=shown(uri))),))
+        return Checked(faults=(_at_uri(Fault(path="$", problem=problem, value=uri)),))
     read = template_in(uri, template)
     if isinstance(read, Refused):
         return Checked(faults=tuple(_at_uri(fault, uri) for fault in read.faults))
@@ -101,7 +101,7 @@ def template_in(uri: str, template: bytes) -> Document | Refused:
     read = document_in(template, as_json=uri.lower().endswith(".json"))
     if isinstance(read.value, dict):
         return read
-    fault = Fault(path="$", problem="a request is a mapping of keys to values", found=shown(read.value))
+    fault = Fault(path="$", problem="a request is a mapping of keys to values", value=read.value)
     return Refused(faults=read.faults or (fault,))
 
 
@@ -174,10 +174,10 @@ def _missing(request: Mapping[str, Any], conditions: tuple[Condition, ...]) -> I
         if place.default is None and place.name in special:
             without = [each.kind for each in conditions if place.name not in names_about(each.subject)]
             if without:
-                yield fault_at(
-                    found.path,
-                    f"a firing by {listed(dict.fromkeys(without))} has no value for it, so it could never fire",
-                    found=str(place),
+                yield Fault(
+                    at=found.path,
+                    problem=f"a firing by {listed(dict.fromkeys(without))} has no value for it, so it could never fire",
+                    value=str(place),
                     repair=f"give it a default, ${{{place.name}:-…}}, or make two rules of this one",
                 )
 
@@ -191,7 +191,7 @@ def _depending(request: Mapping[str, Any]) -> Iterator[Fault]:
             yield Fault(
                 path=path,
                 problem="it cannot depend on what fires the rule",
-                found=shown(str(filled_in[path].place)),
+                value=str(filled_in[path].place),
                 allowed="fixed text: a rule's champion and its output are known before it fires",
             )
 
@@ -244,11 +244,11 @@ def _by_tag(document: object, condition: Condition) -> Iterator[Fault]:
         return
     request = mapping_at(document)
     meant = dialect_of(request).in_own(request, None)
-    for path, image in images_in(meant.document):
+    for path, image in Draft(meant.document).images.items():
         if "@" not in image and repository(image) == condition.repository:
             yield Fault(
                 path=meant.written_path(json_path(path)),
                 problem="the run would take the image by its tag, which may mean another image by then",
-                found=shown(image),
+                value=image,
                 repair="write ${image.uri}, which is the pushed image by its digest",
             )

@@ -19,8 +19,6 @@ from trainmaster.orchestrator.core.documents.faults import (
     FOUND_MAX_CHARS,
     Fault,
     PathPart,
-    fault_at,
-    json_path,
     listed,
     shown,
 )
@@ -43,14 +41,14 @@ def time_zones() -> tuple[str, ...]:
 def schedule_faults(cron: str, time_zone: str, path: tuple[PathPart, ...]) -> Iterator[Fault]:
     """What is wrong with the expression and the zone."""
     if time_zone not in time_zones():
-        yield fault_at(
-            (*path, "time_zone"),
-            "there is no such time zone",
-            found=time_zone,
+        yield Fault(
+            at=(*path, "time_zone"),
+            problem="there is no such time zone",
+            value=time_zone,
             allowed="a name of the IANA time zone database, for example Europe/Amsterdam",
             repair=_nearest_zone(time_zone),
         )
-    yield from _cron_faults(cron, json_path((*path, "cron")))
+    yield from _cron_faults(cron, (*path, "cron"))
 
 
 def _nearest_zone(word: str) -> str:
@@ -67,18 +65,18 @@ def _nearest_zone(word: str) -> str:
     return ""
 
 
-def _cron_faults(cron: str, path: str) -> Iterator[Fault]:
+def _cron_faults(cron: str, path: tuple[PathPart, ...]) -> Iterator[Fault]:
     parts = cron.split()
     if len(parts) != FIELDS:
         found = f"{shown(cron)}, {len(parts)} fields"
-        yield Fault(path=path, problem="a cron expression has five fields", found=found, allowed=_FORM)
+        yield Fault(at=path, problem="a cron expression has five fields", found=found, allowed=_FORM)
     elif unreadable := [name for name, alone in _each_alone(parts) if not _is_readable(alone)]:
         problem = f"no cron expression: the {listed(unreadable)} cannot be read"
-        yield Fault(path=path, problem=problem, found=shown(cron), allowed=_FORM)
+        yield Fault(at=path, problem=problem, value=cron, allowed=_FORM)
     elif not _ever_comes(cron):
         problem = "this never comes: no month that it names has such a day"
         repair = "name a day that occurs; L is the last day of the month"
-        yield Fault(path=path, problem=problem, found=shown(cron), repair=repair)
+        yield Fault(at=path, problem=problem, value=cron, repair=repair)
 
 
 def _each_alone(parts: Sequence[str]) -> Iterator[tuple[str, str]]:

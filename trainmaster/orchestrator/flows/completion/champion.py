@@ -9,7 +9,7 @@ from trainmaster.orchestrator.core.champions.promotion import (
     reign_by_order,
     reign_of,
 )
-from trainmaster.orchestrator.core.documents.faults import Fault, shown
+from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.notices.notice import (
     CHAMPION_PROMOTED,
     CHAMPION_ROLLED_BACK,
@@ -94,4 +94,4 @@ def _tell(services: Services, champion: Champion, reign: Reign) -> None:
 
 
 def _refused(path: str, problem: str, found: str, allowed: str = "") -> Refused:
-    return Refused(faults=(Fault(path=path, problem=problem, found=shown(found), allowed=allowed),))
+    return Refused(faults=(Fault(path=path, problem=problem, value=found, allowed=allowed),))

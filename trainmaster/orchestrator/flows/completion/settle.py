@@ -30,8 +30,7 @@ from trainmaster.orchestrator.core.completion.record import (
 )
 from trainmaster.orchestrator.core.errors import JobNotFound, JobUnfinished, RecordMoved
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, is_run_id, job_kind
-from trainmaster.orchestrator.core.requests.spec import Once, spec_from
-from trainmaster.orchestrator.core.requests.tuning import Tuning
+from trainmaster.orchestrator.core.requests.spec import Tuning, spec_from
 from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.moves import job_of_run
@@ -156,11 +155,7 @@ def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Hap
 
 def tuning_of(record: RunRecord) -> Tuning | None:
     """What the run's request wants tuned; None for a run without trials."""
-    match spec_from(record.request.document).work if record.request else Once():
-        case Tuning() as tuning:
-            return tuning
-        case Once():
-            return None
+    return spec_from(record.request.document).tuning if record.request else None
 
 
 def _is_of_a_trial(record: RunRecord, job: Job) -> bool:

@@ -1,10 +1,10 @@
-"""Words of a request that no replica would hear, and programs that the service would not take."""
+"""What the roles of a request run: words that no replica would hear, and programs that would end at once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from trainmaster.orchestrator.core.documents.faults import Fault, fault_at, json_path
-from trainmaster.orchestrator.core.documents.unvalidated import Path, at, mapping_at
-from trainmaster.orchestrator.core.requests.programs import Running, names_program, roles_in, running
+from trainmaster.orchestrator.core.documents.faults import Fault, nearest
+from trainmaster.orchestrator.core.documents.unvalidated import at
+from trainmaster.orchestrator.core.requests.draft import Draft, names_program
 
 ENV_MOST = 100
 """Variables of one replica: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec#ContainerSpec"""
@@ -12,61 +12,68 @@ ARGS_MOST_CHARS = 100_000
 """Of all arguments together: https://cloud.google.com/vertex-ai/docs/training/create-custom-job"""
 _WORDS = ("command", "args", "env")
 
+PARAMETER_SERVER = "parameter_server"
+WITHOUT_SERVERS = ("multi_worker_mirrored", "mirrored", "one_device", "tpu")
+STRATEGIES = ("auto", PARAMETER_SERVER, *WITHOUT_SERVERS)
+OF_ONE_MACHINE = ("mirrored", "one_device", "tpu")
+_FLAG = "--strategy"
 
-def program_faults(document: object) -> Iterator[Fault]:
+
+def program_faults(draft: Draft) -> Iterator[Fault]:
     """Programs that no role runs, commands that packages cannot have, and what is beyond the service's limits.
 
     The same words reach several roles: each place is told once.
     """
-    told: dict[str, Fault] = {}
-    for fault in (*_unheard(document), *_commands(document), *_limits(document)):
-        told.setdefault(fault.path, fault)
-    yield from told.values()
+    faults = (*_unheard(draft), *_commands(draft), *_limits(draft))
+    yield from {fault.path: fault for fault in reversed(faults)}.values()
 
 
-def _unheard(document: object) -> Iterator[Fault]:
+def _unheard(draft: Draft) -> Iterator[Fault]:
     """What the request says at its top is for roles that name no program; there may be none."""
-    top, roles = mapping_at(document), list(roles_in(document))
-    chief = mapping_at(document, "cluster", "chief")
-    if not names_program(chief):
+    if not names_program(draft.roles.get("chief", {})):
         return
     unused: tuple[str, ...] = ("image", "python_package")
-    if all(names_program(role) for _, role in roles):
+    if all(map(names_program, draft.roles.values())):
         unused = (*unused, *_WORDS)
     for key in unused:
-        if key in top:
-            yield fault_at(
-                (key,),
-                "no replica is told this: the chief names a program of its own, "
+        if key in draft.document:
+            yield Fault(
+                at=(key,),
+                problem="no replica is told this: the chief names a program of its own, "
                 "and a role that does is described by itself alone",
-                found=top[key],
+                value=draft.document[key],
                 repair=f"leave it out, or write it as cluster.chief.{key}",
             )
 
 
-def _commands(document: object) -> Iterator[Fault]:
-    for role, _ in roles_in(document):
-        runs = running(document, role)
+def _commands(draft: Draft) -> Iterator[Fault]:
+    for role in draft.roles:
+        runs = draft.running[role]
         if runs.is_package and runs.command_at not in (None, (*runs.named_at, "command")):
-            yield fault_at(
-                runs.command_at or (),
-                f"a Python package is started by its module, and {role} would run one",
-                found=at(document, *map(str, runs.command_at or ())),
+            yield Fault(
+                at=runs.command_at,
+                problem=f"a Python package is started by its module, and {role} would run one",
+                value=at(draft.document, *map(str, runs.command_at or ())),
                 repair=f"leave it out, or name the image that it belongs to as cluster.{role}.image",
             )
 
 
-def _limits(document: object) -> Iterator[Fault]:
-    asked = at(document, "cluster", "replica_environment")
-    mine = 0 if asked in (None, "vertex") else 1
-    for role, pool in roles_in(document):
-        runs = running(document, role)
+def _limits(draft: Draft) -> Iterator[Fault]:
+    mine = 0 if draft.cluster.get("replica_environment") in (None, "vertex") else 1
+    for role, pool in draft.roles.items():
+        runs = draft.running[role]
         if len(runs.env) + mine > ENV_MOST:
-            yield _too_many_variables(("cluster", role, "env") if "env" in pool else ("env",), runs, mine)
+            also = ", one of them for replica_environment" if mine else ""
+            yield Fault(
+                at=("cluster", role, "env") if "env" in pool else ("env",),
+                problem="too many environment variables, the request's own among them",
+                found=f"{len(runs.env) + mine}{also}",
+                allowed=f"at most {ENV_MOST}",
+            )
         length = sum(len(word) for word in runs.args if isinstance(word, str))
         if length > ARGS_MOST_CHARS:
             yield Fault(
-                path=json_path(runs.args_at),
+                at=runs.args_at,
                 problem="the arguments are too long",
                 found=f"{length} characters",
                 allowed=f"at most {ARGS_MOST_CHARS} characters together",
@@ -74,11 +81,66 @@ def _limits(document: object) -> Iterator[Fault]:
             )
 
 
-def _too_many_variables(path: Path, runs: Running, mine: int) -> Fault:
-    also = ", one of them for replica_environment" if mine else ""
-    return Fault(
-        path=json_path(path),
-        problem="too many environment variables, the request's own among them",
-        found=f"{len(runs.env) + mine}{also}",
-        allowed=f"at most {ENV_MOST}",
-    )
+def strategy_faults(draft: Draft, *, reduces: bool) -> Iterator[Fault]:
+    """Every `--strategy` of this repository's trainer that its cluster contradicts, each place once.
+
+    The trainer says so itself when it starts, but that is after the machines were paid for. Only images that the
+    policy knows to run it are checked: another program's `--strategy` may mean anything. `reduces`: worker pool 2
+    holds reduction servers, which no strategy asks for.
+    """
+    roles = set(draft.cluster)
+    servers = "parameter_servers" in roles and not reduces
+    faults: dict[str, Fault] = {}
+    for runs in map(draft.running.__getitem__, draft.roles):
+        row = draft.flags_of(runs)
+        found = strategy_in(runs.args) if row is not None and row.runs_trainer else None
+        if found is None:
+            continue
+        index, strategy = found
+        problem, repair = _contradiction(strategy, roles, servers=servers)
+        if problem:
+            among = None if strategy in STRATEGIES else STRATEGIES
+            path, said = (*runs.args_at, index), f"{_FLAG}={strategy}"
+            fault = Fault(at=path, problem=problem, value=said, among=among, repair=repair)
+            faults[fault.path] = fault
+    yield from faults.values()
+
+
+def strategy_in(args: Sequence[object]) -> tuple[int, str] | None:
+    """The strategy that the arguments ask for, and which of them does; the last one counts."""
+    found = None
+    for index, word in enumerate(args):
+        if not isinstance(word, str):
+            continue
+        name, equals, value = word.partition("=")
+        if name != _FLAG:
+            continue
+        after = args[index + 1] if index + 1 < len(args) else None
+        if equals:
+            found = (index, value)
+        else:
+            found = (index, after if isinstance(after, str) and not after.startswith("--") else "")
+    return found
+
+
+def _contradiction(strategy: str, roles: set[str], *, servers: bool) -> tuple[str, str]:
+    """What is wrong, and the repair; both empty where nothing is."""
+    if strategy not in STRATEGIES:
+        problem = "the trainer has no such strategy, and every replica would end with status 2"
+        return problem, nearest(strategy, STRATEGIES)
+    if servers and strategy in WITHOUT_SERVERS:
+        return (
+            "this strategy uses no parameter servers, and the cluster has some",
+            f"write {_FLAG}={PARAMETER_SERVER}, or leave parameter_servers out of the cluster",
+        )
+    if strategy == PARAMETER_SERVER and not (servers and "workers" in roles):
+        return (
+            "this strategy needs parameter servers and workers",
+            f"add both to the cluster, or leave {_FLAG} out",
+        )
+    if strategy in OF_ONE_MACHINE and "workers" in roles:
+        return (
+            "this strategy trains on one machine: every worker would train a model of its own",
+            f"write {_FLAG}=multi_worker_mirrored, or leave workers out of the cluster",
+        )
+    return "", ""

@@ -8,10 +8,10 @@ and the program reads it: docs/security.md. A fault here never quotes what it fo
 import re
 from collections.abc import Iterator, Sequence
 
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path
+from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.unvalidated import Path, list_at, mapping_at
-from trainmaster.orchestrator.core.policy.policy import Policy, among
-from trainmaster.orchestrator.core.requests.programs import places_in
+from trainmaster.orchestrator.core.policy.policy import among
+from trainmaster.orchestrator.core.requests.draft import Draft
 
 _FORMATS = {
     "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\"private_key\"\s*:"),
@@ -32,28 +32,26 @@ _REFERENCE = re.compile(r"projects/[^/\s]+/secrets/[^/\s]+(/versions/[^/\s]+)?")
 _FLAG = re.compile(r"--?(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)")
 
 
-def secret_faults(policy: Policy | None, document: object) -> list[Fault]:
+def secret_faults(draft: Draft) -> list[Fault]:
     """One fault for each place that seems to hold a secret, sorted by path; without a policy nothing is refused."""
-    if policy is None:
+    if draft.policy is None:
         return []
-    found = dict(_by_name(policy.env.secrets, document))
-    found |= dict(_by_format(document, ()))
-    return sorted(_fault(path, what) for path, what in found.items())
-
-
-def _fault(path: Path, what: str) -> Fault:
-    return Fault(
-        path=json_path(path),
-        problem="a request must hold no secret, for it is kept on record and shown",
-        found=f"{what}, not shown here",
-        allowed="projects/PROJECT/secrets/NAME/versions/VERSION, which the program reads by itself",
-        repair="keep it in Secret Manager, name it here, and make a new one: this one lies in the dropped file",
+    found = {**dict(_by_name(draft.policy.env.secrets, draft)), **dict(_by_format(draft.document, ()))}
+    return sorted(
+        Fault(
+            at=path,
+            problem="a request must hold no secret, for it is kept on record and shown",
+            found=f"{what}, not shown here",
+            allowed="projects/PROJECT/secrets/NAME/versions/VERSION, which the program reads by itself",
+            repair="keep it in Secret Manager, name it here, and make a new one: this one lies in the dropped file",
+        )
+        for path, what in found.items()
     )
 
 
-def _by_name(names: Sequence[str], document: object) -> Iterator[tuple[Path, str]]:
+def _by_name(names: Sequence[str], draft: Draft) -> Iterator[tuple[Path, str]]:
     """Variables and flags whose names say that their values are secrets."""
-    for here, place in places_in(document):
+    for here, place in draft.places.items():
         for name, value in mapping_at(place, "env").items():
             if isinstance(value, str) and _says_secret(str(name), names) and _holds(value):
                 yield (*here, "env", str(name)), f"a value of {name}"

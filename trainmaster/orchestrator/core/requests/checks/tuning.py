@@ -1,7 +1,6 @@
 """Where a tuning asks for what no study can be, beyond what a schema can say.
 
-Checks read the raw document and pass over what has the wrong type: the schema reports that, in the
-same report. Limits are the service's: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/StudySpec
+Limits are the service's: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/StudySpec
 """
 
 import math
@@ -9,55 +8,42 @@ import re
 from calendar import monthrange
 from collections.abc import Iterator, Mapping, Sequence
 
-from trainmaster.orchestrator.core.documents.faults import (
-    Fault,
-    fault_at,
-    json_path,
-    listed,
-    nearest,
-    shown,
-)
+from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, nearest, shown
 from trainmaster.orchestrator.core.documents.unvalidated import Path, at, list_at, mapping_at
-from trainmaster.orchestrator.core.requests.programs import roles_in, running
+from trainmaster.orchestrator.core.requests.draft import Draft
 
 HERE: Path = ("tuning",)
 DISCRETE_APART = 1e-10
 NUMBERS = ("double", "integer")
 LISTS = ("categorical", "discrete")
 LOG_SCALES = ("log", "reverse_log")
+TWICE = "the value stands here twice"
 _DATE = re.compile(r"(?P<year>[0-9]{4})-(?P<month>0[1-9]|1[0-2])-(?P<day>[0-9]{2})T")
 
 
-def tuning_faults(document: object) -> list[Fault]:
+def tuning_faults(draft: Draft) -> list[Fault]:
     """Every fault of the tuning, sorted by path; none where there is no tuning."""
-    tuning = mapping_at(document, "tuning")
-    flags = _flags_given(document)
+    tuning = draft.tuning
+    flags = _flags_given(draft)
     faults = [*_counts(tuning), *_metrics(tuning), *_moments(tuning)]
     for path, name, parameter in parameters_in(tuning):
         faults += _parameter(path, parameter)
-        faults += _given_already(path, name, flags)
-        faults += _without_steps(path, tuning, parameter)
+        if name in flags:
+            problem = "args has this flag already, and the trials would be given it twice"
+            repair = f"take --{name} out of {flags[name]}, or the parameter out of the tuning"
+            faults.append(Fault(at=path, problem=problem, value=f"--{name}", repair=repair))
+        if tuning.get("algorithm") == "grid" and parameter.get("type") == "double":
+            repair = "list the steps: type: discrete, values: […]; or another algorithm"
+            faults.append(
+                Fault(
+                    at=(*path, "type"),
+                    problem="a grid has no steps on a double",
+                    value="double",
+                    among=("integer", *LISTS),
+                    repair=repair,
+                )
+            )
     return sorted(faults)
-
-
-def _given_already(path: Path, name: str, flags: Mapping[str, str]) -> Iterator[Fault]:
-    if name in flags:
-        problem = "args has this flag already, and the trials would be given it twice"
-        repair = f"take --{name} out of {flags[name]}, or the parameter out of the tuning"
-        yield fault_at(path, problem, found=f"--{name}", repair=repair)
-
-
-def _without_steps(
-    path: Path, tuning: Mapping[str, object], parameter: Mapping[str, object]
-) -> Iterator[Fault]:
-    if tuning.get("algorithm") == "grid" and parameter.get("type") == "double":
-        yield fault_at(
-            (*path, "type"),
-            "a grid has no steps on a double",
-            found="double",
-            allowed=listed(("integer", "categorical", "discrete")),
-            repair="list the steps: type: discrete, values: […]; or another algorithm",
-        )
 
 
 def parameters_in(tuning: Mapping[str, object]) -> Iterator[tuple[Path, str, Mapping[str, object]]]:
@@ -73,15 +59,15 @@ def parameters_in(tuning: Mapping[str, object]) -> Iterator[tuple[Path, str, Map
                 waiting.append(((*here, "conditional", number, "parameters"), inner))
 
 
-def _flags_given(document: object) -> Mapping[str, str]:
+def _flags_given(draft: Draft) -> Mapping[str, str]:
     """The flags that any replica is given already, and the path of the arguments that have them."""
-    given = [running(document, role) for role, _ in roles_in(document)] or [running(document, "chief")]
+    given = [draft.running[role] for role in draft.roles or ("chief",)]
     return {flag: json_path(each.args_at) for each in reversed(given) for flag in flags_of(each.args)}
 
 
-def flags_of(args: object) -> frozenset[str]:
+def flags_of(args: Sequence[object]) -> frozenset[str]:
     """The names of the flags in the arguments: `--epochs=2` and `--epochs` are both `epochs`."""
-    words = [word for word in list_at(args) if isinstance(word, str)]
+    words = [word for word in args if isinstance(word, str)]
     return frozenset(word[2:].partition("=")[0] for word in words if word.startswith("--"))
 
 
@@ -90,22 +76,21 @@ def _counts(tuning: Mapping[str, object]) -> Iterator[Fault]:
     for key, meaning in (("parallel_trials", "at once"), ("max_failed_trials", "may fail")):
         count = _number(tuning.get(key))
         if total is not None and count is not None and count > total:
-            yield fault_at(
-                (*HERE, key),
-                f"more trials {meaning} than there are in all",
-                found=count,
+            yield Fault(
+                at=(*HERE, key),
+                problem=f"more trials {meaning} than there are in all",
+                value=count,
                 allowed=f"at most max_trials, {total}",
                 repair=f"write {key}: {total}, or raise max_trials",
             )
 
 
 def _metrics(tuning: Mapping[str, object]) -> Iterator[Fault]:
-    metrics = list_at(tuning, "metrics")
-    ids = [mapping_at(metric).get("id") for metric in metrics]
+    ids = [mapping_at(metric).get("id") for metric in list_at(tuning, "metrics")]
     for number, name in enumerate(ids):
         if isinstance(name, str) and name in ids[:number]:
-            path = json_path((*HERE, "metrics", number, "id"))
-            yield Fault(path=path, problem="the metric stands here twice", found=shown(name))
+            path = (*HERE, "metrics", number, "id")
+            yield Fault(at=path, problem="the metric stands here twice", value=name)
 
 
 def _moments(tuning: Mapping[str, object]) -> Iterator[Fault]:
@@ -113,8 +98,7 @@ def _moments(tuning: Mapping[str, object]) -> Iterator[Fault]:
         moment = at(tuning, "stop_study", key)
         date = _DATE.match(moment) if isinstance(moment, str) else None
         if date and not 0 < int(date["day"]) <= monthrange(int(date["year"]) or 1, int(date["month"]))[1]:
-            path = json_path((*HERE, "stop_study", key))
-            yield Fault(path=path, problem="the month has no such day", found=shown(moment))
+            yield Fault(at=(*HERE, "stop_study", key), problem="the month has no such day", value=moment)
 
 
 def _parameter(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
@@ -136,14 +120,14 @@ def _belongs(
     kind = parameter["type"]
     for key in needed:
         if key not in parameter:
-            yield fault_at((*path, key), f"missing: a parameter of type {kind} needs it")
+            yield Fault(at=(*path, key), problem=f"missing: a parameter of type {kind} needs it")
     for key in foreign:
         if key in parameter:
-            yield fault_at(
-                (*path, key),
-                f"a parameter of type {kind} has none",
-                found=parameter[key],
-                allowed=listed(needed),
+            yield Fault(
+                at=(*path, key),
+                problem=f"a parameter of type {kind} has none",
+                value=parameter[key],
+                among=needed,
                 repair="write type: discrete or categorical"
                 if key == "values"
                 else "list the values instead",
@@ -151,73 +135,56 @@ def _belongs(
 
 
 def _range(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
-    low, high = _number(parameter.get("min")), _number(parameter.get("max"))
+    low, high = _bounds(parameter)
     if low is not None and high is not None and low > high:
-        yield fault_at(
-            (*path, "min"),
-            "min is above max",
-            found=low,
-            allowed=f"at most max, {high}",
-            repair="exchange the two",
-        )
-    if parameter["type"] == "integer":
-        for key in ("min", "max", "default"):
-            number = _number(parameter.get(key))
-            if number is not None and not _is_int64(number):
-                yield fault_at(
-                    (*path, key),
-                    "a whole number of 64 bits is wanted here",
-                    found=parameter[key],
-                    repair="write type: double where fractions are meant",
-                )
+        allowed, repair = f"at most max, {high}", "exchange the two"
+        yield Fault(at=(*path, "min"), problem="min is above max", value=low, allowed=allowed, repair=repair)
+    for key in ("min", "max", "default") if parameter["type"] == "integer" else ():
+        number = _number(parameter.get(key))
+        if number is not None and not _is_int64(number):
+            yield Fault(
+                at=(*path, key),
+                problem="a whole number of 64 bits is wanted here",
+                value=parameter[key],
+                repair="write type: double where fractions are meant",
+            )
 
 
 def _values(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
     values = list_at(parameter, "values")
-    check = _discrete if parameter["type"] == "discrete" else _categorical
+    is_discrete = parameter["type"] == "discrete"
     for number, value in enumerate(values):
         here = (*path, "values", number)
-        kind_fault = check(here, value)
-        if kind_fault is not None:
-            yield kind_fault
+        now, before = _number(value), _number(values[number - 1]) if number else None
+        if is_discrete and now is None:
+            repair = "write type: categorical" if isinstance(value, str) else ""
+            yield Fault(at=here, problem="a discrete value is a number", value=value, repair=repair)
+        elif not is_discrete and not isinstance(value, str):
+            repair = f'quote it: "{value}"; or write type: discrete'
+            yield Fault(at=here, problem="a categorical value is a string", value=value, repair=repair)
         elif value in values[:number]:
-            yield fault_at(here, "the value stands here twice", found=value, repair="keep one")
-        elif check is _discrete and number:
-            yield from _ascending(here, _number(values[number - 1]), value)
-
-
-def _discrete(path: Path, value: object) -> Fault | None:
-    if _number(value) is not None:
-        return None
-    repair = "write type: categorical" if isinstance(value, str) else ""
-    return fault_at(path, "a discrete value is a number", found=value, repair=repair)
-
-
-def _categorical(path: Path, value: object) -> Fault | None:
-    if isinstance(value, str):
-        return None
-    repair = f'quote it: "{value}"; or write type: discrete'
-    return fault_at(path, "a categorical value is a string", found=value, repair=repair)
-
-
-def _ascending(path: Path, before: float | None, value: object) -> Iterator[Fault]:
-    now = _number(value)
-    if before is not None and now is not None and now - before < DISCRETE_APART:
-        problem = f"discrete values increase, by at least {DISCRETE_APART}"
-        found = f"{shown(value)} after {shown(before)}"
-        yield Fault(path=json_path(path), problem=problem, found=found, repair="sort the values")
+            yield Fault(at=here, problem=TWICE, value=value, repair="keep one")
+        elif is_discrete and now is not None and before is not None and now - before < DISCRETE_APART:
+            yield Fault(
+                at=here,
+                problem=f"discrete values increase, by at least {DISCRETE_APART}",
+                found=f"{shown(value)} after {shown(before)}",
+                repair="sort the values",
+            )
 
 
 def _scale(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
     scale, kind, here = parameter.get("scale"), parameter.get("type"), (*path, "scale")
     if scale is not None and kind == "categorical":
-        yield fault_at(here, "a categorical parameter has no scale", found=scale, repair="leave it out")
+        yield Fault(
+            at=here, problem="a categorical parameter has no scale", value=scale, repair="leave it out"
+        )
     elif scale in LOG_SCALES:
         numbers = [parameter.get("min")] if kind in NUMBERS else list_at(parameter, "values")
         low = min((number for number in map(_number, numbers) if number is not None), default=None)
         if low is not None and low <= 0:
             yield Fault(
-                path=json_path(here),
+                at=here,
                 problem=f"a {scale} scale has no zero and nothing below",
                 found=f"{scale} from {low}",
                 allowed="values above 0",
@@ -226,61 +193,60 @@ def _scale(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
 
 
 def _default(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
-    default = parameter.get("default")
+    default, number = parameter.get("default"), _number(parameter.get("default"))
     if default is None:
         return
     if parameter.get("type") in LISTS:
         values = list_at(parameter, "values")
         fits, allowed = default in values, listed(values)
     else:
-        low, high, number = (_number(each) for each in (parameter.get("min"), parameter.get("max"), default))
-        fits = number is not None and (low is None or low <= number) and (high is None or number <= high)
-        allowed = f"{low} to {high}"
+        low, high = _bounds(parameter)
+        fits, allowed = number is not None and _between(low, number, high), f"{low} to {high}"
     if not fits:
-        yield fault_at(
-            (*path, "default"), "the default is none of the values", found=default, allowed=allowed
-        )
+        problem = "the default is none of the values"
+        yield Fault(at=(*path, "default"), problem=problem, value=default, allowed=allowed)
 
 
 def _conditions(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
     conditions = list_at(parameter, "conditional")
     if conditions and parameter.get("type") == "double":
-        allowed, repair = "integer, categorical or discrete parents", "list the values: type: discrete"
-        problem = "nothing can depend on a double"
-        yield fault_at((*path, "conditional"), problem, allowed=allowed, repair=repair)
+        yield Fault(
+            at=(*path, "conditional"),
+            problem="nothing can depend on a double",
+            allowed="integer, categorical or discrete parents",
+            repair="list the values: type: discrete",
+        )
         return
     for number, condition in enumerate(conditions):
         yield from _when((*path, "conditional", number, "when"), list_at(condition, "when"), parameter)
 
 
 def _when(path: Path, when: Sequence[object], parameter: Mapping[str, object]) -> Iterator[Fault]:
+    (low, high), values = _bounds(parameter), list_at(parameter, "values")
+    is_listed = parameter.get("type") in LISTS
+    allowed = (
+        listed(values)
+        if is_listed
+        else f"whole numbers from {parameter.get('min')} to {parameter.get('max')}"
+    )
+    words = [each for each in values if isinstance(each, str)]
     for place, value in enumerate(when):
-        if not _can_be(value, parameter):
-            problem, allowed = "the parameter above never takes this value", _possible(parameter)
-            repair = _near(value, parameter)
-            yield fault_at((*path, place), problem, found=value, allowed=allowed, repair=repair)
+        number = _number(value)
+        in_range = number is not None and _is_int64(number) and _between(low, number, high)
+        if not (value in values if is_listed else in_range):
+            problem = "the parameter above never takes this value"
+            repair = nearest(value, words) if isinstance(value, str) else ""
+            yield Fault(at=(*path, place), problem=problem, value=value, allowed=allowed, repair=repair)
         elif value in when[:place]:
-            yield fault_at((*path, place), "the value stands here twice", found=value)
+            yield Fault(at=(*path, place), problem=TWICE, value=value)
 
 
-def _can_be(value: object, parameter: Mapping[str, object]) -> bool:
-    if parameter.get("type") in LISTS:
-        return value in list_at(parameter, "values")
-    number, low, high = (_number(each) for each in (value, parameter.get("min"), parameter.get("max")))
-    if number is None or not _is_int64(number):
-        return False
+def _bounds(parameter: Mapping[str, object]) -> tuple[float | None, float | None]:
+    return _number(parameter.get("min")), _number(parameter.get("max"))
+
+
+def _between(low: float | None, number: float, high: float | None) -> bool:
     return (low is None or low <= number) and (high is None or number <= high)
-
-
-def _possible(parameter: Mapping[str, object]) -> str:
-    if parameter.get("type") in LISTS:
-        return listed(list_at(parameter, "values"))
-    return f"whole numbers from {parameter.get('min')} to {parameter.get('max')}"
-
-
-def _near(value: object, parameter: Mapping[str, object]) -> str:
-    known = [each for each in list_at(parameter, "values") if isinstance(each, str)]
-    return nearest(value, known) if isinstance(value, str) else ""
 
 
 def _is_int64(number: float) -> bool:

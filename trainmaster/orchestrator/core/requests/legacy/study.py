@@ -1,12 +1,12 @@
 """The `hyperparameters` of a legacy job as our own tuning."""
 
 from trainmaster.orchestrator.core.documents.faults import shown
-from trainmaster.orchestrator.core.documents.fields import Fields, copy_keys
+from trainmaster.orchestrator.core.documents.fields import Fields, copy_keys, inverse
 from trainmaster.orchestrator.core.documents.translation import Own
 from trainmaster.orchestrator.core.requests.legacy.reading import Job
+from trainmaster.orchestrator.core.requests.spec import ParameterType
 from trainmaster.orchestrator.core.requests.study import ALGORITHMS, SCALES
-from trainmaster.orchestrator.core.requests.tuning import ParameterType
-from trainmaster.orchestrator.core.requests.vertex.study import GOALS, inverse
+from trainmaster.orchestrator.core.requests.vertex.study import GOALS
 
 DEFAULT_TAG = "training/hptuning/metric"
 _TYPES = {kind.upper(): str(kind) for kind in ParameterType}

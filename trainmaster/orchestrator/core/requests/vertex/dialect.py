@@ -14,9 +14,18 @@ and …/projects.locations.hyperparameterTuningJobs
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.fields import Fields, Numbers, by_number, copy_keys, number
+from trainmaster.orchestrator.core.documents.fields import (
+    Fields,
+    Numbers,
+    by_number,
+    copy_keys,
+    inverse,
+    number,
+)
 from trainmaster.orchestrator.core.documents.translation import Own, Translated, Translation
 from trainmaster.orchestrator.core.names import MODEL_LABEL, PRIORITY_LABEL, RUN_LABEL, model_name_from
+from trainmaster.orchestrator.core.requests.spec import SETTINGS
+from trainmaster.orchestrator.core.requests.submission import DURATIONS, FLAGS, STRATEGIES
 from trainmaster.orchestrator.core.requests.vertex.pools import write_pools
 from trainmaster.orchestrator.core.requests.vertex.study import write_tuning
 
@@ -37,17 +46,6 @@ OUTPUT_ONLY = (
     "satisfiesPzi",
 )
 """What the service alone writes about a job; of a tuning job its trials too."""
-KEYS = {
-    "serviceAccount": "service_account",
-    "network": "network",
-    "tensorboard": "tensorboard",
-    "enableWebAccess": "web_access",
-    "enableDashboardAccess": "dashboard_access",
-    "persistentResourceId": "persistent_resource",
-    "reservedIpRanges": "reserved_ip_ranges",
-    "experiment": "experiment",
-    "experimentRun": "experiment_run",
-}
 WITHOUT_PLACE = ("models", "protectedArtifactLocationId", "pscInterfaceConfig")
 
 STRATEGY_NUMBERS: Numbers = {
@@ -60,9 +58,7 @@ STRATEGY_NUMBERS: Numbers = {
 }
 """Source: google/cloud/aiplatform_v1/types/custom_job.py, read 2026-11; a test holds it to the client's."""
 DEPRECATED = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
-_STRATEGIES = {"STANDARD": "", "SPOT": "spot", "FLEX_START": "flex_start"}
-_DURATIONS = {"timeout": "timeout_s", "maxWaitDuration": "max_wait_s"}
-_FLAGS = {"restartJobOnWorkerRestart": "restart_on_worker_restart", "disableRetries": "disable_retries"}
+_STRATEGIES = {"STANDARD": "", **inverse(STRATEGIES)}
 
 
 def tuning_job(document: Mapping[str, Any], name: str | None) -> Translated:
@@ -155,7 +151,7 @@ def _legal_name(job: Fields, display_name: str) -> str:
 
 def _write_job_spec(spec: Fields, own: Own, *, ending: str = "") -> None:
     """`ending` is what the service itself put at the end of the output directory."""
-    copy_keys(spec, own, KEYS)
+    copy_keys(spec, own, inverse(SETTINGS))
     _write_output(spec, own, ending)
     _write_scheduling(spec, own)
     write_pools(spec, own)
@@ -174,14 +170,14 @@ def _write_output(spec: Fields, own: Own, ending: str) -> None:
 def _write_scheduling(spec: Fields, own: Own) -> None:
     written = spec.fields("scheduling")
     scheduling = own.inner("scheduling", written.path, there=spec.has("scheduling"))
-    copy_keys(written, scheduling, _DURATIONS, Fields.duration)
-    copy_keys(written, scheduling, _FLAGS)
+    copy_keys(written, scheduling, inverse(DURATIONS), Fields.duration)
+    copy_keys(written, scheduling, inverse(FLAGS))
     _write_strategy(written, scheduling)
     _drop_without_effect(written, scheduling.content)
 
 
 def _write_strategy(written: Fields, scheduling: Own) -> None:
-    for ours in filter(None, _STRATEGIES.values()):
+    for ours in STRATEGIES:
         scheduling.translation.place((*scheduling.path, ours), written.at("strategy"))
     found = by_number(written.get("strategy"), STRATEGY_NUMBERS)
     today = DEPRECATED.get(found) if isinstance(found, str) else None
@@ -200,7 +196,7 @@ def _drop_without_effect(written: Fields, scheduling: dict[str, object]) -> None
         del scheduling["max_wait_s"]
         problem = "Vertex AI waits with the strategy FLEX_START alone: this is passed over"
         written.warn("maxWaitDuration", problem, repair="leave it out")
-    restart, retries = _FLAGS.values()
+    restart, retries = FLAGS
     if scheduling.get(restart) is True and scheduling.get(retries) is True:
         del scheduling[restart]
         problem = "without retries nothing is started again: this is passed over"

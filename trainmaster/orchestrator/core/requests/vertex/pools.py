@@ -8,11 +8,12 @@ from trainmaster.orchestrator.core.documents.fields import (
     Numbers,
     by_number,
     copy_keys,
+    inverse,
     number,
 )
 from trainmaster.orchestrator.core.documents.translation import Own, Path
-from trainmaster.orchestrator.core.requests.programs import ROLES
-from trainmaster.orchestrator.core.requests.submission import REPLICA_ENVIRONMENT
+from trainmaster.orchestrator.core.requests.draft import ROLES
+from trainmaster.orchestrator.core.requests.submission import DISK, NFS_MOUNT, REPLICA_ENVIRONMENT
 
 ACCELERATOR_NUMBERS: Numbers = {
     0: "ACCELERATOR_TYPE_UNSPECIFIED",
@@ -38,8 +39,6 @@ ACCELERATOR_NUMBERS: Numbers = {
 """Source: google/cloud/aiplatform_v1/types/accelerator_type.py, read 2026-11; a test holds it to the client's."""
 MACHINE_WITHOUT_PLACE = ("gpuPartitionSize", "reservationAffinity")
 POOL_WITHOUT_PLACE = ("lustreMounts",)
-_DISK_KEYS = {"bootDiskType": "type", "bootDiskSizeGb": "size_gb"}
-_MOUNT_KEYS = {"server": "server", "path": "path", "mountPoint": "mount_point"}
 Variable = tuple[Path, object]
 """The written path of a variable's value, and the value."""
 _PACKAGE_KEYS = {"executorImageUri": "executor_image", "packageUris": "uris", "pythonModule": "module"}
@@ -128,7 +127,7 @@ def _write_machine(machine: Fields, role: Own) -> None:
 
 def _write_disk(pool: Fields, role: Own) -> None:
     disk = pool.fields("diskSpec")
-    copy_keys(disk, role.inner("disk", disk.path, there=pool.has("diskSpec")), _DISK_KEYS, Fields.number)
+    copy_keys(disk, role.inner("disk", disk.path, there=pool.has("diskSpec")), inverse(DISK), Fields.number)
 
 
 def _write_mounts(pool: Fields, role: Own) -> None:
@@ -136,7 +135,7 @@ def _write_mounts(pool: Fields, role: Own) -> None:
     for mount in pool.mappings("nfsMounts"):
         own = Own(role.translation, (*role.path, "nfs_mounts", len(mounts)))
         own.translation.place(own.path, mount.path)
-        copy_keys(mount, own, _MOUNT_KEYS)
+        copy_keys(mount, own, inverse(NFS_MOUNT))
         mounts.append(own.content)
     role.put("nfs_mounts", mounts or None, pool.at("nfsMounts"))
 

@@ -1,27 +1,27 @@
 """A studySpec and its trial counts, as the API spells them, said in our own way."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import listed, shown
-from trainmaster.orchestrator.core.documents.fields import Fields, Numbers, copy_keys, number
+from trainmaster.orchestrator.core.documents.fields import Fields, Numbers, copy_keys, inverse, number
 from trainmaster.orchestrator.core.documents.translation import Own
+from trainmaster.orchestrator.core.requests.spec import ParameterType
 from trainmaster.orchestrator.core.requests.study import (
     ALGORITHMS,
     MEASUREMENTS,
+    NOISES,
+    PARENTS,
+    SAFETY,
     SCALES,
     STOP_STUDY,
     STOP_STUDY_TIMES,
     STOPPING_KEYS,
     STOPPING_SETTINGS,
+    VALUES,
 )
-from trainmaster.orchestrator.core.requests.tuning import ParameterType
 
 _TYPES = {f"{kind}ValueSpec": str(kind) for kind in ParameterType}
-_PARENTS = ("parentDiscreteValues", "parentIntValues", "parentCategoricalValues")
 GOALS = {"MAXIMIZE": "maximize", "MINIMIZE": "minimize", "GOAL_TYPE_UNSPECIFIED": "maximize"}
-_NOISES = {"LOW": "low", "HIGH": "high"}
-_SAFETY = {"safetyThreshold": "threshold", "desiredMinSafeTrialsFraction": "min_safe_fraction"}
 
 # The numbers of the enums: google/cloud/aiplatform_v1/types/study.py, read 2026-11; a test holds them to it.
 GOAL_NUMBERS: Numbers = {0: "GOAL_TYPE_UNSPECIFIED", 1: "MAXIMIZE", 2: "MINIMIZE"}
@@ -40,15 +40,10 @@ MEASUREMENT_NUMBERS: Numbers = {
 NOISE_NUMBERS: Numbers = {0: "OBSERVATION_NOISE_UNSPECIFIED", 1: "LOW", 2: "HIGH"}
 
 
-def inverse(names: Mapping[Any, str]) -> dict[str, str]:
-    """Our word for each of the API's."""
-    return {written: str(ours) for ours, written in names.items()}
-
-
-_CHOICES: tuple[tuple[str, str, Mapping[str, str], Numbers], ...] = (
+_CHOICES: tuple[tuple[str, str, dict[str, str], Numbers], ...] = (
     ("algorithm", "algorithm", inverse(ALGORITHMS), ALGORITHM_NUMBERS),
     ("measurement", "measurementSelectionType", inverse(MEASUREMENTS), MEASUREMENT_NUMBERS),
-    ("observation_noise", "observationNoise", _NOISES, NOISE_NUMBERS),
+    ("observation_noise", "observationNoise", inverse(NOISES), NOISE_NUMBERS),
 )
 
 
@@ -83,7 +78,7 @@ def _metric(metric: Fields, tuning: Own) -> dict[str, Any]:
         safety = Own(own.translation, (*own.path, "safety"))
         own.content["safety"] = safety.content
         written = metric.fields("safetyConfig")
-        copy_keys(written, safety, _SAFETY)
+        copy_keys(written, safety, inverse(SAFETY))
     return own.content
 
 
@@ -113,7 +108,7 @@ def _write_values(ranged: Fields, own: Own) -> None:
     kind = own.content["type"]
     names = ("min", "max") if kind in ("double", "integer") else ("values",)
     for ours in (*names, "default"):
-        theirs = ours if ours == "values" else f"{ours}Value"
+        theirs = VALUES[ours]
         found = ranged.get(theirs)
         if found is None and ours in ("min", "max"):
             # The API's JSON leaves zeros out, and reads what is left out as zero.
@@ -126,10 +121,12 @@ def _condition(condition: Fields, parameter: Own) -> dict[str, Any]:
     own = Own(parameter.translation, (*parameter.path, "conditional", condition.path[-1]))
     own.translation.place(own.path, condition.path)
     own.translation.place((*own.path, "when"), condition.path)
-    for key in filter(condition.has, _PARENTS):
+    for kind, key in PARENTS.items():
+        if not condition.has(key):
+            continue
         parent = condition.fields(key)
         values = parent.get("values")
-        if key == "parentIntValues" and isinstance(values, list):
+        if kind == "integer" and isinstance(values, list):
             values = [number(value) for value in values]
         own.put("when", values, parent.at("values"))
     parameters = Own(own.translation, (*own.path, "parameters"))

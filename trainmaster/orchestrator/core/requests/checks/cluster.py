@@ -1,0 +1,147 @@
+"""Where the roles of a request make no sense together, beyond what a schema can say, and what is worth a warning.
+
+Source of what a cluster can be: https://cloud.google.com/vertex-ai/docs/training/distributed-training
+"""
+
+from collections.abc import Iterator
+
+from trainmaster.orchestrator.core.documents.faults import Fault, listed, shown
+from trainmaster.orchestrator.core.documents.unvalidated import is_true, whole_at
+from trainmaster.orchestrator.core.policy.policy import matches, repository
+from trainmaster.orchestrator.core.requests.checks.programs import program_faults, strategy_faults
+from trainmaster.orchestrator.core.requests.checks.scheduling import scheduling_faults
+from trainmaster.orchestrator.core.requests.draft import Draft
+
+REDUCTION_SERVER = "*-docker.pkg.dev/vertex-ai-restricted/training/reductionserver"
+"""Google's image that adds up gradients in worker pool 2, for workers that train with NCCL.
+
+Source: https://cloud.google.com/vertex-ai/docs/training/distributed-training#reduce_training_time_with_reduction_server
+"""
+CHECKPOINT_DIR = "AIP_CHECKPOINT_DIR"
+"""The variable that tells every replica where checkpoints lie; the service sets it, below the run's directory."""
+
+
+def cluster_faults(draft: Draft) -> list[Fault]:
+    """Every fault of the cluster and of how it is run, sorted by path."""
+    reduces = is_reduction_server(draft.running["parameter_servers"].image)
+    return sorted(
+        [
+            *_chief(draft),
+            *_parameter_servers(draft, reduces=reduces),
+            *_reduction_servers(draft),
+            *_evaluators(draft),
+            *_tpus(draft),
+            *program_faults(draft),
+            *scheduling_faults(draft),
+            *strategy_faults(draft, reduces=reduces),
+        ]
+    )
+
+
+def cluster_warnings(draft: Draft) -> list[Fault]:
+    """What the user of a sound request should know of its cluster, sorted by path."""
+    return sorted([*_unverified(draft), *_lonely_after_preemption(draft)])
+
+
+def is_reduction_server(image: str | None) -> bool:
+    return image is not None and matches(REDUCTION_SERVER, repository(image))
+
+
+def _chief(draft: Draft) -> Iterator[Fault]:
+    chief, here = draft.cluster.get("chief"), ("cluster", "chief")
+    problem = "there is exactly one chief"
+    if isinstance(chief, list):
+        repair = "write its entry without '- '"
+        if len(chief) > 1:
+            repair = f"keep one, and write the others as workers, with count: {len(chief) - 1}"
+        yield Fault(at=here, problem=problem, found=f"a list of {len(chief)}", repair=repair)
+    count = whole_at(chief, "count")
+    if count is not None and count != 1:
+        repair = f"write the others as workers, with count: {count - 1}" if count > 1 else "leave it out"
+        yield Fault(at=(*here, "count"), problem=problem, value=count, repair=repair)
+
+
+def _parameter_servers(draft: Draft, *, reduces: bool) -> Iterator[Fault]:
+    if "parameter_servers" not in draft.cluster or "workers" in draft.cluster:
+        return
+    does = (
+        "add up the gradients of workers"
+        if reduces
+        else "serve workers; the chief alone only tells these what to do"
+    )
+    yield Fault(
+        at=("cluster", "parameter_servers"),
+        problem=f"no strategy uses them without workers: they {does}",
+        value=draft.roles.get("parameter_servers", {}).get("count") or "parameter_servers",
+        repair="add workers, or leave parameter_servers out",
+    )
+
+
+def _reduction_servers(draft: Draft) -> Iterator[Fault]:
+    for path, image in draft.images.items():
+        if is_reduction_server(image) and path[:2] != ("cluster", "parameter_servers"):
+            yield Fault(
+                at=path,
+                problem="this image trains nothing: it adds up the gradients of workers",
+                value=image,
+                allowed="the image of parameter_servers, in worker pool 2",
+                repair="name it there, and the training program here",
+            )
+
+
+def _evaluators(draft: Draft) -> Iterator[Fault]:
+    """An evaluator reads the chief's checkpoints where the service put both: whoever moves one, parts them."""
+    trials = ", and the same for all trials" if "tuning" in draft.document else ""
+    for role in ("chief", "evaluators") if "evaluators" in draft.cluster else ():
+        path, value = draft.running[role].env.get(CHECKPOINT_DIR, (None, None))
+        if path is not None:
+            yield Fault(
+                at=path,
+                problem="the evaluators would have no checkpoint directory to watch: "
+                f"it is the run's own, which this replaces for {role}{trials}",
+                value=value,
+                allowed=f"no {CHECKPOINT_DIR}: the service sets it for every replica",
+                repair="leave it out; output.prefix_uri says where the run writes",
+            )
+
+
+def _tpus(draft: Draft) -> Iterator[Fault]:
+    """TPUs where they cannot be.
+
+    Source: https://cloud.google.com/vertex-ai/docs/training/configure-compute#tpus and
+    https://cloud.google.com/vertex-ai/docs/training/hyperparameter-tuning-overview
+    """
+    others = [role for role in draft.roles if role != "chief"]
+    for role in (role for role, row in draft.machines.items() if row.has_tpus):
+        path, machine = ("cluster", role, "machine"), draft.roles[role]["machine"]
+        if "tuning" in draft.document:
+            problem = "the trials of a tuning cannot use TPUs"
+            repair = "take a machine with GPUs, or leave the tuning out"
+            yield Fault(at=path, problem=problem, value=machine, repair=repair)
+        elif others:
+            yield Fault(
+                at=path,
+                problem="machines with TPUs train alone: a chief and no other role",
+                found=shown(machine) + (f" beside {listed(others)}" if role == "chief" else ""),
+                repair="leave the other roles out, and take a larger tpu_topology or accelerator.count for the chief",
+            )
+
+
+def _unverified(draft: Draft) -> Iterator[Fault]:
+    for role, row in draft.machines.items():
+        if row.unverified:
+            path, machine = ("cluster", role, "machine"), draft.roles[role]["machine"]
+            yield Fault(at=path, problem=f"not verified: {row.unverified}", value=machine)
+
+
+def _lonely_after_preemption(draft: Draft) -> Iterator[Fault]:
+    scheduling = draft.scheduling
+    in_step = "workers" in draft.cluster and "parameter_servers" not in draft.cluster
+    all_or_none = is_true(scheduling, "restart_on_worker_restart") or is_true(scheduling, "disable_retries")
+    if in_step and is_true(scheduling, "spot") and not all_or_none:
+        yield Fault(
+            at=("scheduling", "spot"),
+            problem="a replica that is preempted comes back alone, and replicas that train in step cannot take it in",
+            value=True,
+            repair="write restart_on_worker_restart: true, unless the program takes replicas in again",
+        )

@@ -1,0 +1,113 @@
+"""A request that the schema may still refuse, read once for all checks: its roles, what they run, their machines.
+
+What is not of the kind that is asked for is passed over: the schema reports it, in the same report.
+`spec.py` says the same of a sound request; a test holds the two together.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from trainmaster.orchestrator.core.documents.unvalidated import Path, at, list_at, mapping_at, text_at
+from trainmaster.orchestrator.core.policy.policy import ImageFlags, Machines, Policy
+
+ROLES = ("chief", "workers", "parameter_servers", "evaluators")
+"""The keys of a cluster that are roles, in the order of Vertex AI's worker pools."""
+IMAGE = ("image",)
+EXECUTOR_IMAGE = ("python_package", "executor_image")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """What one role runs, and the paths of the document that say so.
+
+    `named_at` is the path of what names the image or packages: the request itself, the chief, or the role.
+    `image` is the executor's where `is_package`. Of `env` each variable has its path and value.
+    """
+
+    named_at: Path
+    is_package: bool
+    image: str | None
+    args: Sequence[object]
+    args_at: Path
+    command_at: Path | None
+    env: Mapping[str, tuple[Path, object]]
+
+
+class Draft:
+    """The document in our own dialect. Without a policy nothing is known of machines and images."""
+
+    def __init__(self, document: object, policy: Policy | None = None) -> None:
+        self.document = mapping_at(document)
+        self.cluster = mapping_at(document, "cluster")
+        self.scheduling = mapping_at(document, "scheduling")
+        self.tuning = mapping_at(document, "tuning")
+        self.policy = policy
+
+    @cached_property
+    def roles(self) -> Mapping[str, Mapping[str, object]]:
+        """The roles that are there, in the order of the worker pools."""
+        return {role: pool for role in ROLES if isinstance(pool := self.cluster.get(role), Mapping)}
+
+    @cached_property
+    def places(self) -> Mapping[Path, Mapping[str, object]]:
+        """Every place that may name a program: the request itself, then its roles."""
+        return {(): self.document, **{("cluster", role): pool for role, pool in self.roles.items()}}
+
+    @cached_property
+    def images(self) -> Mapping[Path, str]:
+        """Every image that the request names, of containers and of packages' executors, by its path."""
+        return {
+            (*here, *path): image
+            for here, place in self.places.items()
+            for path in (IMAGE, EXECUTOR_IMAGE)
+            if (image := text_at(place, *path)) is not None
+        }
+
+    @cached_property
+    def machines(self) -> Mapping[str, Machines]:
+        """The policy's row of each role's machine, of the roles whose machine it has."""
+        names = {role: text_at(pool, "machine") for role, pool in self.roles.items()}
+        rows = {role: self.policy.machines_of(name) for role, name in names.items() if name and self.policy}
+        return {role: row for role, row in rows.items() if row is not None}
+
+    @cached_property
+    def running(self) -> Mapping[str, Running]:
+        """What each role runs, or would run: its own program, or the chief's with the request's words where it has none."""
+        return {role: self._running(role) for role in ROLES}
+
+    def flags_of(self, runs: Running) -> ImageFlags | None:
+        """What the policy knows of the image's flags; None: nothing."""
+        return self.policy.flags_of(runs.image) if self.policy and runs.image is not None else None
+
+    def _running(self, role: str) -> Running:
+        here: Path = ("cluster", role)
+        own = mapping_at(self.cluster, role)
+        sources: list[tuple[Path, Mapping[str, object]]] = [(here, own)]
+        named_at, namer = here, own
+        if not names_program(own):
+            sources.append(((), self.document))
+            chief = mapping_at(self.cluster, "chief")
+            named_at, namer = (("cluster", "chief"), chief) if names_program(chief) else ((), self.document)
+        is_package = at(namer, "python_package") is not None
+        args_at, args_from = next(
+            ((path, source) for path, source in sources if "args" in source), sources[0]
+        )
+        return Running(
+            named_at=named_at,
+            is_package=is_package,
+            image=text_at(namer, *(EXECUTOR_IMAGE if is_package else IMAGE)),
+            args=list_at(args_from, "args"),
+            args_at=(*args_at, "args"),
+            command_at=next(((*path, "command") for path, source in sources if "command" in source), None),
+            env={
+                str(name): ((*path, "env", str(name)), value)
+                for path, source in reversed(sources)
+                for name, value in mapping_at(source, "env").items()
+            },
+        )
+
+
+def names_program(place: Mapping[str, object]) -> bool:
+    """Whether the role, or the request itself, says what to run rather than taking another's."""
+    return "image" in place or "python_package" in place

@@ -90,7 +90,7 @@ def nearest(word: str, known: Sequence[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else ""
 
 
-def listed(values: Iterable[object], most: int = 20) -> str:
+def listed(values: Iterable[object], most: int = 24) -> str:
     """The values as a report lists them; a long list is cut and says how long it was."""
     words = [str(value) for value in values]
     if len(words) <= most:

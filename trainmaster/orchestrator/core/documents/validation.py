@@ -28,7 +28,8 @@ def schema_faults(
 ) -> list[Fault]:
     """Every fault, sorted by path; `spelled` gives the source text of booleans by path.
 
-    The schema's own `description` of a value is what the fault says is allowed.
+    The schema's own `description` of a value is what the fault says is allowed; where it has a `problem` or a
+    `repair`, two keywords of ours that JSON Schema passes over, the fault says these.
 
     Where the schema wants an integer, 50.0 becomes 50, in the document itself: to JSON Schema it is a whole number,
     and nobody who goes on with the document may meet a float there. What wants a number keeps it.
@@ -93,7 +94,7 @@ def _faults(error: "ValidationError", spelled: Mapping[str, str]) -> Iterator[Fa
                 for absent in sorted(set(needed) - set(value)) if key in value else ():
                     yield Fault(at=(*path, absent), problem=f"missing: {key} needs it")
         case "type":
-            yield _wrong_kind(path, value, str(rule), spelled)
+            yield _wrong_kind(path, value, str(rule), spelled, schema)
         case _ if "propertyNames" in error.schema_path:
             # The value is the key itself, and jsonschema's path stops at the mapping around it.
             yield Fault(
@@ -104,19 +105,15 @@ def _faults(error: "ValidationError", spelled: Mapping[str, str]) -> Iterator[Fa
             )
         case "enum":
             near = nearest(value, rule) if isinstance(value, str) else ""
+            yield Fault(at=path, problem="not one of the values", value=value, among=rule, repair=near)
+        case validator:
+            problem = schema.get("problem")
             yield Fault(
                 at=path,
-                problem="not one of the values",
+                problem=problem or _PROBLEMS.get(str(validator), "not allowed"),
                 value=value,
-                among=rule,
-                repair=near,
-            )
-        case _:
-            yield Fault(
-                at=path,
-                problem=_PROBLEMS.get(str(error.validator), "not allowed"),
-                value=value,
-                allowed=str(schema.get("description") or f"{error.validator} {rule}"),
+                allowed=schema.get("description") or ("" if problem else f"{validator} {rule}"),
+                repair=schema.get("repair", ""),
             )
 
 
@@ -155,10 +152,17 @@ def _missing_keys(
     for key in required:
         if key not in value and error.message.startswith(repr(key)):
             meaning = schema.get("properties", {}).get(key, {}).get("description", "")
-            yield Fault(at=(*path, key), problem="missing", allowed=meaning)
+            yield Fault(at=(*path, key), problem=schema.get("problem", "missing"), allowed=meaning)
 
 
-def _wrong_kind(path: tuple[PathPart, ...], value: object, wanted: str, spelled: Mapping[str, str]) -> Fault:
+# Any: a JSON Schema.
+def _wrong_kind(
+    path: tuple[PathPart, ...],
+    value: object,
+    wanted: str,
+    spelled: Mapping[str, str],
+    schema: Mapping[str, Any],
+) -> Fault:
     where = json_path(path)
     repair = ""
     if wanted == "string" and isinstance(value, bool) and where in spelled:
@@ -174,7 +178,7 @@ def _wrong_kind(path: tuple[PathPart, ...], value: object, wanted: str, spelled:
         repair = "write a list: one entry a line, each after '- '"
     return Fault(
         path=where,
-        problem=f"{_KINDS.get(wanted, wanted)} is wanted here",
+        problem=schema.get("problem") or f"{_KINDS.get(wanted, wanted)} is wanted here",
         found=spelled.get(where) or shown(value),
-        repair=repair,
+        repair="; ".join(filter(None, (repair, schema.get("repair")))),
     )

@@ -9,7 +9,7 @@ from trainmaster.orchestrator.core.documents.faults import Fault, listed, shown
 from trainmaster.orchestrator.core.documents.unvalidated import is_true, whole_at
 from trainmaster.orchestrator.core.policy.policy import matches, repository
 from trainmaster.orchestrator.core.requests.checks.programs import program_faults, strategy_faults
-from trainmaster.orchestrator.core.requests.checks.scheduling import scheduling_faults
+from trainmaster.orchestrator.core.requests.checks.scheduling import flex_start_faults
 from trainmaster.orchestrator.core.requests.draft import Draft
 
 REDUCTION_SERVER = "*-docker.pkg.dev/vertex-ai-restricted/training/reductionserver"
@@ -32,7 +32,7 @@ def cluster_faults(draft: Draft) -> list[Fault]:
             *_evaluators(draft),
             *_tpus(draft),
             *program_faults(draft),
-            *scheduling_faults(draft),
+            *flex_start_faults(draft),
             *strategy_faults(draft, reduces=reduces),
         ]
     )

@@ -102,36 +102,14 @@ def _moments(tuning: Mapping[str, object]) -> Iterator[Fault]:
 
 
 def _parameter(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
-    kind = parameter.get("type")
-    if kind in NUMBERS:
-        yield from _belongs(path, parameter, ("min", "max"), ("values",))
+    if parameter.get("type") in NUMBERS:
         yield from _range(path, parameter)
-    elif kind in LISTS:
-        yield from _belongs(path, parameter, ("values",), ("min", "max"))
+    elif parameter.get("type") in LISTS:
         yield from _values(path, parameter)
     yield from _scale(path, parameter)
     yield from _default(path, parameter)
-    yield from _conditions(path, parameter)
-
-
-def _belongs(
-    path: Path, parameter: Mapping[str, object], needed: Sequence[str], foreign: Sequence[str]
-) -> Iterator[Fault]:
-    kind = parameter["type"]
-    for key in needed:
-        if key not in parameter:
-            yield Fault(at=(*path, key), problem=f"missing: a parameter of type {kind} needs it")
-    for key in foreign:
-        if key in parameter:
-            yield Fault(
-                at=(*path, key),
-                problem=f"a parameter of type {kind} has none",
-                value=parameter[key],
-                among=needed,
-                repair="write type: discrete or categorical"
-                if key == "values"
-                else "list the values instead",
-            )
+    for number, condition in enumerate(list_at(parameter, "conditional")):
+        yield from _when((*path, "conditional", number, "when"), list_at(condition, "when"), parameter)
 
 
 def _range(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
@@ -156,13 +134,7 @@ def _values(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
     for number, value in enumerate(values):
         here = (*path, "values", number)
         now, before = _number(value), _number(values[number - 1]) if number else None
-        if is_discrete and now is None:
-            repair = "write type: categorical" if isinstance(value, str) else ""
-            yield Fault(at=here, problem="a discrete value is a number", value=value, repair=repair)
-        elif not is_discrete and not isinstance(value, str):
-            repair = f'quote it: "{value}"; or write type: discrete'
-            yield Fault(at=here, problem="a categorical value is a string", value=value, repair=repair)
-        elif value in values[:number]:
+        if value in values[:number]:
             yield Fault(at=here, problem=TWICE, value=value, repair="keep one")
         elif is_discrete and now is not None and before is not None and now - before < DISCRETE_APART:
             yield Fault(
@@ -174,22 +146,17 @@ def _values(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
 
 
 def _scale(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
-    scale, kind, here = parameter.get("scale"), parameter.get("type"), (*path, "scale")
-    if scale is not None and kind == "categorical":
+    scale, is_range = parameter.get("scale"), parameter.get("type") in NUMBERS
+    numbers = [parameter.get("min")] if is_range else list_at(parameter, "values")
+    low = min((number for number in map(_number, numbers) if number is not None), default=None)
+    if scale in LOG_SCALES and low is not None and low <= 0:
         yield Fault(
-            at=here, problem="a categorical parameter has no scale", value=scale, repair="leave it out"
+            at=(*path, "scale"),
+            problem=f"a {scale} scale has no zero and nothing below",
+            found=f"{scale} from {low}",
+            allowed="values above 0",
+            repair="begin above 0, for example at 0.0001, or write scale: linear",
         )
-    elif scale in LOG_SCALES:
-        numbers = [parameter.get("min")] if kind in NUMBERS else list_at(parameter, "values")
-        low = min((number for number in map(_number, numbers) if number is not None), default=None)
-        if low is not None and low <= 0:
-            yield Fault(
-                at=here,
-                problem=f"a {scale} scale has no zero and nothing below",
-                found=f"{scale} from {low}",
-                allowed="values above 0",
-                repair="begin above 0, for example at 0.0001, or write scale: linear",
-            )
 
 
 def _default(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
@@ -205,20 +172,6 @@ def _default(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
     if not fits:
         problem = "the default is none of the values"
         yield Fault(at=(*path, "default"), problem=problem, value=default, allowed=allowed)
-
-
-def _conditions(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
-    conditions = list_at(parameter, "conditional")
-    if conditions and parameter.get("type") == "double":
-        yield Fault(
-            at=(*path, "conditional"),
-            problem="nothing can depend on a double",
-            allowed="integer, categorical or discrete parents",
-            repair="list the values: type: discrete",
-        )
-        return
-    for number, condition in enumerate(conditions):
-        yield from _when((*path, "conditional", number, "when"), list_at(condition, "when"), parameter)
 
 
 def _when(path: Path, when: Sequence[object], parameter: Mapping[str, object]) -> Iterator[Fault]:

@@ -26,8 +26,10 @@ from trainmaster.orchestrator.core.names import RUN_LABEL
 from trainmaster.orchestrator.core.runs.states import RunState
 
 ACCIDENTS = sorted(set(Accident) - PAUSES)
-OF_CHANGES = frozenset({Accident.KILLED_IN_FLIGHT, Accident.REPEATED})
-"""What befalls only calls that change something: a read on its way, or made twice, is no matter."""
+OF_CHANGES = frozenset(
+    {Accident.KILLED_AFTER, Accident.KILLED_IN_FLIGHT, Accident.FAILED_AFTER, Accident.REPEATED}
+)
+"""Accidents of calls that change something: after a read, the world is as it was before it."""
 DELIVERIES_MAX = 6
 RANDOM = re.compile(r'[0-9a-f]{16}|"(batches|identities)": "[\w-]+"')
 """The name of an instance that gathers arrivals; and what a rule remembers of its batches, in their order."""
@@ -202,6 +204,19 @@ def broken_of_rules(scene: Scene, stage: Stage) -> Iterator[str]:
             yield f"the status of the rule has {name} {found}"
 
 
+def points_of(name: str, accident: Accident) -> list[tuple[int, str]]:
+    """The calls, by number and name, at which the accident leaves the world as no other one does.
+
+    To die before a call is to die after the last change of the same step: only a step's first call is left for it.
+    """
+    calls, chapters = undisturbed(name)
+    if accident is Accident.KILLED_BEFORE:
+        return [
+            (point, calls[point]) for point in sorted({chapter.calls for chapter in chapters} - {len(calls)})
+        ]
+    return [(point, call) for point, call in enumerate(calls) if changes(call) or accident not in OF_CHANGES]
+
+
 @pytest.mark.parametrize(
     ("accident", "sweep_first"),
     [
@@ -215,10 +230,7 @@ def broken_of_rules(scene: Scene, stage: Stage) -> Iterator[str]:
 )
 @pytest.mark.parametrize("name", SCENES)
 def test_an_accident_at_any_call_breaks_no_promise(name: str, accident: Accident, sweep_first: bool) -> None:
-    calls, _ = undisturbed(name)
-    points = [
-        (point, call) for point, call in enumerate(calls) if changes(call) or accident not in OF_CHANGES
-    ]
+    points = points_of(name, accident)
     problems = list[str]()
     for point, call in points:
         telling = Telling(name=name, point=point, accident=accident, sweep_first=sweep_first)

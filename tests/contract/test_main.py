@@ -218,6 +218,7 @@ def test_a_message_is_a_request_and_junk_for_a_log_entry_is_acknowledged(
         assert function.publish({"messageId": "3"}).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_tick_tells_what_is_owed(
     start: Callable[[str], Any],
     gcs: GcsObjects,
@@ -246,6 +247,7 @@ def test_a_tick_tells_what_is_owed(
     assert list(gcs.listing(buckets["ledger"], "active/")) == []
 
 
+@pytest.mark.slow
 def test_data_events_at_once_are_durable_and_the_function_only_ever_creates_objects(
     start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str], storage_proxy: Proxy
 ) -> None:
@@ -283,6 +285,7 @@ def test_a_data_event_that_could_not_be_kept_comes_again(
         assert function.deliver({"bucket": "data"}).status_code == 200  # no redelivery can mend this one
 
 
+@pytest.mark.slow
 def test_what_no_rule_can_hear_is_acknowledged(start: Callable[[str], Any], buckets: dict[str, str]) -> None:
     junk = {"messageId": "1", "data": base64.b64encode(b"junk").decode()}
     other = {"messageId": "2", "data": base64.b64encode(b'{"action": "DELETE", "tag": "a/b:c"}').decode()}
@@ -312,6 +315,7 @@ def test_an_incomplete_environment_names_every_missing_variable(
     assert "TRAINMASTER_NOTICES_TOPIC is not set" in output
 
 
+@pytest.mark.slow
 def test_ten_deliveries_at_once_to_a_real_function_give_one_job(
     start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str], vertex: VertexJobs
 ) -> None:
@@ -325,6 +329,7 @@ def test_ten_deliveries_at_once_to_a_real_function_give_one_job(
     assert len(vertex.of_run(record["run_id"], JobKind.CUSTOM, [REGION])) == 1
 
 
+@pytest.mark.slow
 def test_the_first_events_of_an_instance_may_all_come_at_once(
     start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str]
 ) -> None:
@@ -343,6 +348,7 @@ def test_the_first_events_of_an_instance_may_all_come_at_once(
     assert (states.count("submitted"), states.count("rejected")) == (len(sound), len(gone))
 
 
+@pytest.mark.slow
 def test_a_function_killed_between_job_and_record_leaves_one_job(
     start: Callable[[str], Any],
     gcs: GcsObjects,

@@ -287,7 +287,7 @@ def test_a_damaged_record_keeps_no_other_run_from_being_swept() -> None:
 EVENTS = ("upload", "upload", "export entry", "end entry", "end entry", "sweep", "pause")
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(
     order=st.permutations(EVENTS), dies_at=st.integers(0, 30), after=st.booleans(), victim=st.integers(0, 6)
 )

@@ -302,4 +302,4 @@ def test_a_second_job_would_be_found() -> None:
         run_state_machine_as_test(BlindDeployment, settings=SEARCH)
 
 
-TestDeployment.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
+TestDeployment.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)

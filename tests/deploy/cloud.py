@@ -2,12 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.command import Done, trainmaster
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKES = Path(__file__).resolve().parent / "fake_cloud"
@@ -18,12 +19,9 @@ STATE = f"gs://{PROJECT}-terraform/trainmaster/default.tfstate"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ran:
+class Ran(Done):
     """What a command answered, and what it asked of gcloud and terraform."""
 
-    status: int
-    out: str
-    err: str
     asked: tuple[str, ...]
 
     @property
@@ -61,22 +59,14 @@ class Cloud:
         (self.folder / "cloud.json").write_text(json.dumps(self.content))
         (self.folder / "terraform.json").write_text(json.dumps(self.terraform))
         (self.folder / "asked").write_text("")
-        ran = subprocess.run(
-            [sys.executable, "-m", "trainmaster", verb, "--project", project, "--region", region, *words],
+        path = f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"
+        ran = trainmaster(
+            *(verb, "--project", project, "--region", region, *words),
             cwd=self.folder,
-            env={
-                **os.environ,
-                "PYTHONPATH": str(ROOT),
-                "PATH": f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}",
-                "FAKE_CLOUD": str(self.folder),
-            },
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
+            environment={**os.environ, "PATH": path, "FAKE_CLOUD": str(self.folder)},
         )
         asked = (self.folder / "asked").read_text().splitlines()
-        return Ran(status=ran.returncode, out=ran.stdout, err=ran.stderr, asked=tuple(asked))
+        return Ran(status=ran.status, out=ran.out, err=ran.err, asked=tuple(asked))
 
     def up(self, *words: str, project: str = PROJECT, region: str = REGION) -> Ran:
         return self.run("deploy", *words, project=project, region=region)

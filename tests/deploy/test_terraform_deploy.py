@@ -212,6 +212,7 @@ def test_make_undeploy_deletes_buckets_only_when_told(given: list[str], *, delet
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # gcloud takes seconds to start
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not on PATH")
 def test_the_real_gcloud_takes_every_command_that_is_asked_of_it(cloud: Cloud, tmp_path: Path) -> None:
     """It has no account here, so it refuses each once it has read it; what it could not read it says first."""

@@ -1,35 +1,27 @@
 """The command: what it prints, and its exit status."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.command import Done, trainmaster
 from trainmaster.inspect.finding import Subject
 
 ROOT = Path(__file__).resolve().parents[2]
 TREES = Path("tests/inspect/trees")
 
 
-def inspected(*arguments: str, cwd: Path = ROOT, **variables: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "trainmaster", "inspect", *arguments],
-        cwd=cwd,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)} | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def inspected(*arguments: str, cwd: Path = ROOT, **variables: str) -> Done:
+    return trainmaster("inspect", *arguments, cwd=cwd, environment={"PATH": "/usr/bin:/bin"} | variables)
 
 
 def test_the_gravest_comes_first_each_with_place_cost_and_repair() -> None:
     done = inspected(
         str(TREES / "parameters" / "faulty.py"), "--request", str(TREES / "parameters" / "request.yaml")
     )
-    assert done.returncode == 1
-    lines = done.stdout.splitlines()
+    assert done.status == 1
+    lines = done.out.splitlines()
     levels = [line.split()[0] for line in lines if line[:1].isalpha()]
     assert levels == ["error", "error", "ok", "ok", "ok"]
     assert lines[-1] == "2 errors, 3 ok"
@@ -40,7 +32,7 @@ def test_the_gravest_comes_first_each_with_place_cost_and_repair() -> None:
 
 def test_json_lines_say_the_same() -> None:
     arguments = (str(TREES / "keras_3" / "faulty.py"),)
-    text, found = inspected(*arguments).stdout, inspected(*arguments, "--json").stdout
+    text, found = inspected(*arguments).out, inspected(*arguments, "--json").out
     findings = [json.loads(line) for line in found.splitlines()]
     assert [finding["level"] for finding in findings] == [
         line.split()[0] for line in text.splitlines() if line[:1].isalpha()
@@ -51,7 +43,7 @@ def test_json_lines_say_the_same() -> None:
 
 def test_warnings_alone_are_no_failure() -> None:
     done = inspected(str(TREES / "checkpoints" / "faulty.py"))
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "1 warning, 2 ok")
+    assert (done.status, done.out.splitlines()[-1]) == (0, "1 warning, 2 ok")
 
 
 STARTS = [
@@ -67,9 +59,9 @@ def test_the_program_that_the_image_starts_is_the_one_examined(words: list[str],
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "go.py").write_text("import os\nos.environ['AIP_MODEL_DIR']\n")
     (tmp_path / "train.py").write_text("print('of another program')\n")
-    assert inspected(str(tmp_path)).returncode == 1
+    assert inspected(str(tmp_path)).status == 1
     (tmp_path / "Dockerfile").write_text(f"FROM python\nENTRYPOINT {json.dumps(words)}\n")
-    assert inspected(str(tmp_path)).returncode == 0
+    assert inspected(str(tmp_path)).status == 0
 
 
 @pytest.mark.parametrize(
@@ -91,30 +83,30 @@ def test_the_program_that_the_image_starts_is_the_one_examined(words: list[str],
 )
 def test_what_cannot_be_is_refused_with_status_2(arguments: tuple[str, ...], words: str) -> None:
     done = inspected(*arguments)
-    assert done.returncode == 2, done.stdout
-    assert words in done.stderr
-    assert done.stdout == ""
+    assert done.status == 2, done.out
+    assert words in done.err
+    assert done.out == ""
 
 
 def test_with_no_tree_named_the_working_directorys_program_is_examined(tmp_path: Path) -> None:
     nothing = inspected(cwd=tmp_path)
-    assert nothing.returncode == 2
-    assert "'.' has no Python file" in nothing.stderr
+    assert nothing.status == 2
+    assert "'.' has no Python file" in nothing.err
     (tmp_path / "train.py").write_text((ROOT / TREES / "keras_3" / "faulty.py").read_text())
-    assert inspected(cwd=tmp_path).returncode == 1
+    assert inspected(cwd=tmp_path).status == 1
     (tmp_path / "train.py").write_text((ROOT / TREES / "keras_3" / "mended.py").read_text())
-    assert inspected(cwd=tmp_path).returncode == 0
+    assert inspected(cwd=tmp_path).status == 0
 
 
 def test_a_tree_is_not_judged_by_the_shells_variables() -> None:
-    assert inspected(str(TREES / "keras_3" / "faulty.py"), TF_USE_LEGACY_KERAS="1").returncode == 1
+    assert inspected(str(TREES / "keras_3" / "faulty.py"), TF_USE_LEGACY_KERAS="1").status == 1
 
 
 def test_the_source_is_read_and_never_run(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     (tmp_path / "train.py").write_text(f"import other\nopen({str(mark)!r}, 'w')\n")
     (tmp_path / "other.py").write_text(f"open({str(mark)!r}, 'w')\n")
-    assert inspected(str(tmp_path)).returncode == 1
+    assert inspected(str(tmp_path)).status == 1
     assert not mark.exists()
     assert {path.name for path in tmp_path.iterdir()} == {"train.py", "other.py"}
 
@@ -124,12 +116,12 @@ def test_the_document_shows_what_the_command_prints() -> None:
     block = document.split("```\n$ trainmaster inspect ", 1)[1].split("\n```", 1)[0]
     arguments, _, printed = block.partition("\n")
     done = inspected(*arguments.split())
-    assert done.stdout.rstrip("\n") == printed
+    assert done.out.rstrip("\n") == printed
 
 
 def test_the_document_names_every_option_and_subject() -> None:
     document = (ROOT / "docs" / "inspect.md").read_text()
-    shown = inspected("--help").stdout
+    shown = inspected("--help").out
     options = {word.strip("[],") for word in shown.split() if word.strip("[],").startswith("--")} - {"--help"}
     assert {option for option in options if option not in document and option != "--"} == set()
     assert {subject for subject in Subject if f"| {subject} |" not in document} == set()

@@ -53,9 +53,9 @@ class Starter:
         (ENDS, FAILS, PATIENT, (State.ENDED, State.ENDED)),
         (ENDS, SLEEPS, Limits(whole_s=120, behind_chief_s=0.1), (State.ENDED, State.STOPPED)),
         (SLEEPS, FAILS, Limits(whole_s=120, after_failure_s=0.1), (State.HUNG, State.ENDED)),
-        (SLEEPS, ENDS, Limits(whole_s=120, idle_s=8), (State.HUNG, State.ENDED)),
-        (SLEEPS, SLEEPS, Limits(whole_s=120, idle_s=8), (State.HUNG, State.HUNG)),
-        (WORKS, ENDS, Limits(whole_s=9, idle_s=8), (State.BUSY, State.ENDED)),
+        (SLEEPS, ENDS, Limits(whole_s=120, idle_s=3), (State.HUNG, State.ENDED)),
+        (SLEEPS, SLEEPS, Limits(whole_s=120, idle_s=3), (State.HUNG, State.HUNG)),
+        (WORKS, ENDS, Limits(whole_s=5, idle_s=4), (State.BUSY, State.ENDED)),
     ],
     ids=["both end", "chief first", "after a failure", "nothing to do", "both wait", "at work"],
 )

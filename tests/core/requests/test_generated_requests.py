@@ -89,7 +89,7 @@ def accepted(document: dict[str, Any]) -> Request:
     raise AssertionError([str(fault) for fault in found.faults])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(requests())
 def test_what_is_accepted_is_a_job_that_the_service_can_be_sent(document: dict[str, Any]) -> None:
     request = accepted(document)
@@ -106,7 +106,7 @@ def test_what_is_accepted_is_a_job_that_the_service_can_be_sent(document: dict[s
         assert sum(programs) == (role in cluster)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(requests())
 def test_the_checks_and_the_job_agree_on_what_each_role_runs(document: dict[str, Any]) -> None:
     request = accepted(document)

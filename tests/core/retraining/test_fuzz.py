@@ -64,7 +64,7 @@ def holds(document: Any) -> None:
     decide_on_tick(read, state, Facts(now=NOON + DAY, champion=CHAMPION))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_rule_with_anything_anywhere_is_accepted_or_refused(data: st.DataObject) -> None:
     document: Any = EVERYTHING
@@ -74,7 +74,7 @@ def test_a_rule_with_anything_anywhere_is_accepted_or_refused(data: st.DataObjec
     holds(document)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_gcloud_request_with_anything_anywhere_is_accepted_or_refused(data: st.DataObject) -> None:
     vertex: dict[str, Any] = {
@@ -103,7 +103,7 @@ def test_a_gcloud_request_with_anything_anywhere_is_accepted_or_refused(data: st
     holds(changed(document, data.draw(st.sampled_from(places_of(document))), data.draw(values)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(content=st.binary(max_size=300) | st.text(max_size=300).map(str.encode))
 def test_any_bytes_are_refused_and_name_no_template(content: bytes) -> None:
     text = content.decode("utf-8", "replace")
@@ -112,7 +112,7 @@ def test_any_bytes_are_refused_and_name_no_template(content: bytes) -> None:
         template_uri(content, name, BUCKETS)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(template=st.binary(max_size=200) | values.map(lambda value: json.dumps(value).encode()))
 def test_any_template_is_refused_at_its_name(template: bytes) -> None:
     refused = dropped({"when": [{"manual": {}}], "request_uri": "gs://inbox/t.yaml"}, template=template)

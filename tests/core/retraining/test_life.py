@@ -51,7 +51,7 @@ events = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     story=events,
     cap=st.integers(1, 5),

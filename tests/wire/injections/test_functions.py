@@ -157,6 +157,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
         yield everything
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_it_works_gives_no_answer_and_comes_back(running: Running) -> None:
     before = running.instance.pid
     ask(

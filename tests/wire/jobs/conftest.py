@@ -51,9 +51,11 @@ class Stack:
         self, name: str, condition: Callable[[aiplatform_v1.CustomJob], bool]
     ) -> aiplatform_v1.CustomJob:
         deadline = time.monotonic() + 180
+        pause_s = 0.02
         while not condition(job := self.jobs.get_custom_job(name=name)):
             assert time.monotonic() < deadline, f"still {job.state!r} after 180 s; log: {self.texts(name)}"
-            time.sleep(0.02)
+            time.sleep(pause_s)
+            pause_s = min(1.2 * pause_s, 0.1)  # each question takes milliseconds of the processor
         return job
 
     def ended(self, name: str) -> aiplatform_v1.CustomJob:

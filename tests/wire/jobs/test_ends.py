@@ -104,6 +104,7 @@ def test_a_worker_that_was_started_again_alone_starts_with_all_when_its_chief_gi
     ]
 
 
+@pytest.mark.slow  # starts its replica two dozen times
 def test_a_killed_replica_is_not_said_to_have_run_out_of_memory_unless_the_kernel_counts_it(
     stack: Stack,
 ) -> None:

@@ -30,9 +30,9 @@ print(json.dumps({"event": "told", "message": "told", "argv": sys.argv[1:], "env
 SETUP = "from setuptools import setup\nsetup(name='demo-trainer', version='0.2', packages=['demo_trainer'], install_requires={needs!r})\n"
 
 
-@pytest.fixture(params=MODES)
+@pytest.fixture
 def stack(start: Callable[..., Any], request: pytest.FixtureRequest) -> Iterator[Stack]:
-    with start(mounts=request.param) as running:
+    with start(mounts=getattr(request, "param", "auto")) as running:
         yield running
 
 
@@ -77,6 +77,7 @@ def told(stack: Stack, name: str, task: str = "workerpool0-0") -> dict[str, Any]
     return found
 
 
+@pytest.mark.parametrize("stack", MODES, indirect=True)
 def test_a_source_distribution_is_installed_before_its_module_runs_with_the_jobs_arguments(
     stack: Stack,
 ) -> None:
@@ -98,12 +99,6 @@ def test_a_source_distribution_is_installed_before_its_module_runs_with_the_jobs
     assert any(" + demo-trainer==0.2" in text for text in stack.texts(job.name, "workerpool0-0"))
     assert "ERROR" not in {entry["severity"] for entry in stack.logged(job.name, "workerpool0-0")}
     assert not Path(found["file"]).exists()
-
-
-def test_the_log_says_what_stands_for_a_prebuilt_container(stack: Stack) -> None:
-    sdist(stack.buckets / "b" / "t.tar.gz")
-    job = stack.submit(package("gs://b/t.tar.gz", module="demo_trainer.task"))
-    stack.ended(job.name)
     version = ".".join(map(str, sys.version_info[:3]))
     said = f"The prebuilt container {PREBUILT} is not run here: Python {version} and the packages of this machine stand for it."
     assert stack.service_lines(job.name).count(said) == 1
@@ -119,6 +114,7 @@ def test_wheels_that_need_each_other_and_this_machines_packages_need_no_index(st
     assert "answer 42" in stack.texts(job.name, "workerpool0-0")
 
 
+@pytest.mark.slow
 def test_what_is_needed_and_nowhere_here_is_asked_of_the_index(
     start: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -136,6 +132,8 @@ def test_what_is_needed_and_nowhere_here_is_asked_of_the_index(
         assert "answer 42" in stack.texts(job.name, "workerpool0-0")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("stack", MODES, indirect=True)
 def test_each_replica_installs_for_itself_also_one_that_is_started_again(stack: Stack) -> None:
     worker = (
         "import json, os, pathlib, signal, time\n"
@@ -178,6 +176,7 @@ def test_a_package_that_cannot_be_read_fails_the_job_with_the_replica_and_says_w
     assert last["jsonPayload"]["message"].startswith(reason)
 
 
+@pytest.mark.slow
 def test_a_package_that_does_not_build_or_needs_what_is_nowhere_fails_the_job_with_the_installers_words(
     start: Callable[..., Any],
 ) -> None:
@@ -200,6 +199,7 @@ def test_a_package_that_does_not_build_or_needs_what_is_nowhere_fails_the_job_wi
             assert words in last
 
 
+@pytest.mark.slow
 def test_a_module_that_is_not_in_the_packages_fails_the_job(start: Callable[..., Any]) -> None:
     with start() as stack:
         sdist(stack.buckets / "b" / "t.tar.gz")
@@ -208,6 +208,7 @@ def test_a_module_that_is_not_in_the_packages_fails_the_job(start: Callable[...,
         assert "No module named demo_trainer.absent" in stack.texts(job.name, "workerpool0-0")[-1]
 
 
+@pytest.mark.slow
 def test_an_executor_image_may_be_provided_from_a_source_tree(stack: Stack) -> None:
     sdist(stack.buckets / "b" / "t.tar.gz")
     job = stack.submit(package("gs://b/t.tar.gz", module="demo_trainer.task", image=f"{PROGRAM}:latest"))
@@ -253,6 +254,7 @@ def test_packages_are_objects_of_a_bucket(start: Callable[..., Any]) -> None:
         stack.submit(package("gs://b/t.tar.gz", "https://example.com/t.tar.gz", module="m"))
 
 
+@pytest.mark.slow
 def test_trials_run_packages_with_their_parameters_as_flags(start: Callable[..., Any]) -> None:
     with start() as stack:
         sdist(stack.buckets / "b" / "t.tar.gz", task=REPORT + "report(x, 1)")

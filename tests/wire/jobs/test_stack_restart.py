@@ -27,6 +27,7 @@ def pids_under(process: "subprocess.Popen[str]") -> set[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_process_is_left_however_the_stack_ends(tmp_path: Path, number: int) -> None:
     with stand_alone(tmp_path) as (process, stack):
@@ -42,6 +43,7 @@ def test_no_process_is_left_however_the_stack_ends(tmp_path: Path, number: int) 
             time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_a_job_that_was_running_when_the_stack_was_killed_runs_again_as_after_an_internal_error(
     tmp_path: Path, start: Callable[..., Any]
 ) -> None:
@@ -59,6 +61,7 @@ def test_a_job_that_was_running_when_the_stack_was_killed_runs_again_as_after_an
         assert stack.service_lines(job.name)[0] == "Internal error occurred for the current attempt."
 
 
+@pytest.mark.slow
 def test_a_job_whose_retries_are_disabled_fails_after_the_stack_was_killed(
     tmp_path: Path, start: Callable[..., Any]
 ) -> None:

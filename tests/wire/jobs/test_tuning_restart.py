@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from .conftest import stand_alone
 from .studies import ended, study, until
 
@@ -23,6 +25,7 @@ def test_a_study_goes_on_after_the_stack_was_stopped(start: Callable[..., Any]) 
         assert [trial.state.name for trial in done.trials] == ["SUCCEEDED"] * 3
 
 
+@pytest.mark.slow
 def test_a_killed_stack_runs_no_ended_trial_again_and_leaves_no_measurement_twice(
     tmp_path: Path, start: Callable[..., Any]
 ) -> None:

@@ -169,7 +169,7 @@ def trees(leaves: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
 
 
 @given(st.text(max_size=40) | st.text('severity=():"-~<>!.*ANDORNOT 1', max_size=40))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_any_text_is_a_filter_or_is_refused(text: str) -> None:
     with contextlib.suppress(FilterError):
         assert passes(text) in (True, False)
@@ -242,7 +242,7 @@ def holds(tree: Node, entry: Mapping[str, object]) -> bool:
 
 
 @given(trees(TEXT_LEAVES | NUMBER_LEAVES), ENTRIES)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_evaluation_agrees_with_a_simple_model(tree: Node, entry: dict[str, object]) -> None:
     parsed = parse_filter(shown(tree))
     assert parsed == tree

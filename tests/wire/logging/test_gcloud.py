@@ -5,9 +5,12 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.wire.logging.stack import Stack
 
 
+@pytest.mark.slow
 def test_gcloud_writes_reads_and_keeps_sinks(stack: Stack, tmp_path: Path) -> None:
     environment = {
         **os.environ,

@@ -114,7 +114,7 @@ class Model(RuleBasedStateMachine):
 
 
 TestBacklog = Model.TestCase
-TestBacklog.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestBacklog.settings = settings(max_examples=75, stateful_step_count=40, deadline=None)
 
 
 def test_an_acknowledgement_after_the_deadline_still_counts() -> None:

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.wire.pubsub.clients import Clients, connected
 
 
@@ -28,6 +30,7 @@ def running(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Clients]]:
                 os.kill(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_topics_subscriptions_and_unacknowledged_messages_come_back_after_a_kill(tmp_path: Path) -> None:
     with running(tmp_path) as (process, before):
         topic = before.topic()

@@ -39,6 +39,7 @@ def gcloud(url: str, tmp_path: Path) -> Gcloud:
     return run
 
 
+@pytest.mark.slow
 def test_gcloud_copies_files_up_and_down_and_lists_them(
     bucket: storage.Bucket, gcloud: Gcloud, tmp_path: Path
 ) -> None:
@@ -55,6 +56,7 @@ def test_gcloud_copies_files_up_and_down_and_lists_them(
     assert (tmp_path / "down.bin").read_bytes() == (tmp_path / "big.bin").read_bytes()
 
 
+@pytest.mark.slow
 def test_gcloud_removes_a_bucket_with_all_that_is_in_it(bucket: storage.Bucket, gcloud: Gcloud) -> None:
     for name in ("a", "b/c", "d//e"):
         bucket.blob(name).upload_from_string("x")

@@ -35,6 +35,7 @@ def process(directory: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
             running.kill()
 
 
+@pytest.mark.slow
 def test_a_kill_loses_no_acknowledged_object_and_no_notification(
     tmp_path: Path, connect: Connect, eventually: Eventually
 ) -> None:

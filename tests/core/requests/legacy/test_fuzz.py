@@ -79,7 +79,7 @@ def parent(path: str) -> str:
 
 
 @given(JOBS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 @example({"trainingInput": {}, "jobId": None})
 @example({"trainingInput": None})
 @example({"trainingInput": {"masterConfig": {"imageUri": IMAGE}, "workerConfig": {"imageUri": 3}, "args": 7}})

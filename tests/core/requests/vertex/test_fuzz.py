@@ -76,7 +76,7 @@ def test_there_are_words_that_only_our_own_way_has() -> None:
     assert {"cluster", "chief", "model_name", "image", "timeout_s", "max_trials", "size_gb"} <= OURS
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_any_junk_anywhere_is_a_request_or_faults_in_the_files_own_words(data: st.DataObject) -> None:
     document = copy.deepcopy(data.draw(st.sampled_from(FILES)))

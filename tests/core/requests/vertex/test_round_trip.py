@@ -155,7 +155,7 @@ def assert_same(found: JobSpec, expected: JobSpec) -> None:
     assert submission_of("run-2", found, TARGET) == submission_of("run-2", expected, TARGET)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(REQUESTS, st.sampled_from([copy.deepcopy, snake]))
 def test_the_job_spec_of_a_submission_is_the_same_job_again(document: dict[str, Any], spelling: Any) -> None:
     spec = spec_from(document)

@@ -7,7 +7,7 @@ A whole number may be written with a point. Unknown keys are passed over, so tha
 import dataclasses
 import functools
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
@@ -20,20 +20,17 @@ _Value = TypeVar("_Value")
 
 def encoded(value: object) -> object:
     """The value as `json.dumps` takes it."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
-        return {name: encoded(part) for name, part in fields if part is not None}
-    match value:
-        case Enum() | Decimal():
-            return value.value if isinstance(value, Enum) else f"{value:f}"
-        case datetime():
-            return encoded_time(value)
-        case Mapping():
-            return {str(key): encoded(part) for key, part in value.items()}
-        case tuple() | list():
-            return [encoded(part) for part in value]
-        case _:
-            return value
+    return _writer(type(value))(value)  # type: ignore[arg-type]  # every type can be hashed
+
+
+@functools.cache
+def _writer(kind: type) -> Callable[[Any], object]:  # Any: a value of this type
+    if dataclasses.is_dataclass(kind):
+        names = [field.name for field in dataclasses.fields(kind)]
+        return lambda value: {
+            name: encoded(part) for name in names if (part := getattr(value, name)) is not None
+        }
+    return next(write for base, write in _WRITERS if issubclass(kind, base))
 
 
 def encoded_time(moment: datetime) -> str:
@@ -45,6 +42,17 @@ def encoded_time(moment: datetime) -> str:
     if moment.tzinfo is None:
         raise ValueError(f"{moment!r} has no time zone")
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+_WRITERS: Sequence[tuple[type, Callable[[Any], object]]] = (
+    (Enum, lambda value: value.value),
+    (Decimal, lambda value: f"{value:f}"),
+    (datetime, encoded_time),
+    (Mapping, lambda value: {str(key): encoded(part) for key, part in value.items()}),
+    (tuple, lambda value: [encoded(part) for part in value]),
+    (list, lambda value: [encoded(part) for part in value]),
+    (object, lambda value: value),
+)
 
 
 def decoded_time(text: str) -> datetime:

@@ -10,17 +10,26 @@ from trainmaster.local.jobs.resource.replica import CHIEF, Replica
 from trainmaster.local.jobs.runners.restarts import (
     MAX_JOB_RESTARTS,
     MAX_WORKER_RESTARTS,
-    CarryOn,
+    Action,
     Decision,
-    Fail,
-    RestartJob,
-    RestartReplicas,
     Restarts,
-    Succeed,
 )
 
 WORKER = Replica(pool=1, index=0)
 OTHER = Replica(pool=1, index=1)
+SUCCEED, CARRY_ON = Decision(Action.SUCCEED), Decision(Action.CARRY_ON)
+
+
+def restart_replicas(*lost: Exit) -> Decision:
+    return Decision(Action.RESTART_REPLICAS, lost)
+
+
+def restart_job(cause: Exit) -> Decision:
+    return Decision(Action.RESTART_JOB, (cause,))
+
+
+def fail(cause: Exit) -> Decision:
+    return Decision(Action.FAIL, (cause,))
 
 
 def restarts(*, with_the_job: bool = False, retries_disabled: bool = False) -> Restarts:
@@ -62,29 +71,29 @@ def test_a_job_does_not_run_before_it_has_room() -> None:
 
 
 def test_the_job_succeeds_with_its_chief_and_not_with_a_worker() -> None:
-    assert restarts().decide([chief(0)]) == Succeed()
-    assert restarts().decide([worker(0)]) == CarryOn()
+    assert restarts().decide([chief(0)]) == SUCCEED
+    assert restarts().decide([worker(0)]) == CARRY_ON
 
 
 @pytest.mark.parametrize("status", [1, 2, 126, 127, 128])
 def test_an_ordinary_exit_code_ends_the_job_at_once(status: int) -> None:
-    assert restarts(with_the_job=True).decide([worker(status)]) == Fail(cause=worker(status))
+    assert restarts(with_the_job=True).decide([worker(status)]) == fail(worker(status))
 
 
 @pytest.mark.parametrize("status", [6, 134, 11, 139])
 def test_a_crash_restarts_the_job_three_times(status: int) -> None:
     found = decisions(restarts(), chief(status), MAX_JOB_RESTARTS + 1)
-    assert found == [RestartJob(cause=chief(status))] * 3 + [Fail(cause=chief(status))]
+    assert found == [restart_job(chief(status))] * 3 + [fail(chief(status))]
 
 
 def test_a_crash_is_final_where_retries_are_disabled() -> None:
-    assert restarts(retries_disabled=True).decide([chief(139)]) == Fail(cause=chief(139))
+    assert restarts(retries_disabled=True).decide([chief(139)]) == fail(chief(139))
 
 
 def test_a_lost_worker_is_restarted_five_times_then_the_job() -> None:
     lost = worker(137)
     found = decisions(restarts(), lost, MAX_WORKER_RESTARTS + 1)
-    assert found == [RestartReplicas(lost=(lost,))] * 5 + [RestartJob(cause=lost)]
+    assert found == [restart_replicas(lost)] * 5 + [restart_job(lost)]
 
 
 @pytest.mark.parametrize("with_the_job", [False, True])
@@ -92,32 +101,32 @@ def test_a_worker_lost_for_ever_ends_the_job_after_every_restart_is_used(*, with
     rounds = (MAX_WORKER_RESTARTS + 1) * MAX_JOB_RESTARTS + MAX_WORKER_RESTARTS
     rules = restarts(with_the_job=with_the_job)
     found = decisions(rules, worker(137), rounds + 1)
-    assert [type(one) is Fail for one in found] == [False] * rounds + [True]
-    assert found[-1] == Fail(cause=worker(137))
+    assert [one.action is Action.FAIL for one in found] == [False] * rounds + [True]
+    assert found[-1] == fail(worker(137))
     assert rules.of_the_job == MAX_JOB_RESTARTS
 
 
 def test_each_worker_has_restarts_of_its_own() -> None:
     rules = restarts()
     decisions(rules, worker(143), MAX_WORKER_RESTARTS)
-    assert rules.decide([other(143)]) == RestartReplicas(lost=(other(143),))
+    assert rules.decide([other(143)]) == restart_replicas(other(143))
 
 
 def test_the_whole_job_restarts_with_a_worker_where_asked() -> None:
-    assert restarts(with_the_job=True).decide([worker(137)]) == RestartJob(cause=worker(137))
+    assert restarts(with_the_job=True).decide([worker(137)]) == restart_job(worker(137))
 
 
 def test_disabled_retries_override_restarting_with_a_worker() -> None:
     rules = restarts(with_the_job=True, retries_disabled=True)
-    assert rules.decide([worker(137)]) == RestartReplicas(lost=(worker(137),))
+    assert rules.decide([worker(137)]) == restart_replicas(worker(137))
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 134, 137, 143])
 @pytest.mark.parametrize("replica", [CHIEF, WORKER])
 def test_a_preempted_replica_is_lost_whatever_it_ended_with(status: int, replica: Replica) -> None:
     gone = Exit(replica=replica, status=status, preempted=True)
-    assert restarts(with_the_job=True).decide([gone]) == RestartJob(cause=gone)
-    assert restarts().decide([gone]) == RestartReplicas(lost=(gone,))
+    assert restarts(with_the_job=True).decide([gone]) == restart_job(gone)
+    assert restarts().decide([gone]) == restart_replicas(gone)
 
 
 LOST = worker(137)
@@ -128,26 +137,26 @@ PREEMPTED = worker(0, preempted=True)
     ("exits", "alone", "together"),
     [
         # A loss, and what it brings about, in any order. An ordinary exit code is final unless all restart together.
-        ([LOST, chief(134)], RestartJob(cause=chief(134)), RestartJob(cause=LOST)),
-        ([chief(134), LOST], RestartJob(cause=chief(134)), RestartJob(cause=LOST)),
-        ([LOST, chief(1)], Fail(cause=chief(1)), RestartJob(cause=LOST)),
-        ([chief(1), LOST], Fail(cause=chief(1)), RestartJob(cause=LOST)),
-        ([LOST, chief(134), other(1)], Fail(cause=other(1)), RestartJob(cause=LOST)),
-        ([PREEMPTED, chief(134)], RestartJob(cause=chief(134)), RestartJob(cause=PREEMPTED)),
+        ([LOST, chief(134)], restart_job(chief(134)), restart_job(LOST)),
+        ([chief(134), LOST], restart_job(chief(134)), restart_job(LOST)),
+        ([LOST, chief(1)], fail(chief(1)), restart_job(LOST)),
+        ([chief(1), LOST], fail(chief(1)), restart_job(LOST)),
+        ([LOST, chief(134), other(1)], fail(other(1)), restart_job(LOST)),
+        ([PREEMPTED, chief(134)], restart_job(chief(134)), restart_job(PREEMPTED)),
         # Two machines at once.
-        ([LOST, other(137)], RestartReplicas(lost=(LOST, other(137))), RestartJob(cause=LOST)),
+        ([LOST, other(137)], restart_replicas(LOST, other(137)), restart_job(LOST)),
         # No machine is lost: the first failure is the cause.
-        ([worker(1), chief(134)], Fail(cause=worker(1)), Fail(cause=worker(1))),
-        ([worker(139), chief(1)], RestartJob(cause=worker(139)), RestartJob(cause=worker(139))),
-        ([chief(134), other(134)], RestartJob(cause=chief(134)), RestartJob(cause=chief(134))),
-        ([worker(3), other(4)], Fail(cause=worker(3)), Fail(cause=worker(3))),
+        ([worker(1), chief(134)], fail(worker(1)), fail(worker(1))),
+        ([worker(139), chief(1)], restart_job(worker(139)), restart_job(worker(139))),
+        ([chief(134), other(134)], restart_job(chief(134)), restart_job(chief(134))),
+        ([worker(3), other(4)], fail(worker(3)), fail(worker(3))),
         # The chief was done.
-        ([LOST, chief(0)], Succeed(), Succeed()),
-        ([worker(134), chief(0)], Succeed(), Succeed()),
-        ([chief(0), worker(1)], Succeed(), Succeed()),
-        ([worker(1), chief(0)], Fail(cause=worker(1)), Fail(cause=worker(1))),
-        ([worker(0), other(0)], CarryOn(), CarryOn()),
-        ([worker(0), other(137)], RestartReplicas(lost=(other(137),)), RestartJob(cause=other(137))),
+        ([LOST, chief(0)], SUCCEED, SUCCEED),
+        ([worker(134), chief(0)], SUCCEED, SUCCEED),
+        ([chief(0), worker(1)], SUCCEED, SUCCEED),
+        ([worker(1), chief(0)], fail(worker(1)), fail(worker(1))),
+        ([worker(0), other(0)], CARRY_ON, CARRY_ON),
+        ([worker(0), other(137)], restart_replicas(other(137)), restart_job(other(137))),
     ],
 )
 def test_exits_that_come_together_are_judged_together(
@@ -168,14 +177,14 @@ def test_a_loss_that_takes_its_peers_with_it_is_counted_once() -> None:
 
 def test_a_worker_that_was_restarted_alone_starts_again_with_all_when_its_peers_go_down_after_it() -> None:
     rules = restarts()
-    assert rules.decide([LOST]) == RestartReplicas(lost=(LOST,))
-    assert rules.decide([chief(134)]) == RestartJob(cause=chief(134))
+    assert rules.decide([LOST]) == restart_replicas(LOST)
+    assert rules.decide([chief(134)]) == restart_job(chief(134))
     assert (rules.of_the_job, dict(rules.of_replicas)) == (1, {})
 
 
 def test_a_loss_that_takes_its_peers_with_it_is_final_where_retries_are_disabled() -> None:
     rules = restarts(with_the_job=True, retries_disabled=True)
-    assert rules.decide([LOST, chief(134)]) == Fail(cause=chief(134))
+    assert rules.decide([LOST, chief(134)]) == fail(chief(134))
 
 
 def test_a_signal_becomes_the_status_that_a_container_shows() -> None:

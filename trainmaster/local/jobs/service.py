@@ -5,6 +5,7 @@ from trainmaster.local.jobs.collection import Collection, Shared
 from trainmaster.local.jobs.replicas.isolation import Machine
 from trainmaster.local.jobs.resource.errors import ApiError, Status
 from trainmaster.local.jobs.resource.job import Job
+from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.jobs.runners.custom_job import CustomJobRunner
 from trainmaster.local.jobs.runners.log import JobLog
 from trainmaster.local.jobs.store import Store
@@ -28,7 +29,8 @@ class JobService(Collection[Job]):
         )
 
     def _as_kept_first(self, job: Job) -> Job:
-        return job if self._capacity.has_room_for(len(job.replicas)) else job.queued()
+        has_room = self._capacity.has_room_for(len(job.replicas))
+        return job if has_room else job.begun(job.create_time, JobState.QUEUED)
 
     def begin_trial(self, job: Job) -> None:
         """Start the job of a trial; one that is known already is left alone."""

@@ -168,16 +168,11 @@ class Job:
         return replace(self, message=message)
 
     def begun(self, at: datetime, state: JobState = JobState.PENDING) -> Self:
+        """The job as it is accepted."""
         message = copied(self.message)
         message.state = state.value
         message.create_time.FromDatetime(at)
         message.update_time.FromDatetime(at)
-        return replace(self, message=message)
-
-    def queued(self) -> Self:
-        """The same new job, waiting for room."""
-        message = copied(self.message)
-        message.state = JobState.QUEUED.value
         return replace(self, message=message)
 
     def to_json(self, *, enums_as_integers: bool, listed: bool = False) -> dict[str, object]:  # noqa: ARG002  a tuning job's

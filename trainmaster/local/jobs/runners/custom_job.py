@@ -22,15 +22,7 @@ from trainmaster.local.jobs.resource.replica import Replica
 from trainmaster.local.jobs.runners import log as lines
 from trainmaster.local.jobs.runners import messages
 from trainmaster.local.jobs.runners.log import JobLog
-from trainmaster.local.jobs.runners.restarts import (
-    MAX_INTERNAL_ATTEMPTS,
-    CarryOn,
-    Fail,
-    RestartJob,
-    RestartReplicas,
-    Restarts,
-    Succeed,
-)
+from trainmaster.local.jobs.runners.restarts import MAX_INTERNAL_ATTEMPTS, Action, Restarts
 from trainmaster.local.jobs.runners.runner import JobRunner
 
 _Result = TypeVar("_Result")
@@ -159,21 +151,22 @@ class CustomJobRunner(JobRunner[Job]):
                 exits = await self._unless_cancelled(team.next_exits(), within=self._time_left())
             except TimeoutError as over:
                 raise _CancelledError(messages.ran_too_long(self.job)) from over
-            match restarts.decide(exits):
-                case Succeed():
+            decision = restarts.decide(exits)
+            match decision.action:
+                case Action.SUCCEED:
                     return
-                case CarryOn():
+                case Action.CARRY_ON:
                     pass
-                case RestartReplicas(lost=lost):
-                    for one in lost:
+                case Action.RESTART_REPLICAS:
+                    for one in decision.causes:
                         await self._log.service(messages.restarts(one, everyone=False), "WARNING")
                         await team.start(one.replica)
-                case RestartJob(cause=cause):
-                    await self._log.service(messages.restarts(cause, everyone=True), "WARNING")
+                case Action.RESTART_JOB:
+                    await self._log.service(messages.restarts(decision.causes[0], everyone=True), "WARNING")
                     await team.stop()
                     await team.start_all()
-                case Fail(cause=cause):
-                    await self._fail(USER_CODE, messages.non_zero_exit(self.job, cause))
+                case Action.FAIL:
+                    await self._fail(USER_CODE, messages.non_zero_exit(self.job, decision.causes[0]))
 
     def _wait_left(self) -> timedelta | None:
         """How long the job may still wait for room; None for ever, and for one that has run already."""

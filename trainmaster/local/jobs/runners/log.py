@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
+from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.logging.structured import entry_from_line
 from trainmaster.local.process import Stream
 
@@ -29,10 +30,12 @@ PREPARING = "Job is preparing."
 RUNNING = "Job is running."
 TEARING_DOWN = "Tearing down training program."
 TORN_DOWN = "Finished tearing down training program."
-SUCCEEDED = "Job completed successfully."
-FAILED = "Job failed."
-# Not found in any published log; said so in docs/fidelity.md.
-CANCELLED = "Job cancelled."
+# "Job cancelled." was not found in any published log; docs/fidelity.md says so.
+LAST = {
+    JobState.SUCCEEDED: "Job completed successfully.",
+    JobState.FAILED: "Job failed.",
+    JobState.CANCELLED: "Job cancelled.",
+}
 INTERNAL_ERROR = "Internal error occurred for the current attempt."
 
 _FLUSH_S = 0.1

@@ -9,6 +9,7 @@ Source: https://cloud.google.com/vertex-ai/docs/training/understanding-training-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from trainmaster.local.jobs.replicas.exits import Exit, Failure
 from trainmaster.local.jobs.resource.replica import Replica
@@ -18,38 +19,22 @@ MAX_JOB_RESTARTS = 3
 MAX_INTERNAL_ATTEMPTS = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class Succeed:
-    """The chief is done, and so is the job."""
+class Action(Enum):
+    """What follows from exits."""
+
+    SUCCEED = "the chief is done, and so is the job"
+    CARRY_ON = "nothing"
+    RESTART_REPLICAS = "these replicas start again, under the same addresses; the others are left alone"
+    RESTART_JOB = "every replica ends and starts again, under the same addresses"
+    FAIL = "the job has failed"
 
 
-@dataclass(frozen=True, kw_only=True)
-class CarryOn:
-    """Nothing follows from these exits."""
+@dataclass(frozen=True)
+class Decision:
+    """What follows, and because of which exits."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class RestartReplicas:
-    """Start these replicas again, under the same addresses, and leave the others alone."""
-
-    lost: tuple[Exit, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RestartJob:
-    """End every replica and start all of them again, under the same addresses, because of this exit."""
-
-    cause: Exit
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fail:
-    """The job has failed because of this exit."""
-
-    cause: Exit
-
-
-Decision = Succeed | CarryOn | RestartReplicas | RestartJob | Fail
+    action: Action
+    causes: tuple[Exit, ...] = ()
 
 
 @dataclass(kw_only=True)
@@ -78,15 +63,15 @@ class Restarts:
         """
         failed = [one for one in exits if one.failure is not None]
         if any(one.is_success for one in exits) and not _fails_before_success(exits):
-            return Succeed()
+            return Decision(Action.SUCCEED)
         if not failed:
-            return CarryOn()
+            return Decision(Action.CARRY_ON)
         lost = [one for one in failed if one.failure is Failure.LOST]
         if lost and self.with_the_job and not self.retries_disabled:
             return self._restart_lost(lost[:1], everyone=True)
         if permanent := [one for one in failed if one.failure is Failure.PERMANENT]:
             crashed_first = failed[0].failure is Failure.CRASH
-            return self._restart_job(failed[0]) if crashed_first else Fail(cause=permanent[0])
+            return self._restart_job(failed[0]) if crashed_first else Decision(Action.FAIL, (permanent[0],))
         if crashed := [one for one in failed if one.failure is Failure.CRASH]:
             return self._restart_job(crashed[0])
         return self._restart_lost(lost, everyone=False)
@@ -96,14 +81,14 @@ class Restarts:
             if self.of_replicas[one.replica] >= MAX_WORKER_RESTARTS:
                 return self._restart_job(one)
         self.of_replicas.update(one.replica for one in lost)
-        return RestartJob(cause=lost[0]) if everyone else RestartReplicas(lost=tuple(lost))
+        return Decision(Action.RESTART_JOB if everyone else Action.RESTART_REPLICAS, tuple(lost))
 
     def _restart_job(self, cause: Exit) -> Decision:
         if self.retries_disabled or self.of_the_job >= MAX_JOB_RESTARTS:
-            return Fail(cause=cause)
+            return Decision(Action.FAIL, (cause,))
         self.of_the_job += 1
         self.of_replicas.clear()
-        return RestartJob(cause=cause)
+        return Decision(Action.RESTART_JOB, (cause,))
 
 
 def _fails_before_success(exits: Sequence[Exit]) -> bool:

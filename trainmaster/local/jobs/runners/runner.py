@@ -16,11 +16,6 @@ from trainmaster.local.jobs.runners import log as lines
 from trainmaster.local.jobs.runners import messages
 from trainmaster.local.jobs.runners.log import JobLog
 
-_LAST_LINE = {
-    JobState.SUCCEEDED: lines.SUCCEEDED,
-    JobState.FAILED: lines.FAILED,
-    JobState.CANCELLED: lines.CANCELLED,
-}
 _log = logging.getLogger(__name__)
 
 
@@ -91,7 +86,7 @@ class JobRunner(ABC, Generic[AnyJob]):
     async def _announce(self) -> None:
         """Write the terminal line. At least once: after a kill just here, the next stack writes it again."""
         self._release()  # the last line may take its time
-        await self._log.service(_LAST_LINE[self.job.state])
+        await self._log.service(lines.LAST[self.job.state])
         self._keep(replace(self.job, announced=True))
 
     def _move(self, state: JobState, *, code: int = 0, reason: str = "") -> None:

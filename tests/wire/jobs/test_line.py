@@ -15,7 +15,6 @@ from trainmaster.local.jobs.collection import Shared
 from trainmaster.local.jobs.images.programs import Provided
 from trainmaster.local.jobs.replicas.isolation import Machine
 from trainmaster.local.jobs.replicas.processes import Processes
-from trainmaster.local.jobs.replicas.rootfs import Mounts
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.lifecycle import JobState
 from trainmaster.local.jobs.runners import log as lines
@@ -86,7 +85,7 @@ def line(tmp_path: Path) -> Iterator[Line]:
             provided=Provided(images={}),
             scratch=tmp_path,
             grace_s=0.1,
-            processes=Processes(buckets=tmp_path, mounts=Mounts.ENVIRONMENT),
+            processes=Processes(buckets=tmp_path, private=False),
         )
         store = Store(tmp_path / "jobs.sqlite", Job)
         yield Line(store=store, machine=machine)

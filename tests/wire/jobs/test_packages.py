@@ -13,14 +13,13 @@ import pytest
 from google.api_core.exceptions import BadRequest
 
 from trainmaster.local.jobs.replicas import rootfs
-from trainmaster.local.jobs.replicas.rootfs import Mounts
 from trainmaster.local.vertex import MountChoice
 
 from . import studies
 from .conftest import PREBUILT, PROGRAM, Stack, container, package
 from .studies import REPORT, study
 
-MODES: list[MountChoice] = ["private", "environment"] if rootfs.probe() is Mounts.PRIVATE else ["environment"]
+MODES: list[MountChoice] = ["private", "environment"] if rootfs.can_mount() else ["environment"]
 TELL = """
 import json, os, sys, demo_trainer
 from importlib.metadata import version

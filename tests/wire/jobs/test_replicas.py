@@ -11,13 +11,12 @@ import pytest
 
 from trainmaster.local.jobs.images.dockerfile import read_image
 from trainmaster.local.jobs.replicas import rootfs
-from trainmaster.local.jobs.replicas.rootfs import Mounts
 from trainmaster.local.process.family import MARK
 from trainmaster.local.vertex import MountChoice
 
 from .conftest import PROGRAM, Stack, container
 
-MODES: list[MountChoice] = ["private", "environment"] if rootfs.probe() is Mounts.PRIVATE else ["environment"]
+MODES: list[MountChoice] = ["private", "environment"] if rootfs.can_mount() else ["environment"]
 SERVICE = [
     "Waiting for job to be provisioned.",
     (

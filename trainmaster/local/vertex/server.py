@@ -17,11 +17,10 @@ from trainmaster.local.jobs.capacity.quota import Quota, Supply
 from trainmaster.local.jobs.collection import Shared
 from trainmaster.local.jobs.images.dockerfile import repository_of
 from trainmaster.local.jobs.images.programs import Provided
-from trainmaster.local.jobs.replicas import rootfs
 from trainmaster.local.jobs.replicas.containers import containers_here
 from trainmaster.local.jobs.replicas.isolation import Machine
 from trainmaster.local.jobs.replicas.processes import Processes
-from trainmaster.local.jobs.replicas.rootfs import Mounts
+from trainmaster.local.jobs.replicas.rootfs import can_mount
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.runners.log import WriteLog
 from trainmaster.local.jobs.service import JobService
@@ -137,7 +136,7 @@ class Jobs:
             provided=Provided(images=images, find=containers.find if containers else None),
             scratch=empty_folder("tm", state),
             grace_s=self.grace_s,
-            processes=Processes(buckets=buckets, mounts=_chosen(self.mounts)),
+            processes=Processes(buckets=buckets, private=_has_private_mounts(self.mounts)),
             containers=containers,
         )
 
@@ -147,13 +146,11 @@ def serve(jobs: Jobs, *, port: int = 0) -> AbstractContextManager[str]:
     return in_thread(lambda: live(jobs, port=port))
 
 
-def _chosen(choice: MountChoice) -> Mounts:
-    if choice == "environment":
-        return Mounts.ENVIRONMENT
-    found = rootfs.probe()
-    if choice == "private" and found is not Mounts.PRIVATE:
+def _has_private_mounts(choice: MountChoice) -> bool:
+    possible = choice != "environment" and can_mount()
+    if choice == "private" and not possible:
         raise RuntimeError(
             "mounts=private, but this machine refuses a mount namespace to this user; "
             "use mounts=environment (buckets then lie under $TRAINMASTER_GCS_ROOT) or run as root"
         )
-    return found
+    return possible

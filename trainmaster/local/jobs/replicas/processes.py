@@ -8,7 +8,6 @@ from pathlib import Path
 
 from trainmaster.local.jobs.replicas import rootfs
 from trainmaster.local.jobs.replicas.isolation import Placement, Start
-from trainmaster.local.jobs.replicas.rootfs import Mounts
 from trainmaster.local.process import SYSTEM_PATH
 
 GCS_ROOT = "TRAINMASTER_GCS_ROOT"
@@ -16,10 +15,10 @@ GCS_ROOT = "TRAINMASTER_GCS_ROOT"
 
 @dataclass(frozen=True, kw_only=True)
 class Processes:
-    """Processes of this machine. `buckets` is the directory whose folders are the buckets."""
+    """Processes of this machine, with a root of their own where `private`; the folders of `buckets` are the buckets."""
 
     buckets: Path
-    mounts: Mounts
+    private: bool
 
     def start_of(self, placement: Placement) -> Start:
         """`launch.py` with a plan: it arranges what the program sees, and becomes it."""
@@ -36,11 +35,13 @@ class Processes:
         """Nothing: all that is left of a process is in its scratch directory."""
 
     def _plan(self, placement: Placement) -> dict[str, object]:
-        image, private = placement.program.image, self.mounts is Mounts.PRIVATE
+        image = placement.program.image
         return {
-            "private": private,
+            "private": self.private,
             "root": str(placement.scratch / "root"),
-            "steps": rootfs.private_steps(image, self.buckets) if private else rootfs.linked_steps(image),
+            "steps": rootfs.private_steps(image, self.buckets)
+            if self.private
+            else rootfs.linked_steps(image),
             "workdir": image.workdir,
             "argv": placement.program.argv,
         }
@@ -48,7 +49,7 @@ class Processes:
     def _environment(self, placement: Placement) -> dict[str, str]:
         """The whole environment. Nothing of this process's own environment is in it."""
         image = placement.program.image
-        ours = {GCS_ROOT: str(self.buckets)} if self.mounts is Mounts.ENVIRONMENT else {}
+        ours = {} if self.private else {GCS_ROOT: str(self.buckets)}
         return {
             "HOME": str(placement.scratch / "home"),
             "LANG": "C.UTF-8",

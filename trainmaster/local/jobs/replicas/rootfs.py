@@ -1,9 +1,9 @@
 """What a replica sees at which path: the image's files, the buckets under /gcs, the host for the rest.
 
 Two ways to show it, chosen once:
-- PRIVATE: a mount namespace with a root of its own. Image files lie read-only at their image paths in
+- private mounts: a namespace with a root of its own. Image files lie read-only at their image paths in
   directories that are the replica's own, so nothing it writes there reaches the source tree.
-- ENVIRONMENT: no namespace. The same layout made of symbolic links under a scratch directory.
+- no namespace: the same layout made of symbolic links under a scratch directory.
 
 The steps are worked out here; `trainmaster/local/jobs/replicas/launch.py` only carries them out, inside the replica's process.
 """
@@ -13,7 +13,6 @@ import posixpath
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from enum import Enum
 from pathlib import Path
 from typing import Literal
 
@@ -33,20 +32,15 @@ Step = tuple[Literal["dir"], str] | tuple[Literal["link", "bind", "bind-ro", "bi
 _NOT_IN_AN_IMAGE = frozenset({".git"})
 
 
-class Mounts(Enum):
-    PRIVATE = "private"
-    ENVIRONMENT = "environment"
-
-
-def probe() -> Mounts:
-    """PRIVATE where this machine lets this user make a mount namespace, else ENVIRONMENT. Takes some 30 ms."""
+def can_mount() -> bool:
+    """Whether this machine lets this user make a mount namespace. Takes some 30 ms."""
     done = subprocess.run(
         [sys.executable, "-I", "-S", str(LAUNCHER), "--probe"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
     )
-    return Mounts.PRIVATE if done.returncode == 0 else Mounts.ENVIRONMENT
+    return done.returncode == 0
 
 
 def layout(image: Image) -> dict[str, Node]:
@@ -62,7 +56,7 @@ def private_steps(image: Image, buckets: Path) -> list[Step]:
     """What builds the private root: the image's files, `/gcs`, and the host's own entries around them."""
     root = layout(image)
     root["gcs"] = buckets
-    return list(_mounted(root, Path("/"), "", own=frozenset({"gcs"})))
+    return list(_mounted(root, Path("/"), ""))
 
 
 def linked_steps(image: Image) -> list[Step]:
@@ -125,7 +119,7 @@ def _linked(directory: Mapping[str, Node], at: str) -> Iterator[Step]:
             yield "link", str(node), at + name
 
 
-def _mounted(directory: Mapping[str, Node], host: Path, at: str, *, own: frozenset[str]) -> Iterator[Step]:
+def _mounted(directory: Mapping[str, Node], host: Path, at: str) -> Iterator[Step]:
     yield "dir", at
     for entry in _entries(host):
         if entry.name in directory:
@@ -136,9 +130,9 @@ def _mounted(directory: Mapping[str, Node], host: Path, at: str, *, own: frozens
             yield "link", target, at + entry.name
     for name, node in directory.items():
         if isinstance(node, dict):
-            yield from _mounted(node, host / name, f"{at}{name}/", own=frozenset())
+            yield from _mounted(node, host / name, f"{at}{name}/")
         else:
-            yield "bind" if name in own else "bind-ro", str(node), at + name
+            yield "bind" if at + name == "gcs" else "bind-ro", str(node), at + name
 
 
 def _link_target(path: str) -> str | None:

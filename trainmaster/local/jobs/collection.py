@@ -1,7 +1,6 @@
 """The jobs of one kind and what every call on them does, whichever way it came."""
 
 import asyncio
-import builtins
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -98,11 +97,9 @@ class Collection(ABC, Generic[AnyJob]):
             raise ApiError(Status.NOT_FOUND, f"The {self.kind.kind} {name} does not exist.")
         return job
 
-    def list(
-        self, parent: str, *, filter_: str, page_size: int, page_token: str
-    ) -> tuple[builtins.list[AnyJob], str]:
+    def page(self, parent: str, *, filter_: str, size: int, token: str) -> tuple[list[AnyJob], str]:
         """As `Catalogue.page`."""
-        return self._jobs.page(parent, filter_=filter_, size=page_size, token=page_token)
+        return self._jobs.page(parent, filter_=filter_, size=size, token=token)
 
     def cancel(self, parent: str, job_id: str) -> None:
         """Begin to end a job; best effort, as the service says.

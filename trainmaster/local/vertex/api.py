@@ -62,11 +62,11 @@ class Calls(Generic[AnyJob]):
         query = request.query_params
         if query.get("readMask"):
             raise ApiError(Status.UNIMPLEMENTED, "readMask: this JobService answers with whole jobs.")
-        jobs, token = self._jobs.list(
+        jobs, token = self._jobs.page(
             _parent(request),
             filter_=query.get("filter", ""),
-            page_size=_integer("pageSize", query.get("pageSize", "0")),
-            page_token=query.get("pageToken", ""),
+            size=_integer("pageSize", query.get("pageSize", "0")),
+            token=query.get("pageToken", ""),
         )
         integers = _wants_integers(request)
         shown = [job.to_json(enums_as_integers=integers, listed=True) for job in jobs]

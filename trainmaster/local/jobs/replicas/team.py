@@ -3,9 +3,10 @@
 import asyncio
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from trainmaster.local.jobs.images.programs import Program, programs_of
 from trainmaster.local.jobs.replicas.cluster import environment
@@ -59,11 +60,16 @@ class Team:
         # The service's addresses are `cmle-training-workerpoolN-<id>-<index>:2222`.
         self._addresses = {each: f"127.0.0.1:{port}" for each, port in zip(job.replicas, ports, strict=True)}
         self._members: dict[Replica, _Member] = {}
-        self._watchers: set[asyncio.Task[None]] = set()
+        self._watchers: set[asyncio.Task[object]] = set()
         self._told = asyncio.Event()
         self._scratch = machine.scratch / job.job_id[-8:]
         self._starts = 0
         self._isolated: dict[str, Isolation] = {}
+
+    @property
+    def notes(self) -> list[str]:
+        """What of the request this machine stands in for, each said once."""
+        return list(dict.fromkeys(each.stands_for for each in self._programs.values() if each.stands_for))
 
     async def start_all(self) -> None:
         for replica in self._job.replicas:
@@ -93,7 +99,7 @@ class Team:
         )
         member = _Member(replica=replica, child=child, oom_kills=kills)
         self._members[replica] = member
-        self._keep(asyncio.create_task(self._watch(member)))
+        self._keep(self._watch(member))
 
     def preempt(self, replica: Replica) -> bool:
         """Begin to take the replica's machine away: SIGTERM, the grace, SIGKILL. False when it does not run now."""
@@ -101,7 +107,7 @@ class Team:
         if member is None or member.exit is not None or member.is_ending:
             return False
         member.taken_at = time.monotonic()
-        self._keep(asyncio.create_task(self._take_away(member.child)))
+        self._keep(member.child.stop(grace_s=self._machine.grace_s))
         return True
 
     async def next_exits(self) -> tuple[Exit, ...]:
@@ -139,9 +145,6 @@ class Team:
         """Give the addresses back. After `stop`."""
         give_back(int(address.rpartition(":")[2]) for address in self._addresses.values())
 
-    async def _take_away(self, child: Child) -> None:
-        await child.stop(grace_s=self._machine.grace_s)
-
     async def _watch(self, member: _Member) -> None:
         status = exit_status(await member.child.wait())
         member.exit = Exit(
@@ -152,7 +155,8 @@ class Team:
         )
         self._told.set()
 
-    def _keep(self, task: "asyncio.Task[None]") -> None:
+    def _keep(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.create_task(work)
         self._watchers.add(task)
         task.add_done_callback(self._watchers.discard)
 
@@ -162,8 +166,8 @@ def _out_of_memory(*, before: int | None) -> bool | None:
     return None if before is None or now is None else now > before
 
 
-def team_of(job: Job, *, machine: Machine, on_lines: OnReplicaLines) -> tuple[Team, list[str]]:
-    """The team that a job asks for, with the ports it needs, and what of the request this machine stands in for.
+def team_of(job: Job, *, machine: Machine, on_lines: OnReplicaLines) -> Team:
+    """The team that a job asks for, with the ports it needs.
 
     Reads files. `Team.close` gives the ports back.
 
@@ -174,5 +178,4 @@ def team_of(job: Job, *, machine: Machine, on_lines: OnReplicaLines) -> tuple[Te
     programs = programs_of(job.spec, pools=pools, provided=machine.provided)
     if job.trial:
         Path(job.trial.metrics_dir).mkdir(parents=True, exist_ok=True)
-    notes = dict.fromkeys(program.stands_for for program in programs.values() if program.stands_for)
-    return Team(job, machine=machine, on_lines=on_lines, programs=programs), list(notes)
+    return Team(job, machine=machine, on_lines=on_lines, programs=programs)

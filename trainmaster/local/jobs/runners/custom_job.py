@@ -121,7 +121,14 @@ class CustomJobRunner(JobRunner[Job]):
     async def _train(self) -> None:
         for text in (lines.PROVISIONING, lines.SETTING_UP):
             await self._log.service(text)
-        team = await self._team()
+        try:
+            team = await asyncio.to_thread(
+                team_of, self.job, machine=self._machine, on_lines=self._log.worker
+            )
+        except ProgramError as error:
+            await self._fail(USER_CODE, str(error))
+        for text in team.notes:
+            await self._log.service(text)
         self._running = team
         try:
             self._keep(replace(self.job, attempts=self.job.attempts + 1))
@@ -206,14 +213,3 @@ class CustomJobRunner(JobRunner[Job]):
                     task.cancel()
                     with contextlib.suppress(asyncio.CancelledError):
                         await task
-
-    async def _team(self) -> Team:
-        try:
-            team, notes = await asyncio.to_thread(
-                team_of, self.job, machine=self._machine, on_lines=self._log.worker
-            )
-        except ProgramError as error:
-            await self._fail(USER_CODE, str(error))
-        for text in notes:
-            await self._log.service(text)
-        return team

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.core.standards import NAMES, ROOT, STANDARDS, policy_document
 from trainmaster.orchestrator.core.admission.candidates import Candidate, candidates_in
-from trainmaster.orchestrator.core.admission.cost import Priced, Prices, priced, prices_from
+from trainmaster.orchestrator.core.admission.cost import Prices, priced, prices_from
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.reading import checked_request
@@ -75,25 +75,10 @@ def policy(admission: Mapping[str, Any] | None = None, **changes: Any) -> Policy
 def answer(
     written: Mapping[str, Any], *, under: Policy | None = None, prices: Prices = PRICES
 ) -> Request | Refused:
-    """What becomes of the request."""
-    found = priced_answer(written, under=under, prices=prices)
-    return found.request if isinstance(found, Priced) else found
-
-
-def estimated(written: Mapping[str, Any], *, under: Policy | None = None) -> Priced:
-    """The sound request, with its estimate."""
-    found = priced_answer(written, under=under)
-    assert isinstance(found, Priced), found
-    return found
-
-
-def priced_answer(
-    written: Mapping[str, Any], *, under: Policy | None = None, prices: Prices = PRICES
-) -> Priced | Refused:
     """What becomes of the request, with its estimate."""
     standards: Standards = replace(STANDARDS, policy=under or policy())
-    found = checked_request(Document(value=dict(written), spelled={}), standards)
-    return found if isinstance(found, Refused) else priced(found, standards.policy, lambda: prices)
+    checked = checked_request(Document(value=dict(written), spelled={}), standards)
+    return priced(checked, standards.policy, lambda: prices)
 
 
 def faults(written: Mapping[str, Any], *, under: Policy | None = None) -> dict[str, str]:

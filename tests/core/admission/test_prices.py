@@ -14,7 +14,6 @@ from tests.core.admission_cases import (
     TABLE,
     candidates,
     document,
-    estimated,
     faults,
     policy,
     shipped_prices,
@@ -170,8 +169,8 @@ def test_the_fault_of_another_dialect_has_the_place_of_its_text() -> None:
 
 def test_a_cost_that_is_unknown_is_a_warning_and_where_the_policy_says_so_a_fault() -> None:
     unknown = document(cluster={"chief": {"machine": "e2-standard-4"}})
-    found = estimated(unknown, under=policy(CAPPED))
-    (warning,) = found.request.warnings
+    found = sound(unknown, under=policy(CAPPED))
+    (warning,) = found.warnings
     assert (warning.path, warning.problem) == (
         "$.cluster",
         "its cost is unknown: no price of e2-standard-4 in us-central1",
@@ -183,10 +182,10 @@ def test_a_cost_that_is_unknown_is_a_warning_and_where_the_policy_says_so_a_faul
 
 
 def test_an_estimate_is_made_where_the_policy_asks_for_one_and_prices_are_read_only_then() -> None:
-    assert estimated(document()).estimate is None
-    found = estimated(document(scheduling=HOUR), under=policy({"estimates": True}))
+    assert sound(document()).estimate is None
+    found = sound(document(scheduling=HOUR), under=policy({"estimates": True}))
     assert found.estimate is not None
-    assert (found.estimate.at_most, found.request.warnings) == (Decimal("1.8"), ())
+    assert (found.estimate.at_most, found.warnings) == (Decimal("1.8"), ())
 
 
 def test_caps_in_another_currency_than_the_prices_are_a_problem_that_names_both() -> None:

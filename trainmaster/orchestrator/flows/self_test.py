@@ -7,7 +7,7 @@ from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.documents.document import is_json
 from trainmaster.orchestrator.core.events.self_test import Answer, DryRun, MarkedEntry
 from trainmaster.orchestrator.core.requests.reading import request_in
-from trainmaster.orchestrator.core.requests.request import Refused, Request
+from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.flows.services import Happened, Services
 
@@ -40,15 +40,14 @@ def try_request(services: Services, dry_run: DryRun) -> Happened:
     content = dry_run.content
     standards = services.standards()
     read = request_in(content, as_json=is_json(content), standards=standards)
-    request = priced(read, standards.policy, services.prices) if isinstance(read, Request) else read
+    request = priced(read, standards.policy, services.prices)
     verdict: dict[str, Any] = {"accepted": not isinstance(request, Refused)}
     if isinstance(request, Refused):
         verdict["faults"] = [fault.document for fault in request.faults]
     else:
-        sound = request.request
-        target = replace(services.target, region=sound.document["region"])
-        submission = submission_of(RUN_ID, sound.spec, target)
-        verdict["warnings"] = [fault.document for fault in sound.warnings]
+        target = replace(services.target, region=request.document["region"])
+        submission = submission_of(RUN_ID, request.spec, target)
+        verdict["warnings"] = [fault.document for fault in request.warnings]
         verdict["submission"] = {
             "parent": submission.parent,
             "kind": str(submission.kind),

@@ -164,29 +164,20 @@ ReadPrices: TypeAlias = Callable[[], Prices]
 """Reads the price table, when it is first needed: most deployments never ask what a run costs."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Priced:
-    """A sound request that may cost what it would. `estimate` is there where the policy asks for it."""
-
-    request: Request
-    estimate: Estimate | None = None
-
-
-def priced(request: Request, policy: Policy | None, prices: ReadPrices | None) -> Priced | Refused:
-    """The request with what the dearest of its candidates may cost; refused where a cap does not allow that.
+def priced(request: Request | Refused, policy: Policy | None, prices: ReadPrices | None) -> Request | Refused:
+    """A sound request with what the dearest of its candidates may cost; refused where a cap does not allow that.
 
     The price table is asked for only where the policy wants to know what runs cost. A price that is unknown is a
     warning where there is a cap of cost, and a fault where the policy says so.
     """
-    if policy is None or prices is None or not policy.admission.priced:
-        return Priced(request=request)
+    if isinstance(request, Refused) or policy is None or prices is None or not policy.admission.priced:
+        return request
     caps, candidates, table = policy.admission.caps, candidates_in(request.document), prices()
     faults = _at_written_places(request, _faults(caps, candidates, table))
     if faults:
         return Refused(faults=faults)
     warnings = {*request.warnings, *_at_written_places(request, _warnings(caps, candidates, table))}
-    sound = replace(request, warnings=tuple(sorted(warnings)))
-    return Priced(request=sound, estimate=estimate_of(candidates, table))
+    return replace(request, warnings=tuple(sorted(warnings)), estimate=estimate_of(candidates, table))
 
 
 def _at_written_places(request: Request, faults: Iterable[Fault]) -> tuple[Fault, ...]:

@@ -25,6 +25,7 @@ from trainmaster.orchestrator.core.requests.fallbacks import (
     without_fallbacks,
 )
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
+from trainmaster.orchestrator.core.runs.record import Estimate
 
 REQUEST_SCHEMA = "training_request.v1"
 MAX_REQUEST_BYTES = 256 * 1024
@@ -53,6 +54,8 @@ class Request:
     warnings: tuple[Fault, ...] = ()
     dialect: str = "trainmaster"
     """The dialect that the user wrote."""
+    estimate: Estimate | None = None
+    """What it may cost at most, where the policy asks for it."""
     written_path: Callable[[str], str] = field(default=str, repr=False, compare=False)
     """Where the user's text says what the canonical document has at a path."""
 

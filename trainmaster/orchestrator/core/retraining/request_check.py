@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainmaster.orchestrator.core.admission.cost import Priced, ReadPrices, priced
+from trainmaster.orchestrator.core.admission.cost import ReadPrices, priced
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed
 from trainmaster.orchestrator.core.documents.unvalidated import at, mapping_at
@@ -14,7 +14,7 @@ from trainmaster.orchestrator.core.policy.policy import repository
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.reading import checked_request
-from trainmaster.orchestrator.core.requests.request import Refused, Request, Standards, too_large
+from trainmaster.orchestrator.core.requests.request import Refused, Standards, too_large
 from trainmaster.orchestrator.core.retraining.condition import (
     SAMPLE_RUN_ID,
     SAMPLE_TIME,
@@ -133,11 +133,8 @@ def _request_faults(
     places = {json_path(each.path) for each in places_at(request)}
     for condition, values in _samples(request, around):
         document = filled(request, values)
-        found: Request | Priced | Refused = checked_request(
-            Document(value=document, spelled=spelled), standards.requests
-        )
-        if isinstance(found, Request):
-            found = priced(found, standards.requests.policy, standards.prices)
+        checked = checked_request(Document(value=document, spelled=spelled), standards.requests)
+        found = priced(checked, standards.requests.policy, standards.prices)
         refused = found.faults if isinstance(found, Refused) else ()
         reported = {fault.path for fault in faults}
         new = (fault for fault in (*refused, *_by_tag(document, condition)) if fault.path not in reported)

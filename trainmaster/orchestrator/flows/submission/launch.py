@@ -8,13 +8,13 @@ The order of writes, and what a crash between two of them leaves:
     record    reserved, with a lease: until it expires nobody else submits; what follows is in `submit.py`
 """
 
-from trainmaster.orchestrator.core.admission.cost import Priced, priced
+from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import RecordExists
 from trainmaster.orchestrator.core.names import model_name_from, stem
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.reading import Text, checked_request, submitted_document
-from trainmaster.orchestrator.core.requests.request import Refused
+from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.requests.submission import output_uri_of
 from trainmaster.orchestrator.core.runs.end import Rejection
 from trainmaster.orchestrator.core.runs.record import (
@@ -37,14 +37,14 @@ def take_request(services: Services, arrival: Arrival, text: Text) -> Happened:
     """Check the request in the text, and launch its run or reject it. See `launch`."""
     standards, dropped = services.standards(), arrival.source.object_name
     name = None if dropped is None else model_name_from(stem(dropped))
-    request = checked_request(text.read, standards, name=name)
-    found = request if isinstance(request, Refused) else priced(request, standards.policy, services.prices)
-    if isinstance(found, Refused):
-        return reject(services, arrival, found)
-    return launch(services, arrival, found, text)
+    checked = checked_request(text.read, standards, name=name)
+    request = priced(checked, standards.policy, services.prices)
+    if isinstance(request, Refused):
+        return reject(services, arrival, request)
+    return launch(services, arrival, request, text)
 
 
-def launch(services: Services, arrival: Arrival, request: Priced, text: Text) -> Happened:
+def launch(services: Services, arrival: Arrival, request: Request, text: Text) -> Happened:
     """The run of a request that is not on record, submitted, waiting, or rejected by a cap.
 
     Safe to repeat and to run at once.
@@ -57,8 +57,8 @@ def launch(services: Services, arrival: Arrival, request: Priced, text: Text) ->
     if over is not None:
         return reject(services, arrival, Refused(faults=(over.reached.fault,)), over)
     services.ledger.mark_active(run_id)
-    uri, sha256 = services.ledger.keep_submitted(run_id, submitted_document(run_id, request.request, text))
-    original = Original(uri=uri, sha256=sha256, dialect=request.request.dialect)
+    uri, sha256 = services.ledger.keep_submitted(run_id, submitted_document(run_id, request, text))
+    original = Original(uri=uri, sha256=sha256, dialect=request.dialect)
     try:
         held = services.ledger.create(_reserved(services, arrival, request, original))
     except RecordExists:
@@ -66,8 +66,8 @@ def launch(services: Services, arrival: Arrival, request: Priced, text: Text) ->
     return warned(submit(services, held), held.record.problems)
 
 
-def _reserved(services: Services, arrival: Arrival, request: Priced, original: Original) -> RunRecord:
-    now, sound = services.clock.now(), request.request
+def _reserved(services: Services, arrival: Arrival, request: Request, original: Original) -> RunRecord:
+    now = services.clock.now()
     return RunRecord(
         run_id=arrival.run_id,
         state=RunState.RESERVED,
@@ -76,14 +76,14 @@ def _reserved(services: Services, arrival: Arrival, request: Priced, original: O
         updated_at=now,
         history=(Step(state=RunState.RESERVED, at=now),),
         request=AcceptedRequest(
-            document=sound.document,
+            document=request.document,
             original=original,
-            model_name=sound.spec.model_name,
-            output_uri=output_uri_of(arrival.run_id, sound.spec, services.target),
+            model_name=request.spec.model_name,
+            output_uri=output_uri_of(arrival.run_id, request.spec, services.target),
             estimate=request.estimate,
         ),
         submission=SubmissionState(lease=Lease(attempt=services.attempt, expires_at=now + services.lease)),
-        problems=tuple(str(warning) for warning in sound.warnings),
+        problems=tuple(str(warning) for warning in request.warnings),
     )
 
 

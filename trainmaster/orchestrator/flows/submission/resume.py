@@ -14,7 +14,7 @@ from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.admission.queue import QueuePass
 from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX
 from trainmaster.orchestrator.core.errors import LeaseHeld
-from trainmaster.orchestrator.core.requests.request import Refused, Request, checked_again
+from trainmaster.orchestrator.core.requests.request import Refused, checked_again
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.moves import taken_over
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -80,8 +80,8 @@ def _blocker(services: Services, record: RunRecord) -> tuple[Failure, tuple[str,
     if record.request is None:
         return None
     standards = services.standards()
-    request = checked_again(record.request.document, standards)
-    found = priced(request, standards.policy, services.prices) if isinstance(request, Request) else request
+    checked = checked_again(record.request.document, standards)
+    found = priced(checked, standards.policy, services.prices)
     if not isinstance(found, Refused):
         return None
     faults = tuple(str(fault) for fault in found.faults)

@@ -22,6 +22,7 @@ from google.cloud.logging import Client as LoggingClient
 from trainmaster.client.stack import read_stack_env
 from trainmaster.local.events.clients import clients_of
 from trainmaster.local.process.family import MARK, members
+from trainmaster.orchestrator.flows.completion.finish import STEPS
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Path(__file__).parent / "images" / "tiny"
@@ -142,6 +143,15 @@ class Project:
         found = self.document(self.ledger, f"runs/{run_id}.json")
         assert found is not None, run_id
         return found
+
+    def finished_record(self, run_id: str) -> dict[str, Any]:
+        """The record once every step after the run's end is on it, for tests that expect it not to change again."""
+
+        def finished() -> dict[str, Any] | None:
+            record = self.record(run_id)
+            return record if set(STEPS) <= set(record.get("completion", {}).get("steps_done", ())) else None
+
+        return self.eventually(finished, f"every step after the end of {run_id}; now {self.record(run_id)}")
 
     def requests_to_functions(self, event_id: str) -> list[int]:
         """The status of every delivery of an event, from the platform's request log, oldest first."""

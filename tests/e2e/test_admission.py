@@ -31,9 +31,12 @@ PAUSE_S = 90  # the first back-off of a run for which there was no room, on a ma
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    state = tmp_path_factory.mktemp("admission") / "state"
+    folder = tmp_path_factory.mktemp("admission")
     arguments = ("--tick-s", "1", "--retry-min-s", "0.5", "--retry-max-s", "3")
-    with running_project(state, *arguments, project="e2e-admission") as project:
+    topology = quick_topology(folder)
+    with running_project(
+        folder / "state", "--topology", str(topology), *arguments, project="e2e-admission"
+    ) as project:
         yield project
 
 

@@ -49,13 +49,10 @@ def notices_of(project: Project) -> Iterator[list[dict[str, Any]]]:
 
 
 def trained(project: Project, name: str, *args: str) -> dict[str, Any]:
-    """The ended run of a request for `ranked`, whose notice is out."""
+    """The run of a request for `ranked`, once every step after its end is done."""
     content = request(project.id, *args, model_name="ranked", champion=TERMS)
     generation = project.upload(f"requests/{name}.yaml", content)
-    run_id = project.settled_status(f"requests/{name}.yaml", generation)["run_id"]
-    marker = project.storage.bucket(project.ledger).blob(f"active/{run_id}")
-    project.eventually(lambda: not marker.exists(), "its end was told")
-    return project.record(run_id)
+    return project.finished_record(project.settled_status(f"requests/{name}.yaml", generation)["run_id"])
 
 
 def champion(project: Project) -> dict[str, Any]:

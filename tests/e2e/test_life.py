@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from .project import ROOT, Project, eventually, nothing_left, request, running_project, stop
+from .project import ROOT, Project, eventually, nothing_left, request, running_project
 from .proxied import quick_topology
 
 pytestmark = pytest.mark.slow
@@ -37,44 +37,54 @@ def watcher_pid(project: Project) -> int:
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
-def test_a_polite_signal_stops_the_stack_and_all_it_started(number: signal.Signals, tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGHUP, "down"], ids=str)
+def test_a_polite_signal_or_down_stops_the_stack_and_all_it_started(
+    end: signal.Signals | str, tmp_path: Path
+) -> None:
     with running_project(tmp_path / "state", *small(tmp_path), project="e2e-stopped") as project:
         project.upload("requests/long.yaml", request(project.id, "--wait-for=gs://nowhere/never"))
         eventually(lambda: _trainers(project), "the trainer runs", hint=project.tail)
         project.eventually(lambda: project.status("requests/long.yaml"), "its function is done")
         token, watcher = project.token(), watcher_pid(project)
-        project.process.send_signal(number)
+        if isinstance(end, signal.Signals):
+            project.process.send_signal(end)
+        else:
+            assert command(end, "--state", str(project.state)).returncode == 0
         assert project.process.wait(STOP_WITHIN_S) == 0
         assert nothing_left(token)
         assert not psutil.pid_exists(watcher)
         assert not (project.state / "stack.env").exists()
 
 
-def test_a_killed_stack_leaves_no_process_behind_and_runs_go_on_after_a_restart(tmp_path: Path) -> None:
+def test_a_killed_stack_leaves_no_process_behind_and_goes_on_after_a_restart_with_what_came_meanwhile(
+    tmp_path: Path,
+) -> None:
     state = tmp_path / "state"
     with running_project(state, *small(tmp_path), project="e2e-crashed") as project:
         go = f"--wait-for=gs://{project.models}/go"
         project.upload("requests/done.yaml", request(project.id))
-        done = project.settled_status("requests/done.yaml")
+        record_of_done = project.finished_record(project.settled_status("requests/done.yaml")["run_id"])
         project.upload("requests/unfinished.yaml", request(project.id, go))
         eventually(lambda: _trainers(project), "the trainer runs", hint=project.tail)
-        record_of_done = project.record(done["run_id"])
         token, ports = project.token(), project.env
         project.process.kill()
         project.process.wait()
         eventually(lambda: nothing_left(token), "no process of the stack is left")
         assert (state / "stack.env").exists()
-    with running_project(state, *small(tmp_path), project="e2e-crashed") as project:
+        project.drop("requests/meanwhile.yaml", request(project.id))
+    # A shell that has sourced the `stack.env` of another stack: a stack uses its own servers all the same.
+    sourced = dict.fromkeys(["STORAGE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST"], "127.0.0.1:1")
+    with running_project(state, *small(tmp_path), project="e2e-crashed", environment=sourced) as project:
         assert project.env.keys() == ports.keys()
         assert not [
             ports[name] for name in ports if project.env[name] != ports[name] and is_free(ports[name])
         ]
-        assert project.record(done["run_id"]) == record_of_done
+        assert project.record(record_of_done["run_id"]) == record_of_done
         project.storage.bucket(project.models).blob("go").upload_from_string("go")
         unfinished = project.settled_status("requests/unfinished.yaml")
         assert unfinished["state"] == "succeeded"
         assert len(project.jobs(unfinished["run_id"])) == 1
+        assert project.settled_status("requests/meanwhile.yaml")["state"] == "succeeded"
 
 
 def is_free(address: str) -> bool:
@@ -84,17 +94,6 @@ def is_free(address: str) -> bool:
             return True
     except OSError:
         return False
-
-
-def test_events_that_came_while_the_stack_was_down_are_delivered_after_a_start(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    with running_project(state, *small(tmp_path), project="e2e-restarted") as project:
-        stop(project.process)
-        project.drop("requests/meanwhile.yaml", request(project.id))
-    # A shell that has sourced the `stack.env` of another stack: a stack uses its own servers all the same.
-    sourced = dict.fromkeys(["STORAGE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST"], "127.0.0.1:1")
-    with running_project(state, *small(tmp_path), project="e2e-restarted", environment=sourced) as project:
-        assert project.settled_status("requests/meanwhile.yaml")["state"] == "succeeded"
 
 
 def test_a_second_ctrl_c_ends_the_stack_at_once_and_still_leaves_nothing(tmp_path: Path) -> None:
@@ -132,16 +131,14 @@ def test_one_state_folder_has_one_stack(project: Project) -> None:
     assert (project.state / "stack.env").exists()
 
 
-def test_status_shows_what_to_source_and_down_stops(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    with running_project(state, project="e2e-down") as project:
-        shown = command("status", "--state", str(state))
-        assert shown.returncode == 0
-        assert f"export GOOGLE_CLOUD_PROJECT={project.id}" in shown.stdout
-        assert command("down", "--state", str(state)).returncode == 0
-        assert project.process.wait(30) == 0
-    assert command("status", "--state", str(state)).returncode == 1
-    assert "No stack runs" in command("down", "--state", str(state)).stdout
+def test_status_shows_what_to_source_and_down_finds_nothing_where_no_stack_runs(
+    project: Project, tmp_path: Path
+) -> None:
+    shown = command("status", "--state", str(project.state))
+    assert shown.returncode == 0
+    assert f"export GOOGLE_CLOUD_PROJECT={project.id}" in shown.stdout
+    assert command("status", "--state", str(tmp_path)).returncode == 1
+    assert "No stack runs" in command("down", "--state", str(tmp_path)).stdout
 
 
 def test_a_function_that_cannot_start_fails_the_start_with_its_output(tmp_path: Path) -> None:

@@ -11,13 +11,15 @@ from rich.console import Console
 
 from trainmaster.cli.demo.progress import ReplicaProgress, TrainingProgress
 from trainmaster.cli.demo.stage import DemoFailed, fresh
-from trainmaster.cli.demo.training import TrainingSighting, view
+from trainmaster.cli.demo.training import news, picture
+from trainmaster.cli.demo.view import View
+from trainmaster.cli.demo.watch import Sighting
 
 DROPPED = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def sighting(**more: object) -> TrainingSighting:
-    return TrainingSighting(dropped_uri="gs://inbox/requests/demo.yaml", dropped_at=DROPPED, **more)  # type: ignore[arg-type]  # each test names only the parts it is about
+def sighting(**more: object) -> Sighting:
+    return Sighting(dropped_uri="gs://inbox/requests/demo.yaml", dropped_at=DROPPED, **more)  # type: ignore[arg-type]  # each test names only the parts it is about
 
 
 def test_a_folder_that_no_demo_made_is_refused_and_kept(tmp_path: Path) -> None:
@@ -56,7 +58,7 @@ def test_the_demo_waits_for_the_record_to_end(state: str, *, over: bool) -> None
 
 def test_a_still_terminal_is_told_each_hop_once() -> None:
     out = io.StringIO()
-    shown = view(Console(file=out, force_terminal=False, width=200))
+    shown = View(Console(file=out, force_terminal=False, width=200), picture=picture, news=news)
     chief = ReplicaProgress(replica="chief-0", steps_done=5, steps_total=20, loss=1.5, epochs=2, epoch=1)
     running = sighting(
         job_started_at=DROPPED + timedelta(seconds=2), training=TrainingProgress(replicas={"chief-0": chief})

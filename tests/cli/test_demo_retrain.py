@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from trainmaster.cli.demo.retraining.data import Burst
-from trainmaster.cli.demo.retraining.play import RULE, filled
+from trainmaster.cli.demo.retraining.data import Delivery
+from trainmaster.cli.demo.retraining.play import RULE
 from trainmaster.cli.demo.retraining.report import course, unheard, way_back
-from trainmaster.cli.demo.retraining.view import picture, view
-from trainmaster.cli.demo.retraining.watch import Delivery, RetrainSighting
+from trainmaster.cli.demo.retraining.view import news, picture
+from trainmaster.cli.demo.retraining.watch import RetrainSighting
+from trainmaster.cli.demo.stage import filled
+from trainmaster.cli.demo.view import View
 from trainmaster.client.clients import Target
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -88,17 +90,12 @@ def notices() -> list[Mapping[str, Any]]:
     return [*states, *promotions]
 
 
-BURST = Burst(
-    prefix="gs://data/horses/burst-1/",
-    files=200,
-    size_bytes=1,
-    first_at=START + timedelta(seconds=20),
-    done_at=DONE,
-    done_uri="gs://data/horses/burst-1/_SUCCESS",
+BURST = Delivery(
+    prefix="gs://data/horses/burst-1/", files=200, first_at=START + timedelta(seconds=20), done_at=DONE
 )
 WHOLE = RetrainSighting(
     started_at=START,
-    deliveries=(Delivery(arrived=200, burst=BURST), Delivery(arrived=100)),
+    deliveries=(BURST, Delivery(prefix="gs://data/horses/burst-2/", files=100)),
     status={"state": "accepted", "generation": GENERATION, "updated_at": "2026-01-01T00:00:10Z", "firings": 2},
     rule={"number": 2, "arrived": {"count": 100}},
     runs=[run(0), run(1), run(2)],
@@ -174,7 +171,7 @@ def test_it_is_settled_when_nothing_more_can_start(changes: dict[str, Any], *, s
 
 def test_a_still_terminal_is_told_each_event_once() -> None:
     out = io.StringIO()
-    shown = view(Console(file=out, force_terminal=False, width=200))
+    shown = View(Console(file=out, force_terminal=False, width=200), picture=picture, news=news)
     with shown.running():
         for seen in (RetrainSighting(started_at=START), WHOLE, WHOLE):
             shown.show(seen)
@@ -182,7 +179,6 @@ def test_a_still_terminal_is_told_each_event_once() -> None:
     for line in (
         "the rule is accepted",
         "burst 1: 200 files are there after 10.0 s",
-        "burst 2: 100 files are there",
         "the rule has counted 100 arrivals",
         "the rule fires, number 1, for 200 new files",
         "run-2 not promoted: val_accuracy 0.4 is not better",

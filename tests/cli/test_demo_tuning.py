@@ -13,9 +13,10 @@ from rich.console import Console
 from trainmaster.cli.demo.model import Answers
 from trainmaster.cli.demo.progress import ReplicaProgress, TrainingProgress
 from trainmaster.cli.demo.stage import Scene
-from trainmaster.cli.demo.tuning.play import news, picture, view
+from trainmaster.cli.demo.tuning.play import hops, news, picture
 from trainmaster.cli.demo.tuning.report import disagreements, report
-from trainmaster.cli.demo.tuning.watch import TuningSighting, epochs, hops
+from trainmaster.cli.demo.view import View
+from trainmaster.cli.demo.watch import Sighting, epochs
 from trainmaster.cli.study.board import Board
 from trainmaster.cli.study.study import Study, TrialState
 from trainmaster.client.clients import Target
@@ -47,9 +48,9 @@ def record(**changes: object) -> Mapping[str, Any]:
     }
 
 
-def sighting(drawn: Study | None, **more: Any) -> TuningSighting:
+def sighting(drawn: Study | None, **more: Any) -> Sighting:
     board = None if drawn is None else Board(study=drawn, at=START + timedelta(seconds=75))
-    return TuningSighting(
+    return Sighting(
         dropped_uri="gs://inbox/requests/x.yaml", dropped_at=START, record=record(), board=board, **more
     )
 
@@ -131,7 +132,7 @@ def test_the_live_picture_fits_the_terminal(drawn: Study | None, width: int, hei
 
 def test_a_still_terminal_is_told_of_each_trial_once_and_of_the_end_last() -> None:
     out = io.StringIO()
-    shown = view(Console(file=out, force_terminal=False, width=200))
+    shown = View(Console(file=out, force_terminal=False, width=200), picture=picture, news=news)
     running = study(trial(1, final=0.7), trial(2, state=TrialState.ACTIVE, curve=()))
     with shown.running():
         for seen in (sighting(None), sighting(running), sighting(running), sighting(STUDY)):

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from trainmaster.cli.demo.stage import Dropped, follow
-from trainmaster.cli.demo.tuning.play import view
+from trainmaster.cli.demo.stage import look_until
+from trainmaster.cli.demo.tuning.play import hops, news, picture
 from trainmaster.cli.demo.tuning.report import disagreements
-from trainmaster.cli.demo.tuning.watch import TuningWatch, hops
+from trainmaster.cli.demo.view import View
+from trainmaster.cli.demo.watch import Dropped, Watch
 from trainmaster.client.clients import target_from
 
 from .project import ROOT, Project, request
@@ -46,8 +47,9 @@ def test_a_tuning_is_seen_from_its_drop_to_its_record_and_can_be_drawn(
     project: Project, tmp_path: Path
 ) -> None:
     out = io.StringIO()
-    watch = TuningWatch(target_from(project.env), dropped(project))
-    seen = follow(view(Console(file=out, force_terminal=False, width=300)), watch)
+    watch = Watch(target_from(project.env), dropped(project))
+    view = View(Console(file=out, force_terminal=False, width=300), picture=picture, news=news)
+    seen = look_until(view, watch.look, lambda seen: seen.ended, "the end of the run")
     assert seen.board is not None
     study = seen.board.study
     assert list(disagreements(seen.record, study)) == []

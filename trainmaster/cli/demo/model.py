@@ -1,26 +1,69 @@
-"""The end of a demo: the model held against its manifest, and what it says of pictures it never learned from."""
+"""The end of a demo: the model held against its manifest, and what it says of pictures it never learned from.
 
+TensorFlow is imported only by `best_classes`, in this process, when a prediction is wanted.
+"""
+
+import hashlib
+import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trainmaster.cli.demo.exported_model import Classifier, Export, verified_export
 from trainmaster.cli.demo.stage import Scene
 
+MANIFEST_NAME = "export.json"
 SAMPLES_SHOWN = 5
 
 
+class ExportDamaged(Exception):
+    """The directory does not hold what its manifest says; the message lists every difference."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class LabelledImage:
-    encoded: bytes  # JPEG or PNG
-    label: str
+class Export:
+    """A whole export: every file of the manifest is there with its size and hash."""
+
+    directory: Path
+    manifest: dict[str, Any]  # schemas/model_export.v1.schema.json
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(int(file["size_bytes"]) for file in self.manifest["files"])
+
+
+def verified_export(directory: Path) -> Export:
+    """The export in `directory`, after its files were hashed and compared with `export.json`.
+
+    Raises:
+        ExportDamaged: the manifest is missing or is no JSON, or a file is missing, or differs in size or sha256.
+    """
+    try:
+        manifest = json.loads((directory / MANIFEST_NAME).read_text())
+    except (OSError, ValueError) as error:
+        raise ExportDamaged(f"No readable {MANIFEST_NAME} in {directory}: {error}") from error
+    differences = [problem for file in manifest["files"] if (problem := _difference(directory, file))]
+    if differences:
+        raise ExportDamaged(f"{directory} is not what its manifest says:\n" + "\n".join(differences))
+    return Export(directory=directory, manifest=manifest)
+
+
+def _difference(directory: Path, file: dict[str, Any]) -> str | None:
+    path = directory / file["path"]
+    if not path.is_file():
+        return f"{file['path']}: missing"
+    if path.stat().st_size != file["size_bytes"]:
+        return f"{file['path']}: {path.stat().st_size} bytes, the manifest says {file['size_bytes']}"
+    with path.open("rb") as content:
+        found = hashlib.file_digest(content, "sha256").hexdigest()
+    return None if found == file["sha256"] else f"{file['path']}: sha256 {found}, not {file['sha256']}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +95,10 @@ def show_model(console: Console, model_uri: str, scene: Scene) -> Answers:
     console.print(
         f"{files} files, {export.size_bytes / 1e6:.1f} MB: every size and sha256 is as export.json says."
     )
-    return _predict(console, export, local_path(scene.data_dir, scene.state), scene.state / "prediction.log")
+    with _errors_to(scene.state / "prediction.log"):
+        images = unseen_images(export.manifest["dataset"]["name"], local_path(scene.data_dir, scene.state))
+        answers = best_classes(export, [encoded for encoded, _ in images])
+    return _show_answers(console, export, [label for _, label in images], answers)
 
 
 def local_path(uri: str, state: Path) -> Path:
@@ -75,30 +121,45 @@ def _errors_to(log: Path) -> Iterator[None]:
         os.close(kept)
 
 
-def _predict(console: Console, export: Export, data_dir: Path, log: Path) -> Answers:
-    with _errors_to(log):
-        images = list(unseen_images(export.manifest["dataset"]["name"], data_dir))
-        answers = Classifier(export).best_classes([image.encoded for image in images])
-    right = sum(image.label == name for image, (name, _) in zip(images, answers, strict=True))
-    table = Table(title="The exported model, loaded and asked", title_justify="left", box=None)
-    for heading in ("picture", "is", "the model says", "sure"):
-        table.add_column(heading)
-    shown = list(zip(images, answers, strict=True))[:SAMPLES_SHOWN]
-    for number, (image, (name, probability)) in enumerate(shown, start=1):
-        style = "green" if image.label == name else "yellow"
-        table.add_row(f"test {number}", image.label, Text(name, style=style), f"{probability:.0%}")
-    console.print(table)
-    console.print(f"{right} of {len(images)} pictures of the test split are named rightly.")
-    measured = export.manifest.get("metrics", {}).get("val_accuracy")
-    return Answers(right=right, asked=len(images), measured=measured)
-
-
-def unseen_images(dataset: str, data_dir: Path, most: int = 50) -> Iterator[LabelledImage]:
+def unseen_images(dataset: str, data_dir: Path, most: int = 50) -> list[tuple[bytes, str]]:
     """Encoded pictures of the test split with their class names, at most `most`, in the data set's order."""
     import tensorflow_datasets as tfds
 
     builder = tfds.builder(dataset, data_dir=str(data_dir))
     name_of = builder.info.features["label"].int2str
     split = builder.as_dataset(split=f"test[:{most}]", decoders={"image": tfds.decode.SkipDecoding()})
-    for example in split.as_numpy_iterator():
-        yield LabelledImage(encoded=example["image"], label=name_of(example["label"]))
+    return [(example["image"], name_of(example["label"])) for example in split.as_numpy_iterator()]
+
+
+def best_classes(export: Export, images: Sequence[bytes]) -> list[tuple[str, float]]:
+    """The most probable class's name and its probability, by the serving signature, of each JPEG or PNG image.
+
+    Raises:
+        OSError: the directory holds no SavedModel.
+    """
+    import tensorflow as tf
+
+    model = tf.saved_model.load(str(export.directory))
+    serve = model.signatures["serving_default"]
+    (name,) = serve.structured_input_signature[1]
+    rows = serve(**{name: tf.constant(list(images))})["probabilities"].numpy()
+    names = export.manifest["class_names"]
+    return [(names[row.argmax()], float(row.max())) for row in rows]
+
+
+def _show_answers(
+    console: Console, export: Export, labels: Sequence[str], answers: Sequence[tuple[str, float]]
+) -> Answers:
+    table = Table(title="The exported model, loaded and asked", title_justify="left", box=None)
+    for heading in ("picture", "is", "the model says", "sure"):
+        table.add_column(heading)
+    right = 0
+    for number, (label, (name, probability)) in enumerate(zip(labels, answers, strict=True), start=1):
+        right += label == name
+        if number <= SAMPLES_SHOWN:
+            style = "green" if label == name else "yellow"
+            table.add_row(f"test {number}", label, Text(name, style=style), f"{probability:.0%}")
+    console.print(table)
+    console.print(f"{right} of {len(labels)} pictures of the test split are named rightly.")
+    measured = export.manifest.get("metrics", {}).get("val_accuracy")
+    return Answers(right=right, asked=len(labels), measured=measured)

@@ -31,28 +31,36 @@ class TrainingProgress:
     strategy: str | None = None
     model_path: str | None = None
 
+    @property
+    def epoch(self) -> str:
+        """The epoch that the furthest replica is in, for example `epoch 3/10`; empty before one said it."""
+        furthest = max(self.replicas.values(), key=lambda replica: replica.steps_done, default=None)
+        if furthest is None or not furthest.epochs:
+            return ""
+        return f"epoch {max(furthest.epoch, 1)}/{furthest.epochs}"
+
     def after(self, payload: Mapping[str, Any]) -> "TrainingProgress":
         """The progress once `payload`, the jsonPayload of one log entry, is known.
 
         Entries may come twice and in any order: a replica never goes back.
         """
+        name = str(payload.get("replica", "?"))
+        known = self.replicas.get(name, ReplicaProgress(replica=name))
         match payload.get("event"):
             case "train_started":
-                told = self._with(_started(self._replica(payload), payload))
-                return replace(told, weights=payload.get("weights"), strategy=payload.get("strategy"))
+                replicas = {**self.replicas, name: _started(known, payload)}
+                return replace(
+                    self,
+                    replicas=replicas,
+                    weights=payload.get("weights"),
+                    strategy=payload.get("strategy"),
+                )
             case "train_progress":
-                return self._with(_stepped(self._replica(payload), payload))
+                return replace(self, replicas={**self.replicas, name: _stepped(known, payload)})
             case "model_exported":
                 return replace(self, model_path=payload.get("model_path"))
             case _:
                 return self
-
-    def _replica(self, payload: Mapping[str, Any]) -> ReplicaProgress:
-        name = str(payload.get("replica", "?"))
-        return self.replicas.get(name, ReplicaProgress(replica=name))
-
-    def _with(self, progress: ReplicaProgress) -> "TrainingProgress":
-        return replace(self, replicas={**self.replicas, progress.replica: progress})
 
 
 def _started(known: ReplicaProgress, payload: Mapping[str, Any]) -> ReplicaProgress:
@@ -62,16 +70,16 @@ def _started(known: ReplicaProgress, payload: Mapping[str, Any]) -> ReplicaProgr
 
 
 def _stepped(known: ReplicaProgress, payload: Mapping[str, Any]) -> ReplicaProgress:
-    steps, epoch = int(payload["steps_per_epoch"]), int(payload["epoch"])
+    steps, epoch, epochs = (int(payload[key]) for key in ("steps_per_epoch", "epoch", "epochs"))
     done = (epoch - 1) * steps + int(payload["step"])
     if done < known.steps_done:
         return known
     return replace(
         known,
         steps_done=done,
-        steps_total=int(payload["epochs"]) * steps,
+        steps_total=epochs * steps,
         epoch=epoch,
-        epochs=int(payload["epochs"]),
+        epochs=epochs,
         loss=payload.get("loss"),
         accuracy=payload.get("accuracy"),
         images_per_s=payload.get("images_per_s"),

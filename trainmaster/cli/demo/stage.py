@@ -1,4 +1,4 @@
-"""What every demo does: a fresh local stack, its data, the request dropped, its way followed to the end.
+"""What every demo does: a fresh local stack, its data, a request dropped, its way followed to the end.
 
 From the drop on a demo only watches: what moves are the functions, the local services and the trainer.
 """
@@ -10,17 +10,16 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from string import Template
-from typing import Generic, Protocol, TypeVar
+from typing import TypeVar
 
 from rich.console import Console
 from rich.syntax import Syntax
 
 from trainmaster.cli.demo.local_stack import StackFailed, local_stack
-from trainmaster.cli.demo.view import View
-from trainmaster.cli.demo.way import Sighting
+from trainmaster.cli.demo.view import News, Picture, View
+from trainmaster.cli.demo.watch import Dropped, Sighting, Watch
 from trainmaster.client.clients import Target, storage_client, target_from
 from trainmaster.local.stack.state import owner_of
 from trainmaster.resources import ROOT
@@ -28,24 +27,13 @@ from trainmaster.resources import ROOT
 DATASET_WRITER = ROOT / "examples" / "demo_dataset.py"
 MARKER = ".demo"  # a folder with this file was made by a demo, and may be emptied by one
 DEADLINE_S = 600
-POLL_S = 0.25
+POLL_S = 0.5  # each look costs the services a fiftieth of a second, beside the training
 
-S = TypeVar("S", bound=Sighting)
-S_co = TypeVar("S_co", bound=Sighting, covariant=True)
+S = TypeVar("S")
 
 
 class DemoFailed(Exception):
     """The demo cannot go on; the message says why and what to do."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dropped:
-    """A request in the inbox."""
-
-    object_name: str
-    generation: int
-    at: datetime
-    uri: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,21 +45,15 @@ class Scene:
     data_dir: str  # where replicas find TFDS data: a path, or a `gs://` URI
 
 
-class Watcher(Protocol[S_co]):
-    """Follows one request; every call of `look` says where it stands now."""
-
-    def look(self) -> S_co: ...
-
-
 @dataclass(frozen=True, kw_only=True)
-class Demo(Generic[S]):
-    """What one demo shows beside what all do."""
+class Demo:
+    """What the demo of one dropped request shows beside what all do."""
 
     request: Path  # a template; ${project}, ${region} and ${data_dir} are filled in
-    dataset: str  # one of those that examples/demo_dataset.py writes
-    watch: Callable[[Target, Dropped], Watcher[S]]
-    view: Callable[[Console], View[S]]
-    report: Callable[[Console, S, Scene], int]  # the exit status: 0 if everything holds
+    data: tuple[str, ...]  # what examples/demo_dataset.py writes, as its options
+    picture: Picture[Sighting]
+    news: News[Sighting]
+    report: Callable[[Console, Sighting, Scene], int]  # the exit status: 0 if everything holds
 
     def run(self, state: Path) -> int:
         """The exit status of the whole demo on an emptied `state`: 0 if everything it shows holds, else 1."""
@@ -79,14 +61,19 @@ class Demo(Generic[S]):
 
     def _whole_way(self, console: Console, environment: Mapping[str, str], state: Path) -> int:
         target = target_from(environment)
-        scene = Scene(target=target, state=state, data_dir=_data_dir(target, state, self.dataset))
-        request = Template(self.request.read_text()).substitute(
-            project=target.project, region=target.region, data_dir=scene.data_dir
+        real = os.environ.get("TFDS_DATA_DIR")
+        data_dir = (
+            str(Path(real).resolve())
+            if real
+            else delivered(target, write_dataset(state / "dataset", *self.data))
         )
+        request = filled(self.request, target, data_dir=data_dir)
         show_document(console, "The request", request)
-        dropped = drop(target, f"requests/{self.request.name}", request)
-        seen = follow(self.view(console), self.watch(target, dropped))
-        return self.report(console, seen, scene)
+        watch = Watch(target, drop(target, f"requests/{self.request.name}", request))
+        view = View(console, picture=self.picture, news=self.news)
+        with view.running():
+            seen = look_until(view, watch.look, lambda seen: seen.ended, "the end of the run")
+        return self.report(console, seen, Scene(target=target, state=state, data_dir=data_dir))
 
 
 def on_fresh_stack(
@@ -127,25 +114,13 @@ def fresh(state: Path) -> None:
     (state / MARKER).touch()
 
 
-def _data_dir(target: Target, state: Path, dataset: str) -> str:
-    """Where the replicas find TFDS data: the real data set's folder, or the generated one's bucket.
-
-    Raises:
-        DemoFailed: the small data set could not be written.
-    """
-    real = os.environ.get("TFDS_DATA_DIR")
-    if real:
-        return str(Path(real).resolve())
-    return delivered(target, write_dataset(state / "dataset", dataset))
-
-
-def write_dataset(folder: Path, dataset: str, *options: str) -> Path:
+def write_dataset(folder: Path, *options: str) -> Path:
     """The TFDS data directory `folder`, with the small data set as the options say.
 
     Raises:
         DemoFailed: it could not be written.
     """
-    command = [sys.executable, str(DATASET_WRITER), "--dataset", dataset, "--data_dir", str(folder), *options]
+    command = [sys.executable, str(DATASET_WRITER), "--data_dir", str(folder), *options]
     written = subprocess.run(command, check=False, capture_output=True, text=True)
     if written.returncode != 0:
         raise DemoFailed(f"The demo's data set could not be written.\n{written.stderr}")
@@ -158,6 +133,13 @@ def delivered(target: Target, folder: Path) -> str:
     for path in sorted(file for file in folder.rglob("*") if file.is_file()):
         bucket.blob(f"tfds/{path.relative_to(folder).as_posix()}").upload_from_filename(str(path))
     return f"gs://{bucket.name}/tfds"
+
+
+def filled(template: Path, target: Target, **more: str) -> str:
+    """The template's text; names that are not given here, as a rule's own, stay as they are."""
+    return Template(template.read_text()).safe_substitute(
+        project=target.project, region=target.region, **more
+    )
 
 
 def show_document(console: Console, title: str, document: str) -> None:
@@ -183,21 +165,18 @@ def drop(target: Target, object_name: str, request: str) -> Dropped:
     )
 
 
-def follow(view: View[S], watch: Watcher[S]) -> S:
-    """The last sighting: the record has ended.
+def look_until(view: View[S], look: Callable[[], S], has_come: Callable[[S], bool], what: str) -> S:
+    """The first sighting that `has_come` takes; all are shown.
 
     Raises:
-        DemoFailed: it had not after DEADLINE_S seconds.
+        DemoFailed: it had not come after DEADLINE_S seconds.
     """
     deadline = time.monotonic() + DEADLINE_S
-    with view.running():
-        while True:
-            seen = watch.look()
-            view.show(seen)
-            if seen.ended:
-                return seen
-            if time.monotonic() > deadline:
-                raise DemoFailed(
-                    f"The run had not ended after {DEADLINE_S} s; its record says {seen.record}."
-                )
-            time.sleep(POLL_S)
+    while True:
+        seen = look()
+        view.show(seen)
+        if has_come(seen):
+            return seen
+        if time.monotonic() > deadline:
+            raise DemoFailed(f"Not within {DEADLINE_S} s: {what}. The last sighting: {seen}.")
+        time.sleep(POLL_S)

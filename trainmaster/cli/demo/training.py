@@ -1,8 +1,6 @@
 """`make demo`: one request becomes one model, trained by two replicas together."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
 
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
@@ -10,66 +8,31 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from trainmaster.cli.demo.exported_model import ExportDamaged
-from trainmaster.cli.demo.model import show_model
+from trainmaster.cli.demo.model import ExportDamaged, show_model
 from trainmaster.cli.demo.progress import ReplicaProgress, TrainingProgress
-from trainmaster.cli.demo.stage import Demo, Dropped, Scene
-from trainmaster.cli.demo.trail import Trail, with_job
-from trainmaster.cli.demo.view import News, View, hop_news, way_panel
-from trainmaster.cli.demo.way import Hop, Sighting, whole_way
-from trainmaster.client.clients import Target
+from trainmaster.cli.demo.stage import Demo, Scene
+from trainmaster.cli.demo.view import Line
+from trainmaster.cli.demo.watch import Sighting
+from trainmaster.cli.demo.way import Hop, hop_news, way_panel, whole_way
 from trainmaster.resources import ROOT
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainingSighting(Sighting):
-    """One training at one moment."""
-
-    exported_at: datetime | None = None
-    training: TrainingProgress = field(default_factory=TrainingProgress)
-
-
-class TrainingWatch:
-    """Follows one dropped request through the services, by polling their public APIs."""
-
-    def __init__(self, target: Target, dropped: Dropped) -> None:
-        self._trail = Trail(target, dropped)
-        self._training = TrainingProgress()
-        self._exported_at: datetime | None = None
-
-    def look(self) -> TrainingSighting:
-        """Where the request stands now."""
-        seen = self._trail.look()
-        for entry in self._trail.entries:
-            if isinstance(entry.payload, dict):
-                self._training = self._training.after(entry.payload)
-                if entry.payload.get("event") == "model_exported":
-                    self._exported_at = entry.timestamp
-        if not seen.job_name:
-            return TrainingSighting(**vars(seen))
-        job = self._trail.jobs.get_custom_job(name=seen.job_name)
-        return TrainingSighting(**with_job(seen, job), exported_at=self._exported_at, training=self._training)
-
-
-def hops(seen: TrainingSighting) -> list[Hop]:
+def hops(seen: Sighting) -> list[Hop]:
     """The stations of a training, in order."""
     training = seen.training
     under = f" under {training.strategy}" if training.strategy else ""
+    up = ", ".join(sorted(training.replicas)) + under
     return whole_way(
         seen,
         resource="CustomJob",
         at_work=[
-            Hop(
-                title="Both replicas up",
-                at=seen.job_started_at,
-                detail=", ".join(sorted(training.replicas)) + under,
-            ),
+            Hop(title="Both replicas up", at=seen.job_started_at, detail=up),
             Hop(title="Chief exports the model", at=seen.exported_at, detail=training.model_path or ""),
         ],
     )
 
 
-def picture(seen: TrainingSighting, _console: Console) -> RenderableType:
+def picture(seen: Sighting, _console: Console) -> RenderableType:
     """The whole way and the training, as they stand."""
     return Group(way_panel(hops(seen), seen.dropped_at), _panel(seen.training))
 
@@ -100,7 +63,7 @@ def _numbers(replica: ReplicaProgress) -> str:
     return "  ".join(parts)
 
 
-def news(seen: TrainingSighting) -> Iterator[News]:
+def news(seen: Sighting) -> Iterator[Line]:
     """Each hop once it was passed, and each replica's progress at most once a quarter."""
     yield from hop_news(hops(seen), seen.dropped_at)
     for name, replica in sorted(seen.training.replicas.items()):
@@ -109,7 +72,7 @@ def news(seen: TrainingSighting) -> Iterator[News]:
             yield f"{name} {quarter}", f"{'':>9}  {name}  {_numbers(replica)}"
 
 
-def report(console: Console, seen: TrainingSighting, scene: Scene) -> int:
+def report(console: Console, seen: Sighting, scene: Scene) -> int:
     """0 if the record says succeeded, the export is whole and the model answers; 1 with the reason otherwise."""
     console.rule("The run record", align="left")
     console.print_json(data=dict(seen.record))
@@ -125,14 +88,10 @@ def report(console: Console, seen: TrainingSighting, scene: Scene) -> int:
     return 0
 
 
-def view(console: Console) -> View[TrainingSighting]:
-    return View(console, picture=picture, news=news)
-
-
 run = Demo(
     request=ROOT / "examples" / "demo.yaml",
-    dataset="cassava",
-    watch=TrainingWatch,
-    view=view,
+    data=("--dataset=cassava", "--examples=448"),
+    picture=picture,
+    news=news,
     report=report,
 ).run

@@ -4,14 +4,20 @@ Each hop is taken from the service that knows it best: the object's own creation
 record's history, the job's times, the log entries. Nothing is timed by the demo's own clock.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from rich.console import OverflowMethod
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from trainmaster.cli.demo.view import Line
+from trainmaster.cli.demo.watch import Sighting
 from trainmaster.client.job_logs import COMPLETED
 from trainmaster.client.times import moment
-from trainmaster.orchestrator.core.runs.states import ENDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,28 +27,6 @@ class Hop:
     title: str
     at: datetime | None = None
     detail: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sighting:
-    """What is known of any request at one moment; absent parts have not happened yet."""
-
-    dropped_uri: str
-    dropped_at: datetime
-    record: Mapping[str, Any] = field(default_factory=dict)  # schemas/run_record.v2.schema.json; empty: none
-    job_state: str | None = None
-    job_started_at: datetime | None = None
-    job_ended_at: datetime | None = None
-    completed_line_at: datetime | None = None
-
-    @property
-    def job_name(self) -> str:
-        """The job's resource name, empty before there is one."""
-        return str((self.record.get("job") or {}).get("name") or "")
-
-    @property
-    def ended(self) -> bool:
-        return self.record.get("state") in ENDS
 
 
 def first_time(record: Mapping[str, Any], state: str) -> datetime | None:
@@ -76,3 +60,29 @@ def whole_way(seen: Sighting, *, resource: str, at_work: Iterable[Hop]) -> list[
             detail=str(model_uri or record.get("state", "")) if seen.ended else "",
         ),
     ]
+
+
+def way_panel(hops: Iterable[Hop], start: datetime, *, one_line_each: bool = False) -> Panel:
+    """The whole way as it stands; times count from `start`. Long details are folded, or else cut off."""
+    overflow: OverflowMethod = "ellipsis" if one_line_each else "fold"
+    table = Table.grid(padding=(0, 2))
+    for hop in hops:
+        passed = hop.at is not None
+        table.add_row(
+            Text("●", style="green") if passed else Text("○", style="dim"),
+            Text(hop.title, style="" if passed else "dim", no_wrap=one_line_each),
+            Text(_since(hop, start), justify="right", no_wrap=one_line_each),
+            Text(hop.detail if passed else "", style="cyan", overflow=overflow, no_wrap=one_line_each),
+        )
+    return Panel(table, title="The way of the request", title_align="left")
+
+
+def hop_news(hops: Iterable[Hop], start: datetime) -> Iterator[Line]:
+    """A line for each hop that was passed."""
+    for hop in hops:
+        if hop.at is not None:
+            yield hop.title, f"{_since(hop, start):>9}  {hop.title}  {hop.detail}".rstrip()
+
+
+def _since(hop: Hop, start: datetime) -> str:
+    return f"+{(hop.at - start).total_seconds():.1f} s" if hop.at else ""

@@ -1,32 +1,29 @@
 """`make demo-retrain`: new data trains a better model, which becomes champion; bad data's model does not."""
 
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from string import Template
 
 from rich.console import Console
 
-from trainmaster.cli.demo.retraining.data import BURSTS, DATASET, FIRST, uploaded
-from trainmaster.cli.demo.retraining.notices import listening
+from trainmaster.cli.demo.retraining.data import BURSTS, FIRST, upload
 from trainmaster.cli.demo.retraining.report import report, unheard
-from trainmaster.cli.demo.retraining.view import view
-from trainmaster.cli.demo.retraining.watch import RULE_OBJECT, Delivery, RetrainSighting, RetrainWatch
+from trainmaster.cli.demo.retraining.view import news, picture
+from trainmaster.cli.demo.retraining.watch import RULE_OBJECT, RetrainSighting, RetrainWatch, notices_of
 from trainmaster.cli.demo.stage import (
-    DEADLINE_S,
-    POLL_S,
     DemoFailed,
-    Dropped,
     delivered,
     drop,
+    filled,
+    look_until,
     on_fresh_stack,
     show_document,
     write_dataset,
 )
 from trainmaster.cli.demo.view import View
-from trainmaster.client.clients import Target, target_from
+from trainmaster.client.clients import target_from
 from trainmaster.orchestrator.core.runs.states import ENDS
 from trainmaster.resources import ROOT
 
@@ -41,25 +38,27 @@ def run(state: Path) -> int:
 
 
 def _whole_way(console: Console, environment: Mapping[str, str], state: Path) -> int:
-    target = target_from(environment)
+    target, data_bucket = target_from(environment), environment["TRAINMASTER_DATA_BUCKET"]
     with ThreadPoolExecutor(len(BURSTS) + 1) as pool:
         folders = [
-            pool.submit(write_dataset, state / "data" / str(number), DATASET, *options)
+            pool.submit(write_dataset, state / "data" / str(number), *options)
             for number, options in enumerate((FIRST, *BURSTS))
         ]
     first, *bursts = (folder.result() for folder in folders)
-    with listening(target, environment["PUBSUB_EMULATOR_HOST"]) as heard:
-        dropped = _drop_request(console, target, first)
-        watch = RetrainWatch(target, heard, dropped.at)
-        stage = _Stage(watch=watch, view=view(console))
+    with notices_of(target, environment["PUBSUB_EMULATOR_HOST"]) as notices:
+        # The first champion's data is where its request looks for it: in a bucket that no rule watches.
+        request = filled(REQUEST, target, data_dir=delivered(target, first))
+        show_document(console, "The rule", filled(RULE, target))
+        show_document(console, "The first champion's request", request)
+        dropped = drop(target, f"requests/{REQUEST.name}", request)
+        watch = RetrainWatch(target, data_bucket, notices, dropped.at)
+        stage = _Stage(watch=watch, view=View(console, picture=picture, news=news))
         with stage.view.running():
             stage.until(lambda seen: len(seen.verdicts) == 1, "there is a champion")
             rule = drop(target, RULE_OBJECT, filled(RULE, target))
-            stage.until(
-                lambda seen: int(seen.status.get("generation", 0)) == rule.generation, "the rule is answered"
-            )
+            stage.until(lambda seen: seen.rule_generation == rule.generation, "the rule is answered")
             for number, folder in enumerate(bursts, start=1):
-                stage.deliver(target, environment["TRAINMASTER_DATA_BUCKET"], number, folder)
+                stage.deliver(number, partial(upload, target, data_bucket, number, folder))
             seen = stage.until(
                 lambda seen: seen.is_settled and not list(unheard(seen)), "every notice has come"
             )
@@ -79,43 +78,27 @@ class _Stage:
         Raises:
             DemoFailed: a run or the rule failed, or it had not come after DEADLINE_S seconds.
         """
-        deadline = time.monotonic() + DEADLINE_S
-        while True:
-            seen = self.watch.look()
-            self.view.show(seen)
-            _raise_failures(seen)
-            if has_come(seen):
-                return seen
-            if time.monotonic() > deadline:
-                raise DemoFailed(
-                    f"Not within {DEADLINE_S} s: {what}. The rule says {seen.status}, its state is {seen.rule}."
-                )
-            time.sleep(POLL_S)
+        return look_until(self.view, self.watch.look, lambda seen: _is_well(seen) and has_come(seen), what)
 
-    def deliver(self, target: Target, bucket: str, number: int, folder: Path) -> None:
-        """Upload a burst, and look on until there is a verdict on the model that it trained.
+    def deliver(self, number: int, upload_all: Callable[[], None]) -> None:
+        """Look on while a burst is uploaded, and until there is a verdict on the model that it trained.
 
         Raises:
             DemoFailed: see `until`.
         """
-        deliveries = self.watch.deliveries
-        deliveries.append(Delivery())
-
-        def told(arrived: int) -> None:
-            deliveries[number - 1] = Delivery(arrived=arrived)
-
+        self.watch.bursts = number
         with ThreadPoolExecutor(1) as pool:
-            burst = pool.submit(uploaded, target, bucket, f"horses/burst-{number}/", folder, told)
-            self.until(lambda _: burst.done(), f"burst {number} is uploaded")
-        deliveries[number - 1] = Delivery(arrived=burst.result().files, burst=burst.result())
+            uploaded = pool.submit(upload_all)
+            self.until(lambda _: uploaded.done(), f"burst {number} is uploaded")
+            uploaded.result()
         self.until(
             lambda seen: len(seen.verdicts) > number and seen.is_settled,
             f"a verdict on what burst {number} trained",
         )
 
 
-def _raise_failures(seen: RetrainSighting) -> None:
-    """Go on only while all is well.
+def _is_well(seen: RetrainSighting) -> bool:
+    """True.
 
     Raises:
         DemoFailed: a run has ended without success, or the rule is not in force.
@@ -127,18 +110,4 @@ def _raise_failures(seen: RetrainSighting) -> None:
             )
     if seen.status and seen.status["state"] != "accepted":
         raise DemoFailed(f"The rule is not in force: {dict(seen.status)}")
-
-
-def _drop_request(console: Console, target: Target, data: Path) -> Dropped:
-    """The first champion's request in the inbox, and its data where it looks for it: a bucket that no rule watches."""
-    request = filled(REQUEST, target, data_dir=delivered(target, data))
-    show_document(console, "The rule", filled(RULE, target))
-    show_document(console, "The first champion's request", request)
-    return drop(target, f"requests/{REQUEST.name}", request)
-
-
-def filled(template: Path, target: Target, **more: str) -> str:
-    """The template's text; names that are not given here, as a rule's own, stay as they are."""
-    return Template(template.read_text()).safe_substitute(
-        project=target.project, region=target.region, **more
-    )
+    return True

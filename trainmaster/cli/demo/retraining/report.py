@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trainmaster.cli.demo.exported_model import ExportDamaged, verified_export
-from trainmaster.cli.demo.model import local_path
+from trainmaster.cli.demo.model import ExportDamaged, local_path, verified_export
 from trainmaster.cli.demo.retraining.data import BURST_FILES, BURSTS
 from trainmaster.cli.demo.retraining.view import asked_by, outcome
 from trainmaster.cli.demo.retraining.watch import Document, RetrainSighting
@@ -121,10 +120,10 @@ def way_back(seen: RetrainSighting, rule_generation: int) -> Iterator[Station]:
     """The champion's way as its own lineage tells it: from the last file of the burst to the rule and the run."""
     current = seen.champion["current"]
     lineage = current["lineage"]
-    burst = seen.deliveries[0].burst
+    burst = seen.deliveries[0]
     event, _, at = lineage["event_id"].partition("/")
-    is_ours = burst is not None and event == "new_data" and moment(at) == burst.done_at
-    done = "unknown" if burst is None else f"{burst.done_uri} created {burst.done_at.isoformat()}"
+    is_ours = burst.done_at is not None and event == "new_data" and moment(at) == burst.done_at
+    done = f"{burst.done_uri} created {burst.done_at}"
     wrong = "" if is_ours else f"the event {lineage['event_id']} is not the end of burst 1: {done}"
     yield "event", f"{lineage['event_id']}: {done}", wrong
     found = (
@@ -141,7 +140,7 @@ def way_back(seen: RetrainSighting, rule_generation: int) -> Iterator[Station]:
     agrees = job_name == lineage.get("job_name")
     yield "run", current["run_id"], "" if agrees else f"its record names {job_name}, the lineage another"
     named = [arg for arg in run["request"]["document"]["args"] if arg.startswith("--data_dir=")]
-    is_read = burst is not None and named == [f"--data_dir={burst.prefix}"]
+    is_read = named == [f"--data_dir={burst.prefix}"]
     yield "trained on", " ".join(named), "" if is_read else f"{named} is not the folder of burst 1"
 
 

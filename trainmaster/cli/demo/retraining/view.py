@@ -11,7 +11,7 @@ from rich.text import Text
 
 from trainmaster.cli.demo.retraining.data import BURST_FILES
 from trainmaster.cli.demo.retraining.watch import Document, RetrainSighting
-from trainmaster.cli.demo.view import News, View
+from trainmaster.cli.demo.view import Line
 from trainmaster.client.times import moment
 
 NOTICES_SHOWN = 4
@@ -30,8 +30,8 @@ def picture(seen: RetrainSighting, _console: Console) -> RenderableType:
 def _data(seen: RetrainSighting) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     for number, delivery in enumerate(seen.deliveries, start=1):
-        bar = ProgressBar(total=BURST_FILES, completed=delivery.arrived, width=32)
-        table.add_row(f"burst {number}", bar, f"{delivery.arrived}/{BURST_FILES} files")
+        bar = ProgressBar(total=BURST_FILES, completed=delivery.files, width=32)
+        table.add_row(f"burst {number}", bar, f"{delivery.files}/{BURST_FILES} files")
     state = seen.status.get("state", "not dropped yet")
     fired = seen.status.get("firings", 0)
     said = f"rule {state}, counts {seen.counted} arrivals, has fired {fired} times"
@@ -48,18 +48,10 @@ def _runs(seen: RetrainSighting) -> RenderableType:
             Text(run["run_id"], no_wrap=True, overflow="ellipsis"),
             asked_by(run),
             Text(run["state"], style=STYLES.get(run["state"], "yellow")),
-            _progress(seen, run),
+            progress.epoch if (progress := seen.training.get(run["run_id"])) else "",
             Text("" if verdict is None else outcome(verdict), style="bold"),
         )
     return table
-
-
-def _progress(seen: RetrainSighting, run: Document) -> str:
-    training = seen.training.get(run["run_id"])
-    chief = training.replicas.get("chief-0") if training else None
-    if chief is None or not chief.epochs:
-        return ""
-    return f"epoch {max(chief.epoch, 1)}/{chief.epochs}"
 
 
 def _champion(seen: RetrainSighting) -> RenderableType:
@@ -85,21 +77,17 @@ def outcome(verdict: Document) -> str:
     return "promoted" if verdict["promoted"] else "not promoted"
 
 
-def news(seen: RetrainSighting) -> Iterator[News]:
+def news(seen: RetrainSighting) -> Iterator[Line]:
     """What has happened, in the order in which it does."""
     start = seen.started_at
     if seen.status:
         state = seen.status["state"]
         yield f"rule {state}", _line(start, seen.status["updated_at"], f"the rule is {state}")
     for number, delivery in enumerate(seen.deliveries, start=1):
-        quarter = 4 * delivery.arrived // BURST_FILES
-        if 0 < quarter < 4:  # noqa: PLR2004 - the fourth is told with the burst's end
-            yield f"burst {number} {quarter}", f"{'':>9}  burst {number}: {delivery.arrived} files are there"
-        burst = delivery.burst
-        if burst is not None:
-            took = (burst.done_at - burst.first_at).total_seconds()
-            said = f"burst {number}: {burst.files} files are there after {took:.1f} s  {burst.prefix}"
-            yield f"burst {number} done", _line(start, burst.done_at, said)
+        if delivery.first_at is not None and delivery.done_at is not None:
+            took = (delivery.done_at - delivery.first_at).total_seconds()
+            said = f"burst {number}: {delivery.files} files are there after {took:.1f} s  {delivery.prefix}"
+            yield f"burst {number} done", _line(start, delivery.done_at, said)
     if seen.counted:
         firings = seen.rule["number"]
         yield f"counted {firings} {seen.counted}", f"{'':>9}  the rule has counted {seen.counted} arrivals"
@@ -107,7 +95,7 @@ def news(seen: RetrainSighting) -> Iterator[News]:
         yield from _run_news(seen, run)
 
 
-def _run_news(seen: RetrainSighting, run: Document) -> Iterator[News]:
+def _run_news(seen: RetrainSighting, run: Document) -> Iterator[Line]:
     run_id, source, start = run["run_id"], run["source"], seen.started_at
     if source["kind"] == "rule":
         files = run["request"]["document"]["labels"]["files"] if "request" in run else "?"
@@ -125,7 +113,3 @@ def _line(start: datetime, at: datetime | str, said: str) -> str:
     when = moment(at) if isinstance(at, str) else at
     since = f"+{(when - start).total_seconds():.1f} s" if when else ""
     return f"{since:>9}  {said}"
-
-
-def view(console: Console) -> View[RetrainSighting]:
-    return View(console, picture=picture, news=news)

@@ -1,31 +1,28 @@
 """Where the retraining demo stands: the rule, its runs, the champion and the notices, read from the services."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli.demo.progress import TrainingProgress
-from trainmaster.cli.demo.retraining.data import Burst
-from trainmaster.cli.demo.retraining.notices import Heard
-from trainmaster.client.clients import Target, log_reader, storage_client
+from trainmaster.cli.demo.retraining.data import Delivery, delivery_in
+from trainmaster.client.clients import Target, log_reader, pubsub_clients, storage_client
 from trainmaster.client.job_logs import JobLogs
 from trainmaster.client.records import document_at
 from trainmaster.orchestrator.core.runs.states import ENDS
 
+if TYPE_CHECKING:
+    from google.pubsub_v1 import SubscriberClient
+
 RULE_ID = "horses"
 RULE_OBJECT = f"rules/{RULE_ID}.yaml"
 MODEL_NAME = "horses-retrain"  # of examples/demo_retrain.yaml and examples/demo_rule.yaml
+TOPIC, SUBSCRIPTION = "trainmaster-notices", "demo-retrain"
 
 Document = Mapping[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Delivery:
-    """One burst on its way: how many files have arrived, and the whole of it once all have."""
-
-    arrived: int = 0
-    burst: Burst | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +37,11 @@ class RetrainSighting:
     champion: Document = field(default_factory=dict)  # schemas/champion.v1.schema.json
     notices: Sequence[Document] = ()  # schemas/notice.v1.schema.json, as they came
     training: Mapping[str, TrainingProgress] = field(default_factory=dict)  # by run id
+
+    @property
+    def rule_generation(self) -> int:
+        """Of the rule that the status answers, 0 before there is one."""
+        return int(self.status.get("generation", 0))
 
     @property
     def counted(self) -> int:
@@ -61,36 +63,64 @@ class RetrainSighting:
         return next((verdict for verdict in self.verdicts if verdict["run_id"] == run_id), None)
 
 
-class RetrainWatch:
-    """Asks the services anew at every `look`; who uploads tells it of `deliveries`."""
+@contextmanager
+def notices_of(target: Target, pubsub_host: str) -> "Iterator[SubscriberClient]":
+    """The client of a subscription to every notice that is published from now on."""
+    with pubsub_clients(pubsub_host) as (subscriber, _):
+        topic = f"projects/{target.project}/topics/{TOPIC}"
+        subscriber.create_subscription(name=_subscription(target), topic=topic)
+        yield subscriber
 
-    def __init__(self, target: Target, heard: Heard, started_at: datetime) -> None:
-        self._target, self._heard, self._started_at = target, heard, started_at
+
+class RetrainWatch:
+    """Asks the services anew at every `look`; `bursts` says how many are on their way."""
+
+    def __init__(
+        self, target: Target, data_bucket: str, notices: "SubscriberClient", started_at: datetime
+    ) -> None:
+        self._target, self._data_bucket, self._started_at = target, data_bucket, started_at
+        self._subscriber = notices
         self._storage = storage_client(target)
         self._logging = log_reader(project=target.project, logging_host=target.logging_host)
         self._logs: dict[str, JobLogs] = {}
         self._training: dict[str, TrainingProgress] = {}
-        self.deliveries: list[Delivery] = []
+        self._notices: dict[str, Document] = {}  # by id: they come at least once
+        self.bursts = 0
 
     def look(self) -> RetrainSighting:
+        self._take_notices()
         names = [blob.name for blob in self._storage.list_blobs(self._target.ledger_bucket, prefix="runs/")]
         runs = sorted((self._document(name) for name in names), key=lambda run: str(run["history"][0]["at"]))
         for run in runs:
             self._follow_training(run)
+        deliveries = [
+            delivery_in(self._target, self._data_bucket, number) for number in range(1, self.bursts + 1)
+        ]
         return RetrainSighting(
             started_at=self._started_at,
-            deliveries=tuple(self.deliveries),
+            deliveries=deliveries,
             status=self._document(f"status/{RULE_OBJECT}.json"),
             rule=self._document(f"rule-state/{RULE_ID}.json"),
             runs=runs,
             champion=self._document(f"champions/{MODEL_NAME}.json"),
-            notices=self._heard.notices(),
+            notices=tuple(self._notices.values()),
             training=dict(self._training),
         )
 
+    def _take_notices(self) -> None:
+        subscription = _subscription(self._target)
+        pulled = self._subscriber.pull(
+            request={"subscription": subscription, "max_messages": 100, "return_immediately": True}
+        )
+        for received in pulled.received_messages:
+            notice = json.loads(received.message.data)
+            self._notices.setdefault(str(notice["id"]), notice)
+        if ack_ids := [received.ack_id for received in pulled.received_messages]:
+            self._subscriber.acknowledge(subscription=subscription, ack_ids=ack_ids)
+
     def _follow_training(self, run: Document) -> None:
         run_id, job = str(run["run_id"]), run.get("job")
-        if job is None:
+        if job is None or run["state"] in ENDS:
             return
         logs = self._logs.setdefault(run_id, JobLogs(self._logging))
         known = self._training.get(run_id, TrainingProgress())
@@ -101,3 +131,7 @@ class RetrainWatch:
 
     def _document(self, name: str) -> Document:
         return document_at(self._storage, self._target.ledger_bucket, name)
+
+
+def _subscription(target: Target) -> str:
+    return f"projects/{target.project}/subscriptions/{SUBSCRIPTION}"

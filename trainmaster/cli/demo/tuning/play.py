@@ -8,15 +8,37 @@ from rich.text import Text
 
 from trainmaster.cli.demo.stage import Demo
 from trainmaster.cli.demo.tuning.report import report
-from trainmaster.cli.demo.tuning.watch import LAST_TRIAL_ENDS, TuningSighting, TuningWatch, hops
-from trainmaster.cli.demo.view import News, View, hop_news, way_panel
+from trainmaster.cli.demo.view import Line
+from trainmaster.cli.demo.watch import Sighting
+from trainmaster.cli.demo.way import Hop, hop_news, way_panel, whole_way
+from trainmaster.cli.study.study import counts
 from trainmaster.resources import ROOT
 
+LAST_TRIAL_ENDS = "Last trial ends"
 LEAST_LINES = 5
 FRAME_LINES, FRAME_COLUMNS = 2, 4
 
 
-def picture(seen: TuningSighting, console: Console) -> RenderableType:
+def hops(seen: Sighting) -> list[Hop]:
+    """The stations of a tuning, in order."""
+    study = seen.board.study if seen.board else None
+    trials = study.trials if study else ()
+    starts = [trial.start_time for trial in trials if trial.start_time]
+    ends = [trial.end_time for trial in trials if trial.end_time]
+    planned = study.max_trials if study else 0
+    over = bool(trials) and len(ends) == len(trials) and (len(ends) == planned or bool(seen.job_ended_at))
+    parallel = f"{planned} trials, {seen.parallel_trials} at a time"
+    return whole_way(
+        seen,
+        resource="HyperparameterTuningJob",
+        at_work=[
+            Hop(title="First trial starts", at=min(starts, default=None), detail=parallel),
+            Hop(title=LAST_TRIAL_ENDS, at=max(ends) if over else None, detail=counts(trials)),
+        ],
+    )
+
+
+def picture(seen: Sighting, console: Console) -> RenderableType:
     """The whole way, and below it as many trials as the terminal has lines for."""
     stations = hops(seen)
     way = way_panel(stations, seen.dropped_at)
@@ -35,7 +57,7 @@ def _left_below(way: Panel, console: Console) -> int:
     return console.size.height - len(console.render_lines(way)) - FRAME_LINES - 1
 
 
-def news(seen: TuningSighting) -> Iterator[News]:
+def news(seen: Sighting) -> Iterator[Line]:
     """Each hop once it was passed; each trial's start and end, before the hops that follow them."""
     way = hops(seen)
     after = next(place for place, hop in enumerate(way) if hop.title == LAST_TRIAL_ENDS)
@@ -45,14 +67,10 @@ def news(seen: TuningSighting) -> Iterator[News]:
     yield from hop_news(way[after:], seen.dropped_at)
 
 
-def view(console: Console) -> View[TuningSighting]:
-    return View(console, picture=picture, news=news)
-
-
 run = Demo(
     request=ROOT / "examples" / "demo_tuning.yaml",
-    dataset="horses_or_humans",
-    watch=TuningWatch,
-    view=view,
+    data=("--dataset=horses_or_humans", "--examples=240"),
+    picture=picture,
+    news=news,
     report=report,
 ).run

@@ -7,10 +7,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trainmaster.cli.demo.exported_model import ExportDamaged
-from trainmaster.cli.demo.model import Answers, show_model
+from trainmaster.cli.demo.model import ExportDamaged, show_model
 from trainmaster.cli.demo.stage import Scene
-from trainmaster.cli.demo.tuning.watch import TuningSighting
+from trainmaster.cli.demo.watch import Sighting
 from trainmaster.cli.study.board import Board
 from trainmaster.cli.study.page import write_study
 from trainmaster.cli.study.study import Study, number, shown
@@ -21,7 +20,7 @@ FILE_COLUMNS = 200
 Record = Mapping[str, Any]  # schemas/run_record.v2.schema.json
 
 
-def report(console: Console, seen: TuningSighting, scene: Scene) -> int:
+def report(console: Console, seen: Sighting, scene: Scene) -> int:
     """0 if everything that is shown holds; 1 with every reason otherwise."""
     problems = list(_shown(console, seen, scene))
     for problem in problems:
@@ -29,7 +28,7 @@ def report(console: Console, seen: TuningSighting, scene: Scene) -> int:
     return 1 if problems else 0
 
 
-def _shown(console: Console, seen: TuningSighting, scene: Scene) -> Iterator[str]:
+def _shown(console: Console, seen: Sighting, scene: Scene) -> Iterator[str]:
     """Shows what there is, and yields what does not hold."""
     if seen.record.get("state") != "succeeded":
         yield f"The run ended {seen.record.get('state')}: {seen.record.get('failure')}"
@@ -75,7 +74,7 @@ def disagreements(record: Record, study: Study) -> Iterator[str]:
 
 def _model_problems(console: Console, model_uri: str, scene: Scene) -> Iterator[str]:
     try:
-        answers: Answers = show_model(console, model_uri, scene)
+        answers = show_model(console, model_uri, scene)
     except (ExportDamaged, OSError) as damage:
         yield str(damage)
         return

@@ -16,7 +16,7 @@ import argparse
 import io
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +119,11 @@ def main() -> None:
         default=0.0,
         help="share of the train split's labels that are wrong, 0 to 1; its images stay what they are (%(default)s)",
     )
+    parser.add_argument(
+        "--mislabelled_dir",
+        type=Path,
+        help="write the same images there too: --label_noise is then of their labels, and those in --data_dir are right",
+    )
     options = parser.parse_args()
     stand = STANDS[options.dataset]
     examples, size = options.examples or stand.examples, options.image_size or stand.size
@@ -140,6 +145,9 @@ def main() -> None:
         examples_per_file=options.examples_per_file,
         label_noise=options.label_noise,
     )
+    if options.mislabelled_dir is not None:
+        write_dataset(options.mislabelled_dir, options.dataset, wanted)
+        wanted = replace(wanted, label_noise=0.0)
     write_dataset(options.data_dir, options.dataset, wanted)
 
 

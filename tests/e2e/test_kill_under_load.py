@@ -2,7 +2,6 @@
 
 import contextlib
 import random
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,8 @@ from .reckoning import STUB, Upload, custom_jobs, files_in, reckoning, records_o
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 SEED = 20261121
+COUNT, LATE = 10, 3
+"""Requests in a life of the stack, and those of them that come just before its end."""
 DEADLINE_S = 400  # several leases, on a machine that others use too
 FUNCTION, REPLICA = "K_SERVICE", "CLOUD_ML_JOB_ID"
 NOBODY = "nobody"
@@ -92,25 +93,6 @@ def check(project: Project, count: int) -> None:
         assert record["state"] == "succeeded" or record["failure"]["message"], record
 
 
-def test_killed_functions_and_replicas_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
-    count, chance = 20, random.Random(SEED)
-    # A replica lives only after functions have worked: the mixture is what spreads the kills over the whole load.
-    planned = [FUNCTION, REPLICA] * 6
-    chance.shuffle(planned)
-    with running_project(tmp_path / "state", *flags(tmp_path, "e2e-load"), project="e2e-load") as project:
-        token, killed = project.token(), Counter[str]()
-        dropped(project, range(count), "0.5")
-        for variable in planned:
-            victim = partial(victim_or_end, project, token, variable, chance, count)
-            if project.eventually(victim, f"a victim with {variable}", deadline_s=DEADLINE_S) != NOBODY:
-                killed[variable] += 1
-        project.eventually(lambda: all_ended(project, count), "all runs have ended", deadline_s=DEADLINE_S)
-        assert killed[FUNCTION] > 0
-        assert killed[REPLICA] > 0
-        check(project, count)
-    eventually(partial(nothing_left, token), "no process of the stack is left")
-
-
 def victim_or_end(
     project: Project, token: str, variable: str, chance: random.Random, count: int
 ) -> str | None:
@@ -118,20 +100,41 @@ def victim_or_end(
     return kill_one(token, variable, chance) or (NOBODY if all_ended(project, count) else None)
 
 
-def test_a_stack_killed_again_and_again_under_load_goes_on_where_it_was(tmp_path: Path) -> None:
-    count, lives, chance = 12, 2, random.Random(SEED)
-    state, arguments = tmp_path / "state", flags(tmp_path, "e2e-lives")
+def strike(
+    project: Project, token: str, variables: Sequence[str], chance: random.Random, count: int
+) -> set[str]:
+    """One victim for each of the variables, while any of so many runs goes on; those that had one."""
+    killed = set()
+    for variable in variables:
+        victim = partial(victim_or_end, project, token, variable, chance, count)
+        if project.eventually(victim, f"a victim with {variable}", deadline_s=DEADLINE_S) != NOBODY:
+            killed.add(variable)
+    return killed
+
+
+def test_killed_functions_replicas_and_stacks_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
+    lives, chance, killed = 2, random.Random(SEED), set[str]()
+    # A replica lives only after functions have worked: the mixture is what spreads the kills over the whole load.
+    planned = [FUNCTION, REPLICA] * 6
+    chance.shuffle(planned)
+    state, arguments = tmp_path / "state", flags(tmp_path, "e2e-load")
     for life in range(lives):
-        with running_project(state, *arguments, project="e2e-lives") as project:
+        first, late, count = (life * COUNT + n for n in (0, COUNT - LATE, COUNT))
+        with running_project(state, *arguments, project="e2e-load") as project:
             token = project.token()
-            dropped(project, range(life * count // lives, (life + 1) * count // lives), "1.5")
-            seen = chance.randrange(1, count // lives) + life * count // lives
-            project.eventually(partial(on_record, project, seen), f"{seen} records", deadline_s=DEADLINE_S)
+            dropped(project, range(first, late), "0.5")
+            killed |= strike(project, token, planned[life::lives], chance, late)
+            # So that there is a load when the whole stack is killed.
+            dropped(project, range(late, count), "1.5")
+            on_their_way = partial(on_record, project, late + chance.randrange(1, LATE))
+            project.eventually(on_their_way, "some of the last are on record", deadline_s=DEADLINE_S)
             project.process.kill()
             project.process.wait()
             eventually(partial(nothing_left, token), "no process of the stack is left")
-    with running_project(state, *arguments, project="e2e-lives") as project:
+    assert killed == {FUNCTION, REPLICA}
+    with running_project(state, *arguments, project="e2e-load") as project:
         token = project.token()
+        count = lives * COUNT
         project.eventually(lambda: all_ended(project, count), "all runs have ended", deadline_s=DEADLINE_S)
         check(project, count)
     eventually(partial(nothing_left, token), "no process of the stack is left")

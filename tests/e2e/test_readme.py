@@ -164,15 +164,14 @@ def test_a_burst_is_200_files_with_the_one_that_ends_it(retrained: str) -> None:
 
 @pytest.mark.slow
 def test_every_model_is_measured_on_the_same_pictures(retrained: str) -> None:
-    first, clean, noisy = (examples(number, "test") for number in range(3))
-    assert len(first) == 49
-    assert first == clean == noisy
+    clean, noisy = (examples(number, "test") for number in (1, 2))
+    assert len(clean) == 49
+    assert clean == noisy
 
 
 @pytest.mark.slow
 def test_the_second_burst_has_the_same_pictures_and_half_of_the_labels_wrong(retrained: str) -> None:
-    few, clean, noisy = (examples(number, "train") for number in range(3))
+    clean, noisy = (examples(number, "train") for number in (1, 2))
     assert [picture for picture, _ in clean] == [picture for picture, _ in noisy]
     wrong = sum(right != other for (_, right), (_, other) in zip(clean, noisy, strict=True))
     assert wrong == round(len(clean) / 2)
-    assert len(few) == 40

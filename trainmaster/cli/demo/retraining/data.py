@@ -1,24 +1,31 @@
-"""The data of the retraining demo: a few pictures for the first champion, then two bursts of 200 files.
+"""The data of the retraining demo: two bursts of 200 files, of whose first the first champion has seen a few pictures.
 
-Every data set has the same clean test split. The second burst has the first one's pictures, but half of the
-labels to learn from are wrong.
+Both have the same clean test split. The second burst has the first one's pictures, but half of the labels to learn
+from are wrong.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from trainmaster.cli.demo.stage import upload_all, write_dataset
 from trainmaster.client.clients import Target, storage_client
 
 DATASET = "horses_or_humans"
 BURST_FILES = 200
-UPLOADERS = 8
 DONE = "_SUCCESS"  # ends a delivery, as Hadoop's and Spark's writers end theirs
-_ALL = (f"--dataset={DATASET}", "--examples=196")  # 147 to learn from and 49 to test on
-_SMALL_FILES = (*_ALL, "--examples_per_file=1")  # 196 files of pictures, 3 that describe them, and DONE
 
-FIRST = (*_ALL, "--train_examples=40")
-BURSTS = (_SMALL_FILES, (*_SMALL_FILES, "--label_noise=0.5"))
+
+def write_bursts(folder: Path) -> list[Path]:
+    """The folders of both: 147 pictures to learn from and 49 to test on, each in a file, 3 that describe them, and DONE.
+
+    Raises:
+        DemoFailed: they could not be written.
+    """
+    clean, noisy = folder / "1", folder / "2"
+    wrong = ("--label_noise=0.5", f"--mislabelled_dir={noisy}")
+    write_dataset(clean, f"--dataset={DATASET}", "--examples=196", "--examples_per_file=1", *wrong)
+    return [clean, noisy]
 
 
 def burst_prefix(number: int) -> str:
@@ -55,19 +62,7 @@ def delivery_in(target: Target, bucket: str, number: int) -> Delivery:
 
 
 def upload(target: Target, bucket: str, number: int, folder: Path) -> None:
-    """Everything in `folder`, by several threads at once, and DONE after all of it."""
-    from google.cloud.storage import transfer_manager
-
-    destination = storage_client(target).bucket(bucket)
-    prefix = burst_prefix(number)
-    files = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
-    transfer_manager.upload_many_from_filenames(
-        destination,
-        files,
-        source_directory=str(folder),
-        blob_name_prefix=prefix,
-        raise_exception=True,
-        worker_type=transfer_manager.THREAD,
-        max_workers=UPLOADERS,
-    )
+    """Everything in `folder`, and DONE after all of it."""
+    destination, prefix = storage_client(target).bucket(bucket), burst_prefix(number)
+    upload_all(destination, prefix, folder)
     destination.blob(f"{prefix}{DONE}").upload_from_string(b"")

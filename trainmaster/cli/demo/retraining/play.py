@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from trainmaster.cli.demo.retraining.data import BURSTS, FIRST, upload
+from trainmaster.cli.demo.retraining.data import upload, write_bursts
 from trainmaster.cli.demo.retraining.report import report, unheard
 from trainmaster.cli.demo.retraining.view import news, picture
 from trainmaster.cli.demo.retraining.watch import RULE_OBJECT, RetrainSighting, RetrainWatch, notices_of
@@ -20,7 +20,6 @@ from trainmaster.cli.demo.stage import (
     look_until,
     on_fresh_stack,
     show_document,
-    write_dataset,
 )
 from trainmaster.cli.demo.view import View
 from trainmaster.client.clients import target_from
@@ -39,15 +38,10 @@ def run(state: Path) -> int:
 
 def _whole_way(console: Console, environment: Mapping[str, str], state: Path) -> int:
     target, data_bucket = target_from(environment), environment["TRAINMASTER_DATA_BUCKET"]
-    with ThreadPoolExecutor(len(BURSTS) + 1) as pool:
-        folders = [
-            pool.submit(write_dataset, state / "data" / str(number), *options)
-            for number, options in enumerate((FIRST, *BURSTS))
-        ]
-    first, *bursts = (folder.result() for folder in folders)
+    bursts = write_bursts(state / "data")
     with notices_of(target, environment["PUBSUB_EMULATOR_HOST"]) as notices:
         # The first champion's data is where its request looks for it: in a bucket that no rule watches.
-        request = filled(REQUEST, target, data_dir=delivered(target, first))
+        request = filled(REQUEST, target, data_dir=delivered(target, bursts[0]))
         show_document(console, "The rule", filled(RULE, target))
         show_document(console, "The first champion's request", request)
         dropped = drop(target, f"requests/{REQUEST.name}", request)

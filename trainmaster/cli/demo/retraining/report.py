@@ -10,13 +10,15 @@ from rich.table import Table
 from rich.text import Text
 
 from trainmaster.cli.demo.model import ExportDamaged, local_path, verified_export
-from trainmaster.cli.demo.retraining.data import BURST_FILES, BURSTS
+from trainmaster.cli.demo.retraining.data import BURST_FILES
 from trainmaster.cli.demo.retraining.view import asked_by, outcome
 from trainmaster.cli.demo.retraining.watch import Document, RetrainSighting
 from trainmaster.client.clients import Target, job_client, storage_client
 from trainmaster.client.times import moment
 from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, RUN_PREFIX, RUN_TYPES
 from trainmaster.orchestrator.core.runs.states import RunState
+
+BURSTS = 2
 
 
 def report(
@@ -64,7 +66,7 @@ def _sum_up(console: Console, seen: RetrainSighting) -> None:
     states = sum(notice["type"].startswith(RUN_PREFIX) for notice in seen.notices)
     promotions = sum(notice["type"] == CHAMPION_PROMOTED for notice in seen.notices)
     lines = (
-        f"{len(BURSTS)} bursts of {BURST_FILES} files started {len(BURSTS)} runs: exactly one each.",
+        f"{BURSTS} bursts of {BURST_FILES} files started {BURSTS} runs: exactly one each.",
         f"Champion before: {before['run_id']}, val_accuracy {before['value']:.3f}.",
         f"Champion now: {now['run_id']}, val_accuracy {now['value']:.3f}.",
         f"Not promoted: {verdict['run_id']}, for {verdict['reason']}.",
@@ -78,8 +80,8 @@ def course(seen: RetrainSighting) -> Iterator[str]:
     """What did not go as the demo says: one run a burst, the first one's model promoted, the second one's not."""
     fired = [run for run in seen.runs if run["source"]["kind"] == "rule"]
     firings = [run["source"]["firing"] for run in fired]
-    if firings != list(range(1, len(BURSTS) + 1)) or len(seen.runs) != len(BURSTS) + 1:
-        yield f"{len(BURSTS)} bursts should have started one run each; the runs are: " + ", ".join(
+    if firings != list(range(1, BURSTS + 1)) or len(seen.runs) != BURSTS + 1:
+        yield f"{BURSTS} bursts should have started one run each; the runs are: " + ", ".join(
             f"{run['run_id']} by {asked_by(run)}" for run in seen.runs
         )
     for run in fired:

@@ -23,7 +23,8 @@ from trainmaster.orchestrator.core.retraining.state import RuleState
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.intake import take, take_upload
-from trainmaster.orchestrator.flows.retraining.triggers import take_notice, take_signal, tick
+from trainmaster.orchestrator.flows.retraining.tick import tick
+from trainmaster.orchestrator.flows.retraining.turn import take_notice, take_signal
 from trainmaster.orchestrator.flows.services import Happened
 from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.stores.arrivals import ArrivalLog

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
+from pathlib import Path
 
 WIDTH = 110
 
@@ -54,6 +55,12 @@ class Place:
 
     def __str__(self) -> str:
         return self.path if self.line is None else f"{self.path}:{self.line}"
+
+
+def as_seen(path: Path) -> str:
+    """The path as seen from where the command was called."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 @dataclass(frozen=True, kw_only=True)

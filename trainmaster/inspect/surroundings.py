@@ -1,5 +1,6 @@
 """What a source tree's Dockerfile and requirements say of the machine that the program will run on."""
 
+import io
 import json
 import re
 import shlex
@@ -7,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dockerfile_parse import DockerfileParser
+
 PREBUILT = re.compile(r"/(?:training|prediction)/tf2?-(?:cpu|gpu|tpu)\.(\d+)-(\d+)|/tf2-(?:cpu|gpu)\.(\d+)-(\d+)|tensorflow/tensorflow:(\d+)\.(\d+)")  # fmt: skip
 PINNED = re.compile(r"^tensorflow(?:-cpu|\[[\w,-]+\])?\s*(?:==|~=)\s*(\d+)\.(\d+)", re.MULTILINE)
-INSTRUCTION = re.compile(r"^\s*(ENV|ENTRYPOINT|CMD|FROM)\s+(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
 KERAS_3_SINCE = (2, 16)  # https://keras.io/getting_started: TensorFlow 2.16 is the first that brings Keras 3
 
 
@@ -32,22 +34,20 @@ class Surroundings:
 
 def surroundings_of(root: Path) -> Surroundings:
     """What the Dockerfile and the requirements at the root of a tree say; nothing is guessed beyond."""
-    dockerfile = _text(root / "Dockerfile").replace("\\\n", " ")
-    variables: dict[str, str] = {}
+    dockerfile = _text(root / "Dockerfile")
+    parsed = DockerfileParser(fileobj=io.BytesIO(dockerfile.encode()))
     command: tuple[str, ...] = ()
     version = None
-    for kind, rest in INSTRUCTION.findall(dockerfile):
-        match kind.upper():
-            case "ENV":
-                variables |= _variables(rest)
-            case "FROM":  # a new stage begins with the variables of its own base alone
-                variables, command, version = {}, (), tensorflow_of(rest)
+    for each in parsed.structure:
+        match each["instruction"]:
+            case "FROM":  # a new stage
+                command, version = (), tensorflow_of(each["value"])
             case "ENTRYPOINT" | "CMD":
-                command += _words(rest)
+                command += _words(each["value"])
     requirements = "\n".join(_text(path) for path in sorted(root.glob("requirements*.txt")))
     if (pinned := PINNED.search(requirements)) is not None:
         version = (int(pinned[1]), int(pinned[2]))
-    return Surroundings(variables=variables, tensorflow=version, command=command, dockerfile=dockerfile)
+    return Surroundings(variables=parsed.envs, tensorflow=version, command=command, dockerfile=dockerfile)
 
 
 def tensorflow_of(image: str) -> tuple[int, int] | None:
@@ -56,16 +56,6 @@ def tensorflow_of(image: str) -> tuple[int, int] | None:
         return None
     major, minor = (number for number in found.groups() if number is not None)
     return int(major), int(minor)
-
-
-def _variables(rest: str) -> dict[str, str]:
-    try:
-        parts = shlex.split(rest)
-    except ValueError:
-        return {}
-    if parts and "=" not in parts[0]:
-        return {parts[0]: " ".join(parts[1:])}
-    return {name: value for part in parts for name, equals, value in [part.partition("=")] if equals}
 
 
 def _words(rest: str) -> tuple[str, ...]:

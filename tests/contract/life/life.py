@@ -28,7 +28,8 @@ from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.signals import Heard, notice_in
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.flows.intake import take_and_admit
-from trainmaster.orchestrator.flows.retraining.triggers import take_notice, tick
+from trainmaster.orchestrator.flows.retraining.tick import tick
+from trainmaster.orchestrator.flows.retraining.turn import take_notice
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
 from trainmaster.orchestrator.flows.sweep import sweep

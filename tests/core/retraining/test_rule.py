@@ -31,8 +31,8 @@ from trainmaster.orchestrator.core.retraining.condition import (
     Upstream,
     UpstreamEvent,
 )
-from trainmaster.orchestrator.core.retraining.reading import MAX_RULE_BYTES, template_uri
-from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning, rule_id_of
+from trainmaster.orchestrator.core.retraining.reading import MAX_RULE_BYTES, rule_id_of, template_uri
+from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
 
 EVERYTHING = f"""
 when:

@@ -26,6 +26,7 @@ from trainmaster.orchestrator.core.retraining.arrivals import (
     encoded_batch,
 )
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind
+from trainmaster.orchestrator.core.retraining.rule import state_object
 from trainmaster.orchestrator.core.retraining.state import (
     KEPT_BATCHES,
     KEPT_IDENTITIES,
@@ -41,7 +42,6 @@ from trainmaster.orchestrator.core.retraining.state import (
     has_seen,
     launched,
     state_for,
-    state_object,
     with_seen,
 )
 

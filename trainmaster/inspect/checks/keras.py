@@ -111,14 +111,7 @@ def _too_late(examined: Examined, place: Place, imported: Step) -> Finding:
 
 
 def _imports_tensorflow(step: Step) -> bool:
-    match step.node:
-        case ast.Import(names=names):
-            found = [alias.name for alias in names]
-        case ast.ImportFrom():
-            found = [step.module.origin(step.node)]
-        case _:
-            return False
-    return any(name == "tensorflow" or name.startswith("tensorflow.") for name in found)
+    return any(f"{name}.".startswith("tensorflow.") for name in step.module.imported_by(step.node))
 
 
 def _sets(step: Step) -> bool:

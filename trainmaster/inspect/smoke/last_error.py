@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.inspect.finding import Place
+from trainmaster.inspect.finding import Place, as_seen
 
 RAISED = re.compile(r'^\s*File "(.+?)", line (\d+), in ', re.MULTILINE)
 DUMPED = re.compile(r'^\s*File "(.+?)", line (\d+) in (.+)$', re.MULTILINE)
@@ -90,5 +90,4 @@ def _own(path: str, line: str, root: Path) -> Place | None:
     file = file if file.is_absolute() else root / file
     if not file.is_relative_to(root) or "site-packages" in file.parts or not file.is_file():
         return None
-    here = Path.cwd()
-    return Place(path=str(file.relative_to(here) if file.is_relative_to(here) else file), line=int(line))
+    return Place(path=as_seen(file), line=int(line))

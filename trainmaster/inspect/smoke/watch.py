@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Self
@@ -40,7 +40,8 @@ class Replica:
         self.role = role
         self.ended_at: float | None = None
         self._status: int | None = None
-        self._started_at = time.monotonic()
+        self._started_at = self._looked_at = self._worked_at = time.monotonic()
+        self._used_s = 0.0
         with out.open("wb") as stdout, err.open("wb") as stderr:
             self._process = subprocess.Popen(
                 command,
@@ -76,7 +77,17 @@ class Replica:
                 self.ended_at = time.monotonic()
         return self._status
 
-    def processor_seconds(self) -> float | None:
+    def idle_s(self) -> float:
+        """How long the group has used hardly any processor; it is looked at once a second."""
+        now = time.monotonic()
+        if now - self._looked_at >= LOOK_EACH_S:
+            used_s = self._processor_seconds()
+            if used_s is None or used_s - self._used_s > BUSY_SHARE * (now - self._looked_at):
+                self._worked_at = now
+            self._used_s, self._looked_at = used_s or 0.0, now
+        return now - self._worked_at
+
+    def _processor_seconds(self) -> float | None:
         """The processor time that the group's living processes have used; None where the machine does not tell."""
         if not _PROC.is_dir():
             return None
@@ -133,66 +144,23 @@ class Limits:
     after_failure_s: float = 60
 
 
-@dataclass(kw_only=True)
-class _Work:
-    """When a replica was last seen to use the processor."""
-
-    used_s: float = 0.0
-    seen_at: float = field(default_factory=time.monotonic)
-    worked_at: float = field(default_factory=time.monotonic)
-
-    def idle_s(self, replica: Replica, now: float) -> float:
-        """How long the replica was idle; it is looked at once a second."""
-        if now - self.seen_at >= LOOK_EACH_S:
-            self.look(replica)
-        return now - self.worked_at
-
-    def look(self, replica: Replica) -> None:
-        now, used = time.monotonic(), replica.processor_seconds()
-        if used is None or used - self.used_s > BUSY_SHARE * (now - self.seen_at):
-            self.worked_at = now
-        self.used_s, self.seen_at = used or 0.0, now
-
-
 def watch(replicas: Sequence[Replica], limits: Limits) -> dict[str, State]:
     """How each replica ended, by role; none runs any more. The first replica is the chief."""
-    started = time.monotonic()
-    work = {replica.role: _Work() for replica in replicas}
     stopped: dict[str, State] = {}
     while running := [each for each in replicas if each.poll() is None and each.role not in stopped]:
-        now = time.monotonic()
-        for replica in running:
-            idle_s = work[replica.role].idle_s(replica, now)
-            state = _over(replica, replicas, now=now, started=started, idle_s=idle_s, limits=limits)
+        over = [(each, _over(each, replicas, limits)) for each in running]
+        for replica, state in over:
             if state is not None:
                 stopped[replica.role] = state
-        for replica in running:
-            _stop(replica, stopped.get(replica.role))
+                replica.end() if state is State.STOPPED else replica.abort()
         time.sleep(POLL_S)
     replicas[0].poll()
     return {replica.role: stopped.get(replica.role, State.ENDED) for replica in replicas}
 
 
-def _stop(replica: Replica, state: State | None) -> None:
-    match state:
-        case State.HUNG | State.BUSY:
-            replica.abort()
-        case State.STOPPED:
-            replica.end()
-        case _:
-            pass
-
-
-def _over(
-    replica: Replica,
-    replicas: Sequence[Replica],
-    *,
-    now: float,
-    started: float,
-    idle_s: float,
-    limits: Limits,
-) -> State | None:
+def _over(replica: Replica, replicas: Sequence[Replica], limits: Limits) -> State | None:
     """Why a replica that still runs is to be ended now; None: it is not."""
+    now, idle_s = time.monotonic(), replica.idle_s()
     chief, *_ = replicas
     if chief.poll() == 0 and chief.ended_at is not None and now - chief.ended_at > limits.behind_chief_s:
         return State.STOPPED
@@ -205,7 +173,7 @@ def _over(
         return State.HUNG
     if idle_s > limits.idle_s:
         return State.HUNG
-    if now - started > limits.whole_s:
+    if replica.seconds > limits.whole_s:
         long_s = max(2 * LOOK_EACH_S, min(limits.idle_s / 4, limits.whole_s / 2))
         return State.HUNG if idle_s > long_s else State.BUSY
     return None

@@ -61,6 +61,17 @@ class Module:
         base = parts[: len(parts) - (node.level - 1)]
         return ".".join([*base, *([node.module] if node.module else [])])
 
+    def imported_by(self, node: ast.AST) -> list[str]:
+        """What an import statement may import, absolute: the modules it names, and of one also the names from it."""
+        match node:
+            case ast.Import(names=names):
+                return [alias.name for alias in names]
+            case ast.ImportFrom(names=names):
+                origin = self.origin(node)
+                return [origin, *(f"{origin}.{alias.name}" for alias in names)]
+            case _:
+                return []
+
     def dotted(self, node: ast.AST) -> str | None:
         """`tensorflow.distribute.MultiWorkerMirroredStrategy` for `tf.distribute.MultiWorkerMirroredStrategy`.
 

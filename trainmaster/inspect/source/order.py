@@ -110,12 +110,7 @@ class _Walk:
 
     def _import(self, module: Module, node: ast.Import | ast.ImportFrom, is_certain: bool) -> None:
         self.steps.append(Step(module=module, node=node, is_certain=is_certain))
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        else:
-            origin = module.origin(node)
-            names = [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
-        for name in names:
+        for name in module.imported_by(node):
             if (found := self.program.modules.get(name)) is not None:
                 self.import_module(found, is_certain=is_certain)
 

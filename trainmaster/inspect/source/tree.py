@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from trainmaster.inspect.finding import Unusable, nearest
+from trainmaster.inspect.finding import Unusable, as_seen, nearest
 from trainmaster.inspect.source.module import Module, last_name
 from trainmaster.inspect.source.program import Program
 
@@ -150,7 +150,7 @@ class _Reader:
         )
 
     def _read(self, name: str, path: Path) -> Module | None:
-        shown = _shown(path)
+        shown = as_seen(path)
         try:
             parsed = ast.parse(path.read_bytes(), filename=shown)
         except SyntaxError as error:
@@ -161,12 +161,8 @@ class _Reader:
     def _imported(self, module: Module) -> list[tuple[str, Path]]:
         names = {module.name.rpartition(".")[0]}
         for node in ast.walk(module.tree):
-            if isinstance(node, ast.Import):
-                names |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                origin = module.origin(node)
-                names |= {origin, *(f"{origin}.{alias.name}" for alias in node.names)}
-            elif isinstance(node, ast.Call) and last_name(node.func) in {"import_module", "__import__"}:
+            names.update(module.imported_by(node))
+            if isinstance(node, ast.Call) and last_name(node.func) in {"import_module", "__import__"}:
                 # Which one is known at run time only: any module beside this one may be meant.
                 names |= {
                     f"{module.package}.{path.stem}".lstrip(".") for path in module.path.parent.glob("*.py")
@@ -178,18 +174,11 @@ class _Reader:
     def _is_known(self, name: str) -> bool:
         """Whether it is read here, or is a library that leaves a program's own duties to the program."""
         first = name.partition(".")[0]
-        return first in KNOWN or self.tree.file_of(first) is not None or self._is_folder(first)
-
-    def _is_folder(self, name: str) -> bool:
-        return any((place / name).is_dir() for place in self.tree.search)
+        is_folder = any((place / first).is_dir() for place in self.tree.search)
+        return is_folder or first in KNOWN or self.tree.file_of(first) is not None
 
 
 def _with_packages(name: str) -> list[str]:
     """`a`, `a.b`, `a.b.c`: importing the last imports them all."""
     parts = name.split(".")
     return [".".join(parts[: count + 1]) for count in range(len(parts))]
-
-
-def _shown(path: Path) -> str:
-    here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

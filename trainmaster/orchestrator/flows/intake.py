@@ -33,7 +33,7 @@ from trainmaster.orchestrator.core.retraining.signals import heeds, manual_call
 from trainmaster.orchestrator.flows.completion.champion import roll_back
 from trainmaster.orchestrator.flows.completion.telling import tell_order
 from trainmaster.orchestrator.flows.retraining.accept import accept
-from trainmaster.orchestrator.flows.retraining.triggers import take_signal
+from trainmaster.orchestrator.flows.retraining.turn import take_signal
 from trainmaster.orchestrator.flows.self_test import try_request
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.launch import reject, take_request

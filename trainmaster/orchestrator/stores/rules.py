@@ -9,7 +9,8 @@ from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.errors import DocumentDamaged
 from trainmaster.orchestrator.core.names import status_object
 from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, book_in
-from trainmaster.orchestrator.core.retraining.state import RuleState, RuleStatus, state_object
+from trainmaster.orchestrator.core.retraining.rule import state_object
+from trainmaster.orchestrator.core.retraining.state import RuleState, RuleStatus
 from trainmaster.orchestrator.ports.objects import json_bytes
 from trainmaster.orchestrator.stores.store import Store
 

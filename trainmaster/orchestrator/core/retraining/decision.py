@@ -2,7 +2,7 @@
 
 A decision carries the state to write; only after that write succeeded under its precondition is a run launched:
 
-    state with `firing`   written; a crash here leaves it, and every later decision is this firing again
+    state with `firing`   written; a crash here leaves it, and it is launched before anything else is decided
     launch                idempotent by the firing's run id
     `launched(state)`     written; the rule is free again
 
@@ -40,15 +40,10 @@ STORM_WITHIN = timedelta(hours=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Fire:
-    """Write `state`, then launch its `firing`.
-
-    `again`: the firing was decided earlier and never finished, and nothing else was decided now: launch it,
-    write `launched(state)`, and ask again, or the signal at hand is lost. Its state is on record already.
-    """
+    """Write `state`, then launch its `firing`."""
 
     state: RuleState
     firing: Firing
-    again: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +90,7 @@ def decide_on_tick(rule: Rule, state: RuleState, facts: Facts) -> Decision:
     """What the rule does at this tick, by its data, its schedules, its age, and what is queued.
 
     Of several things that are due the first that can fire does, for all of them.
-    The state is as `state_for` gives it, with all arrivals folded.
+    The state is as `state_for` gives it, with all arrivals folded and no firing left to launch.
     """
     silent = _silent(rule, state)
     if silent is not None:
@@ -128,10 +123,8 @@ def decide_on_signal(rule: Rule, signal: Signal, state: RuleState, facts: Facts)
     return _decided(rule, state, due, facts)
 
 
-def _silent(rule: Rule, state: RuleState) -> Fire | Nothing | None:
-    """What stands before every decision: a firing to finish, or a rule that does not fire."""
-    if state.firing is not None:
-        return Fire(state=state, firing=state.firing, again=True)
+def _silent(rule: Rule, state: RuleState) -> Nothing | None:
+    """Why the rule does not fire at all."""
     if state.tripped_at is not None:
         return Nothing(reason="the breaker tripped; drop the rule again")
     if not rule.enabled:

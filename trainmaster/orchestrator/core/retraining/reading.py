@@ -1,5 +1,6 @@
 """A dropped rule, read and checked whole: either a sound one or everything that is wrong with it."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,11 +19,22 @@ from trainmaster.orchestrator.core.retraining.request_check import (
     inline_request,
     template_request,
 )
-from trainmaster.orchestrator.core.retraining.rule import Rule, rule_id_of
+from trainmaster.orchestrator.core.retraining.rule import Rule
 
 MAX_RULE_BYTES = 64 * 1024
+_RULE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 RULE_SCHEMA = "retraining_rule.v1"
 """`Standards.schemas` must hold it beside the request's schema."""
+
+
+def rule_id_of(object_name: str) -> str | None:
+    """`rules/vision/Cassava.yaml` -> `vision.cassava`; None where that gives no rule id.
+
+    An id has lower-case letters, digits, '.', '_' and '-', at most 63 in all.
+    """
+    path = object_name.removeprefix(RULES_PREFIX).rpartition(".")[0]
+    rule_id = path.replace("/", ".").lower()
+    return rule_id if _RULE_ID.fullmatch(rule_id) else None
 
 
 def rule_in(

@@ -1,6 +1,5 @@
 """A sound rule. `reading.rule_in` makes one of a dropped file; the book keeps it."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,21 +7,12 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from trainmaster.orchestrator.core.names import RULES_PREFIX
 from trainmaster.orchestrator.core.retraining.condition import Condition, NewData, condition_from
 from trainmaster.orchestrator.core.retraining.filling import Place
 
-_RULE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
-
-def rule_id_of(object_name: str) -> str | None:
-    """`rules/vision/Cassava.yaml` -> `vision.cassava`; None where that gives no rule id.
-
-    An id has lower-case letters, digits, '.', '_' and '-', at most 63 in all.
-    """
-    path = object_name.removeprefix(RULES_PREFIX).rpartition(".")[0]
-    rule_id = path.replace("/", ".").lower()
-    return rule_id if _RULE_ID.fullmatch(rule_id) else None
+def state_object(rule_id: str) -> str:
+    return f"rule-state/{rule_id}.json"
 
 
 class WhileRunning(StrEnum):

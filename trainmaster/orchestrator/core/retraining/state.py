@@ -39,21 +39,26 @@ class Counted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Firing:
+class Fired:
+    """A firing whose run was launched; `number` counts the rule's firings from 1."""
+
+    number: int
+    run_id: str
+    condition: ConditionKind
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Firing(Fired):
     """One decision to start a run. The same firing always has the same `run_id`.
 
     Attributes:
-        number: counts the rule's firings from 1.
         generation: of the rule that fired.
         event_id: what fired it: a signal's id, or `<condition>/<time>` for what a tick found due.
         values: what fills the request's places, by name.
         replaces: the run to cancel first.
     """
 
-    number: int
-    run_id: str
-    condition: ConditionKind
-    at: datetime
     generation: int
     event_id: str
     values: Mapping[str, str]
@@ -77,16 +82,6 @@ class HeldBack:
 
     condition: ConditionKind
     reason: str
-    at: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fired:
-    """The last firing whose run was launched."""
-
-    number: int
-    run_id: str
-    condition: ConditionKind
     at: datetime
 
 
@@ -131,10 +126,6 @@ class RuleState:
     tripped_at: datetime | None = None
     held: HeldBack | None = None
     last: Fired | None = None
-
-
-def state_object(rule_id: str) -> str:
-    return f"rule-state/{rule_id}.json"
 
 
 def state_for(rule: Rule, state: RuleState | None, now: datetime) -> RuleState:

@@ -8,9 +8,9 @@ from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.requests.arrival import Arrival, StoredObject, drop_of
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.book import Book
-from trainmaster.orchestrator.core.retraining.reading import rule_in, template_uri, too_large
+from trainmaster.orchestrator.core.retraining.reading import rule_id_of, rule_in, template_uri, too_large
 from trainmaster.orchestrator.core.retraining.request_check import RuleStandards
-from trainmaster.orchestrator.core.retraining.rule import Rule, rule_id_of
+from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus, state_for, status_of
 from trainmaster.orchestrator.flows.retraining.turn import decide_nothing, take_turn
 from trainmaster.orchestrator.flows.services import Happened, Services

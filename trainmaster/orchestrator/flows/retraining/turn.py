@@ -11,8 +11,9 @@ takes one write a second of one name.
 """
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from trainmaster.orchestrator.core.errors import (
     GenerationMoved,
@@ -28,9 +29,19 @@ from trainmaster.orchestrator.core.requests.reading import text_in
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.arrivals import Batch
 from trainmaster.orchestrator.core.retraining.condition import Age
-from trainmaster.orchestrator.core.retraining.decision import Decision, Facts, Fire, Hold, Nothing, Trip
+from trainmaster.orchestrator.core.retraining.decision import (
+    Decision,
+    Facts,
+    Fire,
+    Hold,
+    Nothing,
+    Trip,
+    decide_on_signal,
+    decide_on_tick,
+)
 from trainmaster.orchestrator.core.retraining.firing import request_of_firing
-from trainmaster.orchestrator.core.retraining.rule import Rule
+from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
+from trainmaster.orchestrator.core.retraining.signals import Heard, Signal, heeds
 from trainmaster.orchestrator.core.retraining.state import (
     Firing,
     RuleState,
@@ -70,13 +81,46 @@ class Turn:
     undecided: TrainmasterError | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Tried:
-    """A state whose firing, if it had one, was launched or given up; `failure` is why it is still there."""
+def take_signal(services: Services, signal: Signal) -> Iterator[Happened]:
+    """Fire the rules that wait for it, each once. Safe to repeat: a rule knows the signals that it has decided on.
 
-    state: RuleState
-    happened: tuple[Happened, ...] = ()
+    Raises:
+        TrainmasterError: a rule did not decide; the others did, and the signal must come again.
+    """
     failure: TrainmasterError | None = None
+    for rule in services.rule_book.read().book.rules:
+        if not heeds(rule, signal):
+            continue
+        try:
+            turn = take_turn(services, rule, partial(decide_on_signal, rule, signal))
+        except TrainmasterError as error:
+            failure = error
+        else:
+            failure = turn.undecided or failure
+            yield from turn.happened
+    if failure is not None:
+        raise failure
+
+
+def take_notice(services: Services, heard: Heard) -> Iterator[Happened]:
+    """What the rules did about one of our own notices: what waited for the end of a run may go on.
+
+    Raises:
+        TrainmasterError: as `take_signal` does.
+    """
+    if heard.signal is not None:
+        yield from take_signal(services, heard.signal)
+    if heard.ended_run_id is not None:
+        yield from _after(services, heard.ended_run_id)
+
+
+def _after(services: Services, run_id: str) -> Iterator[Happened]:
+    held = services.ledger.find(run_id)
+    rule_id = held.record.source.rule_id if held is not None else None
+    rule = services.rule_book.read().book.find(rule_id) if rule_id is not None else None
+    if rule is None or rule.while_running is not WhileRunning.QUEUE_ONE:
+        return
+    yield from take_turn(services, rule, partial(decide_on_tick, rule)).happened
 
 
 def take_turn(
@@ -113,33 +157,24 @@ def _counted(held: HeldState) -> str:
 
 
 def _once(services: Services, rule: Rule, held: HeldState, decide: Decide, batches: Sequence[Batch]) -> Turn:
-    state = folded(state_for(rule, held.state, services.clock.now()), rule, batches)
-    earlier = _tried(services, rule, state)
-    if earlier.failure is not None:
-        _write(services, held, earlier.state)
-        return Turn(happened=earlier.happened, undecided=earlier.failure)
-    decision = _decided(services, rule, earlier.state, decide)
-    match decision:
-        case Fire() | Hold() | Trip():
-            state = decision.state
-        case Nothing():
-            state = earlier.state
-    if isinstance(decision, Trip):
-        # Before it is on record: afterwards nobody would know that it is owed.
-        tripped = RulePayload(
-            rule_id=rule.rule_id,
-            generation=rule.generation,
-            model_name=rule.model_name,
-            firings=decision.state.number,
-            reason=decision.reason,
-        )
-        services.notices.publish(rule_tripped(tripped, services.clock.now()))
+    counted = folded(state_for(rule, held.state, services.clock.now()), rule, batches)
+    state, earlier, failure = _without_firing(services, rule, counted)
+    if failure is not None:
+        _write(services, held, state)
+        return Turn(happened=earlier, undecided=failure)
+    decision = _decided(services, rule, state, decide)
+    if not isinstance(decision, Nothing):
+        state = decision.state
+    told = _told(services, rule, decision)
     written = _write(services, held, state)
-    now = _tried(services, rule, state)
-    if now.state.firing is None and state.firing is not None and now.state.last == state.last:
-        _write(services, written, now.state)  # given up: a later turn must not find it, and perhaps launch it
-    _tell_status(services, rule, held.state, now.state)
-    return Turn(happened=(*earlier.happened, *_told(rule, decision), *now.happened))
+    after, launch, _ = _without_firing(services, rule, state)
+    if after.firing is None and state.firing is not None and after.last == state.last:
+        _write(services, written, after)  # given up: a later turn must not find it, and perhaps launch it
+    now = services.clock.now()
+    status = status_of(rule, after, now)
+    if status != status_of(rule, held.state, now):
+        services.rule_statuses.tell(status)
+    return Turn(happened=(*earlier, *told, *launch))
 
 
 def _write(services: Services, held: HeldState, state: RuleState) -> HeldState:
@@ -167,41 +202,45 @@ def _has_ended(services: Services, run_id: str | None) -> bool:
     return held is None or held.record.ended
 
 
-def _tried(services: Services, rule: Rule, state: RuleState) -> _Tried:
-    if state.firing is None:
-        return _Tried(state=state)
+def _without_firing(
+    services: Services, rule: Rule, state: RuleState
+) -> tuple[RuleState, tuple[Happened, ...], TrainmasterError | None]:
+    """The state after its firing, if it had one, was launched or given up; the error because of which it still has."""
+    firing = state.firing
+    if firing is None:
+        return state, (), None
     try:
-        outcome = _launch(services, rule, state.firing)
+        outcome = _launch(services, rule, firing)
     except TrainmasterError as error:
-        told = Happened(
-            message=f"firing {state.firing.number} of {rule.rule_id} is on record and waits for its launch: {error}",
-            run_id=state.firing.run_id,
-            severity="WARNING",
-        )
-        return _Tried(state=state, happened=(told,), failure=error)
-    if isinstance(outcome, Refused):
-        reason = "; ".join(str(fault) for fault in outcome.faults)
-        told = Happened(message=f"{rule.rule_id} cannot fire: {reason}", severity="ERROR")
-        return _Tried(state=given_up(state, reason, services.clock.now()), happened=(told,))
-    return _Tried(state=launched(state), happened=(outcome,))
+        message = f"firing {firing.number} of {rule.rule_id} is on record and waits for its launch: {error}"
+        return state, (Happened(message=message, run_id=firing.run_id, severity="WARNING"),), error
+    if isinstance(outcome, Happened):
+        return launched(state), (outcome,), None
+    reason = "; ".join(str(fault) for fault in outcome.faults)
+    told = Happened(message=f"{rule.rule_id} cannot fire: {reason}", severity="ERROR")
+    return given_up(state, reason, services.clock.now()), (told,), None
 
 
-def _told(rule: Rule, decision: Decision) -> tuple[Happened, ...]:
+def _told(services: Services, rule: Rule, decision: Decision) -> tuple[Happened, ...]:
+    """What the log says of the decision; that the breaker trips is published too.
+
+    Before it is on record: afterwards nobody would know that it is owed.
+    """
     match decision:
         case Hold(reason=reason):
             return (Happened(message=f"{rule.rule_id} is held back: {reason}", severity="NOTICE"),)
-        case Trip(reason=reason):
+        case Trip(state=state, reason=reason):
+            tripped = RulePayload(
+                rule_id=rule.rule_id,
+                generation=rule.generation,
+                model_name=rule.model_name,
+                firings=state.number,
+                reason=reason,
+            )
+            services.notices.publish(rule_tripped(tripped, services.clock.now()))
             return (Happened(message=f"the breaker of {rule.rule_id} tripped: {reason}", severity="ERROR"),)
         case Fire() | Nothing():
             return ()
-
-
-def _tell_status(services: Services, rule: Rule, before: RuleState | None, after: RuleState) -> None:
-    """Tell the user, where there is something new to tell."""
-    now = services.clock.now()
-    status = status_of(rule, after, now)
-    if status != status_of(rule, before, now):
-        services.rule_statuses.tell(status)
 
 
 def _launch(services: Services, rule: Rule, firing: Firing) -> Happened | Refused:
@@ -215,31 +254,17 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> Happened | Refuse
         return Happened(
             message=f"firing {firing.number} of {rule.rule_id} is on record", run_id=firing.run_id
         )
-    source = _source(services, rule, firing)
-    template: bytes | None = None
+    template, generation = None, None
     if rule.request_uri is not None:
         with contextlib.suppress(ObjectGone):  # of which `request_of_firing` tells
             template, generation = services.inbox.latest(*split_object_uri(rule.request_uri))
-            source = replace(source, template_uri=rule.request_uri, template_generation=generation)
     content = request_of_firing(rule, firing, template)
     if isinstance(content, Refused):
         return content
     replaced = services.ledger.find(firing.replaces) if firing.replaces is not None else None
     leaves_place = replaced is not None and cancel(services, replaced).is_due
     what = f"{rule.rule_id} fired ({firing.condition}, number {firing.number})"
-    try:
-        arrival = Arrival(run_id=firing.run_id, source=source, content=content)
-        happened = take_request(services, arrival, text_in(content, as_json=True))
-    except LeaseHeld as error:
-        return Happened(message=f"{what}: {error}", run_id=firing.run_id, severity="DEBUG")
-    except SubmissionUnknown as error:
-        # The run is reserved: from here on it is the sweep's, like every other.
-        return Happened(message=f"{what}: {error}", run_id=firing.run_id, severity="WARNING")
-    return replace(happened, message=f"{what}: {happened.message}", is_due=happened.is_due or leaves_place)
-
-
-def _source(services: Services, rule: Rule, firing: Firing) -> Source:
-    return Source(
+    source = Source(
         kind="rule",
         event_id=firing.event_id,
         event_time=firing.at,
@@ -249,4 +274,15 @@ def _source(services: Services, rule: Rule, firing: Firing) -> Source:
         rule_id=rule.rule_id,
         firing=firing.number,
         condition=firing.condition.value,
+        template_uri=rule.request_uri,
+        template_generation=generation,
     )
+    try:
+        arrival = Arrival(run_id=firing.run_id, source=source, content=content)
+        happened = take_request(services, arrival, text_in(content, as_json=True))
+    except LeaseHeld as error:
+        return Happened(message=f"{what}: {error}", run_id=firing.run_id, severity="DEBUG")
+    except SubmissionUnknown as error:
+        # The run is reserved: from here on it is the sweep's, like every other.
+        return Happened(message=f"{what}: {error}", run_id=firing.run_id, severity="WARNING")
+    return replace(happened, message=f"{what}: {happened.message}", is_due=happened.is_due or leaves_place)

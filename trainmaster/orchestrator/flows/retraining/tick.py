@@ -1,16 +1,13 @@
-"""What gives rules their turn: a tick, an image, an alert, a notice or an order.
+"""A tick gives every rule its turn: arrivals are counted, and what is due fires.
 
-The cost of a tick follows the batches that came since the last one and the number of rules, never the length of
-history.
+Its cost follows the batches that came since the last tick and the number of rules, never the length of history.
 """
 
 from collections.abc import Generator, Iterator
 from functools import partial
 
 from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved, TrainmasterError
-from trainmaster.orchestrator.core.retraining.decision import decide_on_signal, decide_on_tick
-from trainmaster.orchestrator.core.retraining.rule import WhileRunning
-from trainmaster.orchestrator.core.retraining.signals import Heard, Signal, heeds
+from trainmaster.orchestrator.core.retraining.decision import decide_on_tick
 from trainmaster.orchestrator.core.retraining.state import KEPT_BATCHES
 from trainmaster.orchestrator.flows.retraining.accept import follow_inbox
 from trainmaster.orchestrator.flows.retraining.turn import Decide, decide_nothing, take_turn
@@ -72,45 +69,3 @@ def _round(services: Services) -> Generator[Happened, None, bool]:
     if counted and names:
         services.arrivals.delete(names)
     return counted and more
-
-
-def take_signal(services: Services, signal: Signal) -> Iterator[Happened]:
-    """Fire the rules that wait for it, each once. Safe to repeat: a rule knows the signals that it has decided on.
-
-    Raises:
-        TrainmasterError: a rule did not decide; the others did, and the signal must come again.
-    """
-    failure: TrainmasterError | None = None
-    for rule in services.rule_book.read().book.rules:
-        if not heeds(rule, signal):
-            continue
-        try:
-            turn = take_turn(services, rule, partial(decide_on_signal, rule, signal))
-        except TrainmasterError as error:
-            failure = error
-        else:
-            failure = turn.undecided or failure
-            yield from turn.happened
-    if failure is not None:
-        raise failure
-
-
-def take_notice(services: Services, heard: Heard) -> Iterator[Happened]:
-    """What the rules did about one of our own notices: what waited for the end of a run may go on.
-
-    Raises:
-        TrainmasterError: as `take_signal` does.
-    """
-    if heard.signal is not None:
-        yield from take_signal(services, heard.signal)
-    if heard.ended_run_id is not None:
-        yield from _after(services, heard.ended_run_id)
-
-
-def _after(services: Services, run_id: str) -> Iterator[Happened]:
-    held = services.ledger.find(run_id)
-    rule_id = held.record.source.rule_id if held is not None else None
-    rule = services.rule_book.read().book.find(rule_id) if rule_id is not None else None
-    if rule is None or rule.while_running is not WhileRunning.QUEUE_ONE:
-        return
-    yield from take_turn(services, rule, partial(decide_on_tick, rule)).happened

@@ -2,16 +2,17 @@
 
 import hashlib
 import json
-import subprocess
-import sys
+import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from tests.trainer.conftest import ROOT
+from tests.trainer.conftest import ENDS_WITHIN_S, ROOT
+from tests.trainer.warm import WarmProcess
 
-# Plain TensorFlow in a fresh process, without the trainer on its path: what a server would do.
+# Plain TensorFlow in a fresh process, without the trainer: what a server would do.
 SERVE = """
 import json, sys
 import tensorflow as tf
@@ -23,16 +24,20 @@ images = [encode_jpeg(picture).numpy(), encode_png(picture).numpy(), encode_png(
 inputs = {name: (spec.dtype.name, spec.shape.as_list()) for name, spec in signature.structured_input_signature[1].items()}
 answer = {name: value.numpy().tolist() for name, value in signature(image_bytes=tf.constant(images)).items()}
 answer["class_name"] = [name.decode() for name in answer["class_name"]]
+assert "trainer" not in sys.modules
 print(json.dumps({"inputs": inputs, "answer": answer}))
 """
 
 
 def said(program: str, *arguments: str) -> Any:
-    """What `program` prints, as JSON, in a fresh process with these arguments, the trainer not on its path."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", program, *arguments], capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout)
+    """What `program` prints, as JSON, in a fresh process with these arguments."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "program.py").write_text(program)
+        out, err = folder / "out", folder / "err"
+        process = WarmProcess("program", *arguments, cwd=folder, environment=os.environ, out=out, err=err)
+        assert process.wait(ENDS_WITHIN_S) == 0, err.read_text()
+        return json.loads(out.read_text())
 
 
 def check_export(model_dir: Path) -> dict[str, Any]:

@@ -14,16 +14,34 @@ from tests.trainer.warm import WarmProcess
 from trainmaster.local.ports import free_ports
 
 # Convolution, batch normalization where asked, Adam: what a checkpoint must hold, in as little as that.
+# The pauses make steps last, so that tests hit them, at no cost of the processor.
 SMALL = """
-from trainer.hyperparameters import OneOf
+import time
+
+from trainer.hyperparameters import OneOf, WholeNumber
 from trainer.workloads import Workload
+
+
+def paused(function, seconds):
+    def after_pause(iterator):
+        time.sleep(seconds)
+        return function(iterator)
+
+    return after_pause
 
 
 def build(spec):
     import tensorflow as tf
 
+    class Paced(tf.keras.Sequential):
+        def make_train_function(self, force=False):
+            return paused(super().make_train_function(force), spec.hyperparameters["step_ms"] / 1000)
+
+        def make_test_function(self, force=False):
+            return paused(super().make_test_function(force), spec.hyperparameters["evaluation_step_ms"] / 1000)
+
     layers = tf.keras.layers
-    model = tf.keras.Sequential([layers.Input((*spec.image_size, 3)), layers.Conv2D(8, 3, strides=2)])
+    model = Paced([layers.Input((*spec.image_size, 3)), layers.Conv2D(8, 3, strides=2)])
     if spec.hyperparameters["norm"] == "batch":
         model.add(layers.BatchNormalization())
     for layer in (layers.ReLU(), layers.GlobalAveragePooling2D(), layers.Dense(spec.classes, activation="softmax")):
@@ -35,7 +53,11 @@ def build(spec):
 
 WORKLOAD = Workload(
     build=build, dataset="cassava", image_size=(16, 16), batch_size=4, epochs=3, learning_rate=0.01,
-    hyperparameters={"norm": OneOf(default="batch", choices=("batch", "none"), help="of the convolution")},
+    hyperparameters={
+        "norm": OneOf(default="batch", choices=("batch", "none"), help="of the convolution"),
+        "step_ms": WholeNumber(default=0, minimum=0, help="pause before each step"),
+        "evaluation_step_ms": WholeNumber(default=0, minimum=0, help="pause before each step of an evaluation"),
+    },
 )
 """
 

@@ -1,13 +1,12 @@
-"""The evaluator: what it writes down, and that it follows a training that does not know of it."""
+"""The evaluator: what it writes down, and how long it is waited for."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.trainer.conftest import Runner, reap
-from tests.trainer.roles import Roles, statuses
+from tests.trainer.roles import Roles
 from trainer.evaluator.evaluations import FILE_NAME, Evaluation, Evaluations, read_evaluations
 
 
@@ -62,43 +61,6 @@ def own_runner(tmp_path: Path, horses_dir: Path) -> Iterator[Runner]:
     runner = Runner(root=tmp_path, data_dir=horses_dir)
     yield runner
     reap(runner.started)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1500)
-def test_an_evaluator_follows_a_synchronous_training_and_a_restarted_one_repeats_nothing(
-    own_runner: Runner,
-) -> None:
-    roles = Roles(
-        runner=own_runner,
-        counts={"chief": 1, "worker": 1, "evaluator": 1},
-        arguments=("--learning_rate=0.01", "--epochs=3", "--steps_per_epoch=2"),
-    )
-    evaluator = roles.start("evaluator")
-    trainers = {"chief-0": roles.start("chief"), "worker-0": roles.start("worker")}
-    evaluator.wait_until(lambda replica: replica.events("evaluated"))
-    evaluator.process.kill()
-    evaluator.process.wait()
-    again = roles.start("evaluator")
-    assert statuses(trainers | {"evaluator-0": again}) == {"chief-0": 0, "worker-0": 0, "evaluator-0": 0}
-
-    told = evaluator.events("evaluated") + again.events("evaluated")
-    places = [(line["epoch"], line["step"]) for line in told]
-    folder = own_runner.run_dir / "logs" / "evaluator-0"
-    lines = [json.loads(line) for line in (folder / FILE_NAME).read_text().splitlines()]
-    written = [(line["epoch"], line["step"]) for line in lines]
-    assert len(set(written)) == len(written)
-    assert written[-1] == (3, 0)
-    # One that is killed may have written an evaluation that it has told nobody of.
-    assert [place for place in written if place in places] == places
-    assert len(written) - len(places) <= 1
-    assert list(folder.glob("events.out.tfevents*"))
-    finished = [line["metrics"] for line in trainers["chief-0"].events("epoch_finished")]
-    for line in told:
-        assert line["metrics"]["loss"] == pytest.approx(finished[line["epoch"] - 1]["val_loss"], rel=1e-3)
-    assert again.events("train_started") == []
-    (started,) = trainers["chief-0"].events("train_started")
-    assert started["strategy"] == "MultiWorkerMirroredStrategy"
 
 
 @pytest.mark.slow

@@ -2,9 +2,11 @@
 
 import json
 import re
+import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,16 +24,16 @@ from tests.trainer.survival import (
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
-STEPS = 100
+STEPS = 16
 LOST_WITHIN_S = 60
 GRACE_S = 30
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Small]:
-    """Two examples a step over two replicas, or one: epochs long enough to be hit in their middle."""
+    """Few examples and steps, each long enough for an epoch to be hit in its middle."""
     data_dir = tmp_path_factory.mktemp("tfds-survival")
-    write_demo_dataset(data_dir, "--examples=600", "--image_size=32")
+    write_demo_dataset(data_dir, "--examples=60", "--image_size=32")
     made = Small(
         root=tmp_path_factory.mktemp("survival"),
         data_dir=data_dir,
@@ -39,7 +41,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Small]:
             "--epochs=3",
             "--batch_size=1",
             f"--steps_per_epoch={STEPS}",
-            "--evaluation_split=train[:200]",
+            "--evaluation_split=train[:20]",
+            "--step_ms=60",
         ),
     )
     try:
@@ -49,9 +52,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Small]:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(small: Small) -> str:
+def weights(small: Small) -> str:
     """The hash of the weights that two replicas end with when nothing happens."""
-    replicas = small.cluster("uninterrupted")
+    replicas = small.cluster("undisturbed")
     assert statuses(replicas) == [0, 0], said_in(replicas)
     return weights_of(replicas)
 
@@ -63,59 +66,93 @@ def finished(small: Small, run: str, replicas: list[Replica]) -> str:
     return weights_of(replicas)
 
 
+def begun_at(replica: Replica) -> tuple[int, int]:
+    """The epoch and step that a replica continued from."""
+    (started,) = replica.events("train_started")
+    return started["initial_epoch"], started["initial_step"]
+
+
+def saved_at(event: Mapping[str, Any]) -> tuple[int, int]:
+    return event["epoch"], event["step"]
+
+
 def test_a_worker_killed_and_restarted_alone_ends_its_peer_and_the_run_continues_at_the_step(
-    small: Small, uninterrupted: str
+    small: Small, weights: str
 ) -> None:
     configs = two_replicas()
-    chief, worker = small.cluster("killed", "--checkpoint_steps=30", configs=configs)
-    chief.wait_until(has_saved(1, 20))
+    chief, worker = small.cluster("killed", "--checkpoint_steps=5", configs=configs)
+    chief.wait_until(has_saved(1, 4))
     worker.process.kill()
-    again = small.start("killed", "--checkpoint_steps=30", tf_config=configs[1])
+    again = small.start("killed", "--checkpoint_steps=5", tf_config=configs[1])
     assert statuses([chief], LOST_WITHIN_S) == [134], said_in([chief])
     assert not (small.run_dir("killed") / "model" / "export.json").exists()
     assert again.process.poll() is None, "it waits for a chief"
-    replicas = [small.start("killed", "--checkpoint_steps=30", tf_config=configs[0]), again]
-    assert finished(small, "killed", replicas) == uninterrupted
-    saved = chief.events("checkpoint_saved")[-1]
+    replicas = [small.start("killed", "--checkpoint_steps=5", tf_config=configs[0]), again]
+    assert finished(small, "killed", replicas) == weights
+    saved = saved_at(chief.events("checkpoint_saved")[-1])
     for replica in replicas:
-        (started,) = replica.events("train_started")
-        assert (started["initial_epoch"], started["initial_step"]) == (saved["epoch"], saved["step"])
+        assert begun_at(replica) == saved
         first = replica.events("train_progress")[0]
-        assert (first["epoch"], first["step"]) == (started["initial_epoch"] + 1, started["initial_step"] + 1)
+        assert (first["epoch"], first["step"]) == (saved[0] + 1, saved[1] + 1)
 
 
-@pytest.mark.parametrize("asked", ["chief", "worker"])
-def test_sigterm_saves_the_next_step_of_all_replicas_and_a_damaged_checkpoint_gives_way(
-    small: Small, uninterrupted: str, asked: str
+def test_a_run_that_is_terminated_again_and_again_continues_each_time_to_the_same_model(
+    small: Small, weights: str
 ) -> None:
-    run = f"terminated-{asked}"
+    """SIGTERM for the chief, for the worker, whose checkpoint is then damaged, and in an evaluation."""
+    run = "terminated"
+    saved = terminated(small, run, "chief", at=(1, 5))
+    assert len(saved) > 1, "by the clock too"
+
+    first, second = terminated(small, run, "worker", at=(2, 5), begun=saved[-1])[-2:]
+    newest = max((small.run_dir(run) / "checkpoints" / "chief").glob("*.data-00000-of-00001"), key=number_of)
+    newest.write_bytes(newest.read_bytes()[:-100])
+    assert second > first
+
+    chief, worker = small.cluster(run, "--evaluation_step_ms=500")
+    chief.wait_until(has_saved(2, 0))
+    worker.process.send_signal(signal.SIGTERM)
+    assert statuses([chief, worker], GRACE_S) == [143, 143], said_in([chief, worker])
+    assert begun_at(chief) == first
+    (passed_over,) = chief.events("checkpoint_damaged")
+    assert passed_over["path"] == str(newest.with_suffix(""))
+    assert [event["steps"] for event in worker.events("preempted")] == [2 * STEPS]
+    assert chief.events("epoch_finished") == []
+
+    again = small.cluster(run)
+    assert finished(small, run, again) == weights
+    assert [event["epoch"] for event in again[0].events("epoch_finished")] == [2, 3]
+    assert {event["epoch"] for event in again[0].events("train_progress")} == {3}
+
+
+def terminated(
+    small: Small, run: str, asked: str, *, at: tuple[int, int], begun: tuple[int, int] = (0, 0)
+) -> list[tuple[int, int]]:
+    """Where checkpoints were saved in a life of a run that SIGTERM ended, the step of both replicas' end last."""
     replicas = dict(zip(("chief", "worker"), small.cluster(run, "--checkpoint_every_s=0.4"), strict=True))
-    replicas["chief"].wait_until(has_saved(1, 10))
-    replicas["chief"].wait_until(has_reached(2, 20))
+    replicas["chief"].wait_until(lambda chief: chief.events("checkpoint_saved") and has_reached(*at)(chief))
     replicas[asked].process.send_signal(signal.SIGTERM)
     replicas[asked].process.send_signal(signal.SIGTERM)
-    assert statuses(list(replicas.values()), GRACE_S) == [143, 143], said_in(list(replicas.values()))
-    ends = [replica.events("preempted") for replica in replicas.values()]
+    both = list(replicas.values())
+    assert statuses(both, GRACE_S) == [143, 143], said_in(both)
+    assert begun_at(replicas["chief"]) == begun
+    ends = [replica.events("preempted") for replica in both]
     assert [len(events) for events in ends] == [1, 1]
     (steps,) = {event["steps"] for (event,) in ends}
-    saved = replicas["chief"].events("checkpoint_saved")[-1]
-    assert saved["epoch"] * STEPS + saved["step"] == steps
-    if asked == "worker":
-        newest = Path(f"{saved['path']}.data-00000-of-00001")
-        newest.write_bytes(newest.read_bytes()[:-100])
-        saved = replicas["chief"].events("checkpoint_saved")[-2]
-    again = small.cluster(run)
-    assert finished(small, run, again) == uninterrupted
-    (started,) = again[0].events("train_started")
-    assert (started["initial_epoch"], started["initial_step"]) == (saved["epoch"], saved["step"])
-    passed_over = [event["path"] for event in again[0].events("checkpoint_damaged")]
-    assert [path.endswith(".data") for path in passed_over] == [False] * (asked == "worker")
+    saved = [saved_at(event) for event in replicas["chief"].events("checkpoint_saved")]
+    epoch, step = saved[-1]
+    assert epoch * STEPS + step == steps
+    return saved
+
+
+def number_of(path: Path) -> int:
+    return int(path.name.removeprefix("ckpt-").partition(".")[0])
 
 
 @pytest.mark.parametrize("frozen", ["chief", "worker"])
 def test_a_frozen_replica_ends_the_other_within_a_minute(small: Small, frozen: str) -> None:
     replicas = dict(zip(("chief", "worker"), small.cluster(f"frozen-{frozen}", "--epochs=999"), strict=True))
-    replicas["chief"].wait_until(has_reached(1, 20))
+    replicas["chief"].wait_until(has_reached(1, 2))
     victim = replicas.pop(frozen)
     victim.process.send_signal(signal.SIGSTOP)
     assert statuses(list(replicas.values()), LOST_WITHIN_S) == [134], said_in(list(replicas.values()))
@@ -138,44 +175,29 @@ def test_sigterm_before_the_training_ends_at_once_with_nothing_to_save(small: Sm
     assert [event["saved"] for event in worker.events("preempted")] == [False]
 
 
-def test_sigterm_in_an_evaluation_ends_at_once_and_only_the_evaluation_is_repeated(
-    small: Small, uninterrupted: str
-) -> None:
-    for number in range(3):  # a signal that comes behind the evaluation says nothing of it
-        run = f"evaluating-{number}"
-        replicas = small.cluster(run)
-        replicas[0].wait_until(has_saved(2, 0))
-        replicas[1].process.send_signal(signal.SIGTERM)
-        assert statuses(replicas, GRACE_S) == [143, 143], said_in(replicas)
-        if replicas[1].events("preemption_asked")[0]["steps_to_save"] == 0:
-            break
-    assert [event["steps"] for event in replicas[1].events("preempted")] == [2 * STEPS]
-    assert [event["epoch"] for event in replicas[0].events("epoch_finished")] == [1]
-    again = small.cluster(run)
-    assert finished(small, run, again) == uninterrupted
-    assert [event["epoch"] for event in again[0].events("epoch_finished")] == [2, 3]
-    assert {event["epoch"] for event in again[0].events("train_progress")} == {3}
-
-
-def test_a_process_killed_in_its_export_exports_the_same_model_when_started_again(small: Small) -> None:
+@pytest.fixture(scope="module")
+def killed_in_export(small: Small) -> Replica:
     alone = small.start("exporting", "--epochs=1")
     alone.wait_until(lambda replica: replica.events("epoch_finished"))
     alone.process.kill()
     assert statuses([alone]) == [-signal.SIGKILL]
+    return alone
+
+
+def test_a_checkpoint_of_another_model_is_refused(small: Small, killed_in_export: Replica) -> None:
+    shutil.copytree(small.run_dir("exporting"), small.run_dir("other"))
+    other = small.start("other", "--norm=none")
+    assert statuses([other]) == [2], said_in([other])
+    assert re.search(r"The checkpoint \S+ckpt-\d+ is of another model", other.err.read_text())
+
+
+def test_a_process_killed_in_its_export_exports_the_same_model_when_started_again(
+    small: Small, killed_in_export: Replica
+) -> None:
     (manifest,) = (small.run_dir("exporting") / "checkpoints" / "chief").glob("ckpt-1.json")
-    reached = alone.events("epoch_finished")[0]["metrics"]
+    reached = killed_in_export.events("epoch_finished")[0]["metrics"]
     assert json.loads(manifest.read_text())["epoch"] == 1
     again = small.start("exporting", "--epochs=1")
     finished(small, "exporting", [again])
     assert again.events("train_progress") == []
     assert check_export(small.run_dir("exporting") / "model")["metrics"] == pytest.approx(reached)
-
-
-def test_a_checkpoint_of_another_model_is_refused(small: Small) -> None:
-    alone = small.start("other", "--epochs=999")
-    alone.wait_until(has_saved(1, 0))
-    alone.process.send_signal(signal.SIGTERM)
-    assert statuses([alone], GRACE_S) == [143], said_in([alone])
-    again = small.start("other", "--norm=none")
-    assert statuses([again]) == [2], said_in([again])
-    assert re.search(r"The checkpoint \S+ckpt-\d+ is of another model", again.err.read_text())

@@ -67,23 +67,39 @@ def ended(replica: Replica) -> Replica:
     return replica
 
 
-def test_a_trial_reports_each_evaluation_and_exports_a_model_of_its_own(trials: Trials) -> None:
-    replica = ended(trials.start("1", "--epochs=2"))
-    (started,) = replica.events("train_started")
-    assert (started["strategy"], started["dataset"]) == ("MirroredStrategy", "horses_or_humans:3.0.0")
-    evaluations = [line["metrics"]["val_accuracy"] for line in replica.events("epoch_finished")]
+def test_of_a_trial_with_two_replicas_the_chief_alone_reports_and_exports_a_model_of_its_own(
+    trials: Trials,
+) -> None:
+    replicas = trials.runner.start_cluster(
+        *WORKLOAD, "--epochs=2", "--batch_size=2", "--reported_metrics=loss,accuracy",
+        environment=trials.environment("1", tag="val_accuracy"),
+    )  # fmt: skip
+    chief, worker = (ended(replica) for replica in replicas)
+    (started,) = chief.events("train_started")
+    assert (started["strategy"], started["dataset"]) == (
+        "MultiWorkerMirroredStrategy",
+        "horses_or_humans:3.0.0",
+    )
+    evaluations = [line["metrics"] for line in chief.events("epoch_finished")]
     lines = trials.reports("1")
-    assert [(float(line["accuracy"]), line["global_step"], line["trial"]) for line in lines] == [
-        (evaluations[0], "3", "1"),
-        (evaluations[1], "6", "1"),
+    found = [
+        (line["global_step"], line["trial"], {key: line[key] for key in ("accuracy", "loss") if key in line})
+        for line in lines
     ]
-    (told,) = replica.events("trial_reports")
-    assert (told["severity"], told["metrics"], told["trial_id"]) == ("INFO", ["accuracy"], "1")
+    assert found == [
+        (str(STEPS * (epoch + 1)), "1", {name: str(evaluations[epoch][f"val_{name}"])})
+        for epoch in range(2)
+        for name in ("loss", "accuracy")
+    ]
+    assert worker.events("trial_reports") == []
+    (told,) = chief.events("trial_reports")
+    assert (told["severity"], told["metrics"], told["trial_id"]) == ("WARNING", ["loss", "accuracy"], "1")
+    assert "its study asks for 'val_accuracy'" in told["message"]
 
     manifest = check_export(trials.base("1") / "model")
     assert manifest["model_uri"] == "gs://models/run-1/1/model/"
     assert manifest["class_names"] == ["horses", "humans"]
-    assert manifest["metrics"]["val_accuracy"] == evaluations[-1]
+    assert manifest["metrics"]["val_accuracy"] == evaluations[-1]["val_accuracy"]
     assert manifest["dataset"]["evaluation_split"] == "test"
     served = said(SERVE, str(trials.base("1") / "model"))
     rows = served["answer"]["probabilities"]
@@ -113,8 +129,11 @@ def test_a_killed_trial_goes_on_and_no_step_is_reported_twice(trials: Trials) ->
 
     epochs = done[-1] // STEPS + 2
     again = ended(trials.start("2", f"--epochs={epochs}"))
-    begun = again.events("train_started")[0]["initial_epoch"]
-    assert begun * STEPS >= done[-1]
+    (started,) = again.events("train_started")
+    assert started["strategy"] == "MirroredStrategy"
+    assert started["initial_epoch"] * STEPS >= done[-1]
+    (told,) = again.events("trial_reports")
+    assert (told["severity"], told["metrics"], told["trial_id"]) == ("INFO", ["accuracy"], "2")
     found = trials.steps("2")
     assert found[: len(done)] == done
     assert found[-1] == epochs * STEPS
@@ -127,22 +146,6 @@ def test_a_killed_trial_goes_on_and_no_step_is_reported_twice(trials: Trials) ->
     assert report["global_step"] == str(STEPS)
     manifest = check_export(trials.base("3") / "model")
     assert float(report["accuracy"]) == manifest["metrics"]["val_accuracy"]
-
-
-def test_of_a_trial_with_two_replicas_the_chief_alone_reports(trials: Trials) -> None:
-    replicas = trials.runner.start_cluster(
-        *WORKLOAD, "--epochs=1", "--batch_size=2", "--reported_metrics=loss,accuracy",
-        environment=trials.environment("4", tag="val_accuracy"),
-    )  # fmt: skip
-    chief, worker = (ended(replica) for replica in replicas)
-    assert chief.events("train_started")[0]["strategy"] == "MultiWorkerMirroredStrategy"
-    metrics = chief.events("epoch_finished")[0]["metrics"]
-    found = [{key: line[key] for key in ("accuracy", "loss") if key in line} for line in trials.reports("4")]
-    assert found == [{"loss": str(metrics["val_loss"])}, {"accuracy": str(metrics["val_accuracy"])}]
-    assert worker.events("trial_reports") == []
-    (told,) = chief.events("trial_reports")
-    assert told["severity"] == "WARNING"
-    assert "its study asks for 'val_accuracy'" in told["message"]
 
 
 def test_what_the_workload_or_the_study_cannot_use_is_told_in_plain_words(

@@ -1,7 +1,7 @@
 """Replicas forked from one process that has loaded TensorFlow, for loading it costs more than a small training.
 
 The packages are loaded once for each pytest process, the trainer itself anew in each replica.
-`test_training.py` and tests/e2e start `python -m trainer.task` as an image does.
+tests/e2e and tests/inspect start `python -m trainer.task` as an image does.
 """
 
 import multiprocessing

@@ -1,24 +1,25 @@
-"""Which replica of which cluster this process is, and all else that the service tells it.
+"""Which replica of which cluster this process is, and all else that the service tells it."""
 
-Vertex AI sets CLUSTER_SPEC for every job and TF_CONFIG for jobs of more than one replica; legacy AI
-Platform Training set TF_CONFIG always. Where both are there they must agree, and each says what the
-other leaves out: TF_CONFIG the task's internal id, CLUSTER_SPEC the evaluators.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 
-from trainer.cluster_variable import ROLE_OF_TASK_TYPE, ClusterVariable, Role, read_cluster_variable
-from trainer.faults import Unusable
-
-__all__ = ["ROLE_OF_TASK_TYPE", "Cluster", "Role", "cluster_from", "host_of"]
-
-VARIABLES = ("TF_CONFIG", "CLUSTER_SPEC")
-SERVICE_PREFIXES = ("AIP_", "CLOUD_ML_")
 REDUCTION_SERVER = "/reductionserver"
 """In the image of worker pool 2 when it holds reduction servers, which NCCL uses, and no parameter servers:
 https://cloud.google.com/vertex-ai/docs/training/distributed-training#reduce_training_time_with_reduction_server."""
+
+
+class Role(str, Enum):  # noqa: UP042 - StrEnum needs Python 3.11; prebuilt containers of other frameworks have 3.10
+    """What a replica does, in TensorFlow's words."""
+
+    CHIEF = "chief"
+    WORKER = "worker"
+    PARAMETER_SERVER = "ps"
+    EVALUATOR = "evaluator"
+
+    def __str__(self) -> str:
+        return self.value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,75 +131,6 @@ class Cluster:
             f"{' and '.join(self.sources)} {says}: this is {self.replica} of a cluster of "
             f"{', '.join(counts) or 'nobody else'}{beside}."
         )
-
-
-def cluster_from(environment: Mapping[str, str]) -> Cluster:
-    """The cluster that TF_CONFIG and CLUSTER_SPEC name, or this process alone.
-
-    Raises:
-        Unusable: a variable is no JSON object or contradicts itself, or the two contradict each other; every fault.
-    """
-    read: list[ClusterVariable] = []
-    faults: list[str] = []
-    for name in VARIABLES:
-        try:
-            if (variable := read_cluster_variable(name, environment.get(name, ""))) is not None:
-                read.append(variable)
-        except Unusable as unusable:
-            faults += unusable.faults
-    if len(read) > 1:
-        faults += contradictions(*read)
-    if faults:
-        raise Unusable(*faults)
-    service = {
-        name: value for name, value in sorted(environment.items()) if name.startswith(SERVICE_PREFIXES)
-    }
-    return _joined(read, service)
-
-
-def contradictions(one: ClusterVariable, other: ClusterVariable) -> list[str]:
-    """Every fact that both variables state and state differently; the evaluators count where both list them."""
-    repair = "The service sets both; leave both to it, or unset the one that is not its own."
-    found: list[str] = []
-    if (one.role, one.index) != (other.role, other.index):
-        found.append(
-            f"{one.name} says that this is {one.role}-{one.index}, {other.name} that it is "
-            f"{other.role}-{other.index}. {repair}"
-        )
-    for role in Role:
-        here, there = one.members.get(role, ()), other.members.get(role, ())
-        if here != there and not (role is Role.EVALUATOR and not (here and there)):
-            found.append(
-                f"{one.name} has {', '.join(here) or 'nobody'} as {role}, {other.name} has "
-                f"{', '.join(there) or 'nobody'}. {repair}"
-            )
-    if one.trial and other.trial and one.trial != other.trial:
-        found.append(f"{one.name} says trial {one.trial!r}, {other.name} says {other.trial!r}. {repair}")
-    return found
-
-
-def _joined(read: Sequence[ClusterVariable], service: dict[str, str]) -> Cluster:
-    trial_id = service.get("CLOUD_ML_TRIAL_ID", "")
-    if not read:
-        return Cluster(trial=trial_id, service_variables=service)
-    first = read[0]
-    return Cluster(
-        role=first.role,
-        index=first.index,
-        members={role: found for role, found in first.members.items() if role is not Role.EVALUATOR},
-        evaluators=next((v.members[Role.EVALUATOR] for v in read if Role.EVALUATOR in v.members), ()),
-        source=first.name,
-        sources=tuple(variable.name for variable in read),
-        spelling=first.spelling,
-        trial=next((v.trial for v in read if v.trial), trial_id),
-        cloud=next((v.cloud for v in read if v.cloud), ""),
-        environment=next((v.environment for v in read if v.environment), ""),
-        # CLUSTER_SPEC's is the whole job; prebuilt containers have seen less of it in TF_CONFIG.
-        job=next((v.job for v in reversed(read) if v.job), {}),
-        open_ports=next((v.open_ports for v in read if v.open_ports), ()),
-        service_variables=service,
-        notes=tuple(note for variable in read for note in variable.notes),
-    )
 
 
 def host_of(address: str) -> str:

@@ -1,5 +1,8 @@
-"""One of the two variables that name a cluster, TF_CONFIG or CLUSTER_SPEC, read whole.
+"""The cluster that TF_CONFIG and CLUSTER_SPEC name, both read whole.
 
+Vertex AI sets CLUSTER_SPEC for every job and TF_CONFIG for jobs of more than one replica; legacy AI
+Platform Training set TF_CONFIG always. Where both are there they must agree, and each says what the
+other leaves out: TF_CONFIG the task's internal id, CLUSTER_SPEC the evaluators.
 Vertex AI's forms: https://cloud.google.com/vertex-ai/docs/training/distributed-training.
 Legacy AI Platform Training's, with `master` for the chief:
 https://cloud.google.com/ai-platform/training/docs/distributed-training-details and
@@ -8,26 +11,15 @@ https://cloud.google.com/ai-platform/training/docs/distributed-training-containe
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import Enum
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from trainer.faults import Unusable
+from trainer.cluster import Cluster, Role
+from trainer.faults import Unusable, collected
 
-
-class Role(str, Enum):  # noqa: UP042 - StrEnum needs Python 3.11; prebuilt containers of other frameworks have 3.10
-    """What a replica does, in TensorFlow's words."""
-
-    CHIEF = "chief"
-    WORKER = "worker"
-    PARAMETER_SERVER = "ps"
-    EVALUATOR = "evaluator"
-
-    def __str__(self) -> str:
-        return self.value
-
-
+VARIABLES = ("TF_CONFIG", "CLUSTER_SPEC")
+SERVICE_PREFIXES = ("AIP_", "CLOUD_ML_")
 ROLE_OF_TASK_TYPE = {
     **{role.value: role for role in Role},
     "master": Role.CHIEF,  # legacy AI Platform Training without useChiefInTfConfig
@@ -43,36 +35,73 @@ _LAST_PORT = 65535
 _SHOWN = 80  # characters of a faulty value in a message
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusterVariable:
-    """What one variable says.
+def cluster_from(environment: Mapping[str, str]) -> Cluster:
+    """The cluster that TF_CONFIG and CLUSTER_SPEC name, or this process alone.
 
-    Attributes:
-        name: TF_CONFIG or CLUSTER_SPEC.
-        members: `host:port` of every replica by role; evaluators are here if the variable lists them.
-        spelling: each role of `members` as the variable spells it: `chief`, `master`, `workerpool0`.
-        trial: the trial's id in a tuning job, else empty.
-        cloud: the service's internal id of this task; empty where it gives none.
-        environment: `cloud` on the services.
-        job: the job as the variable repeats it, its field names in snake_case.
-        open_ports: further ports of this replica. Neither service documents them.
-        notes: what was there and could not be understood, none of it needed for training.
+    Raises:
+        Unusable: a variable is no JSON object or contradicts itself, or the two contradict each other; every fault.
     """
+    found: list[Cluster] = []
+    faults: list[str] = []
+    for name in VARIABLES:
+        with collected(faults):
+            if (cluster := _read(name, environment.get(name, ""))) is not None:
+                found.append(cluster)
+    if len(found) > 1:
+        faults += _contradictions(*found)
+    if faults:
+        raise Unusable(*faults)
+    service = {
+        name: value for name, value in sorted(environment.items()) if name.startswith(SERVICE_PREFIXES)
+    }
+    return _joined(found, service)
 
-    name: str
-    members: Mapping[Role, tuple[str, ...]]
-    role: Role
-    index: int
-    spelling: Mapping[Role, str]
-    trial: str = ""
-    cloud: str = ""
-    environment: str = ""
-    job: Mapping[str, Any] = field(default_factory=dict)
-    open_ports: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
+
+def _contradictions(one: Cluster, other: Cluster) -> list[str]:
+    """Every fact that both variables state and state differently; the evaluators count where both list them."""
+    repair = "The service sets both; leave both to it, or unset the one that is not its own."
+    found: list[str] = []
+    if one.replica != other.replica:
+        found.append(
+            f"{one.source} says that this is {one.replica}, {other.source} that it is {other.replica}. {repair}"
+        )
+    for role in Role:
+        is_evaluator = role is Role.EVALUATOR
+        here, there = (
+            cluster.evaluators if is_evaluator else cluster.members.get(role, ()) for cluster in (one, other)
+        )
+        if here != there and not (is_evaluator and not (here and there)):
+            found.append(
+                f"{one.source} has {', '.join(here) or 'nobody'} as {role}, {other.source} has "
+                f"{', '.join(there) or 'nobody'}. {repair}"
+            )
+    if one.trial and other.trial and one.trial != other.trial:
+        found.append(f"{one.source} says trial {one.trial!r}, {other.source} says {other.trial!r}. {repair}")
+    return found
 
 
-def read_cluster_variable(name: str, text: str) -> ClusterVariable | None:
+def _joined(found: Sequence[Cluster], service: dict[str, str]) -> Cluster:
+    """What the variables say together: where the first says nothing, the other counts."""
+    trial_id = service.get("CLOUD_ML_TRIAL_ID", "")
+    if not found:
+        return Cluster(trial=trial_id, service_variables=service)
+    first, last = found[0], found[-1]
+    return replace(
+        first,
+        evaluators=first.evaluators or last.evaluators,
+        sources=tuple(source for cluster in found for source in cluster.sources),
+        trial=first.trial or last.trial or trial_id,
+        cloud=first.cloud or last.cloud,
+        environment=first.environment or last.environment,
+        # CLUSTER_SPEC's is the whole job; prebuilt containers have seen less of it in TF_CONFIG.
+        job=last.job or first.job,
+        open_ports=first.open_ports or last.open_ports,
+        service_variables=service,
+        notes=tuple(note for cluster in found for note in cluster.notes),
+    )
+
+
+def _read(name: str, text: str) -> Cluster | None:
     """What `text`, the value of the variable `name`, says; None when it names no cluster.
 
     Raises:
@@ -97,11 +126,13 @@ def read_cluster_variable(name: str, text: str) -> ClusterVariable | None:
     if faults:
         raise Unusable(*faults)
     notes: list[str] = []
-    return ClusterVariable(
-        name=name,
-        members=members,
+    return Cluster(
         role=role,
         index=index,
+        members={each: found for each, found in members.items() if each is not Role.EVALUATOR},
+        evaluators=members.get(Role.EVALUATOR, ()),
+        source=name,
+        sources=(name,),
         spelling=spelling,
         trial=_text(task.get("trial")),
         cloud=_text(task.get("cloud")),

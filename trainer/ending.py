@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import NoReturn
 
 from trainer.events import report
 
@@ -14,7 +15,7 @@ PREEMPTED = 143  # 128 + SIGTERM, what a shell says of a process that SIGTERM en
 AGREED_WITHIN_S = 1.0
 
 
-def end_with(status: int) -> None:
+def end_with(status: int) -> NoReturn:
     """End this process at once. Interpreter and TensorFlow would wait for peers that may be gone.
 
     A peer that left as all agreed looks lost: with PEER_LOST there is a moment's wait for the thread of
@@ -27,6 +28,14 @@ def end_with(status: int) -> None:
         sys.stderr.flush()
     finally:  # where nobody reads any more, too
         os._exit(status)
+
+
+def end_without_peer(event: str, message: str, *, replica: str, **fields: object) -> NoReturn:
+    """Report that a peer was lost or did not come, and end with PEER_LOST."""
+    try:
+        report(event, message, severity="ERROR", replica=replica, **fields)
+    finally:
+        end_with(PEER_LOST)
 
 
 def on_sigterm(react: Callable[[], None]) -> None:
@@ -54,7 +63,7 @@ def _noted(signal_number: int, frame: object) -> None:
     """With a handler, the pipe is written to instead of the process being ended."""
 
 
-def end_at_once() -> None:
+def end_at_once() -> NoReturn:
     """The reaction of a replica that has nothing to save."""
     report("preempted", "SIGTERM: there is nothing to save", severity="NOTICE", saved=False)
     end_with(PREEMPTED)

@@ -1,6 +1,7 @@
 """What a user can repair: flags, environment and data that do not fit."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -13,6 +14,15 @@ class Unusable(Exception):
     def __init__(self, *faults: str) -> None:
         self.faults = faults
         super().__init__("\n".join(self.faults))
+
+
+@contextmanager
+def collected(faults: list[str]) -> Iterator[None]:
+    """Adds the faults of an Unusable that the block raises to `faults`, so that others can be found too."""
+    try:
+        yield
+    except Unusable as unusable:
+        faults += unusable.faults
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

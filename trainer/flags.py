@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer import read
-from trainer.faults import Unusable, nearest
+from trainer.faults import Unusable, collected, nearest
 from trainer.hyperparameters import Value
 from trainer.strategy_choice import CHOICES, Strategy, read_strategy
 from trainer.workloads import LOSS, names, names_with, workload_named
@@ -21,34 +21,40 @@ from trainer.workloads import LOSS, names, names_with, workload_named
 
 @dataclass(frozen=True, kw_only=True)
 class Flags:
-    """What the command line says; `None` leaves a choice to the workload or to what is found at run time.
+    """What the command line says, over the workload's defaults; `None` leaves a choice to what is found at run time.
 
+    `batch_size` counts examples per replica; `image_size` is height and width in pixels.
     `hyperparameters` has the values of the workload's own flags, all of them.
     """
 
     workload: str
-    dataset: str | None
+    dataset: str
     data_dir: str | None
     train_split: str | None
     evaluation_split: str | None
     download: bool
-    epochs: int | None
+    epochs: int
     steps_per_epoch: int | None
     strategy: Strategy
-    batch_size: int | None
-    image_size: tuple[int, int] | None
-    learning_rate: float | None
+    batch_size: int
+    image_size: tuple[int, int]
+    learning_rate: float
     weights: str
     batch_norm_momentum: float | None
     mixed_precision: bool
     cache: bool
     seed: int
     job_dir: str | None
-    reported_metrics: tuple[str, ...] | None
+    reported_metrics: tuple[str, ...]
     checkpoint_every_s: float
     checkpoint_steps: int | None
     peers_within_s: float
     hyperparameters: Mapping[str, Value]
+
+
+OF_WORKLOAD = ("dataset", "epochs", "batch_size", "image_size", "learning_rate")
+"""Flags whose default is the attribute of that name of the workload."""
+DEFAULT_REPORTED = ("accuracy",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,10 +147,8 @@ def flags_from(arguments: Sequence[str]) -> Flags:
     arguments = [_normal(argument) for argument in arguments]
     faults: list[str] = []
     workload, own = _workload_of(arguments), dict[str, Flag]()
-    try:
+    with collected(faults):
         own = _own_flags(workload)
-    except Unusable as unusable:
-        faults += unusable.faults
     given, unknown = _parser(workload, own).parse_known_args(arguments)
     strange = [
         fault
@@ -165,6 +169,9 @@ def flags_from(arguments: Sequence[str]) -> Flags:
         faults += _unreported(values["reported_metrics"] or (), workload)
     if faults:
         raise Unusable(*faults)
+    defaults = {name: getattr(workload_named(workload), name) for name in OF_WORKLOAD}
+    for name, default in {**defaults, "reported_metrics": DEFAULT_REPORTED}.items():
+        values[name] = default if values[name] is None else values[name]
     return Flags(
         **{name: values[name] for name in FLAGS}, hyperparameters={name: values[name] for name in own}
     )

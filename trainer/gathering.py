@@ -9,8 +9,7 @@ import socket
 import time
 
 from trainer.cluster import Cluster, Role
-from trainer.ending import PEER_LOST, end_with
-from trainer.events import report
+from trainer.ending import end_without_peer
 from trainer.faults import Unusable
 
 KNOCK_EVERY_S = 0.25
@@ -74,15 +73,13 @@ def _opens(address: str) -> bool:
 
 
 def _give_up(cluster: Cluster, missing: list[str], within_s: float) -> None:
-    report(
+    end_without_peer(
         "peers_missing",
         f"{cluster.replica} gives up after {within_s:g} s (--peers_within_s): nobody answers at {', '.join(missing)}. "
         f"Did these replicas start, and does the network let this one reach them?",
-        severity="ERROR",
         replica=cluster.replica,
         missing=missing,
     )
-    end_with(PEER_LOST)
 
 
 def _bound_registration(cluster: Cluster, within_s: float) -> None:

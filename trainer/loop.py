@@ -8,24 +8,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.place import Cadence, Place, place_after
+from trainer.place import Cadence, Place
 from trainer.preemption import Preemption
 from trainer.reporting import numbers
 from trainer.saver import Saver
-
-__all__ = ["EVALUATED", "Cadence", "Loop", "Place", "place_after"]
 
 EVALUATED = "val_"  # what Keras calls the metrics of the evaluation
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loop:
-    """What training needs beside the place to begin at; the data sets are distributed ones."""
+class Batches:
+    """The distributed data sets, from the place to begin at; `evaluation_steps` is 0 without an `evaluation`."""
 
-    model: Any  # tf.keras.Model
     training: Any
     evaluation: Any | None
     evaluation_steps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loop:
+    """What training needs beside the place to begin at."""
+
+    model: Any  # tf.keras.Model
+    batches: Batches
     epochs: int
     steps_per_epoch: int
     callbacks: Any  # tf.keras.callbacks.CallbackList
@@ -47,7 +52,7 @@ class Loop:
 
     def _epochs_from(self, place: Place) -> dict[str, float]:
         model, reached = self.model, dict[str, float]()
-        step_function, batches = model.make_train_function(), iter(self.training)
+        step_function, batches = model.make_train_function(), iter(self.batches.training)
         self.callbacks.on_train_begin()
         for epoch in range(place.epoch, self.epochs):
             first = place.step if epoch == place.epoch else 0
@@ -67,11 +72,11 @@ class Loop:
         return reached
 
     def _evaluated(self) -> dict[str, float]:
-        if self.evaluation is None:
+        if self.batches.evaluation is None:
             return {}
         found = self.model.evaluate(
-            self.evaluation,
-            steps=self.evaluation_steps,
+            self.batches.evaluation,
+            steps=self.batches.evaluation_steps,
             callbacks=self.callbacks,
             verbose=0,
             return_dict=True,

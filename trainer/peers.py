@@ -9,17 +9,12 @@ then; the watch here does.
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from trainer.cluster import Cluster, Role
-from trainer.ending import PEER_LOST, end_with, on_sigterm
-from trainer.events import report
-from trainer.gathering import gather
+from trainer.ending import end_without_peer, on_sigterm
 
-__all__ = ["PEER_LOST", "Board", "Peers", "end_with", "is_loss_of_peer", "peers_within"]
-
+_ENDING = threading.Lock()
 ASKED_EVERY_S = 5.0
 ANSWERS_WITHIN_S = 10.0
 ATTEMPTS = 2  # in a row without an answer; with the above a frozen peer is lost after 25 s at most
@@ -27,14 +22,15 @@ READ_WITHIN_S = 20.0  # a worker that is lost at the very end keeps nobody longe
 DAY_S = 86400.0
 
 
-@contextmanager
-def peers_within(seconds: float, cluster: Cluster) -> Iterator[None]:
-    """The block, which builds the strategy, begins when all that train are there.
-
-    Ends this process with PEER_LOST where they do not come within `seconds`.
-    """
-    gather(cluster, within_s=seconds)
-    yield
+def end_for_loss(cluster: Cluster, peer: str, why: str) -> NoReturn:
+    """Say that this replica has lost `peer`, and end with PEER_LOST; once, whoever else finds it meanwhile."""
+    _ENDING.acquire()  # for good: other threads wait here for the end
+    end_without_peer(
+        "peer_lost",
+        f"{cluster.replica} has lost {peer} ({why}) and ends, to be started again with it",
+        replica=cluster.replica,
+        peer=peer,
+    )
 
 
 def is_loss_of_peer(error: BaseException) -> bool:
@@ -148,17 +144,7 @@ class Peers:
             for replica in asked:
                 why = _silence(replica, self._parted)
                 if why is not None and not self._parted.is_set():
-                    self._lost(replica, why)
-
-    def _lost(self, replica: str, why: str) -> None:
-        report(
-            "peer_lost",
-            f"{self._cluster.replica} has lost {replica} ({why}) and ends, to be started again with it",
-            severity="ERROR",
-            replica=self._cluster.replica,
-            peer=replica,
-        )
-        end_with(PEER_LOST)
+                    end_for_loss(self._cluster, replica, why)
 
 
 def _await(board: Board, name: str) -> None:

@@ -26,11 +26,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from trainer.cluster import Cluster
-from trainer.ending import PREEMPTED, end_at_once, end_with, on_sigterm
+from trainer.ending import PREEMPTED, end_with, on_sigterm
 from trainer.events import report
 from trainer.peers import Peers
-
-__all__ = ["Agreement", "Preemption", "agreement_from", "end_at_once", "on_sigterm"]
 
 READ_WITHIN_S = 5.0  # notes about the end
 PUBLISHED_WITHIN_S = 60.0

@@ -3,13 +3,12 @@
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
-from trainer.events import finite, report
-
-__all__ = ["ProgressReport", "finite", "numbers", "report"]
+from trainer.events import report
 
 MIN_INTERVAL_S = 0.5
 
@@ -19,6 +18,7 @@ def numbers(logs: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in logs.items()}
 
 
+@dataclass(kw_only=True, eq=False)
 class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has no types
     """Reports every epoch's first and last step, between them at most one step each MIN_INTERVAL_S seconds.
 
@@ -26,17 +26,16 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
     images of all replicas since the line before.
     """
 
-    def __init__(
-        self, *, replica: str, replicas: int, epochs: int, steps_per_epoch: int, global_batch_size: int
-    ) -> None:
+    replica: str
+    replicas: int
+    epochs: int
+    steps_per_epoch: int
+    global_batch_size: int
+
+    def __post_init__(self) -> None:
         super().__init__()
         # Keras then hands tensors over; reading them waits for the device, so only reported steps do.
         self._supports_tf_logs = True
-        self._replica = replica
-        self._replicas = replicas
-        self._epochs = epochs
-        self._steps_per_epoch = steps_per_epoch
-        self._global_batch_size = global_batch_size
         self._epoch = 0
         self._step = 0
         self._reported_step = 0
@@ -52,24 +51,24 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
             self._reported_step = batch
         self._step = batch + 1
         now = time.monotonic()
-        at_an_end = is_first or self._step == self._steps_per_epoch
+        at_an_end = is_first or self._step == self.steps_per_epoch
         if not at_an_end and now - self._reported_at < MIN_INTERVAL_S:
             return
         # Between the ends of epochs Keras hands over the sum of the replicas' means.
-        values = {name: value / self._replicas for name, value in numbers(logs).items()}
+        values = {name: value / self.replicas for name, value in numbers(logs).items()}
         now = time.monotonic()  # reading waited for the device
-        images = (self._step - self._reported_step) * self._global_batch_size
+        images = (self._step - self._reported_step) * self.global_batch_size
         speed = images / max(now - self._reported_at, 1e-9)
         self._reported_step, self._reported_at = self._step, now
         report(
             "train_progress",
-            f"epoch {self._epoch}/{self._epochs} step {self._step}/{self._steps_per_epoch} "
+            f"epoch {self._epoch}/{self.epochs} step {self._step}/{self.steps_per_epoch} "
             f"loss {values['loss']:.4f} accuracy {values.get('accuracy', math.nan):.3f}",
-            replica=self._replica,
+            replica=self.replica,
             epoch=self._epoch,
-            epochs=self._epochs,
+            epochs=self.epochs,
             step=self._step,
-            steps_per_epoch=self._steps_per_epoch,
+            steps_per_epoch=self.steps_per_epoch,
             loss=values["loss"],
             accuracy=values.get("accuracy"),
             images_per_s=round(speed, 1),
@@ -80,9 +79,9 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
         shown = " ".join(f"{name} {value:.4f}" for name, value in metrics.items())
         report(
             "epoch_finished",
-            f"epoch {epoch + 1}/{self._epochs} finished: {shown}",
-            replica=self._replica,
+            f"epoch {epoch + 1}/{self.epochs} finished: {shown}",
+            replica=self.replica,
             epoch=epoch + 1,
-            epochs=self._epochs,
+            epochs=self.epochs,
             metrics=metrics,
         )

@@ -1,7 +1,7 @@
 """Checkpoints of a model in training: restored at the start by all replicas, saved by all together."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +73,25 @@ class Saver:
     """Saves one model. Every replica has one, and all save at the same steps."""
 
     def __init__(
-        self, model: Any, *, checkpoints: Path, cluster: Cluster, scratch: Path, global_batch_size: int
+        self,
+        model: Any,
+        *,
+        checkpoints: Path,
+        cluster: Cluster,
+        scratch: Path,
+        global_batch_size: int,
+        io_device: str | None,
+        settle: Callable[[], None],
     ) -> None:
-        """`scratch` is a folder of this replica's own: TensorFlow renames while it writes, which buckets cannot."""
+        """`scratch` is a folder of this replica's own: TensorFlow renames while it writes, which buckets cannot.
+
+        `io_device` reads and writes files, where TensorFlow would choose otherwise; `settle` returns when every step
+        that was begun is done, so that a checkpoint is of a known step.
+        """
         # The metrics too: an epoch that is continued in its middle ends with the averages of all its steps.
         self._state = tf.train.Checkpoint(model=model, metrics=list(model.metrics))
+        self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
+        self._settle = settle
         self._checkpoints = checkpoints
         self._cluster = cluster
         self._written = scratch / "own"
@@ -97,7 +111,7 @@ class Saver:
             Unusable: it is of another model.
         """
         try:
-            self._state.read(checkpoint.path).assert_existing_objects_matched()
+            self._state.read(checkpoint.path, self._options).assert_existing_objects_matched()
         except (AssertionError, ValueError, tf.errors.NotFoundError, tf.errors.InvalidArgumentError) as error:
             raise Unusable(
                 f"The checkpoint {checkpoint.path} is of another model than these flags describe "
@@ -110,9 +124,12 @@ class Saver:
 
         A bucket that refuses the chief's files for the moment costs a checkpoint, not the run.
         """
+        self._settle()
         began = time.monotonic()
         with preemption.saving(done):
-            self._state.write(str(self._written))  # reads variables of all replicas: a joint act
+            self._state.write(
+                str(self._written), self._options
+            )  # reads variables of all replicas: a joint act
             if self._cluster.is_chief:
                 try:
                     self._newest = publish(

@@ -1,4 +1,4 @@
-"""What a replica trains or evaluates: the workload, the settings, and a data set that lies ready on this machine."""
+"""What a replica trains or evaluates: the workload, the flags, and a data set that lies ready on this machine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from trainer.cluster import Cluster
 from trainer.dataset import Dataset, progress_is_quiet, ready_dataset
 from trainer.flags import Flags
-from trainer.settings import Settings, settings_from
 from trainer.workloads import Workload, workload_named
 
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
+    flags: Flags
     workload: Workload
-    settings: Settings
     dataset: Dataset
 
 
@@ -23,11 +22,9 @@ def ready_subject(flags: Flags, cluster: Cluster, environment: Mapping[str, str]
     Raises:
         Unusable: the data set cannot be had or does not fit.
     """
-    workload = workload_named(flags.workload)
-    settings = settings_from(flags, workload)
     progress_is_quiet()
     dataset = ready_dataset(
-        settings.dataset,
+        flags.dataset,
         data_dir=flags.data_dir,
         train_split=flags.train_split,
         evaluation_split=flags.evaluation_split,
@@ -35,4 +32,4 @@ def ready_subject(flags: Flags, cluster: Cluster, environment: Mapping[str, str]
         prepares=cluster.is_chief,
         environment=environment,
     )
-    return Subject(workload=workload, settings=settings, dataset=dataset)
+    return Subject(flags=flags, workload=workload_named(flags.workload), dataset=dataset)

@@ -13,15 +13,17 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from trainer.cluster import Cluster, Role, cluster_from
-from trainer.faults import Unusable
+from trainer.cluster import Cluster, Role
+from trainer.cluster_variable import cluster_from
+from trainer.ending import PEER_LOST, end_at_once, end_with, on_sigterm
+from trainer.faults import Unusable, collected
 from trainer.flags import Flags, flags_from
 from trainer.outputs import Outputs, outputs_from
-from trainer.peers import PEER_LOST, end_with, is_loss_of_peer, peers_within
-from trainer.preemption import end_at_once, on_sigterm
+from trainer.peers import is_loss_of_peer
 from trainer.strategy_choice import contradictions, uses_parameter_servers
 
 if TYPE_CHECKING:
@@ -46,14 +48,10 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 def _told(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Flags, Cluster, Outputs]:
     """Flags, cluster and outputs, or the faults of all of them at once."""
     faults: list[str] = []
-    try:
+    with collected(faults):
         flags = flags_from(arguments)
-    except Unusable as unusable:
-        faults += unusable.faults
-    try:
+    with collected(faults):
         cluster = cluster_from(environment).without_reduction_servers()
-    except Unusable as unusable:
-        faults += unusable.faults
     if not faults:
         has_directory = bool(environment.get("AIP_CHECKPOINT_DIR") or flags.job_dir)
         faults += contradictions(flags.strategy, cluster, has_checkpoint_directory=has_directory)
@@ -93,9 +91,7 @@ def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapp
     Raises:
         Unusable: there is nothing to evaluate on, or the checkpoints are of another model.
     """
-    from trainer.evaluator.evaluator import Evaluator
-    from trainer.evaluator.setting import data_and_model
-    from trainer.evaluator.waiting import ChiefWatch
+    from trainer.evaluator.evaluator import ChiefWatch, Evaluator, data_and_model
     from trainer.strategy import limit_threads, processors_for
     from trainer.subject import ready_subject
 
@@ -124,13 +120,7 @@ def train_and_export(
     """
     started = time.monotonic()
     training = _prepared(flags, cluster, outputs, environment)
-    if uses_parameter_servers(flags.strategy, cluster):
-        from trainer.parameter_server import coordinator
-
-        trained = coordinator.train(training)
-    else:
-        trained = training.run()
-    _export(training, trained, outputs, started)
+    _export(training, training.run(), outputs, started)
 
 
 def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> "Training":
@@ -141,10 +131,10 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
     from trainer.subject import ready_subject
     from trainer.training import Training
     from trainer.trial import trial_from
-    from trainer.weights import RANDOM, StartingWeights, starting_weights
+    from trainer.weights import RANDOM, starting_weights
 
     subject = ready_subject(flags, cluster, environment)
-    workload, settings, dataset = subject.workload, subject.settings, subject.dataset
+    workload, dataset = subject.workload, subject.dataset
     if (trial := trial_from(environment)) is not None and dataset.evaluation_split is None:
         raise Unusable(
             f"Trial {trial.trial_id} has nothing to report: {dataset.name} is not evaluated, and a study compares "
@@ -154,23 +144,24 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
     processors = processors_for(cluster)
     limit_threads(processors)
     strategy = _strategy(flags, cluster, mirrored=workload.mirrored)
-    tf.keras.utils.set_random_seed(settings.seed)
+    tf.keras.utils.set_random_seed(flags.seed)
     if flags.mixed_precision:
-        kind = "float16" if tf.config.list_physical_devices("GPU") else "bfloat16"
-        tf.keras.mixed_precision.set_global_policy(f"mixed_{kind}")
+        floats = "float16" if tf.config.list_physical_devices("GPU") else "bfloat16"
+        tf.keras.mixed_precision.set_global_policy(f"mixed_{floats}")
     # Replicas that began from different weights would train different models without a word.
     if not all_replicas_agree(strategy, weights.path is not None) and weights.path is not None:
-        weights = StartingWeights(
-            label=RANDOM.label, path=None, because="another replica could not read them"
-        )
-    return Training(
-        settings=settings,
-        workload=workload,
-        dataset=dataset,
+        weights = replace(RANDOM, because="another replica could not read them")
+    kind, joined = Training, cluster
+    if uses_parameter_servers(flags.strategy, cluster):
+        from trainer.parameter_server.coordinator import CoordinatedTraining
+
+        # Those that a coordinator hands steps to are no peers of its: no collective operation joins them.
+        kind, joined = CoordinatedTraining, Cluster()
+    return kind(
+        subject=subject,
         cluster=cluster,
         strategy=strategy,
-        # Those that a coordinator hands steps to are no peers of its: no collective operation joins them.
-        peers=Peers(Cluster() if uses_parameter_servers(flags.strategy, cluster) else cluster),
+        peers=Peers(joined),
         weights=weights,
         trial=trial,
         checkpoints=outputs.checkpoints.path,
@@ -181,6 +172,7 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
 
 def _strategy(flags: Flags, cluster: Cluster, *, mirrored: bool) -> Any:
     """The run's strategy, once all that it needs have come."""
+    from trainer.gathering import gather
     from trainer.strategy import strategy_for
 
     if uses_parameter_servers(flags.strategy, cluster):
@@ -188,25 +180,23 @@ def _strategy(flags: Flags, cluster: Cluster, *, mirrored: bool) -> Any:
 
         await_peers(cluster, within_s=flags.peers_within_s)
         guard(cluster)
-        return strategy_for(cluster, asked=flags.strategy, mirrored=mirrored)
-    with peers_within(flags.peers_within_s, cluster):
-        return strategy_for(cluster, asked=flags.strategy, mirrored=mirrored)
+    else:
+        gather(cluster, within_s=flags.peers_within_s)
+    return strategy_for(cluster, asked=flags.strategy, mirrored=mirrored)
 
 
 def _export(training: "Training", trained: "Trained", outputs: Outputs, started: float) -> None:
     from trainer.checkpoints import remove_backups
     from trainer.evaluator.evaluator import await_evaluators
+    from trainer.events import report
     from trainer.export import export_directory, save_model
     from trainer.manifest import MANIFEST_NAME, manifest_of, remove_manifest, write_manifest
-    from trainer.reporting import report
     from trainer.training import weights_sha256
 
-    cluster, dataset = training.cluster, training.dataset
+    cluster, flags, dataset = training.cluster, training.flags, training.subject.dataset
     with export_directory(outputs.model.path, cluster) as directory:
         remove_manifest(directory)
-        save_model(
-            trained.model, directory, image_size=training.settings.image_size, class_names=dataset.class_names
-        )
+        save_model(trained.model, directory, image_size=flags.image_size, class_names=dataset.class_names)
         if cluster.is_chief:
             manifest = manifest_of(
                 directory,
@@ -232,7 +222,7 @@ def _export(training: "Training", trained: "Trained", outputs: Outputs, started:
         weights_sha256=weights_sha256(trained.model),
     )
     on_sigterm(lambda: None)  # the run is done: ended otherwise than with 0, its chief would repeat it
-    await_evaluators(training.logs, epochs=training.settings.epochs)
+    await_evaluators(training.logs, epochs=flags.epochs)
     training.peers.part()
     if cluster.is_chief:
         remove_backups(training.checkpoints)
@@ -244,14 +234,14 @@ def _description(training: "Training", trained: "Trained", seconds: float) -> di
     import tensorflow_datasets as tfds
     import tf_keras
 
-    from trainer.reporting import finite
+    from trainer.events import finite
     from trainer.strategy import name_of
 
-    dataset = training.dataset
+    flags, dataset = training.flags, training.subject.dataset
     return {
         "metrics": {name: value for name, value in finite(trained.metrics).items() if value is not None},
         "class_names": list(dataset.class_names),
-        "image_size": list(training.settings.image_size),
+        "image_size": list(flags.image_size),
         "dataset": {
             "name": dataset.name,
             "version": dataset.version,
@@ -266,10 +256,10 @@ def _description(training: "Training", trained: "Trained", seconds: float) -> di
             "tensorflow_datasets": tfds.__version__,
         },
         "training": {
-            "epochs": training.settings.epochs,
+            "epochs": flags.epochs,
             "initial_epoch": trained.initial_epoch,
-            "steps_per_epoch": trained.steps_per_epoch,
-            "global_batch_size": trained.global_batch_size,
+            "steps_per_epoch": training.steps_per_epoch,
+            "global_batch_size": training.global_batch_size,
             "replicas_in_sync": training.strategy.num_replicas_in_sync,
             "strategy": name_of(training.strategy),
             "weights": training.weights.label,

@@ -1,29 +1,32 @@
-"""One training run on one replica: from settings to a trained model and its last metrics."""
+"""One training run on one replica: from flags and data to a trained model and its last metrics."""
 
 import hashlib
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorflow as tf
 
 from trainer.cluster import Cluster
-from trainer.dataset import Dataset
 from trainer.events import report
-from trainer.loop import Cadence, Loop, Place, place_after
+from trainer.flags import Flags
+from trainer.loop import Batches, Loop
 from trainer.metric_file import MetricFile
 from trainer.metric_report import MetricReport
+from trainer.model import built_model
 from trainer.peers import Peers
 from trainer.pipeline import Pipeline
+from trainer.place import Cadence, Place, place_after
 from trainer.preemption import Preemption
 from trainer.reporting import ProgressReport
 from trainer.saver import Saver, chosen
-from trainer.settings import Settings, batch_norm_momentum, steps_per_epoch
+from trainer.settings import steps_per_epoch
 from trainer.strategy import name_of
+from trainer.subject import Subject
 from trainer.trial import Trial
 from trainer.weights import StartingWeights
-from trainer.workloads import ModelSpec, Workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +36,6 @@ class Trained:
     model: Any  # tf.keras.Model
     metrics: dict[str, float]
     initial_epoch: int
-    steps_per_epoch: int
-    global_batch_size: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +43,13 @@ class Training:
     """What `run` needs; `processors` is how many this process may keep busy.
 
     `trial` is None where this run is no trial of a study; of a trial the chief alone reports.
+    The methods that follow `run` differ where a coordinator hands the steps to workers.
     """
 
-    settings: Settings
-    workload: Workload
-    dataset: Dataset
+    IO_DEVICE: ClassVar[str | None] = None
+    """Where checkpoint files are read and written; None: where TensorFlow does so by itself."""
+
+    subject: Subject
     cluster: Cluster
     strategy: Any  # tf.distribute.Strategy
     peers: Peers
@@ -56,123 +59,128 @@ class Training:
     logs: Path
     processors: int
 
+    @property
+    def flags(self) -> Flags:
+        return self.subject.flags
+
+    @property
+    def global_batch_size(self) -> int:
+        """Examples of one step."""
+        return self.flags.batch_size * int(self.strategy.num_replicas_in_sync)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        examples = self.subject.dataset.train_examples
+        return steps_per_epoch(examples, self.global_batch_size, self.flags.steps_per_epoch)
+
     def run(self) -> Trained:
         """Train all epochs, or what a checkpoint leaves of them, with a checkpoint and an evaluation after each.
 
-        Every replica must call this with the same settings. Does not return where SIGTERM ends it.
+        Every replica must call this with the same flags. Does not return where SIGTERM ends it.
 
         Raises:
             Unusable: the model cannot be built for this data, the checkpoint is of another model, or a trial's
                 metric file cannot be written.
             tf.errors.OpError: another replica is gone; the run can be started again and continues.
         """
-        settings, replicas = self.settings, self.strategy.num_replicas_in_sync
-        global_batch_size = settings.batch_size * replicas
-        steps = steps_per_epoch(self.dataset.train_examples, global_batch_size, settings.steps_per_epoch)
+        epochs, steps = self.flags.epochs, self.steps_per_epoch
         checkpoint = chosen(self.checkpoints, self.cluster, self.peers.board)
-        place = place_after(checkpoint, steps_per_epoch=steps, global_batch_size=global_batch_size)
+        place = place_after(checkpoint, steps_per_epoch=steps, global_batch_size=self.global_batch_size)
         initial_epoch = checkpoint.epoch if checkpoint else 0
         known = dict(checkpoint.metrics or {}) if checkpoint else {}
-        model = self._model(settings.epochs * steps)
-        metric_report = self.metric_report(initial_epoch, steps)
-        self.report_start(initial_epoch, place.step % steps, steps, global_batch_size)
-        with tempfile.TemporaryDirectory(prefix=f"trainer-{self.cluster.replica}-checkpoint-") as scratch:
+        model = self._model()
+        metric_report = self._metric_report(initial_epoch)
+        self._report_start(initial_epoch, place.step % steps)
+        progress = self._progress()
+        with tempfile.TemporaryDirectory(prefix=f"trainer-{self.cluster.replica}-checkpoint-") as name:
+            scratch = Path(name)
             saver = Saver(
                 model,
                 checkpoints=self.checkpoints,
                 cluster=self.cluster,
-                scratch=Path(scratch),
-                global_batch_size=global_batch_size,
+                scratch=scratch,
+                global_batch_size=self.global_batch_size,
+                io_device=self.IO_DEVICE,
+                settle=partial(self._settle, model, progress),
             )
             if checkpoint is not None:
                 saver.restore(checkpoint)
-            callbacks = [*self._callbacks(steps, global_batch_size), *metric_report]
-            loop = self._loop(model, saver, place, steps, callbacks)
-            is_left = place.epoch < settings.epochs
+            callbacks = [progress, *self._tensorboard(), *metric_report]
+            loop = Loop(
+                model=model,
+                batches=self._batches(model, place),
+                epochs=epochs,
+                steps_per_epoch=steps,
+                callbacks=tf.keras.callbacks.CallbackList(callbacks, model=model, epochs=epochs, steps=steps),
+                saver=saver,
+                preemption=Preemption(self.cluster, self.peers, done=place.epoch * steps + place.step),
+                cadence=Cadence(
+                    every_s=self.flags.checkpoint_every_s, every_steps=self.flags.checkpoint_steps
+                ),
+                is_chief=self.cluster.is_chief,
+            )
+            is_left = place.epoch < epochs
             for reporting in metric_report if is_left and known else ():
                 reporting.report(known, epochs=initial_epoch)
             metrics = loop.run(place, known)
             for reporting in () if is_left else metric_report:  # only the export is left to do
-                reporting.report(metrics, epochs=settings.epochs)
-        return Trained(
-            model=model,
-            metrics=metrics,
-            initial_epoch=initial_epoch,
-            steps_per_epoch=steps,
-            global_batch_size=global_batch_size,
+                reporting.report(metrics, epochs=epochs)
+            return Trained(model=self._exported(model, scratch), metrics=metrics, initial_epoch=initial_epoch)
+
+    def _model(self) -> Any:
+        return self._built(self.weights, self.strategy)
+
+    def _built(self, weights: StartingWeights, strategy: Any) -> Any:
+        total_steps = self.flags.epochs * self.steps_per_epoch
+        return built_model(self.subject, weights=weights, strategy=strategy, total_steps=total_steps)
+
+    def _progress(self) -> Any:  # tf.keras.callbacks.Callback
+        return ProgressReport(
+            replica=self.cluster.replica,
+            replicas=self.strategy.num_replicas_in_sync,
+            epochs=self.flags.epochs,
+            steps_per_epoch=self.steps_per_epoch,
+            global_batch_size=self.global_batch_size,
         )
 
-    def _loop(self, model: Any, saver: Saver, place: Place, steps: int, callbacks: list[Any]) -> Loop:
-        settings, replicas = self.settings, self.strategy.num_replicas_in_sync
+    def _settle(self, model: Any, progress: Any) -> None:
+        """Return when every step that was begun is done, as all are here."""
+
+    def _batches(self, model: Any, place: Place) -> Batches:  # noqa: ARG002 - a coordinator's needs the model
         pipeline = Pipeline(
-            dataset=self.dataset,
-            image_size=settings.image_size,
-            batch_size=settings.batch_size,
-            replicas=replicas,
-            cache=settings.cache,
-            seed=settings.seed,
+            subject=self.subject,
+            replicas=self.strategy.num_replicas_in_sync,
             threads=max(2, self.processors),
         )
         training = pipeline.training(
-            first_epoch=min(place.epoch, settings.epochs - 1),
+            first_epoch=min(place.epoch, self.flags.epochs - 1),
             first_step=place.step,
-            epochs=settings.epochs,
-            steps_per_epoch=steps,
+            steps_per_epoch=self.steps_per_epoch,
         )
-        distributed = self.strategy.experimental_distribute_dataset
-        evaluation = pipeline.evaluation()
-        return Loop(
-            model=model,
+        distributed, evaluation = self.strategy.experimental_distribute_dataset, pipeline.evaluation()
+        return Batches(
             training=distributed(training),
             evaluation=None if evaluation is None else distributed(evaluation),
             evaluation_steps=pipeline.evaluation_steps,
-            epochs=settings.epochs,
-            steps_per_epoch=steps,
-            callbacks=tf.keras.callbacks.CallbackList(
-                callbacks, model=model, epochs=settings.epochs, steps=steps
-            ),
-            saver=saver,
-            preemption=Preemption(self.cluster, self.peers, done=place.epoch * steps + place.step),
-            cadence=Cadence(every_s=settings.checkpoint_every_s, every_steps=settings.checkpoint_steps),
-            is_chief=self.cluster.is_chief,
         )
 
-    def _model(self, total_steps: int) -> Any:
-        spec = ModelSpec(
-            image_size=self.settings.image_size,
-            classes=len(self.dataset.class_names),
-            learning_rate=self.settings.learning_rate,
-            hyperparameters=self.settings.hyperparameters,
-            weights_path=None if self.weights.path is None else str(self.weights.path),
-        )
-        with self.strategy.scope():
-            model = self.workload.build(spec)
-            create_training_variables(model)
-        momentum = batch_norm_momentum(self.settings.batch_norm_momentum, total_steps)
-        for layer in model.layers:
-            if isinstance(layer, tf.keras.layers.BatchNormalization):
-                layer.momentum = momentum
+    def _exported(self, model: Any, scratch: Path) -> Any:  # noqa: ARG002 - a coordinator writes a copy there
+        """The trained model with variables that an export can hold."""
         return model
 
-    def _callbacks(self, steps: int, global_batch_size: int) -> list[Any]:
-        callbacks = [
-            ProgressReport(
-                replica=self.cluster.replica,
-                replicas=self.strategy.num_replicas_in_sync,
-                epochs=self.settings.epochs,
-                steps_per_epoch=steps,
-                global_batch_size=global_batch_size,
-            )
-        ]
-        if self.cluster.is_chief:  # one writer; the graph is left out, it is large and nobody reads it
-            callbacks.append(tf.keras.callbacks.TensorBoard(str(self.logs), write_graph=False))
-        return callbacks
+    def _tensorboard(self) -> list[Any]:
+        """One writer; the graph is left out, it is large and nobody reads it."""
+        return (
+            [tf.keras.callbacks.TensorBoard(str(self.logs), write_graph=False)]
+            if self.cluster.is_chief
+            else []
+        )
 
-    def metric_report(self, initial_epoch: int, steps: int) -> list[MetricReport]:
+    def _metric_report(self, initial_epoch: int) -> list[MetricReport]:
         """The callback that reports a trial's metrics, on its chief only."""
         if self.trial is None or not self.cluster.is_chief:
             return []
-        names, asked = self.settings.reported_metrics, self.trial.asked_metric
+        names, asked, steps = self.flags.reported_metrics, self.trial.asked_metric, self.steps_per_epoch
         file = MetricFile(
             self.trial.metric_file, trial_id=self.trial.trial_id, after_step=initial_epoch * steps
         )
@@ -192,43 +200,32 @@ class Training:
         )
         return [MetricReport(file, names=names, steps_per_epoch=steps)]
 
-    def report_start(self, initial_epoch: int, step: int, steps: int, global_batch_size: int) -> None:
-        strategy, replicas = name_of(self.strategy), self.strategy.num_replicas_in_sync
+    def _report_start(self, initial_epoch: int, step: int) -> None:
+        strategy, replicas, steps = (
+            name_of(self.strategy),
+            self.strategy.num_replicas_in_sync,
+            self.steps_per_epoch,
+        )
+        dataset = self.subject.dataset
         because = f" ({self.weights.because})" if self.weights.because else ""
         begins = "begins"
         if initial_epoch or step:
             begins = f"continues after epoch {initial_epoch}" + (f" and {step} steps" if step else "")
         report(
             "train_started",
-            f"{self.cluster.replica} {begins}: {self.settings.epochs} epochs of {steps} steps, {strategy} over "
+            f"{self.cluster.replica} {begins}: {self.flags.epochs} epochs of {steps} steps, {strategy} over "
             f"{replicas}, weights {self.weights.label}{because}",
             replica=self.cluster.replica,
             strategy=strategy,
             replicas_in_sync=replicas,
-            global_batch_size=global_batch_size,
-            epochs=self.settings.epochs,
+            global_batch_size=self.global_batch_size,
+            epochs=self.flags.epochs,
             steps_per_epoch=steps,
             weights=self.weights.label,
-            dataset=f"{self.dataset.name}:{self.dataset.version}",
+            dataset=f"{dataset.name}:{dataset.version}",
             initial_epoch=initial_epoch,
             initial_step=step,
         )
-
-
-def create_training_variables(model: Any) -> None:
-    """Create what the first training step would create: optimizer slots and metric variables.
-
-    A tf.function that creates variables is traced twice, and the first trace is thrown away; with
-    large models that is seconds. Must be called in the strategy's scope.
-    """
-    optimizer = model.optimizer
-    if isinstance(optimizer, tf.keras.optimizers.legacy.Optimizer):
-        optimizer._create_all_weights(model.trainable_variables)  # noqa: SLF001 - the only way in Keras 2, now frozen
-    else:
-        optimizer.build(model.trainable_variables)
-    predictions, labels = tf.zeros([1, *model.output_shape[1:]]), tf.zeros([1], tf.int64)
-    model.compiled_loss.build(predictions)
-    model.compiled_metrics.build(predictions, labels)
 
 
 def weights_sha256(model: Any) -> str:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.cluster import ROLE_OF_TASK_TYPE, Cluster, Role, cluster_from
+from trainer.cluster import Cluster, Role
+from trainer.cluster_variable import ROLE_OF_TASK_TYPE, cluster_from
 from trainer.faults import Unusable
 
 POOLS = {"workerpool0": ["c:2222"], "workerpool1": ["w-0:2222", "w-1:2222"], "workerpool2": ["p:2222"],

@@ -13,11 +13,12 @@ def test_every_flag_is_in_the_trainers_page() -> None:
     assert [name for name in FLAGS if f"| `--{name}` |" not in page] == []
 
 
-def test_without_flags_everything_is_left_to_the_workload() -> None:
+def test_without_flags_the_workloads_defaults_count() -> None:
     flags = flags_from([])
     assert flags.workload == "resnet50"
     assert flags.weights == "auto"
-    assert (flags.dataset, flags.epochs, flags.batch_size, flags.image_size) == (None, None, None, None)
+    assert (flags.dataset, flags.epochs, flags.batch_size, flags.image_size) == ("cassava", 2, 64, (300, 300))
+    assert flags_from([TUNED]).dataset == "horses_or_humans"
 
 
 def test_every_field_has_a_flag() -> None:
@@ -123,7 +124,7 @@ def test_flags_of_an_unknown_workload_are_not_held_against_it() -> None:
 
 
 def test_the_metrics_to_report_are_those_that_the_workload_has() -> None:
-    assert flags_from([TUNED]).reported_metrics is None
+    assert flags_from([TUNED]).reported_metrics == ("accuracy",)
     assert flags_from([TUNED, "--reported_metrics=loss, accuracy"]).reported_metrics == ("loss", "accuracy")
     with pytest.raises(
         Unusable, match=r"no metric 'acuracy'; it has accuracy, loss\. Did you mean 'accuracy'\?"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from google.cloud.aiplatform_v1.types import CustomJob
 
-from trainer.cluster import cluster_from
+from trainer.cluster_variable import cluster_from
 from trainer.faults import Unusable
 from trainer.launch.__main__ import gpus
 from trainer.launch.settings import horovod, jax, mxnet, torch

@@ -9,12 +9,18 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.checkpoints import Checkpoint, latest
-from trainer.cluster import Cluster
+from trainer.cluster import Cluster, Role
+from trainer.ending import end_without_peer
 from trainer.evaluator.evaluations import FILE_NAME, Evaluation, Evaluations, read_evaluations
 from trainer.events import finite, report
 from trainer.faults import Unusable
+from trainer.liveness import EVERY_S, Attendance, answers_of
 from trainer.manifest import MANIFEST_NAME
+from trainer.model import built_model
+from trainer.pipeline import Pipeline
 from trainer.reporting import numbers
+from trainer.subject import Subject
+from trainer.weights import RANDOM
 
 POLL_S = 0.5
 CHIEF_WAITS_S = 60.0
@@ -101,6 +107,54 @@ class Evaluator:
             step=evaluation.step,
             metrics=evaluation.metrics,
         )
+
+
+def data_and_model(subject: Subject, *, processors: int) -> tuple[Any, Any]:
+    """The evaluation split, every example once, and the chief's model, which checkpoints are read into.
+
+    Raises:
+        Unusable: the data set has no evaluation split, or the model cannot be built for it.
+    """
+    data = Pipeline(subject=subject, replicas=1, threads=max(2, processors)).evaluation()
+    if data is None:
+        raise Unusable(
+            f"An evaluator has nothing to evaluate on: {subject.dataset.name} has no evaluation split here. Name one "
+            f"with --evaluation_split, or leave worker pool 3 out of the request."
+        )
+    strategy = tf.distribute.get_strategy()
+    return data, built_model(subject, weights=RANDOM, strategy=strategy, total_steps=subject.flags.epochs)
+
+
+class ChiefWatch:
+    """Asks the chief whether it is there, where it can be asked.
+
+    A chief that trains with others listens at its address. One that trains alone does not, nor does
+    one of a cluster without its address: there an evaluator waits until it is ended.
+    """
+
+    def __init__(self, cluster: Cluster, *, peers_within_s: float) -> None:
+        listens = cluster.is_multi_worker or Role.PARAMETER_SERVER in cluster.members
+        self._chief = Attendance(addresses=cluster.members.get(Role.CHIEF, ()) if listens else ())
+        self._replica = cluster.replica
+        self._peers_within_s = peers_within_s
+        self._started = self._asked_at = time.monotonic()
+
+    def check(self) -> None:
+        """Ask, at most once in EVERY_S seconds; a chief that is gone for too long or did not come ends this process."""
+        now = time.monotonic()
+        if now - self._asked_at < EVERY_S:
+            return
+        self._asked_at = now
+        self._chief.note(answers_of(self._chief.addresses), now)
+        if self._chief.gone(now):
+            self._end("peer_lost", "its chief is gone")
+        if self._chief.missing and now - self._started >= self._peers_within_s:
+            self._end(
+                "peers_missing", f"its chief had not come after {self._peers_within_s:g} s (--peers_within_s)"
+            )
+
+    def _end(self, event: str, why: str) -> None:
+        end_without_peer(event, f"{self._replica} ends: {why}", replica=self._replica, peer="chief-0")
 
 
 def await_evaluators(logs: Path, *, epochs: int, within_s: float = CHIEF_WAITS_S) -> None:

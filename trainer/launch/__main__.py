@@ -15,8 +15,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NoReturn
 
-from trainer.cluster import Cluster, Role, cluster_from
-from trainer.faults import Unusable
+from trainer.cluster import Cluster, Role
+from trainer.cluster_variable import cluster_from
+from trainer.faults import Unusable, collected
 from trainer.launch import settings as of
 from trainer.launch.order import USAGE, Framework, Order, order_from
 from trainer.launch.rendezvous import LEAVES_WITHIN_S, answers_within, serve_beside_this_process
@@ -53,14 +54,10 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 def _told(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Order, Cluster]:
     """Order and cluster, or the faults of both at once."""
     faults: list[str] = []
-    try:
+    with collected(faults):
         order = order_from(arguments)
-    except Unusable as unusable:
-        faults += unusable.faults
-    try:
+    with collected(faults):
         cluster = cluster_from(environment)
-    except Unusable as unusable:
-        faults += unusable.faults
     if faults:
         raise Unusable(*faults)
     return order, cluster

@@ -5,12 +5,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.pipeline import SHUFFLE_EXAMPLES, Pipeline
+from trainer.pipeline import Pipeline
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerPipeline(Pipeline):
-    """Batches for one worker at a time: `batch_size` is a worker's, and `replicas` is 1."""
+    """Batches for one worker at a time: `replicas` is how many devices it has."""
 
     workers: int
 
@@ -21,15 +21,9 @@ class WorkerPipeline(Pipeline):
         every n-th of them: while they keep pace, an epoch trains every example about once. A
         worker that is away takes its part along for so long; the next pass deals the parts anew.
         """
-        source = self._source(self.dataset.train_split, self.dataset.train_examples)
-        buffer = min(self.dataset.train_examples, SHUFFLE_EXAMPLES)
-
-        def one_pass(number: Any) -> Any:
-            return source.shuffle(buffer, seed=self.seed + number, reshuffle_each_iteration=False)
-
         worker = tf.cast(tf.distribute.coordinator.experimental_get_current_worker_index(), tf.int64)
-        order = tf.data.Dataset.counter(first_pass).flat_map(one_pass).shard(self.workers, worker)
-        batches = self._decoded(order).batch(self.batch_size, drop_remainder=True)
+        order = tf.data.Dataset.counter(first_pass).flat_map(self._one_pass()).shard(self.workers, worker)
+        batches = self._decoded(order).batch(self.global_batch_size, drop_remainder=True)
         return batches.prefetch(tf.data.AUTOTUNE).with_options(self._options())
 
     def in_shards(self) -> Any | None:
@@ -38,10 +32,11 @@ class WorkerPipeline(Pipeline):
         The place marked with SHARD_HINT is where TensorFlow cuts: before decoding, so that every
         image is decoded by one worker only.
         """
-        if self.dataset.evaluation_split is None:
+        dataset = self.subject.dataset
+        if dataset.evaluation_split is None:
             return None
         hint = tf.data.experimental.SHARD_HINT
-        source = self._source(self.dataset.evaluation_split, self.dataset.evaluation_examples)
+        source = self._source(dataset.evaluation_split, dataset.evaluation_examples)
         # Counted before it is cut, the marked place makes a negative number of examples, which Keras may take for
         # endless; behind a filter nothing is counted.
         shard = source.shard(hint, hint).filter(lambda *_: True)
@@ -49,7 +44,7 @@ class WorkerPipeline(Pipeline):
         # a batch for one example; Keras' other evaluations add the second.
         batches = (
             self._decoded(shard)
-            .batch(self.batch_size)
+            .batch(self.global_batch_size)
             .map(lambda image, label: (image, label[:, tf.newaxis]))
         )
         options = self._options()

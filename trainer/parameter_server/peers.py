@@ -5,11 +5,10 @@ import time
 from collections.abc import Callable
 
 from trainer.cluster import Cluster, Role
-from trainer.events import report
+from trainer.ending import end_without_peer
 from trainer.liveness import EVERY_S, LOST_AFTER_S, Answer, Attendance, answers_of, await_all
-from trainer.peers import PEER_LOST, end_with
+from trainer.peers import end_for_loss
 
-_ENDING = threading.Lock()
 ABSENT_AFTER_S = 10.0
 """A parameter server that nobody is behind any more is lost sooner than a silent one: its variables are gone for good."""
 
@@ -18,16 +17,14 @@ def await_peers(cluster: Cluster, *, within_s: float) -> None:
     """Return when every parameter server and every worker has answered once, or end with PEER_LOST."""
     names = _names(cluster)
     if missing := await_all(tuple(names), within_s=within_s):
-        report(
+        end_without_peer(
             "peers_missing",
             f"{cluster.replica} waited {within_s:g} s (--peers_within_s) for "
             f"{', '.join(f'{names[address]} at {address}' for address in missing)} and gives up. Did each replica start, "
             f"and does the network let them reach each other?",
-            severity="ERROR",
             replica=cluster.replica,
             waited_s=within_s,
         )
-        end_with(PEER_LOST)
 
 
 def guard(cluster: Cluster, *, idle_s: Callable[[], float] = lambda: 0.0) -> None:
@@ -56,21 +53,6 @@ def loss(
     if gone and (idle_s >= LOST_AFTER_S or len(gone) == len(workers.addresses)):
         return gone[0], f"it has been away for {LOST_AFTER_S:g} s, and no step was done meanwhile"
     return None
-
-
-def end_for_loss(cluster: Cluster, peer: str, why: str) -> None:
-    """Say that this replica has lost `peer`, and end with PEER_LOST; once, whoever else finds it meanwhile."""
-    _ENDING.acquire()  # for good: other threads wait here for the end
-    try:
-        report(
-            "peer_lost",
-            f"{cluster.replica} has lost {peer} ({why}) and ends, to be started again with it",
-            severity="ERROR",
-            replica=cluster.replica,
-            peer=peer,
-        )
-    finally:
-        end_with(PEER_LOST)
 
 
 def _watch(cluster: Cluster, idle_s: Callable[[], float]) -> None:

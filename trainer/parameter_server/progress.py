@@ -3,6 +3,7 @@
 import queue
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -12,35 +13,28 @@ from trainer.reporting import ProgressReport
 AHEAD_PER_WORKER = 4  # steps handed out and not done: enough that no worker waits, few enough to be done soon
 
 
-class RemoteProgressReport(ProgressReport):
-    """Reports as ProgressReport does, each step when its worker is done with it.
+class RemoteProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has no types
+    """Has `report` tell of each step when its worker is done with it.
 
     What it is given at a step's end is a promise of the step's logs. Waiting for it there would
     leave all workers but one idle, so a thread waits. No more than `ahead` steps are under way: when
     a checkpoint is asked for, they are soon done.
     """
 
-    def __init__(
-        self,
-        *,
-        replica: str,
-        replicas: int,
-        epochs: int,
-        steps_per_epoch: int,
-        global_batch_size: int,
-        ahead: int,
-    ) -> None:
-        super().__init__(
-            replica=replica,
-            replicas=replicas,
-            epochs=epochs,
-            steps_per_epoch=steps_per_epoch,
-            global_batch_size=global_batch_size,
-        )
+    def __init__(self, report: ProgressReport, *, ahead: int) -> None:
+        super().__init__()
+        self._supports_tf_logs = True
+        self._report = report
         self._done_at = time.monotonic()
         self._under_way = threading.Semaphore(ahead)
         self._promised: queue.SimpleQueue[tuple[int, Any] | threading.Event] = queue.SimpleQueue()
         threading.Thread(target=self._report_all, name="progress", daemon=True).start()
+
+    def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
+        self._report.on_epoch_begin(epoch, logs)
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any]) -> None:
+        self._report.on_epoch_end(epoch, logs)
 
     def on_train_batch_begin(self, batch: int, logs: object = None) -> None:  # noqa: ARG002 - Keras' signature
         self._under_way.acquire()
@@ -65,7 +59,7 @@ class RemoteProgressReport(ProgressReport):
                     drained.set()
                 case (batch, promise):
                     try:
-                        super().on_train_batch_end(batch, promise.fetch())
+                        self._report.on_train_batch_end(batch, promise.fetch())
                         self._done_at = time.monotonic()
                     except (tf.errors.OpError, RuntimeError):
                         pass  # the step was given up; whoever joins the steps is told why

@@ -7,10 +7,10 @@ from pathlib import Path
 import tensorflow as tf
 
 from trainer.cluster import Cluster, Role
+from trainer.ending import end_with, end_without_peer
 from trainer.events import report
 from trainer.liveness import EVERY_S, Answer, Attendance, answers_of
 from trainer.manifest import MANIFEST_NAME
-from trainer.peers import PEER_LOST, end_with
 from trainer.strategy import resolver
 
 
@@ -67,22 +67,15 @@ def serve(cluster: Cluster, *, model: Path, processors: int, peers_within_s: flo
 
 
 def _end(cluster: Cluster, end: End) -> None:
+    message = f"{cluster.replica} ends: {end}"
     match end:
         case End.DONE:
             report("serving_finished", f"{cluster.replica} is done: {end}", replica=cluster.replica)
+            end_with(0)
         case End.LOST:
-            report(
-                "peer_lost",
-                f"{cluster.replica} ends: {end}",
-                severity="ERROR",
-                replica=cluster.replica,
-                peer="chief-0",
-            )
+            end_without_peer("peer_lost", message, replica=cluster.replica, peer="chief-0")
         case End.NEVER_CAME:
-            report(
-                "peers_missing", f"{cluster.replica} ends: {end}", severity="ERROR", replica=cluster.replica
-            )
-    end_with(0 if end is End.DONE else PEER_LOST)
+            end_without_peer("peers_missing", message, replica=cluster.replica)
 
 
 def _stamp(model: Path) -> int | None:

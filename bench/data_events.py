@@ -1,11 +1,10 @@
 """A burst of data events on the local stack: how fast each is handled, how often any object is written, what runs.
 
-python bench/data_events.py [--events 10000] [--deliverers 8] [--counted 2000]
+python bench/data_events.py [--events 10000] [--deliverers 8]
 
 The events go over HTTP to the stack's own function, each on a connection of its own, as Eventarc's front end
 sends them; a rule over them waits for all of them, and a tick starts its run. Writes are counted by the
-ledger bucket's own notifications. Storage operations of every kind are counted by a proxy on a second stack,
-with fewer events and no clock. The last table is the simulation of tests/contract/simulation.py.
+ledger bucket's own notifications. The last table is the simulation of tests/contract/simulation.py.
 """
 
 import argparse
@@ -23,12 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]  # run as a file, from anywhere
 
-from tests.contract.proxy import proxy_to  # noqa: E402
 from tests.contract.retraining import SMALL, rule  # noqa: E402
 from tests.contract.simulation import MeteredWorld, Simulation  # noqa: E402
 from tests.e2e.data_events import data_event, post  # noqa: E402
@@ -134,47 +130,6 @@ def timed_burst(folder: Path, events: int, deliverers: int) -> bool:
     return burst.runs == RUNS and most <= WRITES_PER_S and median_ms < MEDIAN_MS
 
 
-def counted_burst(folder: Path, events: int, deliverers: int) -> None:
-    """The functions' requests to Cloud Storage from the first event to two ticks after the run."""
-    base = free_base()
-    topology = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "topology.yaml").read_text())
-    with proxy_to(f"http://127.0.0.1:{base}") as proxy:
-        topology["environment"]["STORAGE_EMULATOR_HOST"] = proxy.url
-        for sink in topology["sinks"].values():
-            sink["filter_file"] = str(ROOT / "trainmaster" / "deploy" / sink["filter_file"])
-        path = folder / "topology.yaml"
-        path.write_text(yaml.safe_dump(topology))
-        arguments = ("--tick-s", "10", "--port-base", str(base), "--topology", str(path))
-        with running_project(folder / "counted", *arguments, project="bench-data") as project:
-            drop_rule(project, events)
-            before = len(proxy.passed)
-            deliver(project, events, deliverers)
-            operations = Counter(verb_of(line) for line in proxy.passed[before:])
-    told = ", ".join(f"{count / events:.3f} {verb}" for verb, count in sorted(operations.items()))
-    total = sum(operations.values()) / events
-    print(f"storage operations of an event  {total:>8.3f}   {told} ({events} events, all ticks included)")
-
-
-def verb_of(line: str) -> str:
-    method, _, path = line.partition(" ")
-    listing = method == "GET" and path.partition("?")[0].endswith("/o")
-    return {"POST": "written", "DELETE": "deleted"}.get(method, "listed" if listing else "read")
-
-
-def free_base() -> int:
-    """The first of four ports that are free now."""
-    import socket
-
-    for base in range(21000, 60000, 4):
-        try:
-            for port in range(base, base + 4):
-                socket.create_server(("127.0.0.1", port)).close()
-        except OSError:
-            continue
-        return base
-    raise RuntimeError("no four free ports in a row")
-
-
 def simulated(seconds: int) -> None:
     print(f"\nsimulation: 1000 events a second for {seconds} s, a tick a minute")
     print("instances   operations of an event   most writes of one name a second   runs")
@@ -196,12 +151,10 @@ def main() -> int:
     )
     parser.add_argument("--events", type=int, default=10_000)
     parser.add_argument("--deliverers", type=int, default=8)
-    parser.add_argument("--counted", type=int, default=2_000, help="events that are counted through a proxy")
     parser.add_argument("--simulated", type=int, default=180, help="seconds that are simulated")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         kept = timed_burst(Path(name), arguments.events, arguments.deliverers)
-        counted_burst(Path(name), arguments.counted, arguments.deliverers)
     simulated(arguments.simulated)
     print("Every limit is kept." if kept else "A limit is NOT kept.")
     return 0 if kept else 1

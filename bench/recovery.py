@@ -11,7 +11,6 @@ import argparse
 import contextlib
 import json
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -22,6 +21,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
+
+import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a file, from anywhere
@@ -94,13 +95,16 @@ class Job:
 
     def kill_worker(self) -> float:
         """When it was killed."""
-        for path in Path("/proc").glob("[0-9]*"):
-            variables = _environment(path)
+        for process in psutil.process_iter():
+            try:
+                variables = process.environ()
+            except psutil.Error:
+                continue
             if variables.get("CLOUD_ML_JOB_ID") != self._name.rpartition("/")[2]:
                 continue
             is_worker = json.loads(variables["CLUSTER_SPEC"])["task"]["type"] == "workerpool1"
-            if is_worker and os.getsid(int(path.name)) == int(path.name):
-                os.kill(int(path.name), signal.SIGKILL)
+            if is_worker and os.getsid(process.pid) == process.pid:
+                process.kill()
                 return time.time()
         raise RuntimeError("the worker does not run")
 
@@ -110,14 +114,6 @@ class Job:
         while not self._client.get_custom_job(name=self._name).end_time:
             time.sleep(0.05)
         self._client.transport.close()
-
-
-def _environment(process: Path) -> dict[str, str]:
-    try:
-        words = (process / "environ").read_bytes().decode("utf-8", "replace").split("\0")
-    except OSError:
-        return {}
-    return dict(word.split("=", 1) for word in words if "=" in word)
 
 
 def measured(job: Job) -> Round:

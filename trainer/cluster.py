@@ -38,7 +38,6 @@ class Cluster:
         cloud: the service's internal id of this task; empty where it gives none.
         environment: `cloud` on the services.
         job: the job as the service repeats it, its field names in snake_case; empty when it does not.
-        open_ports: further ports of this replica, where the service gives any.
         service_variables: every AIP_* and CLOUD_ML_* that is set.
         notes: what was there and was passed over, with the reason.
     """
@@ -54,7 +53,6 @@ class Cluster:
     cloud: str = ""
     environment: str = ""
     job: Mapping[str, Any] = field(default_factory=dict)
-    open_ports: tuple[int, ...] = ()
     service_variables: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -114,8 +112,6 @@ class Cluster:
             said.append(f"It is part of trial {self.trial}.")
         if self.job:
             said.append(f"The job says {', '.join(self.job)}.")
-        if self.open_ports:
-            said.append(f"Open ports: {', '.join(map(str, self.open_ports))}.")
         if self.service_variables:
             values = ", ".join(f"{name}={value}" for name, value in self.service_variables.items())
             said.append(f"Also set: {values}.")

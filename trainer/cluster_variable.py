@@ -95,7 +95,6 @@ def _joined(found: Sequence[Cluster], service: dict[str, str]) -> Cluster:
         environment=first.environment or last.environment,
         # CLUSTER_SPEC's is the whole job; prebuilt containers have seen less of it in TF_CONFIG.
         job=last.job or first.job,
-        open_ports=first.open_ports or last.open_ports,
         service_variables=service,
         notes=tuple(note for cluster in found for note in cluster.notes),
     )
@@ -138,7 +137,6 @@ def _read(name: str, text: str) -> Cluster | None:
         cloud=_text(task.get("cloud")),
         environment=_text(document.get("environment")),
         job=_job(name, document.get("job"), notes),
-        open_ports=_open_ports(name, document, (f"{task['type']}-{index}", f"{role}-{index}"), notes),
         notes=tuple(notes),
     )
 
@@ -235,28 +233,6 @@ def _with_snake_case(value: Any) -> Any:  # Any: parsed JSON
 def snake_case(name: str) -> str:
     """`workerPoolSpecs` as `worker_pool_specs`; what is in snake_case stays as it is."""
     return _CAPITAL.sub(r"_\1", name).lower() if _CAPITAL.search(name) else name
-
-
-def _open_ports(
-    name: str, document: dict[str, Any], own: tuple[str, ...], notes: list[str]
-) -> tuple[int, ...]:
-    """This replica's: a list is its own, a mapping has a list for each replica."""
-    found = document.get("open_ports", document.get("openPorts"))
-    if isinstance(found, dict):
-        found = next((found[key] for key in own if key in found), [])
-    ports = [_port(each) for each in found] if isinstance(found, list) else [None]
-    if None not in ports:
-        return tuple(port for port in ports if port is not None)
-    if found is not None:
-        notes.append(f"{name}'s `open_ports` is no list of ports and was passed over: {_shown(found)}")
-    return ()
-
-
-def _port(value: object) -> int | None:
-    """The port, from 1 to 65535, that a number or its text means."""
-    text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
-    port = int(text) if re.fullmatch(r"\d{1,5}", text, re.ASCII) else 0
-    return port if 0 < port <= _LAST_PORT else None
 
 
 def _is_address(value: object) -> bool:

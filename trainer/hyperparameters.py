@@ -3,10 +3,9 @@
 Each kind's `reads` turns a flag's text into the value and raises ValueError with what it would have taken.
 """
 
-import math
 from dataclasses import dataclass
 
-from trainer.read import whole
+from trainer.read import number, whole
 
 Value = int | float | str
 
@@ -21,10 +20,10 @@ class WholeNumber:
     help: str
 
     def reads(self, text: str) -> int:
-        number = whole(text)
-        if number is None or not _is_within(number, self.minimum, self.maximum):
+        found = whole(text)
+        if found is None or not _is_within(found, self.minimum, self.maximum):
             raise ValueError(f"a whole number{_limits(self.minimum, self.maximum)}")
-        return number
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,14 +36,10 @@ class Number:
     help: str
 
     def reads(self, text: str) -> float:
-        message = f"a number{_limits(self.minimum, self.maximum)}"
-        try:
-            number = float(text)
-        except ValueError:
-            raise ValueError(message) from None
-        if not math.isfinite(number) or not _is_within(number, self.minimum, self.maximum):
-            raise ValueError(message)
-        return number
+        found = number(text)
+        if found is None or not _is_within(found, self.minimum, self.maximum):
+            raise ValueError(f"a number{_limits(self.minimum, self.maximum)}")
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)

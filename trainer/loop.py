@@ -10,10 +10,8 @@ from typing import Any
 
 from trainer.place import Cadence, Place
 from trainer.preemption import Preemption
-from trainer.reporting import numbers
+from trainer.reporting import EVALUATED, numbers
 from trainer.saver import Saver
-
-EVALUATED = "val_"  # what Keras calls the metrics of the evaluation
 
 
 @dataclass(frozen=True, kw_only=True)

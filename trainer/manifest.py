@@ -6,8 +6,7 @@ Its form is schemas/model_export.v1.schema.json.
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,25 +15,17 @@ MANIFEST_NAME = "export.json"
 SCHEMA = "model_export.v1"
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileEntry:
-    path: str  # relative, with forward slashes
-    size_bytes: int
-    sha256: str
+def file_entries(directory: Path) -> list[dict[str, Any]]:
+    """Path, relative with forward slashes, size and hash of every file below `directory` but the manifest, sorted."""
+    own = {MANIFEST_NAME, _partial(MANIFEST_NAME)}
+    paths = {path.relative_to(directory).as_posix(): path for path in directory.rglob("*") if path.is_file()}
+    return [_entry(name, path) for name, path in sorted(paths.items()) if name not in own]
 
 
-def file_entries(directory: Path) -> list[FileEntry]:
-    """Every file below `directory` but the manifest, sorted by path."""
-    return sorted(_entries(directory), key=lambda entry: entry.path)
-
-
-def _entries(directory: Path) -> Iterator[FileEntry]:
-    for path in directory.rglob("*"):
-        name = path.relative_to(directory).as_posix()
-        if path.is_file() and name not in {MANIFEST_NAME, _partial(MANIFEST_NAME)}:
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            yield FileEntry(path=name, size_bytes=path.stat().st_size, sha256=digest)
+def _entry(name: str, path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"path": name, "size_bytes": path.stat().st_size, "sha256": digest}
 
 
 def manifest_of(
@@ -48,7 +39,7 @@ def manifest_of(
         "schema": SCHEMA,
         "model_uri": model_uri,
         "created_at": created_at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-        "files": [vars(entry) for entry in file_entries(directory)],
+        "files": file_entries(directory),
         **description,
     }
 

@@ -1,7 +1,8 @@
-"""The metric file of a tuning trial, in the form that cloudml-hypertune writes.
+"""Whether this process is a trial of a tuning job, and its metric file, in the form that cloudml-hypertune writes.
 
 One JSON object a line, keys sorted, metric and step as text; the whole file is written anew at each
-report and holds the last 100. Source: hypertune/hypertune.py of cloudml-hypertune 0.1.0.dev6.
+report and holds the last 100. Sources: hypertune/hypertune.py of cloudml-hypertune 0.1.0.dev6, also for what holds
+without the variables; for these "Create a hyperparameter tuning job" and the code requirements of the Vertex AI guide.
 """
 
 import errno
@@ -10,12 +11,36 @@ import math
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trainer.faults import Unusable
 
 MAX_REPORTS = 100
+DEFAULT_METRIC_FILE = "/tmp/hypertune/output.metrics"  # noqa: S108 - where the service's agent looks
+NO_TRIAL = "0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """`asked_metric` is the metric id of the study, where the service says it."""
+
+    trial_id: str
+    metric_file: Path
+    asked_metric: str | None
+
+
+def trial_from(environment: Mapping[str, str]) -> Trial | None:
+    """The trial that `environment` tells of. None: this run is no trial, and no metric file is asked for."""
+    trial_id, path = (environment.get(name) for name in ("CLOUD_ML_TRIAL_ID", "CLOUD_ML_HP_METRIC_FILE"))
+    if not trial_id and not path:
+        return None
+    return Trial(
+        trial_id=trial_id or NO_TRIAL,
+        metric_file=Path(path or DEFAULT_METRIC_FILE),
+        asked_metric=environment.get("CLOUD_ML_HP_METRIC_TAG") or None,
+    )
 
 
 class MetricFile:

@@ -26,52 +26,48 @@ def truth(text: str) -> bool:
     return TRUTHS[text.lower()]
 
 
-def whole(text: str) -> int | None:
-    """The whole number in `text`, or None. Tuning services send 128 as `128.0`."""
+def number(text: str) -> float | None:
+    """The finite number in `text`, or None."""
     try:
-        number = float(text)
+        found = float(text)
     except ValueError:
         return None
-    return int(number) if math.isfinite(number) and number == int(number) else None
+    return found if math.isfinite(found) else None
+
+
+def whole(text: str) -> int | None:
+    """The whole number in `text`, or None. Tuning services send 128 as `128.0`."""
+    found = number(text)
+    return None if found is None or found != int(found) else int(found)
 
 
 def count(text: str) -> int:
-    number = whole(text)
-    if number is None or number < 1:
+    found = whole(text)
+    if found is None or found < 1:
         raise ValueError("a whole number of at least 1")
-    return number
+    return found
 
 
 def seed(text: str) -> int:
-    number = whole(text)
-    if number is None or not 0 <= number < 2**31:
+    found = whole(text)
+    if found is None or not 0 <= found < 2**31:
         raise ValueError("a whole number from 0 to 2147483647")
-    return number
+    return found
 
 
 def positive(text: str) -> float:
-    message = "a number above 0"
-    try:
-        number = float(text)
-    except ValueError:
-        raise ValueError(message) from None
-    if not (math.isfinite(number) and number > 0):
-        raise ValueError(message)
-    return number
+    found = number(text)
+    if found is None or found <= 0:
+        raise ValueError("a number above 0")
+    return found
 
 
 def momentum(text: str) -> float | None:
     """The momentum, or None for `auto`."""
-    if text == "auto":
-        return None
-    message = "auto, or a number above 0 and below 1"
-    try:
-        number = positive(text)
-    except ValueError:
-        raise ValueError(message) from None
-    if number >= 1:
-        raise ValueError(message)
-    return number
+    found = number(text)
+    if text != "auto" and not (found is not None and 0 < found < 1):
+        raise ValueError("auto, or a number above 0 and below 1")
+    return found
 
 
 def image_size(text: str) -> tuple[int, int]:

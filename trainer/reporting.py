@@ -1,16 +1,18 @@
-"""Progress of a training as events, from Keras' callbacks."""
+"""Progress of a training as events, and a trial's metrics to its study, from Keras' callbacks."""
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
 from trainer.events import report
+from trainer.metric_file import MetricFile
 
 MIN_INTERVAL_S = 0.5
+EVALUATED = "val_"  # what Keras calls the metrics of the evaluation
 
 
 def numbers(logs: Mapping[str, Any]) -> dict[str, float]:
@@ -85,3 +87,21 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
             epochs=self.epochs,
             metrics=metrics,
         )
+
+
+class MetricReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # as above
+    """Reports metrics of each evaluation under their plain names. A checkpoint is written before each evaluation: what was reported is never trained again."""
+
+    def __init__(self, file: MetricFile, *, names: Sequence[str], steps_per_epoch: int) -> None:
+        super().__init__()
+        self._file = file
+        self._names = names
+        self._steps_per_epoch = steps_per_epoch
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any]) -> None:
+        self.report(numbers(logs), epochs=epoch + 1)
+
+    def report(self, metrics: Mapping[str, float], *, epochs: int) -> None:
+        """Report what was reached after so many epochs; the step counts training steps from the very beginning."""
+        evaluated = {name: metrics[EVALUATED + name] for name in self._names if EVALUATED + name in metrics}
+        self._file.report(evaluated, step=epochs * self._steps_per_epoch)

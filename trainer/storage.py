@@ -54,3 +54,35 @@ def located(uri_or_path: str, environment: Mapping[str, str]) -> Location:
             f"elsewhere set {ROOT_VARIABLE} to the directory that holds them."
         )
     return Location(name=uri_or_path, path=root.joinpath(bucket, *filter(None, parts)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    """Where a run leaves model, checkpoints and TensorBoard logs; all replicas get the same places.
+
+    Vertex AI sets the AIP variables when the job has a baseOutputDirectory
+    (https://cloud.google.com/vertex-ai/docs/training/code-requirements). Only the chief may write there under
+    names that are not its own.
+    """
+
+    model: Location
+    checkpoints: Location
+    logs: Location
+
+
+def outputs_from(environment: Mapping[str, str], job_dir: str | None) -> Outputs:
+    """The AIP directories; where one is not set, a folder of its name under `job_dir`, else under ./output.
+
+    Raises:
+        Unusable: a directory lies in a bucket that is not mounted here.
+    """
+    base = (job_dir or "output").rstrip("/")
+
+    def place(variable: str, folder: str) -> Location:
+        return located(environment.get(variable) or f"{base}/{folder}/", environment)
+
+    return Outputs(
+        model=place("AIP_MODEL_DIR", "model"),
+        checkpoints=place("AIP_CHECKPOINT_DIR", "checkpoints"),
+        logs=place("AIP_TENSORBOARD_LOG_DIR", "logs"),
+    )

@@ -22,8 +22,8 @@ from trainer.cluster_variable import cluster_from
 from trainer.ending import PEER_LOST, end_at_once, end_with, on_sigterm
 from trainer.faults import Unusable, collected
 from trainer.flags import Flags, flags_from
-from trainer.outputs import Outputs, outputs_from
 from trainer.peers import is_loss_of_peer
+from trainer.storage import Outputs, outputs_from
 from trainer.strategy_choice import contradictions, uses_parameter_servers
 
 if TYPE_CHECKING:
@@ -126,11 +126,11 @@ def train_and_export(
 def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> "Training":
     import tensorflow as tf
 
+    from trainer.metric_file import trial_from
     from trainer.peers import Peers
     from trainer.strategy import all_replicas_agree, limit_threads, processors_for
     from trainer.subject import ready_subject
     from trainer.training import Training
-    from trainer.trial import trial_from
     from trainer.weights import RANDOM, starting_weights
 
     subject = ready_subject(flags, cluster, environment)

@@ -13,19 +13,17 @@ from trainer.cluster import Cluster
 from trainer.events import report
 from trainer.flags import Flags
 from trainer.loop import Batches, Loop
-from trainer.metric_file import MetricFile
-from trainer.metric_report import MetricReport
+from trainer.metric_file import MetricFile, Trial
 from trainer.model import built_model
 from trainer.peers import Peers
 from trainer.pipeline import Pipeline
 from trainer.place import Cadence, Place, place_after
 from trainer.preemption import Preemption
-from trainer.reporting import ProgressReport
+from trainer.reporting import MetricReport, ProgressReport
 from trainer.saver import Saver, chosen
 from trainer.settings import steps_per_epoch
 from trainer.strategy import name_of
 from trainer.subject import Subject
-from trainer.trial import Trial
 from trainer.weights import StartingWeights
 
 

@@ -45,7 +45,7 @@ def vertex(
     ],
 )
 def test_every_field_of_a_vertex_replica_is_read(pool: int, index: int, replica: str, trains: bool) -> None:
-    environment = vertex(pool, index, trial="3", open_ports=[4000, 4001])
+    environment = vertex(pool, index, trial="3")
     cluster = cluster_from(environment)
     assert (cluster.replica, cluster.trains) == (replica, trains)
     assert cluster.members == {
@@ -56,12 +56,11 @@ def test_every_field_of_a_vertex_replica_is_read(pool: int, index: int, replica:
     assert cluster.evaluators == ("e:2222",)  # CLUSTER_SPEC lists them, TF_CONFIG never
     assert (cluster.trial, cluster.cloud, cluster.environment) == ("3", "q1-ml", "cloud")
     assert cluster.job == VERTEX_JOB
-    assert cluster.open_ports == (4000, 4001)
     assert cluster.sources == ("TF_CONFIG", "CLUSTER_SPEC")
     assert cluster.notes == ()
     assert cluster.description() == (
         f"TF_CONFIG and CLUSTER_SPEC say: this is {replica} of a cluster of 1 chief, 2 worker, 1 ps, beside "
-        "1 evaluator. It is part of trial 3. The job says worker_pool_specs. Open ports: 4000, 4001."
+        "1 evaluator. It is part of trial 3. The job says worker_pool_specs."
     )
 
 
@@ -113,27 +112,6 @@ def test_a_job_that_cannot_be_read_is_said_and_stops_nobody(job: object) -> None
     cluster = cluster_from(vertex(0, 0, job))
     assert cluster.job == {}
     assert "CLUSTER_SPEC's `job` is no JSON object" in cluster.description()
-
-
-@pytest.mark.parametrize(
-    ("ports", "own", "said"),
-    [
-        ([4000, "4001"], (4000, 4001), ""),
-        ({"workerpool1-1": [4000], "workerpool0-0": [5000]}, (4000,), ""),
-        ({"worker-1": [4000]}, (4000,), ""),
-        ({"workerpool0-0": [5000]}, (), ""),
-        ("4000", (), "`open_ports` is no list of ports"),
-        ([0], (), "`open_ports` is no list of ports"),
-        ({"workerpool1-1": 4000}, (), "`open_ports` is no list of ports"),
-    ],
-)
-def test_open_ports_are_this_replicas_from_a_list_or_a_mapping(
-    ports: object, own: tuple[int, ...], said: str
-) -> None:
-    cluster = cluster_from(vertex(1, 1, open_ports=ports))
-    assert cluster.open_ports == own
-    assert said in cluster.description()
-    assert bool(cluster.notes) == bool(said)
 
 
 def test_what_the_service_sets_beside_the_cluster_is_read_and_said() -> None:
@@ -201,7 +179,6 @@ DOCUMENTS = st.fixed_dictionaries(
             optional={"trial": ANYTHING},
         ),
         "job": ANYTHING | ANYTHING.map(json.dumps),
-        "open_ports": ANYTHING | st.lists(st.integers(-1, 70000), max_size=3),
         "environment": ANYTHING,
     },
 )

@@ -242,12 +242,6 @@ def test_tensorflow_reads_chief_where_the_legacy_environment_says_master() -> No
     assert config["task"]["type"] == "worker"
 
 
-def test_open_ports_stay_in_the_legacy_environment() -> None:
-    environment = {"CLUSTER_SPEC": json.dumps(json.loads(spec([1])["CLUSTER_SPEC"]) | {"open_ports": [4000]})}
-    made = ai_platform(cluster_from(environment)).variables
-    assert json.loads(made["CLUSTER_SPEC"])["open_ports"] == [4000]
-
-
 def test_the_document_names_every_variable_that_is_set() -> None:
     text = (Path(__file__).parents[2] / "docs" / "frameworks.md").read_text()
     rows = dict(re.findall(r"^\| `([a-z-]+)` \|(.*)$", text, re.MULTILINE))

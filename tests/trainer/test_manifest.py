@@ -20,9 +20,9 @@ def model(tmp_path: Path) -> Path:
 
 def test_every_file_is_listed_with_its_size_and_hash_sorted_by_path(model: Path) -> None:
     entries = file_entries(model)
-    assert [entry.path for entry in entries] == ["saved_model.pb", "variables/variables.index"]
-    assert [entry.size_bytes for entry in entries] == [5, 0]
-    assert [entry.sha256 for entry in entries] == [
+    assert [entry["path"] for entry in entries] == ["saved_model.pb", "variables/variables.index"]
+    assert [entry["size_bytes"] for entry in entries] == [5, 0]
+    assert [entry["sha256"] for entry in entries] == [
         hashlib.sha256(part).hexdigest() for part in (b"graph", b"")
     ]
 

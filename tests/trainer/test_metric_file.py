@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.faults import Unusable
-from trainer.metric_file import MetricFile, reports_in
-from trainer.trial import DEFAULT_METRIC_FILE, Trial, trial_from
+from trainer.metric_file import DEFAULT_METRIC_FILE, MetricFile, Trial, reports_in, trial_from
 
 
 @pytest.fixture

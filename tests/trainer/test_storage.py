@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from trainer.faults import Unusable
-from trainer.outputs import outputs_from
-from trainer.storage import located
+from trainer.storage import located, outputs_from
 
 
 @pytest.fixture

@@ -50,11 +50,10 @@ def ai_platform(cluster: Cluster) -> Settings:
         },
         "job": cluster.job,
     }
-    ports = {"open_ports": list(cluster.open_ports)} if cluster.open_ports else {}
     return Settings(
         variables={
             "TF_CONFIG": json.dumps({"cluster": members, **shared}),
-            "CLUSTER_SPEC": json.dumps({"cluster": {**members, **evaluators}, **shared, **ports}),
+            "CLUSTER_SPEC": json.dumps({"cluster": {**members, **evaluators}, **shared}),
         }
     )
 

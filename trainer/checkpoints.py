@@ -1,4 +1,4 @@
-"""Checkpoints in the run's bucket: what is whole, what is newest, and how one is put there.
+"""Checkpoints in the run's bucket: what is whole, what is newest, how one is put there, and where a run goes on.
 
     chief/ckpt-7.data-00000-of-00001   TensorFlow's two files, read with
     chief/ckpt-7.index                 tf.train.Checkpoint(model=model).restore("…/chief/ckpt-7")
@@ -49,6 +49,38 @@ class Checkpoint:
     def number(self) -> int:
         """Counts the run's checkpoints; the newest has the highest."""
         return int(self.path.rpartition("-")[2])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a run begins or continues, counted from 0. `step` = steps per epoch: only the evaluation is left of it."""
+
+    epoch: int = 0
+    step: int = 0
+
+
+def place_after(checkpoint: Checkpoint | None, *, steps_per_epoch: int, global_batch_size: int) -> Place:
+    """Where the run goes on. With another number of replicas, behind the examples that were seen, not the steps."""
+    if checkpoint is None:
+        return Place()
+    if checkpoint.step:
+        step = checkpoint.step * checkpoint.global_batch_size // global_batch_size
+        return Place(epoch=checkpoint.epoch, step=min(step, steps_per_epoch - 1))
+    if checkpoint.metrics is None and checkpoint.epoch:
+        return Place(epoch=checkpoint.epoch - 1, step=steps_per_epoch)
+    return Place(epoch=checkpoint.epoch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cadence:
+    """When checkpoints are written within an epoch; at its end there is always one."""
+
+    every_s: float
+    every_steps: int | None
+
+    def is_due(self, done: int) -> bool:
+        """Whether every replica saves after `done` steps of the run by count."""
+        return self.every_steps is not None and done % self.every_steps == 0
 
 
 @dataclass(frozen=True, kw_only=True)

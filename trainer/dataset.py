@@ -1,4 +1,4 @@
-"""A TFDS data set: what it is called, what it declares, and that it lies ready on this machine.
+"""What a replica trains or evaluates: a TFDS data set, ready on this machine, with the workload and the flags.
 
 Nothing here runs a TensorFlow operation, so that it can come before the strategy is built.
 """
@@ -7,7 +7,7 @@ import importlib.resources.abc
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,12 @@ from typing import Any
 import numpy as np
 import tensorflow_datasets as tfds
 
+from trainer.cluster import Cluster
 from trainer.faults import Unusable, nearest
+from trainer.flags import Flags
 from trainer.network import why_unreachable
 from trainer.storage import Location, located
+from trainer.workloads import Workload, workload_named
 
 EVALUATION_SPLITS = ("validation", "test")  # the first that the data set has
 NO_SPLIT = "none"
@@ -41,37 +44,41 @@ class Dataset:
     evaluation_examples: int
 
 
-def ready_dataset(
-    name: str,
-    *,
-    data_dir: str | None,
-    train_split: str | None,
-    evaluation_split: str | None,
-    download: bool,
-    prepares: bool,
-    environment: Mapping[str, str],
-) -> Dataset:
-    """The data set `name`, prepared first where it is not yet and `download` allows it.
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What a replica trains or evaluates."""
 
-    Of replicas that share a bucket only one `prepares`; the others wait for it.
+    flags: Flags
+    workload: Workload
+    dataset: Dataset
+
+
+def ready_subject(flags: Flags, cluster: Cluster, environment: Mapping[str, str]) -> Subject:
+    """The subject of a run with these flags, its data set prepared first where it is not yet and they allow it.
+
+    Of replicas that share a bucket only the chief prepares; the others wait for it.
 
     Raises:
         Unusable: TFDS knows no such data set, it is not there and cannot be had, it is none of labelled
             8-bit images, or it lacks a split.
     """
+    if not os.isatty(2):  # TFDS's progress bars fill a job's log with control characters
+        tfds.disable_progress_bar()
+    name = flags.dataset
     home = located(
-        data_dir or environment.get("TFDS_DATA_DIR") or str(tfds.core.constants.DATA_DIR), environment
+        flags.data_dir or environment.get("TFDS_DATA_DIR") or str(tfds.core.constants.DATA_DIR), environment
     )
     builder = _builder(name, home)
     if not _is_prepared(builder):
-        if not download:
+        if not flags.download:
             raise Unusable(_missing(name, home, "--download=false forbids to fetch it"))
-        if prepares or not home.is_shared:
+        if cluster.is_chief or not home.is_shared:
             _prepare(builder, name, home)
         else:
-            _wait_until(lambda: _is_prepared(builder), name, home)
+            _await_prepared(builder, name, home)
         builder = _builder(name, home)
-    return _described(builder, train_split, evaluation_split)
+    dataset = _described(builder, flags.train_split, flags.evaluation_split)
+    return Subject(flags=flags, workload=workload_named(flags.workload), dataset=dataset)
 
 
 def _builder(name: str, home: Location) -> Any:
@@ -116,9 +123,9 @@ def _prepare(builder: Any, name: str, home: Location) -> None:
         ) from error
 
 
-def _wait_until(prepared: Callable[[], bool], name: str, home: Location) -> None:
+def _await_prepared(builder: Any, name: str, home: Location) -> None:
     deadline = time.monotonic() + SHARED_WAIT_S
-    while not prepared():
+    while not _is_prepared(builder):
         if time.monotonic() > deadline:
             raise Unusable(_missing(name, home, f"the chief had not prepared it after {SHARED_WAIT_S:g} s"))
         time.sleep(POLL_S)
@@ -187,9 +194,3 @@ def _split(info: Any, split: str, flag: str) -> tuple[str, int]:
     if not count:
         raise Unusable(f"{flag}={split}: it has no examples.")
     return split, count
-
-
-def progress_is_quiet() -> None:
-    """TFDS's progress bars fill a job's log with control characters; without a terminal they are off."""
-    if not os.isatty(2):
-        tfds.disable_progress_bar()

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.cluster import Cluster
-from trainer.images import decoded
+from trainer.pipeline import decoded
 
 
 def class_probabilities(outputs: Any) -> Any:

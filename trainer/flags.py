@@ -9,7 +9,7 @@ Every workload has the flags of FLAGS; it may declare more, which are its alone.
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from trainer import read
@@ -17,40 +17,6 @@ from trainer.faults import Unusable, collected, nearest
 from trainer.hyperparameters import Value
 from trainer.strategy_choice import CHOICES, Strategy, read_strategy
 from trainer.workloads import LOSS, names, names_with, workload_named
-
-
-@dataclass(frozen=True, kw_only=True)
-class Flags:
-    """What the command line says, over the workload's defaults; `None` leaves a choice to what is found at run time.
-
-    `batch_size` counts examples per replica; `image_size` is height and width in pixels.
-    `hyperparameters` has the values of the workload's own flags, all of them.
-    """
-
-    workload: str
-    dataset: str
-    data_dir: str | None
-    train_split: str | None
-    evaluation_split: str | None
-    download: bool
-    epochs: int
-    steps_per_epoch: int | None
-    strategy: Strategy
-    batch_size: int
-    image_size: tuple[int, int]
-    learning_rate: float
-    weights: str
-    batch_norm_momentum: float | None
-    mixed_precision: bool
-    cache: bool
-    seed: int
-    job_dir: str | None
-    reported_metrics: tuple[str, ...]
-    checkpoint_every_s: float
-    checkpoint_steps: int | None
-    peers_within_s: float
-    hyperparameters: Mapping[str, Value]
-
 
 OF_WORKLOAD = ("dataset", "epochs", "batch_size", "image_size", "learning_rate")
 """Flags whose default is the attribute of that name of the workload."""
@@ -67,73 +33,82 @@ class Flag:
     is_switch: bool = False
 
 
-FLAGS: dict[str, Flag] = {
-    "workload": Flag(
-        reads=read.word, default="resnet50", help="model and defaults, a file of trainer/workloads"
-    ),
-    "dataset": Flag(
-        reads=read.word, help="a TFDS image classification data set, NAME, NAME/CONFIG or NAME:VERSION"
-    ),
-    "data_dir": Flag(
-        reads=read.word, help="where TFDS data lies, gs:// too (default: TFDS_DATA_DIR, else TFDS's own)"
-    ),
-    "train_split": Flag(reads=read.word, help="TFDS split to train on (default: train)"),
-    "evaluation_split": Flag(
-        reads=read.word,
-        help="TFDS split to evaluate on after each epoch, or `none` (default: validation, else test, else none)",
-    ),
-    "download": Flag(
-        reads=read.truth, default=True, is_switch=True, help="prepare a data set that is not in data_dir"
-    ),
-    "epochs": Flag(reads=read.count, help="passes over the training split (default: the workload's)"),
-    "steps_per_epoch": Flag(
-        reads=read.count, help="end an epoch after this many steps (default: all examples)"
-    ),
-    "strategy": Flag(
-        reads=read_strategy,
-        default=Strategy.AUTO,
-        help="how replicas and devices share the work: " + ", ".join(CHOICES),
-    ),
-    "batch_size": Flag(reads=read.count, help="examples per replica and step (default: the workload's)"),
-    "image_size": Flag(reads=read.image_size, help="pixels: SIDE or HEIGHTxWIDTH (default: the workload's)"),
-    "learning_rate": Flag(reads=read.positive, help="of the optimizer (default: the workload's)"),
-    "weights": Flag(
-        reads=read.word,
+def flag(reads: Callable[[str], object], text: str, **more: object) -> Any:
+    """A field of `Flags`, and the flag of its name with `text` as its help."""
+    return field(metadata={"reads": reads, "help": text, **more})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flags:
+    """What the command line says, over the workload's defaults; `None` leaves a choice to what is found at run time.
+
+    `batch_size` counts examples per replica; `image_size` is height and width in pixels.
+    `hyperparameters` has the values of the workload's own flags, all of them.
+    """
+
+    workload: str = flag(read.word, "model and defaults, a file of trainer/workloads", default="resnet50")
+    dataset: str = flag(read.word, "a TFDS image classification data set, NAME, NAME/CONFIG or NAME:VERSION")
+    data_dir: str | None = flag(
+        read.word, "where TFDS data lies, gs:// too (default: TFDS_DATA_DIR, else TFDS's own)"
+    )
+    train_split: str | None = flag(read.word, "TFDS split to train on (default: train)")
+    evaluation_split: str | None = flag(
+        read.word,
+        "TFDS split to evaluate on after each epoch, or `none` (default: validation, else test, else none)",
+    )
+    download: bool = flag(
+        read.truth, "prepare a data set that is not in data_dir", default=True, is_switch=True
+    )
+    epochs: int = flag(read.count, "passes over the training split (default: the workload's)")
+    steps_per_epoch: int | None = flag(
+        read.count, "end an epoch after this many steps (default: all examples)"
+    )
+    strategy: Strategy = flag(  # noqa: RUF009 - a field, not a value
+        read_strategy, f"how replicas and devices share the work: {', '.join(CHOICES)}", default=Strategy.AUTO
+    )
+    batch_size: int = flag(read.count, "examples per replica and step (default: the workload's)")
+    image_size: tuple[int, int] = flag(
+        read.image_size, "pixels: SIDE or HEIGHTxWIDTH (default: the workload's)"
+    )
+    learning_rate: float = flag(read.positive, "of the optimizer (default: the workload's)")
+    weights: str = flag(
+        read.word,
+        "imagenet, random, a path or gs:// URI of a weights file, or auto: imagenet when reachable, else random",
         default="auto",
-        help="imagenet, random, a path or gs:// URI of a weights file, or auto: imagenet when reachable, else random",
-    ),
-    "batch_norm_momentum": Flag(
-        reads=read.momentum,
-        help="of the moving averages, above 0 and below 1, or auto: 0.99, or less where the run is too short for it",
-    ),
-    "mixed_precision": Flag(
-        reads=read.truth,
-        default=False,
-        is_switch=True,
-        help="16-bit arithmetic: float16 on GPUs, bfloat16 elsewhere",
-    ),
-    "cache": Flag(reads=read.truth, default=False, is_switch=True, help="keep decoded images in memory"),
-    "seed": Flag(reads=read.seed, default=1, help="of weights and order; every replica must have the same"),
-    "job_dir": Flag(reads=read.word, help="base of the outputs where AIP_MODEL_DIR and the like are not set"),
-    "reported_metrics": Flag(
-        reads=read.words,
-        help="what a tuning trial reports of each evaluation, by commas: `loss` and metrics of the workload "
+    )
+    batch_norm_momentum: float | None = flag(
+        read.momentum,
+        "of the moving averages, above 0 and below 1, or auto: 0.99, or less where the run is too short for it",
+    )
+    mixed_precision: bool = flag(
+        read.truth, "16-bit arithmetic: float16 on GPUs, bfloat16 elsewhere", default=False, is_switch=True
+    )
+    cache: bool = flag(read.truth, "keep decoded images in memory", default=False, is_switch=True)
+    seed: int = flag(read.seed, "of weights and order; every replica must have the same", default=1)
+    job_dir: str | None = flag(read.word, "base of the outputs where AIP_MODEL_DIR and the like are not set")
+    reported_metrics: tuple[str, ...] = flag(
+        read.words,
+        "what a tuning trial reports of each evaluation, by commas: `loss` and metrics of the workload "
         "(default: accuracy)",
-    ),
-    "checkpoint_every_s": Flag(
-        reads=read.positive,
+    )
+    checkpoint_every_s: float = flag(
+        read.positive,
+        "seconds between checkpoints within an epoch; after an epoch there is always one",
         default=600.0,
-        help="seconds between checkpoints within an epoch; after an epoch there is always one",
-    ),
-    "checkpoint_steps": Flag(
-        reads=read.count,
-        help="a checkpoint after every so many steps of the run (default: by the clock only)",
-    ),
-    "peers_within_s": Flag(
-        reads=read.positive,
+    )
+    checkpoint_steps: int | None = flag(
+        read.count, "a checkpoint after every so many steps of the run (default: by the clock only)"
+    )
+    peers_within_s: float = flag(
+        read.positive,
+        "seconds that a replica waits for all others to start; then it ends with status 134",
         default=1800.0,
-        help="seconds that a replica waits for all others to start; then it ends with status 134",
-    ),
+    )
+    hyperparameters: Mapping[str, Value]
+
+
+FLAGS: dict[str, Flag] = {
+    each.name: Flag(**each.metadata) for each in fields(Flags) if each.name != "hyperparameters"
 }
 
 
@@ -218,10 +193,8 @@ def _add(
 ) -> None:  # what parsers and groups share
     for name, flag in flags.items():
         shown = f"{flag.help} (default: {flag.default})" if flag.default is not None else flag.help
-        if flag.is_switch:
-            group.add_argument(f"--{name}", nargs="?", const="true", metavar="true|false", help=shown)
-        else:
-            group.add_argument(f"--{name}", nargs="?", const="", metavar="VALUE", help=shown)
+        const, values = ("true", "true|false") if flag.is_switch else ("", "VALUE")
+        group.add_argument(f"--{name}", nargs="?", const=const, metavar=values, help=shown)
 
 
 def _normal(argument: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.place import Cadence, Place
+from trainer.checkpoints import Cadence, Place
 from trainer.preemption import Preemption
 from trainer.reporting import EVALUATED, numbers
 from trainer.saver import Saver

@@ -4,8 +4,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from trainer.dataset import Subject
 from trainer.settings import batch_norm_momentum
-from trainer.subject import Subject
 from trainer.weights import StartingWeights
 from trainer.workloads import ModelSpec
 

@@ -12,14 +12,25 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
+from trainer.dataset import Subject
 from trainer.faults import Unusable
-from trainer.images import decoded
 from trainer.settings import evaluation_batch_size
-from trainer.subject import Subject
 
 SHUFFLE_EXAMPLES = 10_000  # encoded images in memory; a data set up to this size is shuffled whole
 CACHE_LIMIT_BYTES = 2 << 30
 FLOAT_BYTES = 4
+
+
+def decoded(encoded: Any, image_size: tuple[int, int]) -> Any:
+    """One image, string [] (JPEG, PNG, GIF's first frame or BMP), as float32 [height, width, 3] from 0 to 1.
+
+    Grey images get three equal channels; an alpha channel is dropped. Aspect is not kept.
+    Training and serving share this, so they cannot differ.
+    """
+    pixels = tf.io.decode_image(encoded, channels=3, expand_animations=False)
+    pixels.set_shape([None, None, 3])
+    resized = tf.image.resize(pixels, image_size)
+    return tf.ensure_shape(resized, [*image_size, 3]) / 255.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,33 +70,29 @@ def _report_damaged(damaged: Damaged, cluster: Cluster) -> None:
     )
 
 
+@dataclass(kw_only=True)
 class Saver:
-    """Saves one model. Every replica has one, and all save at the same steps."""
+    """Saves one model. Every replica has one, and all save at the same steps.
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        checkpoints: Path,
-        cluster: Cluster,
-        scratch: Path,
-        global_batch_size: int,
-        io_device: str | None,
-        settle: Callable[[], None],
-    ) -> None:
-        """`scratch` is a folder of this replica's own: TensorFlow renames while it writes, which buckets cannot.
+    Attributes:
+        scratch: a folder of this replica's own: TensorFlow renames while it writes, which buckets cannot.
+        io_device: reads and writes files; None: where TensorFlow does so by itself.
+        settle: returns when every step that was begun is done, so that a checkpoint is of a known step.
+    """
 
-        `io_device` reads and writes files, where TensorFlow would choose otherwise; `settle` returns when every step
-        that was begun is done, so that a checkpoint is of a known step.
-        """
+    model: Any  # tf.keras.Model
+    checkpoints: Path
+    cluster: Cluster
+    scratch: Path
+    global_batch_size: int
+    io_device: str | None
+    settle: Callable[[], None]
+
+    def __post_init__(self) -> None:
         # The metrics too: an epoch that is continued in its middle ends with the averages of all its steps.
-        self._state = tf.train.Checkpoint(model=model, metrics=list(model.metrics))
-        self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
-        self._settle = settle
-        self._checkpoints = checkpoints
-        self._cluster = cluster
-        self._written = scratch / "own"
-        self._global_batch_size = global_batch_size
+        self._state = tf.train.Checkpoint(model=self.model, metrics=list(self.model.metrics))
+        self._options = tf.train.CheckpointOptions(experimental_io_device=self.io_device)
+        self._written = self.scratch / "own"
         self._newest: Checkpoint | None = None
         self._saved_at = time.monotonic()
 
@@ -124,22 +121,22 @@ class Saver:
 
         A bucket that refuses the chief's files for the moment costs a checkpoint, not the run.
         """
-        self._settle()
+        self.settle()
         began = time.monotonic()
         with preemption.saving(done):
             self._state.write(
                 str(self._written), self._options
             )  # reads variables of all replicas: a joint act
-            if self._cluster.is_chief:
+            if self.cluster.is_chief:
                 try:
                     self._newest = publish(
                         self._written,
-                        self._checkpoints,
+                        self.checkpoints,
                         epoch=epoch,
                         step=step,
-                        global_batch_size=self._global_batch_size,
+                        global_batch_size=self.global_batch_size,
                     )
-                    files.remove_older(self._checkpoints)
+                    files.remove_older(self.checkpoints)
                 except (OSError, ValueError) as error:
                     self._report_unsaved(error)
                 else:
@@ -148,7 +145,7 @@ class Saver:
 
     def note_evaluated(self, metrics: Mapping[str, float]) -> None:
         """Keep the metrics of the epoch that was saved last, on the chief."""
-        if self._cluster.is_chief and self._newest is not None and not self._newest.step:
+        if self.cluster.is_chief and self._newest is not None and not self._newest.step:
             try:
                 files.record_metrics(self._newest, metrics)
             except OSError as error:
@@ -158,7 +155,7 @@ class Saver:
         report(
             "checkpoint_saved",
             f"checkpoint {checkpoint.number}: {checkpoint.epoch} epochs and {checkpoint.step} steps",
-            replica=self._cluster.replica,
+            replica=self.cluster.replica,
             path=checkpoint.path,
             epoch=checkpoint.epoch,
             step=checkpoint.step,
@@ -168,7 +165,7 @@ class Saver:
     def _report_unsaved(self, error: Exception) -> None:
         report(
             "checkpoint_failed",
-            f"No checkpoint could be written to {self._checkpoints}: {error}",
+            f"No checkpoint could be written to {self.checkpoints}: {error}",
             severity="WARNING",
-            replica=self._cluster.replica,
+            replica=self.cluster.replica,
         )

@@ -71,9 +71,9 @@ def _part_of(cluster: Cluster, flags: Flags) -> Part:
 
 def serve(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> None:
     """A worker or parameter server of a training that a chief coordinates. Does not return: the process ends in it."""
+    from trainer.dataset import ready_subject
     from trainer.parameter_server import server
     from trainer.strategy import processors_for
-    from trainer.subject import ready_subject
 
     if cluster.trains:  # its steps read the data, at the path that the chief names
         ready_subject(flags, cluster, environment)
@@ -91,9 +91,9 @@ def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapp
     Raises:
         Unusable: there is nothing to evaluate on, or the checkpoints are of another model.
     """
+    from trainer.dataset import ready_subject
     from trainer.evaluator.evaluator import ChiefWatch, Evaluator, data_and_model
     from trainer.strategy import limit_threads, processors_for
-    from trainer.subject import ready_subject
 
     processors = processors_for(cluster)
     limit_threads(processors)
@@ -102,9 +102,7 @@ def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapp
         cluster=cluster,
         model=model,
         data=data,
-        checkpoints=outputs.checkpoints.path,
-        logs=outputs.logs.path,
-        export=outputs.model.path,
+        outputs=outputs,
         still_due=ChiefWatch(cluster, peers_within_s=flags.peers_within_s).check,
     ).run()
 
@@ -120,16 +118,16 @@ def train_and_export(
     """
     started = time.monotonic()
     training = _prepared(flags, cluster, outputs, environment)
-    _export(training, training.run(), outputs, started)
+    _export(training, training.run(), started)
 
 
 def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> "Training":
     import tensorflow as tf
 
+    from trainer.dataset import ready_subject
     from trainer.metric_file import trial_from
     from trainer.peers import Peers
     from trainer.strategy import all_replicas_agree, limit_threads, processors_for
-    from trainer.subject import ready_subject
     from trainer.training import Training
     from trainer.weights import RANDOM, starting_weights
 
@@ -164,8 +162,7 @@ def _prepared(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Map
         peers=Peers(joined),
         weights=weights,
         trial=trial,
-        checkpoints=outputs.checkpoints.path,
-        logs=outputs.logs.path,
+        outputs=outputs,
         processors=processors,
     )
 
@@ -185,7 +182,7 @@ def _strategy(flags: Flags, cluster: Cluster, *, mirrored: bool) -> Any:
     return strategy_for(cluster, asked=flags.strategy, mirrored=mirrored)
 
 
-def _export(training: "Training", trained: "Trained", outputs: Outputs, started: float) -> None:
+def _export(training: "Training", trained: "Trained", started: float) -> None:
     from trainer.checkpoints import remove_backups
     from trainer.evaluator.evaluator import await_evaluators
     from trainer.events import report
@@ -193,10 +190,15 @@ def _export(training: "Training", trained: "Trained", outputs: Outputs, started:
     from trainer.manifest import MANIFEST_NAME, manifest_of, remove_manifest, write_manifest
     from trainer.training import weights_sha256
 
-    cluster, flags, dataset = training.cluster, training.flags, training.subject.dataset
+    cluster, flags, outputs = training.cluster, training.flags, training.outputs
     with export_directory(outputs.model.path, cluster) as directory:
         remove_manifest(directory)
-        save_model(trained.model, directory, image_size=flags.image_size, class_names=dataset.class_names)
+        save_model(
+            trained.model,
+            directory,
+            image_size=flags.image_size,
+            class_names=training.subject.dataset.class_names,
+        )
         if cluster.is_chief:
             manifest = manifest_of(
                 directory,
@@ -222,10 +224,10 @@ def _export(training: "Training", trained: "Trained", outputs: Outputs, started:
         weights_sha256=weights_sha256(trained.model),
     )
     on_sigterm(lambda: None)  # the run is done: ended otherwise than with 0, its chief would repeat it
-    await_evaluators(training.logs, epochs=flags.epochs)
+    await_evaluators(outputs.logs.path, epochs=flags.epochs)
     training.peers.part()
     if cluster.is_chief:
-        remove_backups(training.checkpoints)
+        remove_backups(outputs.checkpoints.path)
 
 
 def _description(training: "Training", trained: "Trained", seconds: float) -> dict[str, Any]:

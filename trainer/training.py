@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
+from trainer.checkpoints import Cadence, Place, place_after
 from trainer.cluster import Cluster
+from trainer.dataset import Subject
 from trainer.events import report
 from trainer.flags import Flags
 from trainer.loop import Batches, Loop
@@ -17,13 +19,12 @@ from trainer.metric_file import MetricFile, Trial
 from trainer.model import built_model
 from trainer.peers import Peers
 from trainer.pipeline import Pipeline
-from trainer.place import Cadence, Place, place_after
 from trainer.preemption import Preemption
 from trainer.reporting import MetricReport, ProgressReport
 from trainer.saver import Saver, chosen
 from trainer.settings import steps_per_epoch
+from trainer.storage import Outputs
 from trainer.strategy import name_of
-from trainer.subject import Subject
 from trainer.weights import StartingWeights
 
 
@@ -53,8 +54,7 @@ class Training:
     peers: Peers
     weights: StartingWeights
     trial: Trial | None
-    checkpoints: Path
-    logs: Path
+    outputs: Outputs
     processors: int
 
     @property
@@ -82,7 +82,7 @@ class Training:
             tf.errors.OpError: another replica is gone; the run can be started again and continues.
         """
         epochs, steps = self.flags.epochs, self.steps_per_epoch
-        checkpoint = chosen(self.checkpoints, self.cluster, self.peers.board)
+        checkpoint = chosen(self.outputs.checkpoints.path, self.cluster, self.peers.board)
         place = place_after(checkpoint, steps_per_epoch=steps, global_batch_size=self.global_batch_size)
         initial_epoch = checkpoint.epoch if checkpoint else 0
         known = dict(checkpoint.metrics or {}) if checkpoint else {}
@@ -93,8 +93,8 @@ class Training:
         with tempfile.TemporaryDirectory(prefix=f"trainer-{self.cluster.replica}-checkpoint-") as name:
             scratch = Path(name)
             saver = Saver(
-                model,
-                checkpoints=self.checkpoints,
+                model=model,
+                checkpoints=self.outputs.checkpoints.path,
                 cluster=self.cluster,
                 scratch=scratch,
                 global_batch_size=self.global_batch_size,
@@ -169,7 +169,7 @@ class Training:
     def _tensorboard(self) -> list[Any]:
         """One writer; the graph is left out, it is large and nobody reads it."""
         return (
-            [tf.keras.callbacks.TensorBoard(str(self.logs), write_graph=False)]
+            [tf.keras.callbacks.TensorBoard(str(self.outputs.logs.path), write_graph=False)]
             if self.cluster.is_chief
             else []
         )

@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.checkpoints import Checkpoint
+from trainer.checkpoints import Cadence, Checkpoint, Place, place_after
 from trainer.cluster import Cluster, Role
 from trainer.faults import Unusable
 from trainer.gathering import gather
-from trainer.place import Cadence, Place, place_after
 from trainer.preemption import Agreement, agreement_from
 
 STEPS, BATCH = 10, 8

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from trainer.checkpoints import Checkpoint, latest
 from trainer.cluster import Cluster, Role
+from trainer.dataset import Subject
 from trainer.ending import end_without_peer
 from trainer.evaluator.evaluations import FILE_NAME, Evaluation, Evaluations, read_evaluations
 from trainer.events import finite, report
@@ -19,7 +20,7 @@ from trainer.manifest import MANIFEST_NAME
 from trainer.model import built_model
 from trainer.pipeline import Pipeline
 from trainer.reporting import numbers
-from trainer.subject import Subject
+from trainer.storage import Outputs
 from trainer.weights import RANDOM
 
 POLL_S = 0.5
@@ -30,16 +31,13 @@ CHIEF_WAITS_S = 60.0
 class Evaluator:
     """Evaluates `model` on `data` at each of the chief's checkpoints.
 
-    `export` is the directory that the chief exports to, `logs` the one of all TensorBoard logs.
     `still_due` is called while nothing is new, and ends the process once waiting is useless.
     """
 
     cluster: Cluster
     model: Any  # tf.keras.Model
     data: Any  # tf.data.Dataset
-    checkpoints: Path
-    logs: Path
-    export: Path
+    outputs: Outputs
     still_due: Callable[[], None]
 
     def run(self) -> None:
@@ -50,13 +48,13 @@ class Evaluator:
         Raises:
             Unusable: the checkpoints are of another model.
         """
-        directory = self.logs / self.cluster.replica
+        directory = self.outputs.logs.path / self.cluster.replica
         evaluations = Evaluations(directory)
         writer = tf.summary.create_file_writer(str(directory))
         while True:
             # Asked first: the last checkpoint is older than the export, so the look that follows finds it.
-            is_exported = (self.export / MANIFEST_NAME).is_file()
-            found = latest(self.checkpoints)
+            is_exported = (self.outputs.model.path / MANIFEST_NAME).is_file()
+            found = latest(self.outputs.checkpoints.path)
             is_new = found is not None and (found.epoch, found.step) not in evaluations
             if found is not None and is_new and (evaluation := self._evaluated(found)) is not None:
                 evaluations.add(evaluation)

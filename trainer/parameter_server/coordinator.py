@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
+from trainer.checkpoints import Place
 from trainer.cluster import Role
 from trainer.loop import Batches
 from trainer.parameter_server.input import WorkerPipeline
 from trainer.parameter_server.peers import guard
 from trainer.parameter_server.progress import AHEAD_PER_WORKER, RemoteProgressReport
 from trainer.peers import end_for_loss, is_loss_of_peer
-from trainer.place import Place
 from trainer.training import Trained, Training
 from trainer.weights import RANDOM
 

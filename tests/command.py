@@ -2,6 +2,7 @@
 
 import io
 import os
+import sys
 from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -20,9 +21,12 @@ class Done:
     err: str
 
 
-def trainmaster(*words: str, cwd: Path, environment: Mapping[str, str]) -> Done:
+def trainmaster(*words: str, cwd: Path, environment: Mapping[str, str], text: str = "") -> Done:
+    """The command with `text` on its standard input."""
     out, err = io.StringIO(), io.StringIO()
+    given = io.TextIOWrapper(io.BytesIO(text.encode()))
     with (
+        patch.object(sys, "stdin", given),
         chdir(cwd),
         patch.dict(os.environ, environment, clear=True),
         redirect_stdout(out),

@@ -1,9 +1,6 @@
 """`trainmaster convert` prints what a request is on Vertex AI, in a process of its own."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +9,7 @@ import yaml
 from google.cloud.aiplatform_v1.types import CustomJob, CustomJobSpec, HyperparameterTuningJob
 from google.protobuf import json_format
 
+from tests.command import Done, trainmaster
 from tests.core.legacy_cases import CASES
 from tests.core.legacy_jobs import IMAGE, Case, custom
 from tests.core.standards import ROOT, STANDARDS
@@ -26,18 +24,9 @@ MESSAGES: dict[JobKind, Any] = {JobKind.CUSTOM: CustomJob, JobKind.TUNING: Hyper
 TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
 
 
-def convert(*arguments: str, text: str = "") -> "subprocess.CompletedProcess[str]":
-    """The command as the documents name it, with nothing of this process's environment but the path."""
-    return subprocess.run(
-        [sys.executable, "-m", "trainmaster", "convert", *arguments],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"},
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+def convert(*arguments: str, text: str = "") -> Done:
+    """The command with nothing of this process's environment."""
+    return trainmaster("convert", *arguments, cwd=ROOT, environment={}, text=text)
 
 
 def parsed(message: Any, document: object) -> Any:  # the client's messages carry no types
@@ -59,16 +48,16 @@ def test_the_examples_are_sound_and_open_with_the_command_that_converts_them(exa
     assert f"trainmaster convert examples/ai_platform/{example.name}" in example.read_text()
     policy = ("--policy", str(ROOT / "functions" / "policy.yaml"), "--models-bucket", "my-project-models")
     done = convert(str(example), *policy, "--project", "my-project")
-    assert done.returncode == 0, done.stderr
-    kind = JobKind(done.stderr.split(",")[0])
-    job = parsed(MESSAGES[kind], yaml.safe_load(done.stdout))
+    assert done.status == 0, done.err
+    kind = JobKind(done.err.split(",")[0])
+    job = parsed(MESSAGES[kind], yaml.safe_load(done.out))
     assert job.display_name in (example.stem, "census")
 
 
 def test_the_job_is_the_users_own_with_no_mark_of_a_run(tmp_path: Path) -> None:
     done = convert(_file(tmp_path, custom(jobDir="gs://elsewhere/jobs") | {"labels": {"team": "a"}}))
-    assert done.returncode == 0, done.stderr
-    body = yaml.safe_load(done.stdout)
+    assert done.status == 0, done.err
+    body = yaml.safe_load(done.out)
     assert body["displayName"] == "job"
     assert body["labels"] == {"team": "a"}
     assert body["jobSpec"]["baseOutputDirectory"] == {"outputUriPrefix": "gs://elsewhere/jobs"}
@@ -76,15 +65,15 @@ def test_the_job_is_the_users_own_with_no_mark_of_a_run(tmp_path: Path) -> None:
 
 def test_json_is_the_same_document(tmp_path: Path) -> None:
     file = _file(tmp_path, custom())
-    assert json.loads(convert(file, "--json").stdout) == yaml.safe_load(convert(file).stdout)
+    assert json.loads(convert(file, "--json").out) == yaml.safe_load(convert(file).out)
 
 
 def test_what_gcloud_takes_is_the_spec_and_its_command_has_the_rest(tmp_path: Path) -> None:
     key = "projects/p/locations/us-west1/keyRings/r/cryptoKeys/k"
     document = custom(encryptionConfig={"kmsKeyName": key}, region="us-west1") | {"labels": {"team": "a"}}
     done = convert(_file(tmp_path, document), "--for", "gcloud", "--project", "my-project")
-    parsed(CustomJobSpec, yaml.safe_load(done.stdout))
-    command = done.stderr.splitlines()[1].removeprefix("submit it with: ")
+    parsed(CustomJobSpec, yaml.safe_load(done.out))
+    command = done.err.splitlines()[1].removeprefix("submit it with: ")
     assert command == (
         "gcloud ai custom-jobs create --project=my-project --region=us-west1 --display-name=job "
         f"--config=vertex.yaml --labels=team=a --kms-key={key}"
@@ -94,18 +83,18 @@ def test_what_gcloud_takes_is_the_spec_and_its_command_has_the_rest(tmp_path: Pa
 def test_gcloud_takes_a_tuning_whole() -> None:
     example = str(EXAMPLES / "tuning.yaml")
     done = convert(example, "--for", "gcloud")
-    assert done.stdout == convert(example).stdout
-    parsed(HyperparameterTuningJob, yaml.safe_load(done.stdout))
-    assert "gcloud ai hp-tuning-jobs create" in done.stderr
+    assert done.out == convert(example).out
+    parsed(HyperparameterTuningJob, yaml.safe_load(done.out))
+    assert "gcloud ai hp-tuning-jobs create" in done.err
 
 
 def test_standard_input_is_a_file_without_a_name() -> None:
     text = (EXAMPLES / "config.yaml").read_text()
     done = convert("-", text=text)
-    assert done.returncode == 1
-    assert done.stderr.startswith("$.jobId: missing: nothing names the model")
-    assert yaml.safe_load(convert("-", "--name", "census", text=text).stdout)["displayName"] == "census"
-    assert convert("-", "--name", "Census 1", text=text).returncode == 2
+    assert done.status == 1
+    assert done.err.startswith("$.jobId: missing: nothing names the model")
+    assert yaml.safe_load(convert("-", "--name", "census", text=text).out)["displayName"] == "census"
+    assert convert("-", "--name", "Census 1", text=text).status == 2
 
 
 @pytest.mark.parametrize(
@@ -154,34 +143,34 @@ def test_standard_input_is_a_file_without_a_name() -> None:
 )
 def test_every_dialect_is_converted(document: dict[str, Any]) -> None:
     done = convert("-", text=json.dumps(document))
-    assert done.returncode == 0, done.stderr
-    kind = JobKind(done.stderr.split(",")[0])
-    assert parsed(MESSAGES[kind], yaml.safe_load(done.stdout)).display_name == "census"
+    assert done.status == 0, done.err
+    kind = JobKind(done.err.split(",")[0])
+    assert parsed(MESSAGES[kind], yaml.safe_load(done.out)).display_name == "census"
 
 
 def test_the_region_may_be_another(tmp_path: Path) -> None:
     file = str(EXAMPLES / "package.yaml")
-    images = {each: convert(file, *each).stdout for each in ((), ("--region", "asia-east1"))}
+    images = {each: convert(file, *each).out for each in ((), ("--region", "asia-east1"))}
     assert "us-docker.pkg.dev" in images[()]
     assert "asia-docker.pkg.dev" in images["--region", "asia-east1"]
 
 
 def test_warnings_go_to_standard_error_and_name_unverified_rows() -> None:
     done = convert(str(EXAMPLES / "package.yaml"))
-    warnings = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
+    warnings = [line for line in done.err.splitlines() if line.startswith("warning: ")]
     assert [line.split(": ")[1] for line in warnings] == [
         "$.trainingInput.runtimeVersion",
         "$.trainingInput.scaleTier",
     ]
     assert "unverified" in warnings[1]
-    assert "warning" not in done.stdout
+    assert "warning" not in done.out
 
 
 def test_every_fault_goes_to_standard_error_and_nothing_is_printed(tmp_path: Path) -> None:
     document = {"trainingInput": {"scaleTier": "BASIC_GPU", "masterType": "n1-standard-4", "bogus": 1}}
     done = convert(_file(tmp_path, document))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert [line.split(": ")[0] for line in done.stderr.splitlines()] == [
+    assert (done.status, done.out) == (1, "")
+    assert [line.split(": ")[0] for line in done.err.splitlines()] == [
         "$.trainingInput.bogus",
         "$.trainingInput.masterConfig",
         "$.trainingInput.masterType",
@@ -191,10 +180,10 @@ def test_every_fault_goes_to_standard_error_and_nothing_is_printed(tmp_path: Pat
 
 def test_the_policy_holds_only_where_one_is_given(tmp_path: Path) -> None:
     file = _file(tmp_path, custom(masterType="z9-huge-1"))
-    assert convert(file).returncode == 0
+    assert convert(file).status == 0
     done = convert(file, "--policy", str(ROOT / "functions" / "policy.yaml"))
-    assert done.returncode == 1
-    assert "$.trainingInput.masterType: the policy does not allow it" in done.stderr
+    assert done.status == 1
+    assert "$.trainingInput.masterType: the policy does not allow it" in done.err
 
 
 @pytest.mark.parametrize("faulty", ["nowhere.yaml", "", "policy"])
@@ -202,16 +191,16 @@ def test_a_file_that_cannot_be_used_ends_with_2(tmp_path: Path, faulty: str) -> 
     (tmp_path / "policy.yaml").write_text("schema: policy.v1\n")
     arguments = [str(EXAMPLES / "config.yaml"), "--policy", str(tmp_path / "policy.yaml")]
     done = convert(*(arguments if faulty == "policy" else [str(tmp_path / faulty)]))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert str(tmp_path) in done.stderr
-    assert "Traceback" not in done.stderr
+    assert (done.status, done.out) == (2, "")
+    assert str(tmp_path) in done.err
+    assert "Traceback" not in done.err
 
 
 @pytest.mark.parametrize("text", ["", "[", "- 1", "trainingInput: &a [*a]", "jobId: x\njobId: x\n"])
 def test_what_is_no_request_is_faulty(text: str) -> None:
     done = convert("-", text=text)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("$")
+    assert (done.status, done.out) == (1, "")
+    assert done.err.startswith("$")
 
 
 def _file(folder: Path, document: dict[str, Any]) -> str:

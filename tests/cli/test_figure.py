@@ -127,12 +127,6 @@ def test_a_study_without_any_measurement_says_so() -> None:
     assert lines(below, "trial-").keys() == {"1"}
 
 
-@pytest.mark.parametrize("drawn", [study(), study(trial(1, curve=(0.5,))), many(3)])
-def test_any_study_can_be_drawn(drawn: Study) -> None:
-    assert Image.open(io.BytesIO(png_of(drawn))).size[0] > 1600
-    assert ET.fromstring(svg_of(drawn)).tag == "{http://www.w3.org/2000/svg}svg"
-
-
 def test_names_and_values_are_text_whatever_they_hold() -> None:
     drawn = study(
         trial(1, final=0.5, parameters={NASTY: NASTY}),
@@ -143,7 +137,7 @@ def test_names_and_values_are_text_whatever_they_hold() -> None:
     image = ET.fromstring(svg_of(drawn))
     assert not [element for element in image.iter() if element.tag.endswith("script")]
     assert "<script>" in "".join(image.itertext())
-    assert png_of(drawn)
+    assert Image.open(io.BytesIO(png_of(drawn))).size[0] > 1600
 
 
 def test_the_picture_refers_to_nothing_outside_itself_and_is_the_same_each_time() -> None:

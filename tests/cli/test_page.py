@@ -82,7 +82,7 @@ def test_the_page_loads_nothing() -> None:
     assert ("content", "default-src 'none'; style-src 'unsafe-inline'; img-src data:") in read.attributes
 
 
-@pytest.mark.parametrize("drawn", [study(), many(1), many(50)])
+@pytest.mark.parametrize("drawn", [study(), study(trial(1, curve=(0.5,))), many(12)])
 def test_the_files_are_written_for_any_study(drawn: Study, tmp_path: Path) -> None:
     files = write_study(drawn, tmp_path / "new", model_uri=None, at=NOW)
     assert files.html.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")

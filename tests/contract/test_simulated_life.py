@@ -23,9 +23,8 @@ HARD = Odds(
 )
 
 
-@pytest.mark.parametrize("seed", ["one", "two"])
-def test_a_life_with_faults_at_a_few_percent_keeps_every_promise(seed: str) -> None:
-    tally = lived(seed=seed, events=EVENTS)
+def test_a_life_with_faults_at_a_few_percent_keeps_every_promise() -> None:
+    tally = lived(seed="one", events=EVENTS)
     assert tally.violations == []
     assert (tally.lost, tally.unfinished, tally.duplicate_jobs) == (0, 0, 0)
     assert tally.runs == tally.asked > 100

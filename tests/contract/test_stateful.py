@@ -293,7 +293,12 @@ def _settled(world: World, job: Job, services: Services) -> object:
 
 TestDeployment = ScarceDeployment.TestCase
 SEARCH = settings(
-    max_examples=5000, stateful_step_count=40, deadline=None, database=None, phases=[Phase.generate]
+    max_examples=5000,
+    stateful_step_count=40,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    phases=[Phase.generate],
 )
 
 

@@ -153,7 +153,7 @@ def test_a_champion_that_learned_from_other_data_is_told() -> None:
     elsewhere = run(1, request={"document": {"args": ["--data_dir=gs://data/horses/burst-2/"]}})
     seen = replace(WHOLE, runs=[run(0), elsewhere, run(2)])
     (wrong,) = [wrong for _, _, wrong in way_back(seen, GENERATION) if wrong]
-    assert "is not the folder of burst 1" in wrong
+    assert "expected ['--data_dir=gs://data/horses/burst-1/']" in wrong
 
 
 @pytest.mark.parametrize(

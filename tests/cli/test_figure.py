@@ -194,6 +194,11 @@ def test_a_number_lies_where_its_scale_says(scale: Scale, value: float, place: f
     assert heights(panels(drawn)[1], "trial-1")[0] == pytest.approx(place)
 
 
+def labels_of_x(figure: Figure) -> list[str]:
+    """Of the first parameter's axis."""
+    return [text.get_text() for text in figure.axes[1].texts if text.get_gid() == "label-0"]
+
+
 @pytest.mark.parametrize(
     ("low", "high", "scale", "labels"),
     [
@@ -214,8 +219,7 @@ def test_both_ends_of_any_range_are_labelled_and_no_two_labels_touch(
         parameters=(Interval(name="x", low=low, high=high, scale=scale),),
     )
     figure = study_figure(drawn)
-    said = [label.get_text() for label in figure.axes[2].get_yticklabels()]
-    assert set(labels) <= set(said)
+    assert set(labels) <= set(labels_of_x(figure))
     assert overlaps(figure) == []
 
 
@@ -227,7 +231,7 @@ def test_choices_are_equally_far_apart_and_their_labels_thinned_out_when_there_a
     assert places[:3] == [0, 0.5, 1]
     assert math.isnan(places[3])
     many_words = Choices(name="x", values=tuple(float(n) for n in range(1000)))
-    assert len(study_figure(study(trial(1, final=0.5), parameters=(many_words,))).axes[2].get_yticks()) <= 8
+    assert len(labels_of_x(study_figure(study(trial(1, final=0.5), parameters=(many_words,))))) <= 8
 
 
 def test_a_metric_that_spans_decades_is_drawn_on_a_log_scale() -> None:

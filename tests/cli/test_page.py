@@ -84,6 +84,6 @@ def test_the_page_loads_nothing() -> None:
 
 @pytest.mark.parametrize("drawn", [study(), study(trial(1, curve=(0.5,))), many(12)])
 def test_the_files_are_written_for_any_study(drawn: Study, tmp_path: Path) -> None:
-    files = write_study(drawn, tmp_path / "new", model_uri=None, at=NOW)
-    assert files.html.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    assert files.png.read_bytes().startswith(b"\x89PNG")
+    html, png = write_study(drawn, tmp_path / "new", model_uri=None, at=NOW)
+    assert html.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert png.read_bytes().startswith(b"\x89PNG")

@@ -22,7 +22,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "dead-letters": ("dead_letters.command:dead_letters", "List or replay the events that kept failing."),
     "doctor": ("doctor:doctor", "Test every part of a deployment, and name the repair of what fails."),
     "deploy": ("deploy:deploy", "Deploy to a project, or bring a deployment up to date."),
-    "undeploy": ("undeploy:undeploy", "Remove a deployment from a project."),
+    "undeploy": ("deploy:undeploy", "Remove a deployment from a project."),
     "inspect": ("inspect:inspect", "Examine a training program before money is spent on it."),
     "image": ("image:image", "Build the trainer's image on this machine, without a daemon."),
 }

@@ -1,4 +1,4 @@
-"""`trainmaster deploy`: put a deployment into a project, or bring it up to date."""
+"""`trainmaster deploy` and `undeploy`: a deployment put into a project, brought up to date, or removed."""
 
 import click
 
@@ -20,3 +20,20 @@ def deploy(*, project: str, region: str, check: bool, plan: bool) -> int:
     if check and plan:
         raise click.UsageError("--check and --plan exclude each other.")
     return deploy(project, region, Mode.CHECK if check else Mode.PLAN if plan else Mode.APPLY)
+
+
+@click.command()
+@click.option("--project", required=True, metavar="ID", help="project id")
+@click.option("--region", required=True, help="where it is deployed")
+@click.option(
+    "--delete-buckets", is_flag=True, help="also delete every request, record, model and Terraform's state"
+)
+def undeploy(*, project: str, region: str, delete_buckets: bool) -> int:
+    """Remove a deployment. The buckets, and so every record and model, stay unless --delete-buckets is given.
+
+    A later deployment takes the buckets over again. Exit status: 0 done, 1 failed halfway (repeat the command), 2 refused
+    before anything was removed.
+    """
+    from trainmaster.deploy.down import undeploy
+
+    return undeploy(project, region, delete_buckets=delete_buckets)

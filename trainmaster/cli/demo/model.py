@@ -5,7 +5,6 @@ TensorFlow is imported only by `best_classes`, in this process, when a predictio
 
 import hashlib
 import json
-import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -66,24 +65,8 @@ def _difference(directory: Path, file: dict[str, Any]) -> str | None:
     return None if found == file["sha256"] else f"{file['path']}: sha256 {found}, not {file['sha256']}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answers:
-    """How the loaded model did on pictures of the test split, and how well the trainer had found it to do."""
-
-    right: int
-    asked: int
-    measured: float | None  # the manifest's accuracy on the evaluation split, from 0 to 1
-
-    @property
-    def as_measured(self) -> bool:
-        """Whether both agree within three standard errors of so few pictures."""
-        if self.measured is None or not self.asked:
-            return True
-        return abs(self.right / self.asked - self.measured) <= 3 * 0.5 / math.sqrt(self.asked)
-
-
-def show_model(console: Console, model_uri: str, scene: Scene) -> Answers:
-    """What the model answers, after its files were compared with its manifest; both are shown.
+def show_model(console: Console, model_uri: str, scene: Scene) -> None:
+    """Compare the model's files with its manifest, then show what it answers.
 
     Raises:
         ExportDamaged: the files are not what the manifest says.
@@ -98,7 +81,7 @@ def show_model(console: Console, model_uri: str, scene: Scene) -> Answers:
     with _errors_to(scene.state / "prediction.log"):
         images = unseen_images(export.manifest["dataset"]["name"], local_path(scene.data_dir, scene.state))
         answers = best_classes(export, [encoded for encoded, _ in images])
-    return _show_answers(console, export, [label for _, label in images], answers)
+    _show_answers(console, [label for _, label in images], answers)
 
 
 def local_path(uri: str, state: Path) -> Path:
@@ -147,9 +130,7 @@ def best_classes(export: Export, images: Sequence[bytes]) -> list[tuple[str, flo
     return [(names[row.argmax()], float(row.max())) for row in rows]
 
 
-def _show_answers(
-    console: Console, export: Export, labels: Sequence[str], answers: Sequence[tuple[str, float]]
-) -> Answers:
+def _show_answers(console: Console, labels: Sequence[str], answers: Sequence[tuple[str, float]]) -> None:
     table = Table(title="The exported model, loaded and asked", title_justify="left", box=None)
     for heading in ("picture", "is", "the model says", "sure"):
         table.add_column(heading)
@@ -161,5 +142,3 @@ def _show_answers(
             table.add_row(f"test {number}", label, Text(name, style=style), f"{probability:.0%}")
     console.print(table)
     console.print(f"{right} of {len(labels)} pictures of the test split are named rightly.")
-    measured = export.manifest.get("metrics", {}).get("val_accuracy")
-    return Answers(right=right, asked=len(labels), measured=measured)

@@ -45,10 +45,10 @@ def study(job_name: str, out: Path) -> int:
     read = study_of(job)
     best = read.best
     prefix = job.trial_job_spec.base_output_directory.output_uri_prefix.rstrip("/")
-    files = write_study(
+    html, png = write_study(
         read, out, model_uri=f"{prefix}/{best.id}/model/" if best and prefix else None, at=datetime.now(UTC)
     )
-    click.echo(f"{files.html}\n{files.png}")
+    click.echo(f"{html}\n{png}")
     return 0
 
 

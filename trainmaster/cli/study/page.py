@@ -1,6 +1,5 @@
 """A study as one HTML page that needs nothing but itself: no script, no font, no network."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from pathlib import Path
@@ -33,19 +32,13 @@ td { max-width: 22rem; overflow-wrap: anywhere; }
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class StudyFiles:
-    html: Path
-    png: Path
-
-
-def write_study(study: Study, directory: Path, *, model_uri: str | None, at: datetime) -> StudyFiles:
+def write_study(study: Study, directory: Path, *, model_uri: str | None, at: datetime) -> tuple[Path, Path]:
     """`study.html` and `study.png` in `directory`, which is made; older ones are replaced."""
     directory.mkdir(parents=True, exist_ok=True)
-    files = StudyFiles(html=directory / "study.html", png=directory / "study.png")
-    files.html.write_text(page_of(study, model_uri=model_uri, at=at), encoding="utf-8")
-    files.png.write_bytes(png_of(study))
-    return files
+    html, png = directory / "study.html", directory / "study.png"
+    html.write_text(page_of(study, model_uri=model_uri, at=at), encoding="utf-8")
+    png.write_bytes(png_of(study))
+    return html, png
 
 
 def page_of(study: Study, *, model_uri: str | None, at: datetime) -> str:

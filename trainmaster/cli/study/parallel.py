@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from textwrap import wrap
-from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm
+from matplotlib.colors import FuncNorm, LogNorm, Normalize
 from matplotlib.ticker import LogLocator, MaxNLocator
 
 from trainmaster.cli.study.ink import BEST, FAINT, FEW, INK, PAPER, Ink
@@ -43,18 +42,13 @@ _SCALE_NAMES = {Scale.LINEAR: "", Scale.LOG: "log scale", Scale.REVERSE_LOG: "re
 class Upright:
     """One axis: where on it a value lies, from 0 to 1. A choice's value is its number in `choices`."""
 
-    axes: Axes
-    low: float
-    high: float
+    norm: Normalize
     choices: Mapping[Value, int] | None = None
 
     def place(self, value: Value | None) -> float:
         """NaN for a value that has no place; what lies outside is drawn at the end."""
         counted = value if self.choices is None or value is None else self.choices.get(value)
-        if counted is None or isinstance(counted, str):
-            return math.nan
-        inside = min(max(counted, self.low), self.high)
-        return float((self.axes.transScale + self.axes.transLimits).transform((1.0, inside))[1])
+        return math.nan if counted is None or isinstance(counted, str) else float(self.norm(counted))
 
 
 def draw_parallel(axes: Axes, study: Study, ink: Ink) -> None:
@@ -71,70 +65,65 @@ def draw_parallel(axes: Axes, study: Study, ink: Ink) -> None:
     lines = max(len(title_lines(each.name)) for each in (*study.parameters, metric))
     pad = 12 + lines * LINE_HEIGHT + 10
     axes.set_title("Parameters and results", loc="left", fontweight="bold", color=INK, pad=pad)
-    uprights = [_upright(axes, x, each, side="left") for x, each in enumerate(study.parameters)]
-    result = _upright(axes, last, metric, side="right")
-    if study.best is None:
-        result.axes.set_yticks([])
-    else:
+    uprights = [_upright(each) for each in (*study.parameters, metric)]
+    for x, (parameter, upright) in enumerate(zip((*study.parameters, metric), uprights, strict=True)):
+        axes.vlines(x, 0, 1, color=FAINT, linewidth=0.8, zorder=1)
+        _title(axes, x, parameter)
+        if x < last or study.best is not None:
+            _label(axes, x, upright, _labels(parameter, upright), pad=18 if x == last else -7)
+    if study.best is not None:
         _strip(axes, last, ink)
     for trial in study.trials:
-        given = [
-            upright.place(trial.parameters.get(each.name))
-            for upright, each in zip(uprights, study.parameters, strict=True)
-        ]
-        _line(axes, trial, [*given, result.place(trial.result)], ink)
+        given = [trial.parameters.get(each.name) for each in study.parameters]
+        places = [each.place(value) for each, value in zip(uprights, [*given, trial.result], strict=True)]
+        _line(axes, trial, places, ink)
 
 
-def _upright(host: Axes, x: int, parameter: Parameter, *, side: Literal["left", "right"]) -> Upright:
-    axes = host.twinx()
-    axes.set_frame_on(True)
-    for name, spine in axes.spines.items():
-        spine.set_visible(name == side)
-    axes.spines[side].set(position=("data", x), color=FAINT)
-    axes.yaxis.set_ticks_position(side)
-    upright, ticks = _scaled(axes, parameter)
-    axes.set_yticks([*ticks], labels=[*ticks.values()])
-    axes.minorticks_off()
-    axes.tick_params(pad=7 if side == "left" else 18, labelsize=10)
-    for label in axes.get_yticklabels():
-        label.set_bbox({"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.8})
-    _title(host, x, parameter)
-    return upright
-
-
-def _scaled(axes: Axes, parameter: Parameter) -> tuple[Upright, Mapping[float, str]]:
-    """The axis with its limits and scale, and its labels by value."""
+def _upright(parameter: Parameter) -> Upright:
     match parameter:
         case Choices(values=values):
-            axes.set_ylim(0, max(1, len(values) - 1))
-            upright = Upright(
-                axes=axes, low=0, high=len(values), choices={value: at for at, value in enumerate(values)}
-            )
-            thin = math.ceil(len(values) / MOST_TICKS)
-            return upright, {at: short(shown(values[at]), LABEL_CHARS) for at in range(0, len(values), thin)}
-        case Interval(low=low, high=high, scale=scale):
-            if high - low <= NARROW * max(abs(low), abs(high)):
-                axes.set_ylim(low - (abs(low) or 1), low + (abs(low) or 1))
-                return Upright(axes=axes, low=low, high=high), {low: number(low)}
-            axes.set_ylim(low, high)
-            if scale is Scale.LOG and low > 0:
-                axes.set_yscale("log")
-            elif scale is Scale.REVERSE_LOG and low > 0:
-                turned = low + high
-                axes.set_yscale(
-                    "function",
-                    functions=(lambda v: -np.log(turned - v), lambda u: turned - np.exp(-u)),
-                )
-            upright = Upright(axes=axes, low=low, high=high)
-            return upright, _labels(upright, logarithmic=scale is Scale.LOG and low > 0)
+            choices = {value: at for at, value in enumerate(values)}
+            return Upright(norm=Normalize(0, max(1, len(values) - 1)), choices=choices)
+        case Interval(low=low) if _is_narrow(parameter):
+            return Upright(norm=Normalize(low - (abs(low) or 1), low + (abs(low) or 1)))
+        case Interval(low=low, high=high, scale=Scale.LOG) if low > 0:
+            return Upright(norm=LogNorm(low, high, clip=True))
+        case Interval(low=low, high=high, scale=Scale.REVERSE_LOG) if low > 0:
+            turned = low + high
+            both_ways = (lambda v: -np.log(turned - v), lambda u: turned - np.exp(-u))
+            return Upright(norm=FuncNorm(both_ways, low, high, clip=True))
+        case Interval(low=low, high=high):
+            return Upright(norm=Normalize(low, high, clip=True))
 
 
-def _labels(upright: Upright, *, logarithmic: bool) -> dict[float, str]:
-    """Both ends, and round numbers between them wherever there is room for a label."""
-    low, high = upright.low, upright.high
+def _is_narrow(interval: Interval) -> bool:
+    return interval.high - interval.low <= NARROW * max(abs(interval.low), abs(interval.high))
+
+
+def _label(host: Axes, x: int, upright: Upright, labels: Mapping[float, str], *, pad: float) -> None:
+    """Marks on an axis and their labels, to its left where `pad`, in points, is negative."""
+    places = {float(upright.norm(value)): said for value, said in labels.items()}
+    host.plot([x] * len(places), [*places], "_", color=FAINT, markersize=6, clip_on=False, zorder=1)
+    paper = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.8}
+    for place, said in places.items():
+        host.annotate(
+            said, xy=(x, place), xytext=(pad, 0), textcoords="offset points", gid=f"label-{x}", bbox=paper,
+            ha="left" if pad > 0 else "right", va="center", fontsize=10, color=INK, zorder=5,
+        )  # fmt: skip
+
+
+def _labels(parameter: Parameter, upright: Upright) -> dict[float, str]:
+    """By number: of choices as many as have room; of an interval both ends, and round numbers between them."""
+    if isinstance(parameter, Choices):
+        values = parameter.values
+        thin = math.ceil(len(values) / MOST_TICKS)
+        return {at: short(shown(values[at]), LABEL_CHARS) for at in range(0, len(values), thin)}
+    low, high = parameter.low, parameter.high
+    if _is_narrow(parameter):
+        return {low: number(low)}
     locator = (
         LogLocator(subs=(1.0,) if high / low >= 100 else (1.0, 2.0, 5.0), numticks=MOST_TICKS)  # noqa: PLR2004 - two decades
-        if logarithmic
+        if isinstance(upright.norm, LogNorm)
         else MaxNLocator(nbins=MOST_TICKS - 2)
     )
     with np.errstate(over="ignore"):  # the next power of ten may be infinite

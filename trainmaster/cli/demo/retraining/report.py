@@ -120,44 +120,33 @@ Station = tuple[str, str, str]
 
 def way_back(seen: RetrainSighting, rule_generation: int) -> Iterator[Station]:
     """The champion's way as its own lineage tells it: from the last file of the burst to the rule and the run."""
-    current = seen.champion["current"]
+    current, burst = seen.champion["current"], seen.deliveries[0]
     lineage = current["lineage"]
-    burst = seen.deliveries[0]
     event, _, at = lineage["event_id"].partition("/")
-    is_ours = burst.done_at is not None and event == "new_data" and moment(at) == burst.done_at
     done = f"{burst.done_uri} created {burst.done_at}"
-    wrong = "" if is_ours else f"the event {lineage['event_id']} is not the end of burst 1: {done}"
-    yield "event", f"{lineage['event_id']}: {done}", wrong
-    found = (
-        f"{lineage.get('request_uri')}#{lineage.get('request_generation')}, firing {lineage.get('firing')}"
+    yield _station(
+        "event", f"{lineage['event_id']}: {done}", (event, moment(at)), ("new_data", burst.done_at)
     )
-    is_rule = (lineage.get("request_generation"), lineage.get("firing")) == (rule_generation, 1)
-    yield (
+    found = (lineage.get("request_generation"), lineage.get("firing"))
+    yield _station(
         "rule",
+        f"{lineage.get('request_uri')}#{found[0]}, firing {found[1]}",
         found,
-        "" if is_rule else f"the rule is #{rule_generation}, firing 1; the lineage has {found}",
+        (rule_generation, 1),
     )
     run = next(run for run in seen.runs if run["run_id"] == current["run_id"])
-    job_name = run["job"]["name"]
-    agrees = job_name == lineage.get("job_name")
-    yield "run", current["run_id"], "" if agrees else f"its record names {job_name}, the lineage another"
+    yield _station("run", current["run_id"], lineage.get("job_name"), run["job"]["name"])
     named = [arg for arg in run["request"]["document"]["args"] if arg.startswith("--data_dir=")]
-    is_read = named == [f"--data_dir={burst.prefix}"]
-    yield "trained on", " ".join(named), "" if is_read else f"{named} is not the folder of burst 1"
+    yield _station("trained on", " ".join(named), named, [f"--data_dir={burst.prefix}"])
 
 
 def _from_the_services(lineage: Document, target: Target, state: Path) -> Iterator[Station]:
     """The rest of the way: the job as Vertex AI tells it, the export as it lies in the bucket."""
-    job: Any = job_client(region=target.region, vertex_host=target.vertex_host).get_custom_job(
-        name=lineage["job_name"]
-    )
+    jobs = job_client(region=target.region, vertex_host=target.vertex_host)
+    job: Any = jobs.get_custom_job(name=lineage["job_name"])
+    yield _station("job", f"{job.name} {job.state.name}", job.state.name, "JOB_STATE_SUCCEEDED")
     image = job.job_spec.worker_pool_specs[0].container_spec.image_uri
-    yield (
-        "job",
-        f"{job.name} {job.state.name}",
-        "" if job.state.name == "JOB_STATE_SUCCEEDED" else "it failed",
-    )
-    yield "image", image, "" if image == lineage["image"] else f"the lineage has {lineage['image']}"
+    yield _station("image", image, lineage["image"], image)
     uri = lineage["manifest_uri"]
     bucket, _, name = uri.removeprefix("gs://").partition("/")
     content = storage_client(target).bucket(bucket).blob(name).download_as_bytes()
@@ -168,11 +157,12 @@ def _from_the_services(lineage: Document, target: Target, state: Path) -> Iterat
         yield "export", uri, str(damage)
         return
     dataset = export.manifest["dataset"]
-    found = f"{dataset['name']} {dataset['version']}, split {dataset['train_split']}"
+    found = (dataset["name"], dataset["version"], dataset["train_split"])
     told = (lineage.get("dataset"), lineage.get("dataset_version"), lineage.get("train_split"))
-    same = told == (dataset["name"], dataset["version"], dataset["train_split"])
-    yield "data set", found, "" if same else f"the lineage has {told}"
-    files = len(export.manifest["files"])
-    said = f"{uri} sha256 {sha256}, and its {files} files are as it says"
-    wrong = f"the lineage has sha256 {lineage.get('manifest_sha256')}"
-    yield "export", said, "" if sha256 == lineage.get("manifest_sha256") else wrong
+    yield _station("data set", f"{found[0]} {found[1]}, split {found[2]}", told, found)
+    said = f"{uri} sha256 {sha256}, and its {len(export.manifest['files'])} files are as it says"
+    yield _station("export", said, lineage.get("manifest_sha256"), sha256)
+
+
+def _station(title: str, shown: str, told: object, expected: object) -> Station:
+    return title, shown, "" if told == expected else f"{title}: found {told}, expected {expected}"

@@ -124,7 +124,7 @@ def on_image_pushed(envelope: Envelope) -> Iterable[Happened]:
 
 @_entry_point
 def on_alert(envelope: Envelope) -> Iterable[Happened]:
-    """Cloud Monitoring or Model Monitoring raised an alert."""
+    """Cloud Monitoring raised an alert."""
     return _signalled(alert_in(pubsub_message(envelope)))
 
 

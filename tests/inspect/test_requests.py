@@ -39,38 +39,6 @@ tuning:
   max_trials: 2
 """
 
-VERTEX = """
-studySpec:
-  metrics: [{metricId: accuracy, goal: MAXIMIZE}]
-  parameters:
-    - {parameterId: learningRate, doubleValueSpec: {minValue: 0.5, maxValue: 1}}
-    - {parameterId: units, integerValueSpec: {minValue: "2", maxValue: "4"}}
-    - {parameterId: batch, discreteValueSpec: {values: [64, 128]}}
-    - parameterId: optimizer
-      categoricalValueSpec: {values: [adam, sgd]}
-      conditionalParameterSpecs:
-        - parentCategoricalValues: {values: [sgd]}
-          parameterSpec: {parameterId: momentum, doubleValueSpec: {maxValue: 1}}
-trialJobSpec:
-  workerPoolSpecs:
-    - replicaCount: 1
-      machineSpec: {machineType: n1-standard-4}
-      containerSpec:
-        imageUri: us-central1-docker.pkg.dev/p/r/i:1
-        args: [--epochs=1]
-        env: [{name: A, value: "1"}, {name: B, value: "3"}]
-    - replicaCount: "2"
-      machineSpec: {machineType: n1-standard-4}
-      containerSpec: {imageUri: "us-central1-docker.pkg.dev/p/r/i:1"}
-    - replicaCount: 1
-      machineSpec: {machineType: n1-standard-4}
-      containerSpec: {imageUri: "us-central1-docker.pkg.dev/p/r/other:1"}
-    - replicaCount: 1
-      machineSpec: {machineType: n1-standard-4}
-      containerSpec: {imageUri: "us-central1-docker.pkg.dev/p/r/i:1"}
-  scheduling: {restartJobOnWorkerRestart: true}
-"""
-
 LEGACY = """
 trainingInput:
   scaleTier: CUSTOM
@@ -107,25 +75,7 @@ PARAMETERS = (
 CHILD = Parameter(name="momentum", type=ParameterType.DOUBLE, sample="0.0")
 
 
-def snake(text: str) -> str:
-    """The Vertex form as the SDK's snake_case spells it."""
-    for name in (
-        "studySpec", "metricId", "parameterId", "doubleValueSpec", "integerValueSpec", "discreteValueSpec",
-        "categoricalValueSpec", "conditionalParameterSpecs", "parentCategoricalValues", "parameterSpec:", "minValue",
-        "maxValue", "trialJobSpec", "workerPoolSpecs", "replicaCount", "containerSpec", "imageUri",
-        "restartJobOnWorkerRestart", "machineSpec", "machineType",
-    ):  # fmt: skip
-        text = text.replace(
-            name, "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-        )
-    return text
-
-
-@pytest.mark.parametrize(
-    ("text", "children"),
-    [(OWN, (CHILD,)), (VERTEX, (CHILD,)), (snake(VERTEX), (CHILD,)), (LEGACY, ())],
-    ids=["own", "camelCase", "snake_case", "legacy"],
-)
+@pytest.mark.parametrize(("text", "children"), [(OWN, (CHILD,)), (LEGACY, ())], ids=["own", "legacy"])
 def test_every_dialect_asks_the_same_of_the_program(
     text: str, children: tuple[Parameter, ...], tmp_path: Path
 ) -> None:
@@ -138,19 +88,14 @@ def test_every_dialect_asks_the_same_of_the_program(
     assert request.program.args == ("--epochs=1", *(JOB_DIR if text == LEGACY else ()))
     assert request.program.image == "us-central1-docker.pkg.dev/p/r/i:1"
     assert (request.workers, request.parameter_servers, request.evaluators) == (2, 0, 1)
+    assert request.says_master
 
 
-def test_what_only_some_dialects_say_is_read_from_them(tmp_path: Path) -> None:
-    found = {}
-    for name, text in (("own", OWN), ("vertex", VERTEX), ("legacy", LEGACY)):
-        (tmp_path / name).write_text(text)
-        found[name] = request_in(tmp_path / name)
-    assert found["own"].program.env == found["vertex"].program.env == {"A": "1", "B": "3"}
-    assert found["own"].says_master
-    assert found["legacy"].says_master
-    assert not found["vertex"].says_master
-    assert found["own"].restarts_together
-    assert found["vertex"].restarts_together
+def test_variables_of_the_chief_and_the_restart_are_read(tmp_path: Path) -> None:
+    (tmp_path / "own").write_text(OWN)
+    request = request_in(tmp_path / "own")
+    assert request.program.env == {"A": "1", "B": "3"}
+    assert request.spec.scheduling.restart_on_worker_restart
 
 
 def test_a_legacy_study_without_a_tag_has_the_default_one(tmp_path: Path) -> None:
@@ -170,7 +115,12 @@ def test_a_custom_job_is_no_study(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", sorted((ROOT / "schemas" / "examples" / "valid").glob("training_request.*")), ids=str
+    "path",
+    [
+        *sorted((ROOT / "schemas" / "examples" / "valid").glob("training_request.*")),
+        *sorted((ROOT / "examples" / "vertex").glob("*.yaml")),
+    ],
+    ids=lambda path: path.name,
 )
 def test_every_example_of_a_request_is_understood(path: Path) -> None:
     assert request_in(path).path == str(path)

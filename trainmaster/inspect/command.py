@@ -11,7 +11,7 @@ from types import FrameType
 
 from trainmaster.inspect.checks import findings_of
 from trainmaster.inspect.checks.examined import Examined
-from trainmaster.inspect.finding import Finding, Level, Subject, Unusable, as_json_lines, as_text, unknown
+from trainmaster.inspect.finding import Finding, Level, Subject, Unusable, as_json_lines, as_text
 from trainmaster.inspect.request import Request, request_in
 from trainmaster.inspect.smoke.judge import judged, settled
 from trainmaster.inspect.smoke.run import SmokeRun
@@ -97,8 +97,7 @@ def _module_elsewhere(tree: Tree, options: Options, request: Request | None) -> 
     if module is None or options.module is not None or options.tree.is_file():
         return
     if tree.file_of(module) is None:
-        yield unknown(
-            Subject.SOURCE,
+        yield Subject.SOURCE.unknown(
             f"whether the request's module {module!r} runs: it is not in {options.tree}, so all files there were "
             "examined",
             repair="Name the tree that its package is built from, or correct the request's module; a package without "

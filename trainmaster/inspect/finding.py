@@ -3,7 +3,7 @@
 import json
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
@@ -21,7 +21,7 @@ class Level(StrEnum):
 
 
 class Subject(StrEnum):
-    """What a check is about, or the smoke run."""
+    """What a check is about, or the smoke run; it makes the findings about itself."""
 
     SOURCE = "source"
     KERAS = "keras"
@@ -33,6 +33,41 @@ class Subject(StrEnum):
     ROLES = "roles"
     CHECKPOINTS = "checkpoints"
     SMOKE = "smoke"
+
+    def fault(
+        self,
+        found: str,
+        place: "Place | None" = None,
+        *,
+        repair: str,
+        cost: str = "",
+        level: Level = Level.ERROR,
+    ) -> "Finding":
+        """What is to be repaired; without a `cost`, at the subject's usual one."""
+        cost = cost or USUAL_COSTS[self]
+        return Finding(level=level, subject=self, found=found, place=place, cost=cost, repair=repair)
+
+    def fine(self, found: str, place: "Place | None" = None) -> "Finding":
+        return Finding(level=Level.OK, subject=self, found=found, place=place)
+
+    def unknown(self, found: str, place: "Place | None" = None, *, repair: str = "") -> "Finding":
+        """What the source alone does not tell; `found` says why."""
+        repair = repair or "A smoke run tells: add `--smoke`, and the program's arguments behind `--`."
+        return Finding(
+            level=Level.UNKNOWN, subject=self, found=f"Could not tell {found}", place=place, repair=repair
+        )
+
+
+USUAL_COSTS = {
+    Subject.METRIC: "Every trial trains to its end and is paid for; the study learns nothing from any of them.",
+    Subject.PARAMETERS: "Every trial ends with exit status 2 as soon as it reads its command line, after its machine "
+    "has started.",
+    Subject.SAVING: "All replicas see one AIP_MODEL_DIR; they overwrite each other's files, and the model can come out "
+    "damaged after the whole training was paid for.",
+    Subject.MODEL_DIR: "The training is paid for, and its model is nowhere the service, or anybody else, looks for it.",
+    Subject.CHECKPOINTS: "After a restart, by maintenance or on a spot machine, the run begins anew; all time before it "
+    "is paid twice.",
+}
 
 
 class Unusable(Exception):
@@ -75,47 +110,6 @@ class Finding:
     repair: str = ""
 
 
-USUAL_COSTS = {
-    Subject.METRIC: "Every trial trains to its end and is paid for; the study learns nothing from any of them.",
-    Subject.PARAMETERS: "Every trial ends with exit status 2 as soon as it reads its command line, after its machine "
-    "has started.",
-    Subject.SAVING: "All replicas see one AIP_MODEL_DIR; they overwrite each other's files, and the model can come out "
-    "damaged after the whole training was paid for.",
-    Subject.MODEL_DIR: "The training is paid for, and its model is nowhere the service, or anybody else, looks for it.",
-    Subject.CHECKPOINTS: "After a restart, by maintenance or on a spot machine, the run begins anew; all time before it "
-    "is paid twice.",
-}
-
-
-def fault(
-    subject: Subject,
-    found: str,
-    place: Place | None = None,
-    *,
-    repair: str,
-    cost: str = "",
-    level: Level = Level.ERROR,
-) -> Finding:
-    """What is to be repaired; without a `cost`, at the usual one of the subject."""
-    cost = cost or USUAL_COSTS[subject]
-    return Finding(level=level, subject=subject, found=found, place=place, cost=cost, repair=repair)
-
-
-def fine(subject: Subject, found: str, place: Place | None = None) -> Finding:
-    return Finding(level=Level.OK, subject=subject, found=found, place=place)
-
-
-def unknown(subject: Subject, found: str, place: Place | None = None, *, repair: str = "") -> Finding:
-    """What the source alone does not tell; `found` says why."""
-    return Finding(
-        level=Level.UNKNOWN,
-        subject=subject,
-        found=f"Could not tell {found}",
-        place=place,
-        repair=repair or "A smoke run tells: add `--smoke`, and the program's arguments behind `--`.",
-    )
-
-
 def nearest(word: str, known: Iterable[str]) -> str:
     """` Did you mean 'x'?` with the known word most like `word`, or nothing when none is near."""
     found = get_close_matches(word, list(known), n=1, cutoff=0.6)
@@ -131,20 +125,9 @@ def as_text(findings: Sequence[Finding]) -> str:
 
 def as_json_lines(findings: Sequence[Finding]) -> str:
     """One object a line, in the same order; `path` and `line` are null where there is none."""
-    return "\n".join(
-        json.dumps(
-            {
-                "level": finding.level,
-                "subject": finding.subject,
-                "found": finding.found,
-                "path": finding.place.path if finding.place else None,
-                "line": finding.place.line if finding.place else None,
-                "cost": finding.cost,
-                "repair": finding.repair,
-            }
-        )
-        for finding in _sorted(findings)
-    )
+    nowhere = {"path": None, "line": None}
+    found = map(asdict, _sorted(findings))
+    return "\n".join(json.dumps({**(each.pop("place") or nowhere), **each}) for each in found)
 
 
 def _sorted(findings: Sequence[Finding]) -> list[Finding]:

@@ -88,11 +88,6 @@ class Request:
         """Whether TF_CONFIG calls the chief `master`."""
         return self.spec.cluster.replica_environment is ReplicaEnvironment.AI_PLATFORM
 
-    @property
-    def restarts_together(self) -> bool:
-        """Whether all replicas restart when one does."""
-        return self.spec.scheduling.restart_on_worker_restart
-
     def _replicas(self, pool: WorkerPool | None) -> int:
         return pool.replicas if pool is not None and _what(pool.program) == _what(self.program) else 0
 

@@ -56,6 +56,7 @@ from trainmaster.orchestrator.core.retraining.arrivals import (
     encoded_batch,
 )
 from trainmaster.orchestrator.core.retraining.book import Book, book_in
+from trainmaster.orchestrator.core.retraining.decision import Facts, decide_on_tick
 from trainmaster.orchestrator.core.retraining.reading import rule_in, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleStandards
 from trainmaster.orchestrator.core.retraining.signals import (
@@ -65,6 +66,7 @@ from trainmaster.orchestrator.core.retraining.signals import (
     image_pushed_in,
     notice_in,
 )
+from trainmaster.orchestrator.core.retraining.state import folded, state_for
 from trainmaster.orchestrator.core.runs.end import Model
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -196,6 +198,7 @@ def feed_rule(file: RuleFile) -> Verdict:
     book = Book().with_rule(read)
     again = book_in(json.loads(json.dumps(encoded(book))))
     promised(holds=again == book, promise="a rule that can be kept", found=read)
+    decide_on_tick(read, folded(state_for(read, None, NOON), read, ()), Facts(now=NOON))
     return Verdict.TAKEN
 
 

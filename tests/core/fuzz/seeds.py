@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from tests.core.fuzz.mutation import places
-from tests.core.retraining.test_signal import ANOMALY, INCIDENT, PUSH
+from tests.core.retraining.test_signal import INCIDENT, PUSH
 from tests.core.standards import ROOT, schema
 from tests.core.vertex_files import job
 from trainmaster.orchestrator.core.events.envelope import REPLAYED_ID, REPLAYED_PUBLISH_TIME
@@ -47,7 +47,10 @@ OWN = [
 CUSTOM = [*_read("examples/vertex/custom-job.yaml"), job()]
 TUNING = _read("examples/vertex/hp-tuning-job.yaml")
 LEGACY = _read("examples/ai_platform/*.yaml")
-RULES = [*_read("schemas/examples/valid/retraining_rule.v1.*.yaml"), *_read("examples/rules/*.yaml")]
+RULES = [
+    *_read("schemas/examples/valid/retraining_rule.v1.*.yaml", "examples/rules/*.yaml"),
+    *({"when": [{"manual": {}}], "request": request} for request in TUNING),
+]
 ORDERS = _read("schemas/examples/valid/order.v1.*.yaml")
 MODEL_URI = "gs://my-project-models/cassava/cassava-20260304t120000-0123456789/model/"
 MANIFESTS: list[dict[str, Any]] = [
@@ -66,7 +69,7 @@ MANIFESTS: list[dict[str, Any]] = [
 ]
 NOTICES = _read("schemas/examples/valid/notice.v1.*.json")
 PUSHES = [PUSH]
-ALERTS = [INCIDENT, ANOMALY]
+ALERTS = [INCIDENT]
 UPLOADS = [
     {
         "bucket": "my-project-inbox",

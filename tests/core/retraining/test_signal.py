@@ -136,34 +136,6 @@ INCIDENT: dict[str, Any] = {
     },
     "version": "1.2",
 }
-ANOMALY: dict[str, Any] = {
-    "insertId": "b0e9c0e9-0979-4aff-a5d3-4c0912469f9a@a1",
-    "jsonPayload": {
-        "anomalyObjective": "RAW_FEATURE_SKEW",
-        "endTime": "2022-02-03T19:00:00Z",
-        "featureAnomalies": [
-            {"featureDisplayName": "age", "deviation": 0.9, "threshold": 0.7},
-            {"featureDisplayName": "education", "deviation": 0.6, "threshold": 0.3},
-        ],
-        "totalAnomaliesCount": 2,
-        "@type": "type.googleapis.com/google.cloud.aiplatform.logging.ModelMonitoringAnomaliesLogEntry",
-        "startTime": "2022-02-03T18:00:00Z",
-        "modelDeploymentMonitoringJob": "projects/677687165274/locations/us-central1/modelDeploymentMonitoringJobs/6680511704087920640",
-        "deployedModelId": "1645828169292316672",
-    },
-    "resource": {
-        "type": "aiplatform.googleapis.com/ModelDeploymentMonitoringJob",
-        "labels": {
-            "model_deployment_monitoring_job": "6680511704087920640",
-            "location": "us-central1",
-            "resource_container": "projects/677687165274",
-        },
-    },
-    "timestamp": "2022-02-03T19:00:00Z",
-    "severity": "WARNING",
-    "logName": "projects/model-monitoring-demo/logs/aiplatform.googleapis.com%2Fmodel_monitoring_anomaly",
-    "receiveTimestamp": "2022-02-03T19:59:52.121398388Z",
-}
 
 
 def incident(**changes: Any) -> dict[str, Any]:
@@ -171,7 +143,7 @@ def incident(**changes: Any) -> dict[str, Any]:
 
 
 class TestAlerts:
-    """What Cloud Monitoring and Model Monitoring publish."""
+    """What Cloud Monitoring publishes."""
 
     def test_an_incident_that_opens_is_a_signal(self) -> None:
         signal = signal_of(alert_in(message(INCIDENT)))
@@ -226,30 +198,6 @@ class TestAlerts:
         assert isinstance(read, Ignored)
         assert "closed" in read.reason
 
-    def test_an_anomaly_of_model_monitoring_is_a_signal(self) -> None:
-        signal = signal_of(alert_in(message(ANOMALY)))
-        assert signal.id == "alert/b0e9c0e9-0979-4aff-a5d3-4c0912469f9a@a1"
-        assert signal.values["alert.summary"] == (
-            "RAW_FEATURE_SKEW: age 0.9 above 0.7, education 0.6 above 0.3"
-        )
-        for alert, heeded in (
-            ({"policy": "RAW_FEATURE_*"}, True),
-            ({"policy": "*_DRIFT"}, False),
-            ({"model": "1645828169292316672"}, True),
-            (
-                {
-                    "model": "projects/p/locations/us-central1/modelDeploymentMonitoringJobs/6680511704087920640"
-                },
-                True,
-            ),
-            ({"model": "projects/p/locations/europe-west4/modelDeploymentMonitoringJobs/1"}, False),
-        ):
-            assert heeds(rule({"alert": alert}), signal) is heeded
-
-    def test_another_log_entry_is_passed_over(self) -> None:
-        read = alert_in(message({"logName": "projects/p/logs/other", "insertId": "1", "jsonPayload": {}}))
-        assert isinstance(read, Ignored)
-
     @pytest.mark.parametrize(
         ("document", "says"),
         [
@@ -260,8 +208,7 @@ class TestAlerts:
             ({"version": "1.2", "alerts": []}, "it has alerts, version"),
             ({"incident": None}, "without incident_id"),
             ({"incident": {"incident_id": "1", "state": "acknowledged"}}, "'acknowledged'"),
-            ({**ANOMALY, "insertId": 5}, "without insertId"),
-            ({**ANOMALY, "jsonPayload": {"@type": "x"}}, "without insertId or anomalyObjective"),
+            ({"logName": "projects/p/logs/model_monitoring_anomaly"}, "it has logName"),
         ],
     )
     def test_what_is_no_alert_is_malformed(self, document: Any, says: str) -> None:

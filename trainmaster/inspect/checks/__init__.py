@@ -13,14 +13,13 @@ from trainmaster.inspect.checks import (
     strategy,
 )
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import Finding, Place, Subject, fault, fine
+from trainmaster.inspect.finding import Finding, Place, Subject
 
 
 def _source(examined: Examined) -> Check:
     """Files that do not parse, and what was examined at all."""
     for path, error in examined.program.unparsed:
-        yield fault(
-            Subject.SOURCE,
+        yield Subject.SOURCE.fault(
             found=f"The file is no Python {error.msg and f'({error.msg})'}",
             place=Place(path=path, line=error.lineno),
             cost="Every replica ends with exit status 1 as soon as it imports the file.",
@@ -30,7 +29,7 @@ def _source(examined: Examined) -> Check:
     shown = ", ".join(entry.shown for entry in entries[:3]) + (" and others" if len(entries) > 3 else "")  # noqa: PLR2004 - a line holds three
     count = len(examined.program.modules)
     if count:
-        yield fine(Subject.SOURCE, f"{count} {'file' if count == 1 else 'files'} examined, from {shown} on")
+        yield Subject.SOURCE.fine(f"{count} {'file' if count == 1 else 'files'} examined, from {shown} on")
 
 
 CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (

@@ -8,8 +8,8 @@ machines restart replicas; a checkpoint at least every four hours is advised.
 import ast
 
 from trainmaster.inspect.checks.examined import Call, Check, Examined
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fault, fine
-from trainmaster.inspect.source.module import keyword, last_name
+from trainmaster.inspect.finding import Finding, Level, Place, Subject
+from trainmaster.inspect.source.module import argument, last_name
 from trainmaster.inspect.source.origins import texts_of
 
 KEPT_AND_READ = ("BackupAndRestore", "CheckpointManager")
@@ -41,12 +41,11 @@ def check(examined: Examined) -> Check:
     if kept := [named[name] for name in KEPT_AND_READ if name in named]:
         yield _where(examined, kept[0])
     elif READERS & named.keys():
-        yield fine(Subject.CHECKPOINTS, "The program reads earlier weights")
+        yield Subject.CHECKPOINTS.fine("The program reads earlier weights")
     elif examined.program.is_whole:
         written = next((named[name] for name in WRITERS if name in named), None)
         module, call = written or training
-        yield fault(
-            Subject.CHECKPOINTS,
+        yield Subject.CHECKPOINTS.fault(
             level=Level.WARNING,
             found="Checkpoints are written and never read" if written else "The program keeps no checkpoint",
             place=module.place(call),
@@ -67,30 +66,28 @@ def _training(examined: Examined) -> Call | None:
 def _where(examined: Examined, kept: Call) -> Finding:
     module, call = kept
     place = module.place(call)
-    given = keyword(call, "backup_dir") or keyword(call, "directory")
     position = 0 if last_name(call.func) == "BackupAndRestore" else 1
-    if given is None and len(call.args) > position:
-        given = call.args[position]
+    given = argument(call, ("backup_dir", "directory"), position)
     paths = texts_of(examined.program, module, given) or frozenset()
     if local := [path for path in paths if path.startswith(LOCAL) or not path.startswith(("/", "gs:"))]:
-        return fault(
-            Subject.CHECKPOINTS,
+        return Subject.CHECKPOINTS.fault(
             level=Level.WARNING,
             found=f"Checkpoints are kept in {local[0]!r}, on the replica's own machine",
             place=place,
             repair=REPAIR,
         )
-    return fine(
-        Subject.CHECKPOINTS, f"`{ast.unparse(call.func)}` keeps checkpoints and continues from them", place
+    return Subject.CHECKPOINTS.fine(
+        f"`{ast.unparse(call.func)}` keeps checkpoints and continues from them", place
     )
 
 
 def _peers(examined: Examined) -> Check:
     request = examined.request
-    if request is None or not request.workers or not examined.multi_worker or request.restarts_together:
+    if request is None or not request.workers or not examined.multi_worker:
         return
-    yield fault(
-        Subject.CHECKPOINTS,
+    if request.spec.scheduling.restart_on_worker_restart:
+        return
+    yield Subject.CHECKPOINTS.fault(
         level=Level.WARNING,
         found="A replica that restarts does so alone, and MultiWorkerMirroredStrategy cannot take it back",
         place=Place(path=request.path),

@@ -9,7 +9,7 @@ TF_USE_LEGACY_KERAS when it is imported, and once more when `tf.keras` is first 
 import ast
 
 from trainmaster.inspect.checks.examined import Call, Check, Examined
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fault, fine, unknown
+from trainmaster.inspect.finding import Finding, Level, Place, Subject
 from trainmaster.inspect.source.guards import guards_of
 from trainmaster.inspect.source.order import Step
 
@@ -28,20 +28,19 @@ def check(examined: Examined) -> Check:
         return
     version = examined.surroundings.tensorflow
     if version is not None and examined.surroundings.has_keras_2:
-        yield fine(
-            Subject.KERAS,
+        yield Subject.KERAS.fine(
             f"TensorFlow {version[0]}.{version[1]} has Keras 2, which trains on several workers",
         )
         return
     uses = _keras_used(examined)
     if uses == {"tf_keras"}:
-        yield fine(Subject.KERAS, "The program uses tf_keras, which trains on several workers")
+        yield Subject.KERAS.fine("The program uses tf_keras, which trains on several workers")
     elif "tensorflow.keras" in uses:
         yield from _of_tf_keras(examined, fits)
     elif "keras" in uses:
         yield _keras_3(examined, fits, f"`import keras` is Keras 3, whatever {VARIABLE} says")
     else:
-        yield unknown(Subject.KERAS, "which Keras builds the model that is fitted on several workers")
+        yield Subject.KERAS.unknown("which Keras builds the model that is fitted on several workers")
 
 
 def _keras_used(examined: Examined) -> set[str]:
@@ -54,7 +53,7 @@ def _keras_used(examined: Examined) -> set[str]:
 def _of_tf_keras(examined: Examined, fits: list[Call]) -> Check:
     given = examined.variables.get(VARIABLE)
     if given in TRUE:
-        yield fine(Subject.KERAS, f"{VARIABLE}={given} is set by the image or the request")
+        yield Subject.KERAS.fine(f"{VARIABLE}={given} is set by the image or the request")
         return
     settings = [(number, step) for number, step in enumerate(examined.steps) if _sets(step)]
     imports = [number for number, step in enumerate(examined.steps) if _imports_tensorflow(step)]
@@ -67,9 +66,9 @@ def _of_tf_keras(examined: Examined, fits: list[Call]) -> Check:
     if number > first:
         yield _too_late(examined, place, examined.steps[first])
     elif step.is_certain:
-        yield fine(Subject.KERAS, f"{VARIABLE} is set before tensorflow is imported", place)
+        yield Subject.KERAS.fine(f"{VARIABLE} is set before tensorflow is imported", place)
     else:
-        yield unknown(Subject.KERAS, f"whether {VARIABLE} is always set before tensorflow is imported", place)
+        yield Subject.KERAS.unknown(f"whether {VARIABLE} is always set before tensorflow is imported", place)
 
 
 def _keras_3(examined: Examined, fits: list[Call], why: str) -> Finding:
@@ -78,13 +77,11 @@ def _keras_3(examined: Examined, fits: list[Call], why: str) -> Finding:
         module.dotted(call.func) == "tensorflow.GradientTape" for module, call in examined.program.calls()
     )
     if has_loop and any(guards_of(module, fit)):
-        return unknown(
-            Subject.KERAS,
+        return Subject.KERAS.unknown(
             f"whether `fit` or the program's own loop trains on several workers; {why}",
             module.place(fit),
         )
-    return fault(
-        Subject.KERAS,
+    return Subject.KERAS.fault(
         level=examined.harm(),
         found=f"`fit` under a strategy of several workers with Keras 3: {why}",
         place=module.place(fit),
@@ -98,8 +95,7 @@ def _too_late(examined: Examined, place: Place, imported: Step) -> Finding:
         isinstance(step.node, ast.ImportFrom) and step.module.origin(step.node).startswith("tensorflow.keras")
         for step in examined.steps
     )
-    return fault(
-        Subject.KERAS,
+    return Subject.KERAS.fault(
         level=examined.harm() if from_keras else Level.WARNING,
         found=f"{VARIABLE} is set after tensorflow was imported at {imported.module.place(imported.node)}",
         place=place,

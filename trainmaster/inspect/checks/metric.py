@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmaster.inspect.checks.examined import Check, Examined, beyond
-from trainmaster.inspect.finding import Finding, Place, Subject, fault, fine, nearest, unknown
-from trainmaster.inspect.source.module import Module, keyword, last_name, words
+from trainmaster.inspect.finding import Finding, Place, Subject, nearest
+from trainmaster.inspect.source.module import Module, argument, last_name, words
 from trainmaster.inspect.source.origins import texts_of
 
 REPORT = "report_hyperparameter_tuning_metric"
@@ -29,11 +29,10 @@ def check(examined: Examined) -> Check:
         return
     reports = list(_reports(examined))
     if not reports and not examined.program.is_whole:
-        yield unknown(Subject.METRIC, f"whether a metric is reported: {beyond(examined.program)}")
+        yield Subject.METRIC.unknown(f"whether a metric is reported: {beyond(examined.program)}")
         return
     if not reports:
-        yield fault(
-            Subject.METRIC,
+        yield Subject.METRIC.fault(
             found=f"The request tunes for {', '.join(map(repr, request.metrics))}, and the program reports no metric",
             place=Place(path=request.path),
             repair=f"Report it after each evaluation: hypertune.HyperTune().{REPORT}(hyperparameter_metric_tag=…).",
@@ -46,12 +45,11 @@ def check(examined: Examined) -> Check:
 def _metric_finding(metric: str, reports: list[Report]) -> Finding:
     for report in reports:
         if report.follows_study or metric in (report.tags or ()):
-            return fine(Subject.METRIC, f"The study's metric {metric!r} is reported", report.place)
+            return Subject.METRIC.fine(f"The study's metric {metric!r} is reported", report.place)
     if unfixed := [report for report in reports if report.tags is None]:
-        return unknown(Subject.METRIC, f"whether {metric!r} is among the metrics reported", unfixed[0].place)
+        return Subject.METRIC.unknown(f"whether {metric!r} is among the metrics reported", unfixed[0].place)
     tags = sorted({tag for report in reports for tag in report.tags or ()})
-    return fault(
-        Subject.METRIC,
+    return Subject.METRIC.fault(
         found=f"The study asks for {metric!r}; reported is {', '.join(map(repr, tags))}.{nearest(metric, tags)}",
         place=reports[0].place,
         repair=f"Name the metric {tags[0]!r} in the request, or report {metric!r} here.",
@@ -68,7 +66,7 @@ def _reports(examined: Examined) -> Iterator[Report]:
 
 def _by_hypertune(examined: Examined, module: Module, call: ast.Call) -> Report:
     place = module.place(call)
-    given = keyword(call, "hyperparameter_metric_tag") or (call.args[0] if call.args else None)
+    given = argument(call, ["hyperparameter_metric_tag"], 0)
     if given is None:
         has_more = any(argument.arg is None for argument in call.keywords)
         return Report(place=place, tags=None if has_more else frozenset({DEFAULT_TAG}))

@@ -2,7 +2,7 @@
 
 from trainmaster.inspect.checks.examined import Check, Examined, beyond
 from trainmaster.inspect.checks.saving import saves_in
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fault, fine, unknown
+from trainmaster.inspect.finding import Finding, Level, Place, Subject
 from trainmaster.inspect.source.module import last_name
 
 VARIABLE = "AIP_MODEL_DIR"
@@ -15,21 +15,21 @@ REPAIR = f'Save to os.environ["{VARIABLE}"]; or hand it over in the request: --m
 def check(examined: Examined) -> Check:
     program, request = examined.program, examined.request
     if (place := program.mention(VARIABLE)) is not None:
-        yield fine(Subject.MODEL_DIR, f"{VARIABLE} is read", place)
+        yield Subject.MODEL_DIR.fine(f"{VARIABLE} is read", place)
         return
     asked = (
         [] if request is None else [*request.program.args, *request.command, *request.program.env.values()]
     )
     by_sdk = any(name.startswith(IN_THE_SDK) for name in program.imported)
     if by_sdk or any(VARIABLE in word for word in (*asked, examined.surroundings.dockerfile)):
-        yield fine(Subject.MODEL_DIR, f"{VARIABLE} is handed to the program")
+        yield Subject.MODEL_DIR.fine(f"{VARIABLE} is handed to the program")
     elif program.strings & JOB_DIR:
         yield _by_job_dir(examined)
     elif not program.is_whole:
-        yield unknown(Subject.MODEL_DIR, f"whether {VARIABLE} is read: {beyond(program)}")
+        yield Subject.MODEL_DIR.unknown(f"whether {VARIABLE} is read: {beyond(program)}")
     elif program.mention("AIP_") or any(last_name(call.func) in STARTERS for _, call in program.calls()):
-        yield unknown(
-            Subject.MODEL_DIR, f"whether {VARIABLE} is read: the program composes names or starts others"
+        yield Subject.MODEL_DIR.unknown(
+            f"whether {VARIABLE} is read: the program composes names or starts others"
         )
     else:
         yield _unread(examined)
@@ -38,8 +38,7 @@ def check(examined: Examined) -> Check:
 def _unread(examined: Examined) -> Finding:
     save = next(saves_in(examined), None)
     entry = examined.program.entries[0].shown if examined.program.entries else ""
-    return fault(
-        Subject.MODEL_DIR,
+    return Subject.MODEL_DIR.fault(
         found=f"The program never reads {VARIABLE}" + (f"; `{save.shown}` writes elsewhere" if save else ""),
         place=save.module.place(save.call) if save else Place(path=entry),
         repair=REPAIR,
@@ -49,19 +48,15 @@ def _unread(examined: Examined) -> Finding:
 def _by_job_dir(examined: Examined) -> Finding:
     """Vertex AI passes what `args` say; the `jobDir` of AI Platform Training becomes one of them."""
     request = examined.request
-    if request is None:
-        found = (
-            f"The program reads --job-dir and not {VARIABLE}; nothing but the request's own args passes it"
-        )
-        return fault(level=Level.WARNING, subject=Subject.MODEL_DIR, found=found, repair=REPAIR)
-    given = {argument.partition("=")[0] for argument in request.program.args}
+    place = None if request is None else Place(path=request.path)
+    given = set() if request is None else {each.partition("=")[0] for each in request.program.args}
     if given & JOB_DIR:
-        return fine(
-            Subject.MODEL_DIR, "The program's --job-dir is given by the request", Place(path=request.path)
-        )
-    return fault(
-        Subject.MODEL_DIR,
-        found=f"The program reads --job-dir and not {VARIABLE}, and the request gives no --job-dir",
-        place=Place(path=request.path),
-        repair=REPAIR,
+        return Subject.MODEL_DIR.fine("The program's --job-dir is given by the request", place)
+    why = (
+        "nothing but the request's own args passes it"
+        if request is None
+        else "the request gives no --job-dir"
     )
+    found = f"The program reads --job-dir and not {VARIABLE}; {why}"
+    level = Level.WARNING if request is None else Level.ERROR
+    return Subject.MODEL_DIR.fault(found, place, level=level, repair=REPAIR)

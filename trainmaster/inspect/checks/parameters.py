@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import Finding, Level, Place, Subject, fault, fine, nearest, unknown
+from trainmaster.inspect.finding import Finding, Level, Place, Subject, nearest
 from trainmaster.inspect.request import Parameter, Request
-from trainmaster.inspect.source.module import Module, keyword, last_name
+from trainmaster.inspect.source.module import Module, keyword, last_name, words
 from trainmaster.orchestrator.core.requests.spec import ParameterType
 
 ADDERS = {"add_argument", "option", "Option", "add_option"}
@@ -55,7 +55,7 @@ def check(examined: Examined) -> Check:
         parameter.name for parameter, found in zip(request.parameters, findings, strict=True) if found is None
     ]
     if taken:
-        yield fine(Subject.PARAMETERS, f"The program takes the study's {', '.join(taken)}")
+        yield Subject.PARAMETERS.fine(f"The program takes the study's {', '.join(taken)}")
     yield from (found for found in findings if found is not None)
 
 
@@ -100,14 +100,13 @@ def _parameter_finding(
     if not line.exists or line.is_open or _takes_both_spellings(examined) or not examined.program.is_whole:
         if parameter.name in examined.program.strings and line.exists:
             return None  # declared by a table that the parser is built from
-        return unknown(Subject.PARAMETERS, f"whether the program takes --{parameter.name}", here)
+        return Subject.PARAMETERS.unknown(f"whether the program takes --{parameter.name}", here)
     repair = (
         f'Declare it: parser.add_argument("--{parameter.name}", …).'
         f"{nearest(parameter.name, [flag.name for flag in line.flags])}"
     )
     if line.ignores is not None:
-        return fault(
-            Subject.PARAMETERS,
+        return Subject.PARAMETERS.fault(
             f"The program declares no --{parameter.name}; parse_known_args at {line.ignores} drops it",
             here,
             level=Level.WARNING,
@@ -115,14 +114,13 @@ def _parameter_finding(
             repair=repair,
         )
     found = f"The study varies {parameter.name!r}, and the program declares no --{parameter.name}"
-    return fault(Subject.PARAMETERS, found, here, repair=repair)
+    return Subject.PARAMETERS.fault(found, here, repair=repair)
 
 
 def _unreadable(parameter: Parameter, flag: Flag) -> Finding | None:
     if parameter.type is not ParameterType.DISCRETE or not flag.reads_whole:
         return None
-    return fault(
-        Subject.PARAMETERS,
+    return Subject.PARAMETERS.fault(
         found=f"--{flag.name} is read with type=int, and a discrete parameter comes as {parameter.sample!r}",
         place=flag.place,
         repair="Read it with type=lambda text: int(float(text)).",
@@ -131,10 +129,5 @@ def _unreadable(parameter: Parameter, flag: Flag) -> Finding | None:
 
 def _takes_both_spellings(examined: Examined) -> bool:
     """Whether dashes and underscores are exchanged somewhere, as programs do with flags."""
-    return any(
-        isinstance(call.func, ast.Attribute)
-        and call.func.attr == "replace"
-        and [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
-        in (["-", "_"], ["_", "-"])
-        for _, call in examined.program.calls()
-    )
+    calls = (call for _, call in examined.program.calls() if last_name(call.func) == "replace")
+    return any({"-", "_"} == set(words(call)) for call in calls)

@@ -8,7 +8,7 @@ https://cloud.google.com/vertex-ai/docs/training/distributed-training.
 import ast
 
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import Finding, Place, Subject, fault, fine, unknown
+from trainmaster.inspect.finding import Finding, Subject
 from trainmaster.inspect.source.module import keyword, words
 
 NAMES = {"ps": "parameter servers", "evaluator": "evaluators"}
@@ -36,8 +36,7 @@ def _only_master(examined: Examined) -> Check:
     if not compared or {"chief", "workerpool0"} & examined.program.strings:
         return
     module, node = compared[0]
-    yield fault(
-        Subject.ROLES,
+    yield Subject.ROLES.fault(
         found=f"`{ast.unparse(node)}` knows the chief as 'master' only",
         place=module.place(node),
         cost="On Vertex AI TF_CONFIG says 'chief': no replica passes this test, and what it guards is never done.",
@@ -54,11 +53,10 @@ def _has_its_own_resolver(examined: Examined) -> bool:
 def _refused_master(examined: Examined, path: str) -> Finding:
     module, call = examined.multi_worker[0]
     if "master" in examined.program.strings:
-        return unknown(
-            Subject.ROLES, "whether TF_CONFIG's 'master' is renamed before the strategy", module.place(call)
+        return Subject.ROLES.unknown(
+            "whether TF_CONFIG's 'master' is renamed before the strategy", module.place(call)
         )
-    return fault(
-        Subject.ROLES,
+    return Subject.ROLES.fault(
         level=examined.harm(),
         found=f"{path} asks for a TF_CONFIG that says 'master', and the strategy is built from it as it is",
         place=module.place(call),
@@ -72,13 +70,12 @@ def _without_branch(examined: Examined, role: str) -> Finding:
     place = module.place(call)
     step = next((step for step in examined.steps if step.node is call), None)
     if role in examined.program.strings:
-        return fine(Subject.ROLES, f"The program knows the role {role!r}", place)
+        return Subject.ROLES.fine(f"The program knows the role {role!r}", place)
     if step is None or not step.is_certain or _has_its_own_resolver(examined):
-        return unknown(Subject.ROLES, f"what the request's {NAMES[role]} do in this program", place)
-    return fault(
-        Subject.ROLES,
+        return Subject.ROLES.unknown(f"what the request's {NAMES[role]} do in this program", place)
+    return Subject.ROLES.fault(
         found=f"The request has {NAMES[role]}, and they too build MultiWorkerMirroredStrategy here",
-        place=Place(path=place.path, line=place.line),
+        place=place,
         cost="TensorFlow refuses that task type in this strategy: these replicas fail, and the job with them.",
         repair=f"Branch on the task type {role!r} before this line, or leave these replicas out of the request.",
     )

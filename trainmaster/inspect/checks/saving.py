@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmaster.inspect.checks.examined import Check, Examined
-from trainmaster.inspect.finding import Finding, Subject, fault, fine, unknown
+from trainmaster.inspect.finding import Finding, Subject
 from trainmaster.inspect.source.guards import is_chief_alone, knows_role
-from trainmaster.inspect.source.module import Module, keyword
+from trainmaster.inspect.source.module import Module, argument
 from trainmaster.inspect.source.origins import Origin, origin_of
 
 METHODS = ("save", "save_weights", "export", "save_model")
@@ -49,8 +49,7 @@ def check(examined: Examined) -> Check:
     yield from found
     if joint and not found:
         first = joint[0]
-        yield fine(
-            Subject.SAVING,
+        yield Subject.SAVING.fine(
             f"`{first.shown}` is reached by every replica, and its path depends on the replica",
             first.module.place(first.call),
         )
@@ -58,29 +57,22 @@ def check(examined: Examined) -> Check:
 
 def saves_in(examined: Examined) -> Iterator[Save]:
     for module, call in examined.on_models(*METHODS):
-        yield Save(module=module, call=call, path=_path(call, 0))
+        yield Save(module=module, call=call, path=argument(call, PATH_NAMES, 0))
     for module, call in examined.program.calls():
         if module.dotted(call.func) in FUNCTIONS:
-            yield Save(module=module, call=call, path=_path(call, 1))
-
-
-def _path(call: ast.Call, position: int) -> ast.expr | None:
-    by_name = next((found for name in PATH_NAMES if (found := keyword(call, name)) is not None), None)
-    return by_name or (call.args[position] if len(call.args) > position else None)
+            yield Save(module=module, call=call, path=argument(call, PATH_NAMES, 1))
 
 
 def _chief_alone(examined: Examined, saves: list[Save]) -> Check:
     save = saves[0]
     place = save.module.place(save.call)
     if examined.parameter_server:
-        yield unknown(
-            Subject.SAVING,
+        yield Subject.SAVING.unknown(
             f"whether `{save.shown}`, reached by the chief alone, runs under which strategy",
             place,
         )
         return
-    yield fault(
-        Subject.SAVING,
+    yield Subject.SAVING.fault(
         level=examined.harm(),
         found=f"Only the chief reaches `{save.shown}` under MultiWorkerMirroredStrategy",
         place=place,
@@ -93,26 +85,21 @@ def _chief_alone(examined: Examined, saves: list[Save]) -> Check:
 
 def _shared(examined: Examined, save: Save) -> Finding | None:
     """What is wrong with a save that not only the chief reaches; None: nothing."""
-    place = save.module.place(save.call)
     if knows_role(examined.program, save.module, save.call):
         return None
-    origin = Origin.UNKNOWN if save.path is None else origin_of(examined.program, save.module, save.path)
-    match origin:
+    place, path = save.module.place(save.call), save.path
+    match Origin.UNKNOWN if path is None else origin_of(examined.program, save.module, path):
         case Origin.OWN:
             return None
         case Origin.UNKNOWN:
-            return unknown(
-                Subject.SAVING,
-                f"whether the replicas save to different directories with `{save.shown}`",
-                place,
-            )
+            found = f"whether the replicas save to different directories with `{save.shown}`"
+            return Subject.SAVING.unknown(found, place)
         case Origin.SAME:
-            shown = "" if save.path is None else f" ({ast.unparse(save.path)})"
-            return fault(
-                Subject.SAVING,
+            shown = "" if path is None else f" ({ast.unparse(path)})"
+            return Subject.SAVING.fault(
+                f"Every replica reaches `{save.shown}` with one and the same path{shown}",
+                place,
                 level=examined.harm(),
-                found=f"Every replica reaches `{save.shown}` with one and the same path{shown}",
-                place=place,
                 repair="Let the chief alone write there, and the others to a directory of their own that they remove: "
                 "model.save(model_dir if chief else tempfile.mkdtemp()).",
             )

@@ -7,7 +7,7 @@ Found by running each (TensorFlow 2.21): after one of OPERATIONS the constructor
 import ast
 
 from trainmaster.inspect.checks.examined import MULTI_WORKER, Check, Examined
-from trainmaster.inspect.finding import Finding, Subject, fault, fine, unknown
+from trainmaster.inspect.finding import Finding, Subject
 from trainmaster.inspect.source.order import Step
 
 OPERATIONS = {
@@ -38,17 +38,14 @@ def check(examined: Examined) -> Check:
 def _order_finding(examined: Examined, operation: Step | None, strategy: Step) -> Finding:
     built = strategy.module.place(strategy.node)
     if operation is None:
-        return fine(
-            Subject.STRATEGY, "MultiWorkerMirroredStrategy is built before the first operation", built
-        )
+        return Subject.STRATEGY.fine("MultiWorkerMirroredStrategy is built before the first operation", built)
     before = operation.module.place(operation.node)
     name = ast.unparse(operation.node.func) if isinstance(operation.node, ast.Call) else ""
     if not operation.is_certain:
-        return unknown(
-            Subject.STRATEGY, f"whether `{name}` runs before the strategy is built at {built}", before
+        return Subject.STRATEGY.unknown(
+            f"whether `{name}` runs before the strategy is built at {built}", before
         )
-    return fault(
-        Subject.STRATEGY,
+    return Subject.STRATEGY.fault(
         level=examined.harm(),
         found=f"`{name}` runs before MultiWorkerMirroredStrategy is built at {built}",
         place=before,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trainmaster.inspect.finding import Finding, Level, Subject, fault, fine, nearest, unknown
+from trainmaster.inspect.finding import Finding, Level, Subject, nearest
 from trainmaster.inspect.request import Request
 from trainmaster.inspect.smoke.last_error import LastError
 from trainmaster.inspect.smoke.watch import State
@@ -47,7 +47,7 @@ def judged(outcomes: Sequence[Outcome], request: Request | None) -> list[Finding
     if all(outcome.is_fine for outcome in outcomes):
         longest = max(outcome.seconds for outcome in outcomes)
         together = "both replicas" if len(outcomes) > 1 else "the one replica"
-        findings.append(fine(Subject.SMOKE, f"The program ran to its end: {together}, {longest:.0f} s"))
+        findings.append(Subject.SMOKE.fine(f"The program ran to its end: {together}, {longest:.0f} s"))
     return findings
 
 
@@ -73,8 +73,7 @@ def _ends(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
         yield _deserted(left, outcomes)
     for outcome in outcomes:
         if outcome.state is State.BUSY:
-            yield unknown(
-                Subject.SMOKE,
+            yield Subject.SMOKE.unknown(
                 f"how {outcome.name} would have ended: it was still at work after {outcome.seconds:.0f} s",
                 outcome.last_error.place,
                 repair="Give smaller arguments behind `--`, or more time with --smoke_timeout_s.",
@@ -96,8 +95,7 @@ def _failed(outcome: Outcome) -> Finding:
         subject = Subject.PARAMETERS
     status = -outcome.status if outcome.status is not None and outcome.status < 0 else outcome.status
     how = f"was ended by signal {status}" if (outcome.status or 0) < 0 else f"ended with exit status {status}"
-    return fault(
-        subject=subject,
+    return subject.fault(
         found=f"{outcome.name} {how} after {outcome.seconds:.0f} s{f': {error}' if error else ''}",
         place=outcome.last_error.place,
         cost="The job would fail the same way, after its machines have started and the image was pulled.",
@@ -118,8 +116,7 @@ def _deserted(left: Sequence[Outcome], outcomes: Sequence[Outcome]) -> Finding:
     beside = "".join(
         f"; {other.name} had ended with exit status {other.status}" for other in outcomes if other not in left
     )
-    return fault(
-        Subject.SMOKE,
+    return Subject.SMOKE.fault(
         found=f"{' and '.join(outcome.name for outcome in left)} {waited}{at}{error}{beside}",
         place=first.last_error.place,
         cost="All machines of the job are paid for until it fails or its time limit comes, and there is no model.",
@@ -131,33 +128,30 @@ def _writers(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
     chief, *others = outcomes
     for outcome in others:
         if outcome.files:
-            yield fault(
-                Subject.SAVING,
+            yield Subject.SAVING.fault(
                 found=f"{outcome.name} wrote into AIP_MODEL_DIR: {_some(outcome.files)}",
                 repair="Let the chief alone write there, and the others to a directory of their own that they remove.",
             )
     if others and chief.files and not any(outcome.files for outcome in others) and chief.status == 0:
-        yield fine(Subject.SAVING, "Only the chief left files in AIP_MODEL_DIR")
+        yield Subject.SAVING.fine("Only the chief left files in AIP_MODEL_DIR")
 
 
 def _model(chief: Outcome) -> Finding:
     if not chief.files:
-        return fault(
-            Subject.MODEL_DIR,
+        return Subject.MODEL_DIR.fault(
             found=f"{chief.name} ended with 0, and AIP_MODEL_DIR is empty",
             repair='Save to os.environ["AIP_MODEL_DIR"].',
         )
-    return fine(Subject.MODEL_DIR, f"A model appeared in AIP_MODEL_DIR: {_some(chief.files)}")
+    return Subject.MODEL_DIR.fine(f"A model appeared in AIP_MODEL_DIR: {_some(chief.files)}")
 
 
 def _metrics(chief: Outcome, request: Request | None) -> Iterator[Finding]:
     for metric in request.metrics if request is not None and request.is_tuning else ():
         if metric in chief.reported:
-            yield fine(Subject.METRIC, f"{chief.name} reported the study's metric {metric!r}")
+            yield Subject.METRIC.fine(f"{chief.name} reported the study's metric {metric!r}")
             continue
         reported = ", ".join(map(repr, sorted(chief.reported))) or "nothing"
-        yield fault(
-            Subject.METRIC,
+        yield Subject.METRIC.fault(
             found=f"{chief.name} reported {reported}; the study asks for {metric!r}."
             f"{nearest(metric, chief.reported)}",
             repair="Report it under the very id that the request names, on the chief, after each evaluation.",

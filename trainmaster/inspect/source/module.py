@@ -1,7 +1,7 @@
 """One parsed file, and what the names in it stand for."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -134,6 +134,12 @@ def last_name(node: ast.AST) -> str:
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((given.value for given in call.keywords if given.arg == name), None)
+
+
+def argument(call: ast.Call, names: Sequence[str], position: int) -> ast.expr | None:
+    """What the call gives for a parameter: by one of its names, else at its position."""
+    by_name = next((found for name in names if (found := keyword(call, name)) is not None), None)
+    return by_name or (call.args[position] if len(call.args) > position else None)
 
 
 def _dotted(node: ast.AST, names: Mapping[str, str]) -> str | None:

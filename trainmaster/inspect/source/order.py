@@ -74,8 +74,8 @@ class _Walk:
                     self._node(module, decorator, is_certain)
             case ast.Import() | ast.ImportFrom():
                 self._import(module, statement, is_certain)
-            case ast.If(test=test, body=body, orelse=orelse):
-                self._if(module, test, body, orelse, is_certain)
+            case ast.If():
+                self._if(module, statement, is_certain)
             case _:
                 self._parts(module, statement, is_certain)
                 if isinstance(statement, ast.Assign | ast.AugAssign):
@@ -94,18 +94,16 @@ class _Walk:
                 case ast.AST():
                     self._node(module, value, is_certain)
 
-    def _if(
-        self, module: Module, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], is_certain: bool
-    ) -> None:
-        self._node(module, test, is_certain)
-        names = {last_name(node) for node in ast.walk(test)}
+    def _if(self, module: Module, branch: ast.If, is_certain: bool) -> None:
+        self._node(module, branch.test, is_certain)
+        names = {last_name(node) for node in ast.walk(branch.test)}
         if "TYPE_CHECKING" in names:
-            self._block(module, orelse, is_certain)
+            self._block(module, branch.orelse, is_certain)
         elif "__name__" in names:
             if module in self.program.entries:
-                self._block(module, body, is_certain)
+                self._block(module, branch.body, is_certain)
         else:
-            for block in (body, orelse):
+            for block in (branch.body, branch.orelse):
                 self._block(module, block, is_certain=False)
 
     def _import(self, module: Module, node: ast.Import | ast.ImportFrom, is_certain: bool) -> None:

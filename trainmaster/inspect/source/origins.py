@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from trainmaster.inspect.source.guards import ROLE_NAME, guards_of, tells_role
-from trainmaster.inspect.source.module import FunctionNode, Module, assigned, keyword, last_name
+from trainmaster.inspect.source.module import FunctionNode, Module, argument, assigned, keyword, last_name
 from trainmaster.inspect.source.program import Function, Program
 
 MAX_DEPTH = 8
@@ -142,14 +142,10 @@ def _of_parameter(
 
 
 def _given(function: Function, call: ast.Call, name: str) -> ast.expr | None:
-    if (by_name := keyword(call, name)) is not None:
-        return by_name
     positional = [each.arg for each in (*function.node.args.posonlyargs, *function.node.args.args)]
     if function.is_called_on_object:
         positional = positional[1:]
-    if name in positional and positional.index(name) < len(call.args):
-        return call.args[positional.index(name)]
-    return None
+    return argument(call, [name], positional.index(name)) if name in positional else keyword(call, name)
 
 
 def texts_of(

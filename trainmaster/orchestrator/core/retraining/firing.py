@@ -103,8 +103,6 @@ def request_of_firing(rule: Rule, firing: Firing, template: bytes | None) -> byt
     """
     document: object = rule.request
     if rule.request_uri is not None:
-        if template is None:
-            return _refused(f"{rule.request_uri} is gone", "put it back, or drop the rule again")
         read = template_in(rule.request_uri, template)
         if isinstance(read, Refused) or read.faults or not isinstance(read.value, dict):
             return Refused(faults=read.faults)

@@ -83,9 +83,6 @@ def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], aroun
 
 def template_request(uri: str, template: bytes | None, around: Circumstances) -> Checked:
     """The check of a request that the rule names; every fault is at the name and tells the place within."""
-    if template is None:
-        problem = "there is no such object"
-        return Checked(faults=(_at_uri(Fault(path="$", problem=problem, value=uri)),))
     read = template_in(uri, template)
     if isinstance(read, Refused):
         return Checked(faults=tuple(_at_uri(fault, uri) for fault in read.faults))
@@ -93,8 +90,11 @@ def template_request(uri: str, template: bytes | None, around: Circumstances) ->
     return replace(checked, faults=tuple(_at_uri(fault, uri) for fault in (*read.faults, *checked.faults)))
 
 
-def template_in(uri: str, template: bytes) -> Document | Refused:
-    """The template's values, a mapping, or why there are none."""
+def template_in(uri: str, template: bytes | None) -> Document | Refused:
+    """The template's values, a mapping, or why there are none; None: there is no such object."""
+    if template is None:
+        problem, repair = "the object is gone, or was never there", "put it there, and drop the rule again"
+        return Refused(faults=(Fault(path="$", problem=problem, value=uri, repair=repair),))
     refusal = too_large(len(template))
     if refusal is not None:
         return refusal
@@ -105,9 +105,8 @@ def template_in(uri: str, template: bytes) -> Document | Refused:
     return Refused(faults=read.faults or (fault,))
 
 
-def _at_uri(fault: Fault, uri: str = "") -> Fault:
-    problem = f"{uri} at {fault.path}: {fault.problem}" if uri else fault.problem
-    return replace(fault, path="$.request_uri", problem=problem)
+def _at_uri(fault: Fault, uri: str) -> Fault:
+    return replace(fault, path="$.request_uri", problem=f"{uri} at {fault.path}: {fault.problem}")
 
 
 def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: Circumstances) -> Checked:

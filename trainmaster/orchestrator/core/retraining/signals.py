@@ -27,7 +27,15 @@ MODEL_LABELS = (
     "model_deployment_monitoring_job",
     "endpoint_id",
 )
-"""Labels of metrics, resources and policies under which an alert may name a model or where it is served."""
+"""Labels under which an alert may name a model or where it is served."""
+LABELS = (
+    ("policy_user_labels",),
+    ("resource", "labels"),
+    ("metric", "labels"),
+    ("metadata", "user_labels"),
+    ("metadata", "system_labels"),
+)
+"""Where an incident has labels."""
 _DIGEST = re.compile(r"(?P<repository>[^@\s]+)@(?P<digest>sha256:[0-9a-f]{64})")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
@@ -101,28 +109,21 @@ def _pushed(message: PubsubMessage, tag: str, digest: object) -> Signal:
 
 
 def alert_in(message: PubsubMessage) -> Signal | Ignored:
-    """The alert in the message: an incident of Cloud Monitoring, or an anomaly that Vertex AI Model Monitoring logged.
+    """The incident of Cloud Monitoring in the message.
 
-    Sources: https://cloud.google.com/monitoring/support/notification-options (the schema of webhooks, version 1.2,
-    which Pub/Sub channels send too) and https://cloud.google.com/vertex-ai/docs/model-monitoring/using-model-monitoring
-    (its example of a log entry). Not verified: entries of Model Monitoring v2, for no example of one was found.
+    Source: https://cloud.google.com/monitoring/support/notification-options, the schema of webhooks, version 1.2, which
+    Pub/Sub channels send too.
 
     Raises:
-        EventMalformed: the message is neither an incident nor a log entry.
+        EventMalformed: the message is no incident.
     """
     document = _document(message, "an alert")
-    if "incident" in document:
-        return _incident(message, mapping_at(document, "incident"))
-    if "logName" in document:
-        return _log_entry(message, document)
-    keys = listed(sorted(map(one_line, document)), most=10) or "nothing"
-    raise _malformed(
-        message,
-        f"is no alert: it has {keys}; an incident of Cloud Monitoring has `incident`, a log entry `logName`",
-    )
-
-
-def _incident(message: PubsubMessage, incident: Mapping[str, object]) -> Signal | Ignored:
+    if "incident" not in document:
+        keys = listed(sorted(map(one_line, document)), most=10) or "nothing"
+        raise _malformed(
+            message, f"is no alert: it has {keys}; an incident of Cloud Monitoring has `incident`"
+        )
+    incident = mapping_at(document, "incident")
     incident_id, state = incident.get("incident_id"), incident.get("state")
     if not isinstance(incident_id, str) or not incident_id:
         raise _malformed(message, "holds an incident without incident_id")
@@ -130,69 +131,26 @@ def _incident(message: PubsubMessage, incident: Mapping[str, object]) -> Signal 
         return Ignored(reason=f"incident {incident_id!r} closed; only one that opens fires rules")
     if state != "open":
         raise EventMalformed(f"incident {incident_id!r} is {state!r}; open or closed is wanted")
-    labels = [
-        mapping_at(incident, *path)
-        for path in (
-            ("policy_user_labels",),
-            ("resource", "labels"),
-            ("metric", "labels"),
-            ("metadata", "user_labels"),
-            ("metadata", "system_labels"),
-        )
-    ]
-    return _alert(
-        message,
-        incident_id=incident_id,
-        policy=str(incident.get("policy_name") or ""),
-        summary=str(incident.get("summary") or incident.get("condition_name") or ""),
-        models=[each.get(label) for each in labels for label in MODEL_LABELS],
-    )
-
-
-def _log_entry(message: PubsubMessage, entry: Mapping[str, object]) -> Signal | Ignored:
-    payload, log_name = mapping_at(entry, "jsonPayload"), str(entry["logName"])
-    is_anomaly = str(payload.get("@type", "")).endswith("ModelMonitoringAnomaliesLogEntry")
-    if not (is_anomaly or log_name.endswith("model_monitoring_anomaly")):
-        reason = f"a log entry of {log_name!r}, not of Model Monitoring's model_monitoring_anomaly"
-        return Ignored(reason=reason)
-    insert_id, objective = entry.get("insertId"), payload.get("anomalyObjective")
-    if not isinstance(insert_id, str) or not isinstance(objective, str):
-        raise _malformed(message, "is an anomaly without insertId or anomalyObjective")
-    labels = mapping_at(entry, "resource", "labels")
-    named = [payload.get(key) for key in ("deployedModelId", "model", "modelDeploymentMonitoringJob")]
-    return _alert(
-        message,
-        incident_id=insert_id,
-        policy=objective,
-        summary=f"{objective}: {_features(payload)}",
-        models=[*named, *(labels.get(label) for label in MODEL_LABELS)],
-    )
-
-
-def _features(payload: Mapping[str, object]) -> str:
-    anomalies = payload.get("featureAnomalies")
-    features = [mapping_at(each) for each in anomalies] if isinstance(anomalies, list) else []
-    lines = (
-        f"{each.get('featureDisplayName')} {each.get('deviation')} above {each.get('threshold')}"
-        for each in features
-    )
-    return ", ".join(lines) or f"{payload.get('totalAnomaliesCount')} anomalies"
-
-
-def _alert(
-    message: PubsubMessage, *, incident_id: str, policy: str, summary: str, models: Iterable[object]
-) -> Signal:
-    """`models`: what may name a model, among them values that are no text."""
-    texts = {"policy": policy, "incident_id": incident_id, "summary": summary}
-    values = {f"alert.{name}": one_line(text) for name, text in texts.items()}
-    named = dict.fromkeys(one_line(each) for each in models if isinstance(each, str) and each.strip())
+    texts = {
+        "alert.policy": incident.get("policy_name"),
+        "alert.incident_id": incident_id,
+        "alert.summary": incident.get("summary") or incident.get("condition_name"),
+    }
+    values = {name: one_line(str(text or "")) for name, text in texts.items()}
     return Signal(
         kind=ConditionKind.ALERT,
         id=f"alert/{values['alert.incident_id']}",
         at=message.publish_time,
-        facts={"policy": values["alert.policy"], "models": "\n".join(named)},
+        facts={"policy": values["alert.policy"], "models": "\n".join(_models(incident))},
         values={name: text for name, text in values.items() if text},
     )
+
+
+def _models(incident: Mapping[str, object]) -> Iterable[str]:
+    """What its labels name that may be a model, each in one line."""
+    labels = [mapping_at(incident, *path) for path in LABELS]
+    named = (each.get(label) for each in labels for label in MODEL_LABELS)
+    return dict.fromkeys(one_line(each) for each in named if isinstance(each, str) and each.strip())
 
 
 @dataclass(frozen=True, kw_only=True)

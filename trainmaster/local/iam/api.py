@@ -42,23 +42,16 @@ _GET_POLICY_PERMISSION = {
     "serviceAccounts": "iam.serviceAccounts.getIamPolicy",
     "services": "run.services.getIamPolicy",
 }
+_STATUSES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
 _TOKEN_PERMISSION = "iam.serviceAccounts.getAccessToken"  # noqa: S105  # no secret
 
 Answer: TypeAlias = Callable[[Grants, Request], Awaitable[dict[str, object]]]
 
 
 class _RefusedError(Exception):
-    def __init__(self, code: int, status: str, message: str) -> None:
+    def __init__(self, message: str, code: int = 400) -> None:
         super().__init__(message)
-        self.code, self.status = code, status
-
-
-def _invalid(message: str) -> _RefusedError:
-    return _RefusedError(400, "INVALID_ARGUMENT", message)
-
-
-def _denied(message: str) -> _RefusedError:
-    return _RefusedError(403, "PERMISSION_DENIED", message)
+        self.code = code
 
 
 def application(grants: Grants) -> ASGIApp:
@@ -76,7 +69,7 @@ def _answering(answer: Answer, grants: Grants) -> Callable[[Request], Awaitable[
         try:
             return JSONResponse(await answer(grants, request))
         except _RefusedError as refused:
-            return google_error(refused.code, str(refused), status=refused.status)
+            return google_error(refused.code, str(refused), status=_STATUSES[refused.code])
 
     return respond
 
@@ -86,7 +79,7 @@ async def _taken(grants: Grants, request: Request) -> dict[str, object]:
         try:
             grants.take(await _body(request))
         except BadTakingError as fault:
-            raise _invalid(str(fault)) from fault
+            raise _RefusedError(str(fault)) from fault
     elif request.method == "DELETE":
         grants.restore()
     return grants.taken()
@@ -111,20 +104,20 @@ async def _called(grants: Grants, request: Request) -> dict[str, object]:
         case "POST", "generateAccessToken" if found := _ACCOUNT.fullmatch(name):
             return _token(grants, member, found[1], await _body(request))
         case _:
-            raise _RefusedError(404, "NOT_FOUND", f"{request.method} {request.url.path} is no call here.")
+            raise _RefusedError(f"{request.method} {request.url.path} is no call here.", 404)
 
 
 def _project(grants: Grants, project: str) -> dict[str, object]:
     if project != grants.project:
         # The service does not tell a project that is not there from one that may not be seen.
-        raise _denied("The caller does not have permission")
+        raise _RefusedError("The caller does not have permission", 403)
     return {"projectId": project, "projectNumber": grants.project_number, "lifecycleState": "ACTIVE"}
 
 
 def _policy(grants: Grants, member: str, resource: str) -> dict[str, object]:
     permission = _GET_POLICY_PERMISSION[resource.split("/")[-2]]
     if not grants.permitted(member, [permission], resource):
-        raise _denied(f"Permission '{permission}' denied on {resource!r}.")
+        raise _RefusedError(f"Permission '{permission}' denied on {resource!r}.", 403)
     return grants.policy(resource)
 
 
@@ -132,13 +125,15 @@ def _token(grants: Grants, member: str, email: str, body: dict[str, object]) -> 
     scope = body.get("scope")
     lifetime = _LIFETIME.fullmatch(str(body.get("lifetime") or f"{LIFETIME_MOST_S}s"))
     if not isinstance(scope, list) or not scope:
-        raise _invalid("scope is required: a list of OAuth 2.0 scopes.")
+        raise _RefusedError("scope is required: a list of OAuth 2.0 scopes.")
     if lifetime is None or not 0 < int(lifetime[1]) <= LIFETIME_MOST_S:
-        raise _invalid(f"lifetime {body['lifetime']!r}: 1s to {LIFETIME_MOST_S}s are allowed.")
+        raise _RefusedError(f"lifetime {body['lifetime']!r}: 1s to {LIFETIME_MOST_S}s are allowed.")
     account = f"projects/{grants.project}/serviceAccounts/{email}"
     known = grants.knows(f"serviceAccount:{email}")
     if not known or not grants.permitted(member, [_TOKEN_PERMISSION], account):
-        raise _denied(f"Permission '{_TOKEN_PERMISSION}' denied on resource (or it may not exist).")
+        raise _RefusedError(
+            f"Permission '{_TOKEN_PERMISSION}' denied on resource (or it may not exist).", 403
+        )
     expires = datetime.now(UTC) + timedelta(seconds=int(lifetime[1]))
     return {"accessToken": token_of(email), "expireTime": f"{expires:%Y-%m-%dT%H:%M:%SZ}"}
 
@@ -146,9 +141,9 @@ def _token(grants: Grants, member: str, email: str, body: dict[str, object]) -> 
 def _permissions(body: dict[str, object]) -> list[str]:
     asked = body.get("permissions", [])
     if not isinstance(asked, list) or not all(isinstance(each, str) for each in asked):
-        raise _invalid(f"permissions must be a list of texts, found {asked!r}")
+        raise _RefusedError(f"permissions must be a list of texts, found {asked!r}")
     if wild := [each for each in asked if "*" in each]:
-        raise _invalid(f"Permissions with wildcards are not allowed: {wild!r}")
+        raise _RefusedError(f"Permissions with wildcards are not allowed: {wild!r}")
     return asked
 
 
@@ -157,11 +152,11 @@ async def _body(request: Request) -> dict[str, object]:
     async for chunk in request.stream():
         raw += chunk
         if len(raw) > MAX_BODY_BYTES:
-            raise _invalid(f"the body has more than {MAX_BODY_BYTES} bytes")
+            raise _RefusedError(f"the body has more than {MAX_BODY_BYTES} bytes")
     try:
         body = json_value(bytes(raw) or b"{}")
     except ValueError as fault:
-        raise _invalid(f"the body is no JSON: {fault}") from fault
+        raise _RefusedError(f"the body is no JSON: {fault}") from fault
     if not isinstance(body, dict):
-        raise _invalid(f"the body must be an object, found {type(body).__name__}")
+        raise _RefusedError(f"the body must be an object, found {type(body).__name__}")
     return body

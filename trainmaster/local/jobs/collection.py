@@ -137,18 +137,15 @@ class Collection(ABC, Generic[AnyJob]):
         self._jobs.put(job)
 
     def _begin(self, job: AnyJob) -> None:
+        ours = job.project == project_number(self._shared.project)
         log = JobLog(
             self._shared.write_log,
-            project_id=self._project_id_of(job),
+            project_id=self._shared.project if ours else job.project,
             job_id=job.trial.tuning_job_id if job.trial else job.job_id,
             trial_id=job.trial.trial_id if job.trial else "",
         )
         runner = self._runners[job.job_id] = self._runner_of(job, log)
         runner.start(on_end=lambda: self._runners.pop(job.job_id, None))
-
-    def _project_id_of(self, job: Job) -> str:
-        project = self._shared.project
-        return project if job.project == project_number(project) else job.project
 
 
 def _deletion_of(job: Job) -> dict[str, object]:

@@ -15,9 +15,6 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from trainmaster.local.tuning.space import Parameter, Value, grid
 
-CANDIDATES, STARTUP_TRIALS = 24, 10
-"""Optuna's own: points drawn for each suggestion, and random trials before the first model."""
-
 _SEEDS = 2**32
 
 # Optuna calls `group` experimental, once for each study; its version is locked here.
@@ -105,14 +102,7 @@ def _sampler(algorithm: Algorithm, seed: int | None) -> BaseSampler:
     if algorithm is Algorithm.BAYESIAN:
         # Running trials count as bad ones, so that parallel suggestions differ;
         # parameters that are active together are drawn together.
-        return TPESampler(
-            seed=seed,
-            n_startup_trials=STARTUP_TRIALS,
-            n_ei_candidates=CANDIDATES,
-            constant_liar=True,
-            multivariate=True,
-            group=True,
-        )
+        return TPESampler(seed=seed, constant_liar=True, multivariate=True, group=True)
     return RandomSampler(seed=seed)
 
 

@@ -1,6 +1,7 @@
 """The JobService as a part of the local stack: made, started, served, stopped."""
 
 import asyncio
+import os
 import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -12,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainmaster.local.http import in_thread, live
 from trainmaster.local.injections import Injections
-from trainmaster.local.jobs.capacity.line import Capacity, default_capacity
+from trainmaster.local.jobs.capacity.line import Capacity
 from trainmaster.local.jobs.capacity.quota import Quota, Supply
 from trainmaster.local.jobs.collection import Shared
 from trainmaster.local.jobs.images.dockerfile import repository_of
@@ -89,7 +90,7 @@ class Jobs:
         machine = await asyncio.to_thread(self._machine)
         shared = Shared(project=self.project, write_log=self.write_log, supply=Supply(self.quota))
         state = self.dir.resolve()
-        capacity = Capacity(self.capacity or default_capacity())
+        capacity = Capacity(self.capacity or 4 * (os.cpu_count() or 1))
         service = JobService(Store(state / _DATABASE, Job), shared, machine=machine, capacity=capacity)
         tuning = TuningService(
             TuningStore(state / _DATABASE), shared, jobs=service, metrics=state / "metrics"

@@ -1,7 +1,6 @@
 """Room for replicas on this machine, given out in the order it was asked for."""
 
 import asyncio
-import os
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -52,8 +51,3 @@ class Capacity:
             turn = self._line.popleft()
             self._taken.add(turn)
             turn.came.set()
-
-
-def default_capacity() -> int:
-    """How many replicas this machine runs at once unless told: four for each processor."""
-    return 4 * (os.cpu_count() or 1)

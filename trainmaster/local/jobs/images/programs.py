@@ -27,10 +27,6 @@ _PREBUILT = re.compile(
 )
 
 
-Find = Callable[[str], str | None]
-"""An image's name in the store of the machine's containers, by its URI; None where it is not there."""
-
-
 class ReplicaEnvironment(Enum):
     """Whose variables a replica finds: Vertex AI's, or those of AI Platform Training, which came before it."""
 
@@ -79,11 +75,12 @@ class Provided:
 
     Attributes:
         images: source tree by repository, as `images.repository_of` gives it.
-        find: finds the images that containers can be made of; None where replicas are processes.
+        find: the name of an image in the store of the machine's containers by its URI, None where it is not there;
+            itself None where replicas are processes.
     """
 
     images: Mapping[str, Path]
-    find: Find | None = None
+    find: Callable[[str], str | None] | None = None
 
 
 def programs_of(spec: Message, *, pools: Iterable[int], provided: Provided) -> dict[int, Program]:

@@ -23,7 +23,6 @@ from trainmaster.orchestrator.adapters import vertex as vertex_adapter
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs
 from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, within
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
-from trainmaster.orchestrator.core.completion.outcome import END_OF
 from trainmaster.orchestrator.core.errors import (
     JobNotFound,
     ServiceFailed,
@@ -44,6 +43,7 @@ from trainmaster.orchestrator.core.requests.spec import (
 )
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 from trainmaster.orchestrator.core.runs.job import JobState, Measured, TrialState
+from trainmaster.orchestrator.core.runs.states import END_OF
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
 from trainmaster.orchestrator.ports.services import TrainingJobs
 

@@ -9,7 +9,6 @@ from jsonschema import Draft202012Validator
 from tests.contract.boundaries import At, nothing, raising
 from tests.contract.rooms import NO_CAPACITY, Answering, full, places, stopped_before_submitting
 from tests.contract.world import LEASE, Boundary, Killed, World, labelled, schema
-from trainmaster.orchestrator.core.completion.outcome import END_OF
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import (
     RecordMoved,
@@ -19,7 +18,7 @@ from trainmaster.orchestrator.core.errors import (
 )
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.runs.job import Job, JobState
-from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.core.runs.states import END_OF, RunState
 
 RECORD = Draft202012Validator(schema("run_record.v2"))
 

@@ -29,13 +29,13 @@ from tests.contract.rooms import NO_CAPACITY
 from tests.contract.world import LEASE, PROJECT, World, standards_with
 from trainmaster.orchestrator.adapters.memory import MemoryJobs
 from trainmaster.orchestrator.core.admission.waiting import WAIT_MOST
-from trainmaster.orchestrator.core.completion.outcome import END_OF, OVER, stockout_of
+from trainmaster.orchestrator.core.completion.outcome import stockout_of
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job, JobState
-from trainmaster.orchestrator.core.runs.states import ENDS, LEGAL_MOVES, PROGRESS, RunState
+from trainmaster.orchestrator.core.runs.states import END_OF, ENDS, LEGAL_MOVES, OVER, PROGRESS, RunState
 from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit

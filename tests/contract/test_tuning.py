@@ -10,11 +10,12 @@ from google.cloud.aiplatform_v1.types import Trial as ServiceTrial
 from jsonschema import Draft202012Validator
 
 from tests.contract.world import START, World, labelled, schema
-from trainmaster.orchestrator.core.completion.outcome import END_OF, ERROR_DELAY
+from trainmaster.orchestrator.core.completion.outcome import ERROR_DELAY
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.runs.job import Job, JobState, Measured, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import END_OF
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUEST = (ROOT / "examples" / "tuning.yaml").read_bytes()

@@ -10,12 +10,11 @@ from tests.contract.life.people import Trainers, Users
 from tests.contract.life.tally import Tally
 from tests.contract.life.watch import RUNS_PER_HOUR
 from tests.contract.world import LEDGER
-from trainmaster.orchestrator.core.completion.outcome import END_OF
 from trainmaster.orchestrator.core.errors import ObjectGone
 from trainmaster.orchestrator.core.names import held_slot, held_slot_parts, same_job, started_hour
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
-from trainmaster.orchestrator.core.runs.states import ENDS, RunState
+from trainmaster.orchestrator.core.runs.states import END_OF, ENDS, RunState
 
 RUNS, SUFFIX = "runs/", ".json"
 

@@ -9,11 +9,11 @@ from functools import partial
 from tests.contract.life.asking import Asked, drawn
 from tests.contract.life.life import Event, Life
 from tests.contract.world import MODELS, PROJECT, REGION, export_manifest, labelled
-from trainmaster.orchestrator.core.completion.outcome import END_OF
 from trainmaster.orchestrator.core.errors import JobNotFound
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, job_name, job_region
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
+from trainmaster.orchestrator.core.runs.states import END_OF
 from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.services import Services
 

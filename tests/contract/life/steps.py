@@ -9,10 +9,10 @@ from tests.contract.life.stage import Stage
 from tests.contract.retraining import DATA, SMALL
 from tests.contract.rooms import NO_CAPACITY
 from tests.contract.world import START, Boundary
-from trainmaster.orchestrator.core.completion.outcome import END_OF
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject
 from trainmaster.orchestrator.core.runs.job import JobState, Measured, Trial, TrialState
+from trainmaster.orchestrator.core.runs.states import END_OF
 from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
 

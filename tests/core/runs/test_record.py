@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.core.standards import schema
-from trainmaster.orchestrator.core.completion.outcome import END_OF
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded, encoded_time
 from trainmaster.orchestrator.core.runs.end import (
     ChampionVerdict,
@@ -46,7 +45,7 @@ from trainmaster.orchestrator.core.runs.record import (
     Try,
     Waiting,
 )
-from trainmaster.orchestrator.core.runs.states import ENDS, LEGAL_MOVES, PROGRESS, RunState
+from trainmaster.orchestrator.core.runs.states import END_OF, ENDS, LEGAL_MOVES, PROGRESS, RunState
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

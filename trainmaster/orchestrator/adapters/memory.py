@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from trainmaster.orchestrator.core.completion.outcome import END_OF
 from trainmaster.orchestrator.core.errors import GenerationMoved, JobNotFound, ObjectGone
 from trainmaster.orchestrator.core.names import (
     RUN_LABEL,
@@ -22,6 +21,7 @@ from trainmaster.orchestrator.core.names import (
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Trial
+from trainmaster.orchestrator.core.runs.states import END_OF
 from trainmaster.orchestrator.ports.objects import Listed, Stored
 from trainmaster.orchestrator.ports.services import Clock
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, limited, within
-from trainmaster.orchestrator.core.completion.outcome import OVER
 from trainmaster.orchestrator.core.documents.codec import decoded_time
 from trainmaster.orchestrator.core.errors import (
     JobNotFound,
@@ -36,6 +35,7 @@ from trainmaster.orchestrator.core.names import (
 )
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Measured, Trial, TrialState
+from trainmaster.orchestrator.core.runs.states import OVER
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient

@@ -7,13 +7,12 @@ import traceback
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from trainmaster.orchestrator.core.completion.outcome import OVER
-from trainmaster.orchestrator.core.completion.record import job_vanished
+from trainmaster.orchestrator.core.completion.outcome import job_vanished
 from trainmaster.orchestrator.core.errors import JobNotFound, LeaseHeld, RecordDamaged, TrainmasterError
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Failure
-from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.core.runs.states import OVER, RunState
 from trainmaster.orchestrator.flows.admission.caps import forget_old_starts
 from trainmaster.orchestrator.flows.completion.finish import all_done, finish_run
 from trainmaster.orchestrator.flows.completion.settle import second_look_done, settle_job

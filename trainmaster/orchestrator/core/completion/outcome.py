@@ -1,4 +1,4 @@
-"""What the job's own state, and what lies in its model directory, mean for the run."""
+"""What the job's own state, and what lies in its model directory, mean for the run and its record."""
 
 import hashlib
 import json
@@ -16,9 +16,18 @@ from trainmaster.orchestrator.core.documents.faults import listed, plain
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import model_uri, trial_output_uri
 from trainmaster.orchestrator.core.requests.spec import Tuning
-from trainmaster.orchestrator.core.runs.end import Model, ModelData, ModelFiles, TuningResult
+from trainmaster.orchestrator.core.runs.end import (
+    Completion,
+    EndReport,
+    Model,
+    ModelData,
+    ModelFiles,
+    TuningResult,
+)
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
-from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.core.runs.moves import moved, with_job
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import END_OF, RunState
 
 MANIFEST_NAME = "export.json"
 SAVED_MODEL_NAMES = ("saved_model.pb", "saved_model.pbtxt")
@@ -28,17 +37,6 @@ ERROR_DELAY = timedelta(seconds=90)
 
 Source: https://cloud.google.com/vertex-ai/docs/training/understanding-training-service
 """
-
-END_OF: Mapping[JobState, RunState] = {
-    JobState.SUCCEEDED: RunState.SUCCEEDED,
-    JobState.FAILED: RunState.FAILED,
-    JobState.CANCELLED: RunState.CANCELLED,
-    JobState.EXPIRED: RunState.EXPIRED,
-    JobState.PARTIALLY_SUCCEEDED: RunState.PARTIALLY_SUCCEEDED,
-}
-"""The ends; a job in any other state goes on."""
-OVER = frozenset({*END_OF, JobState.CANCELLING})
-"""A job in one of these has ended, or ends without being asked again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,3 +238,52 @@ def stockout_of(job: Job) -> str | None:
         return None
     known = job.error.code in (EXHAUSTED, UNAVAILABLE) or _WORDS.search(job.error.message)
     return job.error.message if known else None
+
+
+def settled(
+    record: RunRecord, job: Job, outcome: Outcome, *, report: EndReport, now: datetime, attempt: str
+) -> RunRecord:
+    """The ended record.
+
+    Raises:
+        ValueError: the record had ended before.
+    """
+    known = with_job(record, job, now=now, attempt=attempt)
+    ended = moved(known, outcome.state, entered_at=now, now=now, attempt=attempt)
+    return replace(
+        ended,
+        model=outcome.model,
+        tuning=outcome.tuning,
+        failure=outcome.failure,
+        problems=(*record.problems, *outcome.problems),
+        completion=Completion(reported_by=report, durations_s=durations_s(record.source.event_time, job)),
+    )
+
+
+def seen_going_on(record: RunRecord, job: Job, *, now: datetime, attempt: str) -> RunRecord | None:
+    """The record with what the job's times newly prove; None when they prove nothing new."""
+    known = with_job(record, job, now=now, attempt=attempt)
+    return known if known.state is not record.state else None
+
+
+def durations_s(asked_at: datetime, job: Job) -> Mapping[str, float]:
+    """Seconds from the request to the job, in the queue, at work, and over all; only those that are known."""
+    marks = (
+        ("until_job", asked_at, job.create_time),
+        ("queued", job.create_time, job.start_time),
+        ("running", job.start_time, job.end_time),
+        ("total", asked_at, job.end_time),
+    )
+    return {
+        name: round((end - start).total_seconds(), 3)
+        for name, start, end in marks
+        if start is not None and end is not None
+    }
+
+
+def job_vanished(
+    record: RunRecord, failure: Failure, *, report: EndReport, now: datetime, attempt: str
+) -> RunRecord:
+    """The record of a run whose job is no longer there to be asked."""
+    ended = moved(record, RunState.FAILED, entered_at=now, now=now, attempt=attempt)
+    return replace(ended, failure=failure, completion=Completion(reported_by=report))

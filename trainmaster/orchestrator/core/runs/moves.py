@@ -1,12 +1,13 @@
-"""How a record changes: from state to state, from attempt to attempt, and with what the service says of the job."""
+"""How a record changes: from state to state, from attempt to attempt, and with what the service says of the job and of others."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.core.names import RUN_LABEL, same_job
 from trainmaster.orchestrator.core.runs.job import Job, RecordedJob
 from trainmaster.orchestrator.core.runs.record import Lease, RunRecord, Step
-from trainmaster.orchestrator.core.runs.states import ENDS, LEGAL_MOVES, PROGRESS, RunState
+from trainmaster.orchestrator.core.runs.states import ENDS, LEGAL_MOVES, OVER, PROGRESS, RunState
 
 
 def moved(
@@ -85,3 +86,33 @@ def with_job(record: RunRecord, job: Job, *, now: datetime, attempt: str) -> Run
     if known.state in (RunState.RESERVED, RunState.WAITING):
         known = moved(known, RunState.SUBMITTED, entered_at=now, now=now, attempt=attempt)
     return known
+
+
+def second_jobs(record: RunRecord, jobs: Sequence[Job]) -> Sequence[Job]:
+    """Those of `jobs`, oldest first, that are of the shape this run submits and are not its own.
+
+    The job on record stays; none on record, the oldest, unless the run ended without one. Those that were
+    given up have ended by themselves.
+    One that bears the label alone is somebody else's.
+    """
+    shaped = [job for job in jobs if is_shaped(record, job) and not record.submission.gave_up(job.name)]
+    if record.job is not None:
+        name = record.job.name
+        shaped = [job for job in shaped if not same_job(name, job.name)]
+    elif not record.ended:
+        own = next((job for job in shaped if not record.submission.found_second(job.name)), None)
+        shaped = [job for job in shaped if job is not own]
+    return shaped
+
+
+def with_second_job(record: RunRecord, job: Job, *, now: datetime, attempt: str) -> RunRecord:
+    """The record that names the second job, and says so in its problems."""
+    submission = replace(record.submission, second_jobs=(*record.submission.second_jobs, job.name))
+    problems = (*record.problems, _problem_of(record, job))
+    return replace(record, submission=submission, problems=problems, updated_at=now, attempt=attempt)
+
+
+def _problem_of(record: RunRecord, job: Job) -> str:
+    what = "it had ended by itself" if job.state in OVER else "it is cancelled"
+    own = f"the run's own is {record.job.name}" if record.job else "the run has none"
+    return f"a second job was found, {job.name}: {what}; {own}"

@@ -32,6 +32,8 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
+from trainmaster.orchestrator.core.runs.job import JobState
+
 
 class RunState(StrEnum):
     RESERVED = "reserved"
@@ -72,3 +74,13 @@ PROGRESS: Mapping[RunState, int] = {
     **dict.fromkeys(ENDS, 4),
 }
 """How far a run is; what is told of a run never goes back to a smaller number within one round."""
+END_OF: Mapping[JobState, RunState] = {
+    JobState.SUCCEEDED: RunState.SUCCEEDED,
+    JobState.FAILED: RunState.FAILED,
+    JobState.CANCELLED: RunState.CANCELLED,
+    JobState.EXPIRED: RunState.EXPIRED,
+    JobState.PARTIALLY_SUCCEEDED: RunState.PARTIALLY_SUCCEEDED,
+}
+"""The ends; a job in any other state goes on."""
+OVER = frozenset({*END_OF, JobState.CANCELLING})
+"""A job in one of these has ended, or ends without being asked again."""

@@ -14,28 +14,22 @@ from trainmaster.orchestrator.core.admission.candidates import candidates_of, re
 from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.completion.outcome import (
-    END_OF,
-    OVER,
     ModelDirectory,
     error_still_due,
     model_uri_due,
     outcome_of,
-    stockout_of,
-)
-from trainmaster.orchestrator.core.completion.record import (
-    second_jobs,
     seen_going_on,
     settled,
-    with_second_job,
+    stockout_of,
 )
 from trainmaster.orchestrator.core.errors import JobNotFound, JobUnfinished, RecordMoved
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, is_run_id, job_kind
 from trainmaster.orchestrator.core.requests.spec import Tuning, spec_from
 from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Job
-from trainmaster.orchestrator.core.runs.moves import job_of_run
+from trainmaster.orchestrator.core.runs.moves import job_of_run, second_jobs, with_second_job
 from trainmaster.orchestrator.core.runs.record import RunRecord
-from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.core.runs.states import END_OF, OVER, RunState
 from trainmaster.orchestrator.flows.admission.queue import give_back, place_of
 from trainmaster.orchestrator.flows.completion.finish import finish_run, refresh_status
 from trainmaster.orchestrator.flows.completion.telling import tell_status, tell_steps, warned

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.contract.boundaries import At, raising
+from tests.contract.boundaries import At, dies_after, dies_before, raising
 from tests.contract.life.scenes import TUNED
 from tests.contract.rooms import (
     GPU,
@@ -54,11 +54,8 @@ def told(world: World, run_id: str) -> list[str]:
 def killed_around_the_submission(world: World, *, after: bool) -> str:
     """A run whose function died just before, or just after, it submitted."""
     arrival = drop(world)
-    learnt = World()
-    boundary = Boundary()
-    learnt.launch(drop(learnt), boundary)
     with pytest.raises(Killed):
-        world.launch(arrival, Boundary(die_at=boundary.calls.index("submit"), die_after_the_call=after))
+        world.launch(arrival, dies_after("submit") if after else dies_before("submit"))
     return arrival.run_id
 
 

@@ -1,7 +1,6 @@
 """Champions through the whole flow: promoted once, told at least once, walked back, rolled back."""
 
 import base64
-import hashlib
 import itertools
 import json
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.contract.world import LEDGER, MODELS, REGION, Boundary, World, export_manifest, schema
+from tests.contract.world import LEDGER, MODELS, Boundary, World, export_manifest, schema
 from trainmaster.orchestrator.adapters.memory import MemoryNotices
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.errors import DocumentDamaged, ServiceFailed
@@ -121,25 +120,6 @@ def test_a_champion_that_changes_while_a_run_is_compared_is_compared_again() -> 
     assert found["current"]["run_id"] == fast.run_id
     assert [each["run_id"] for each in found["considered"]][1:] == [fast.run_id, slow.run_id]
     assert found["considered"][-1]["promoted"] is False
-
-
-def test_a_champion_is_walked_back_to_its_event_and_its_bytes() -> None:
-    world = World()
-    run_id = run(world, "a", 0.7)
-    lineage = champion(world)["current"]["lineage"]
-    record = world.document(f"runs/{run_id}.json")
-    assert lineage["event_id"] == record["source"]["event_id"]
-    bucket, _, name = lineage["request_uri"].removeprefix("gs://").partition("/")
-    dropped = world.objects.read(bucket, name, lineage["request_generation"])
-    assert json.loads(dropped.content) == REQUEST
-    assert record["request"]["document"] == {**REQUEST, "region": REGION}
-    assert (lineage["image"], lineage["image_digest"]) == (IMAGE, "sha256:" + "b" * 64)
-    assert (lineage["dataset"], lineage["dataset_version"]) == ("cassava", "0.1.0")
-    assert lineage["job_name"] == world.jobs.read(lineage["job_name"]).name
-    bucket, _, name = lineage["manifest_uri"].removeprefix("gs://").partition("/")
-    content = world.objects.read(bucket, name).content
-    assert lineage["manifest_sha256"] == hashlib.sha256(content).hexdigest()
-    assert json.loads(content)["files"][0]["sha256"]
 
 
 def test_one_order_rolls_back_and_its_repetition_changes_nothing() -> None:

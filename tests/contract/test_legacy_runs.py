@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 import yaml
 
-from tests.contract.world import LEASE, STANDARDS, Boundary, Killed, World
+from tests.contract.boundaries import dies_after, dies_before
+from tests.contract.world import LEASE, STANDARDS, Killed, World
 from tests.core.legacy_jobs import custom
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take
@@ -39,7 +40,7 @@ def test_a_run_writes_where_its_record_says_though_the_policy_changed(after: boo
     policy = STANDARDS.policy
     assert policy is not None
     wider = replace(STANDARDS, policy=replace(policy, output_prefixes=("gs://elsewhere",)))
-    boundary = Boundary(die_at=_submission(), die_after_the_call=after)
+    boundary = dies_after("submit") if after else dies_before("submit")
     with pytest.raises(Killed):
         take(replace(world.services(boundary), standards=lambda: wider), arrival)
     world.clock.advance(LEASE + timedelta(seconds=1))
@@ -48,10 +49,3 @@ def test_a_run_writes_where_its_record_says_though_the_policy_changed(after: boo
     record = world.record(arrival.run_id)
     assert record.state is RunState.SUBMITTED
     assert submitted.output_uri == record.output_uri == f"gs://elsewhere/jobs/census-2/{arrival.run_id}"
-
-
-def _submission() -> int:
-    """Which call of a launch submits."""
-    world, boundary = World(), Boundary()
-    world.launch(world.drop(job("gs://models"), NAME), boundary)
-    return boundary.calls.index("submit")

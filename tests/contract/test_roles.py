@@ -91,22 +91,6 @@ def test_a_run_that_found_no_room_is_the_same_job_when_it_finds_some() -> None:
     assert first == second
 
 
-def test_a_file_without_a_name_is_called_as_it_was_dropped_whoever_submits_it() -> None:
-    world = World()
-    watched = Answering(world)
-    arrival = world.drop(NAMELESS, "requests/vision/Big Flowers.yaml")
-    with pytest.raises(Killed):
-        world.launch(arrival, Boundary(die_at=5), jobs=watched)
-    assert world.record(arrival.run_id).model_name == "big-flowers"
-    world.clock.advance(LEASE)
-    world.sweep()
-    (job,) = world.jobs.all()
-    assert job.labels["trainmaster_model"] == "big-flowers"
-    assert job.output_uri == f"gs://models/big-flowers/{arrival.run_id}"
-    world.launch(arrival)
-    assert len(world.jobs.all()) == 1
-
-
 @pytest.mark.parametrize("content", [ROLES, TUNING, NAMELESS])
 def test_a_run_that_a_dead_function_reserved_is_submitted_where_its_record_says(content: bytes) -> None:
     world = World()

@@ -1,13 +1,11 @@
 """The environment and the policy file are checked whole; a log entry is one line whatever it says."""
 
-import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from trainmaster.orchestrator import log
 from trainmaster.orchestrator.core.errors import PolicyInvalid, SettingsIncomplete
 from trainmaster.orchestrator.settings import REQUIRED, settings_from
 from trainmaster.orchestrator.wiring import Wiring
@@ -100,14 +98,3 @@ def test_a_missing_policy_is_reported(tmp_path: Path) -> None:
 def test_every_delivery_has_an_attempt_of_its_own() -> None:
     wiring = Wiring(settings_from(WHOLE))
     assert len({wiring.services().attempt for _ in range(100)}) == 100
-
-
-def test_text_from_outside_cannot_begin_a_log_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    forged = 'x\n{"severity": "CRITICAL"}\r\u2028\x1b[31m'
-    log.line("INFO", forged, run_id=forged, entry_point="")
-    written = capsys.readouterr().out
-    assert written.endswith("\n")
-    assert len(written.splitlines()) == 1
-    shown = r'x\n{"severity": "CRITICAL"}\r\u2028\x1b[31m'
-    assert json.loads(written) == {"severity": "INFO", "message": shown, "run_id": shown}
-    assert "\x1b" not in written

@@ -274,16 +274,6 @@ def test_a_marker_without_a_record_is_removed_once_its_event_can_come_no_more() 
     assert world.active() == []
 
 
-def test_a_damaged_record_keeps_no_other_run_from_being_swept() -> None:
-    world, arrival, _ = launched()
-    world.train(world.record(arrival.run_id))
-    world.objects.write("ledger", "runs/aaa.json", b"{", if_generation=0)
-    world.ledger.mark_active("aaa")
-    happened = world.sweep()
-    assert any("holds no run record" in each.message for each in happened)
-    assert world.record(arrival.run_id).state is RunState.SUCCEEDED
-
-
 EVENTS = ("upload", "upload", "export entry", "end entry", "end entry", "sweep", "pause")
 
 

@@ -20,7 +20,7 @@ from trainmaster.orchestrator.flows.admission.caps import tell_cap
 from trainmaster.orchestrator.flows.admission.queue import give_back, leave_queue
 from trainmaster.orchestrator.flows.completion.champion import challenge
 from trainmaster.orchestrator.flows.completion.telling import tell_status, tell_steps
-from trainmaster.orchestrator.flows.services import Services
+from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.stores.ledger import Held
 
 
@@ -122,10 +122,12 @@ def _outcome(step: Step, end: End) -> str | Exception | None:
         return error
 
 
-def refresh_status(services: Services, held: Held) -> None:
+def refresh_status(services: Services, held: Held, message: str) -> Happened:
     """Bring the status up when an event of the run comes again; steps that are left are the sweep's."""
-    if "status" not in steps_done(held.record):
+    record = held.record
+    if "status" not in steps_done(record):
         tell_status(services, held)
+    return Happened(message=f"{message}: {record.state}", run_id=record.run_id)
 
 
 def all_done(record: RunRecord) -> bool:

@@ -86,7 +86,7 @@ def settle_job(services: Services, held: Held, job: Job, report: EndReport) -> H
         if held.record.ended:
             if held.record.job is None:  # it never had one: this is a second job, whose function was paused
                 held = cancel_second_jobs(services, held, [job])
-            return _already_ended(services, held)
+            return refresh_status(services, held, "the run had ended before")
         if error_still_due(job, services.clock.now()):
             raise JobUnfinished(job.name, "without a reason")
         due = model_uri_due(job, tuning_of(held.record), held.record.output_uri or "")
@@ -137,14 +137,25 @@ def _write(
 def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Happened:
     """The job found no capacity: the run waits for its next candidate."""
     waiting = stocked_out(held.record, job, reason, now=services.clock.now(), attempt=services.attempt)
-    services.queue.put(place_of(services, waiting))
-    tell_steps(services, held.record, waiting)
-    waits = services.ledger.replace(held, waiting)
-    give_back(services, held.record.admission.slots)
-    tell_status(services, waits)
+    put_in_queue(services, held, waiting)
     candidate = candidates_of(waiting)[waiting.submission.candidate]
     message = f"{job.name} found no capacity; next: {candidate.text}"
     return Happened(message=message, run_id=waiting.run_id, severity="NOTICE", is_due=True)
+
+
+def put_in_queue(services: Services, held: Held, waiting: RunRecord, slots: Sequence[str] = ()) -> None:
+    """The place in the queue, the notice, the record; then whatever the run held is free again.
+
+    `slots` were taken and are not on record.
+
+    A place without a record that says so is removed by the next pass; a record without a place, which another
+    attempt may have taken away late, is given one by the sweep.
+    """
+    services.queue.put(place_of(services, waiting))
+    tell_steps(services, held.record, waiting)
+    waits = services.ledger.replace(held, waiting)
+    give_back(services, tuple(dict.fromkeys((*held.record.admission.slots, *slots))))
+    tell_status(services, waits)
 
 
 def tuning_of(record: RunRecord) -> Tuning | None:
@@ -155,12 +166,6 @@ def tuning_of(record: RunRecord) -> Tuning | None:
 def _is_of_a_trial(record: RunRecord, job: Job) -> bool:
     """Each trial runs as a custom job, labelled like its study: its end is not the run's."""
     return job_kind(job.name) is JobKind.CUSTOM and tuning_of(record) is not None
-
-
-def _already_ended(services: Services, held: Held) -> Happened:
-    refresh_status(services, held)
-    record = held.record
-    return Happened(message=f"the run had ended before: {record.state}", run_id=record.run_id)
 
 
 def cancel_second_jobs(services: Services, held: Held, jobs: Sequence[Job]) -> Held:

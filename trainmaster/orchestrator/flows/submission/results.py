@@ -11,12 +11,13 @@ from trainmaster.orchestrator.core.runs.job import Failure, Job
 from trainmaster.orchestrator.core.runs.moves import job_of_run, moved, with_job
 from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.admission.queue import give_back, leave_queue, place_of
+from trainmaster.orchestrator.flows.admission.queue import leave_queue
 from trainmaster.orchestrator.flows.completion.finish import finish_run
 from trainmaster.orchestrator.flows.completion.settle import (
     cancel_second_jobs,
     jobs_of,
     look_for_second_job,
+    put_in_queue,
 )
 from trainmaster.orchestrator.flows.completion.telling import tell_status, tell_steps, warned
 from trainmaster.orchestrator.flows.services import Happened, Services
@@ -118,19 +119,9 @@ def kept_waiting(
     slots: Sequence[str] = (),
     is_due: bool = False,
 ) -> Happened:
-    """The place in the queue, the notice, the record; then whatever the run held is free again.
-
-    `slots` were taken and are not on record.
-
-    A place without a record that says so is removed by the next pass; a record without a place, which another
-    attempt may have taken away late, is given one by the sweep.
-    """
-    before, now = held.record, services.clock.now()
-    record = waits(before, waiting, candidate=candidate, now=now, attempt=services.attempt)
-    services.queue.put(place_of(services, record))
-    tell_steps(services, before, record)
-    held = services.ledger.replace(held, record)
-    give_back(services, tuple(dict.fromkeys((*before.admission.slots, *slots))))
-    tell_status(services, held)
-    waits_on = Happened(message=f"the run waits: {waiting.reason}", run_id=record.run_id, severity="NOTICE")
-    return replace(waits_on, is_due=is_due)
+    """The run waits. `slots` were taken and are not on record."""
+    now = services.clock.now()
+    record = waits(held.record, waiting, candidate=candidate, now=now, attempt=services.attempt)
+    put_in_queue(services, held, record, slots)
+    message = f"the run waits: {waiting.reason}"
+    return Happened(message=message, run_id=record.run_id, severity="NOTICE", is_due=is_due)

@@ -35,8 +35,7 @@ def resume(services: Services, held: Held) -> Happened:
     """
     record = held.record
     if record.state not in (RunState.RESERVED, RunState.WAITING):
-        refresh_status(services, held)
-        return Happened(message=f"the run is on record already, {record.state}", run_id=record.run_id)
+        return refresh_status(services, held, "the run is on record already")
     lease = record.live_lease(services.clock.now())
     if lease is not None:
         raise LeaseHeld(record.run_id, lease.expires_at)
@@ -98,8 +97,7 @@ def cancel(services: Services, held: Held) -> Happened:
     """
     record, now = held.record, services.clock.now()
     if record.ended:
-        refresh_status(services, held)
-        return Happened(message=f"the run had ended before: {record.state}", run_id=record.run_id)
+        return refresh_status(services, held, "the run had ended before")
     is_new = record.cancel_requested_at is None
     if is_new:
         asked = replace(record, cancel_requested_at=now, updated_at=now, attempt=services.attempt)

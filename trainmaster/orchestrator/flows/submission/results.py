@@ -123,5 +123,5 @@ def kept_waiting(
     now = services.clock.now()
     record = waits(held.record, waiting, candidate=candidate, now=now, attempt=services.attempt)
     put_in_queue(services, held, record, slots)
-    message = f"the run waits: {waiting.reason}"
-    return Happened(message=message, run_id=record.run_id, severity="NOTICE", is_due=is_due)
+    waits_on = Happened(message=f"the run waits: {waiting.reason}", run_id=record.run_id, severity="NOTICE")
+    return replace(waits_on, is_due=is_due)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.deploy.plan import PROJECT, TERRAFORM_BINARY, plan
 from trainmaster.deploy.names import METRICS
-from trainmaster.local.logging.filters import compile_filter, parse_filter
+from trainmaster.local.logging.filters import parse_filter
 from trainmaster.orchestrator.core.errors import RecordDamaged
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
@@ -43,7 +43,7 @@ def entry(message: str, *, severity: str = "INFO", service: str = "on-tick") -> 
 
 def counts(metric: str, line: Mapping[str, Any]) -> bool:
     text = f"{plan()['printed']} AND {plan()['metrics'][metric]['filter']}"
-    return compile_filter(parse_filter(text))(line)
+    return parse_filter(text).passes(line)
 
 
 @pytest.mark.parametrize("metric", PRINTED)

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from trainmaster.local.instants import now_ns
 from trainmaster.local.logging.entry import Entry, EntryError, complete_entry
-from trainmaster.local.logging.filters import compile_filter, parse_filter
-from trainmaster.local.logging.filters.bounds import bounds_of
+from trainmaster.local.logging.filters import parse_filter
 from trainmaster.local.logging.sinks import Sink, load_sink, message_of, new_resource, updated_resource
 from trainmaster.local.logging.store import Position, Store
 from trainmaster.local.outbox import Outbox
@@ -87,12 +86,11 @@ class Service:
             FilterError: the filter is none.
             InvalidRequestError: the token is none of ours.
         """
-        tree = parse_filter(filter_text)
-        passes, bounds = compile_filter(tree), list(bounds_of(tree))
+        wanted = parse_filter(filter_text)
         after = _position(page_token) if page_token else None
         found: list[Mapping[str, object]] = []
-        for position, entry in self._store.scan(parents, bounds, descending=descending, after=after):
-            if not passes(entry):
+        for position, entry in self._store.scan(parents, wanted.bounds, descending=descending, after=after):
+            if not wanted.passes(entry):
                 continue
             if len(found) == page_size:
                 return found, _token(after)

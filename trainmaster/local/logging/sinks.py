@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from trainmaster.local.instants import format_instant, now_ns
 from trainmaster.local.logging.entry import Entry
-from trainmaster.local.logging.filters import FilterError, Predicate, compile_filter, parse_filter
+from trainmaster.local.logging.filters import FilterError, parse_filter
+from trainmaster.local.logging.filters.compare import Predicate
 from trainmaster.local.project import project_number
 from trainmaster.local.publisher import Message
 
@@ -57,7 +58,7 @@ def load_sink(full_name: str, resource: Mapping[str, object]) -> Sink:
             "this emulator imitates no other destination"
         )
     try:
-        wanted = compile_filter(parse_filter(str(resource.get("filter") or "")))
+        wanted = parse_filter(str(resource.get("filter") or "")).passes
     except FilterError as fault:
         raise SinkError("; ".join([*faults, str(fault)])) from fault
     if faults or match is None:

@@ -3,15 +3,13 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from trainmaster.local.logging.entry import Entry
+from trainmaster.local.logging.filters.bounds import Bound
 from trainmaster.local.logging.filters.compare import fold
 from trainmaster.local.outbox import OUTBOX_SCHEMA
 from trainmaster.local.sqlite import Database
-
-Bound: TypeAlias = tuple[str, int | str]
-"""A condition of SQL with one placeholder, and the value for it."""
 
 _CHUNK = 1000
 _SCHEMA = f"""

@@ -1,30 +1,26 @@
 """What a filter says for certain about indexed columns, so that a list need not read every entry.
 
-Only parts that every passing entry must satisfy count; the whole filter is evaluated afterwards all the same.
+Only what every passing entry must satisfy counts; the whole filter is evaluated afterwards all the same.
 """
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from trainmaster.local.instants import parse_instant
 from trainmaster.local.logging.filters.compare import fold
 from trainmaster.local.logging.filters.fields import resolve
 from trainmaster.local.logging.filters.severity import RANKS, severity_name
-from trainmaster.local.logging.filters.tree import And, Comparison, Node, Operator
+from trainmaster.local.logging.filters.terms import Operator, Value
+
+Bound: TypeAlias = tuple[str, int | str]
+"""A condition of SQL with one placeholder, and the value for it."""
 
 
-def bounds_of(node: Node) -> Iterator[tuple[str, int | str]]:
-    """SQL conditions with one placeholder each, and the value for it, of a filter that compiles."""
-    if isinstance(node, And):
-        for part in node.parts:
-            yield from bounds_of(part)
-    elif isinstance(node, Comparison):
-        yield from _bound(node)
-
-
-def _bound(part: Comparison) -> Iterator[tuple[str, int | str]]:
-    path, _ = resolve(part.path)
-    value = part.value.text
-    match path, part.operator:
+def bounds_of(path: tuple[str, ...], operator: Operator, wanted: Value) -> Iterator[Bound]:
+    """Of a comparison that compiles."""
+    resolved, _ = resolve(path)
+    value = wanted.text
+    match resolved, operator:
         case ("timestamp",), Operator.MORE | Operator.AT_LEAST:
             yield "timestamp >= ?", parse_instant(value)
         case ("timestamp",), Operator.LESS | Operator.AT_MOST:

@@ -1,4 +1,4 @@
-"""One value of an entry against one value of a filter."""
+"""One field of an entry against one value of a filter: everything that can be worked out once is."""
 
 import operator as op
 import re
@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from trainmaster.local.instants import parse_instant
-from trainmaster.local.logging.filters.fields import Kind
+from trainmaster.local.logging.filters.fields import DEFAULTS, Kind, getter, resolve
 from trainmaster.local.logging.filters.severity import RANKS, severity_name
-from trainmaster.local.logging.filters.tree import Comparison, FilterError, Operator, Value
+from trainmaster.local.logging.filters.terms import FilterError, Operator, Value
+
+Predicate: TypeAlias = Callable[[Mapping[str, object]], bool]
+"""Whether an entry, in its JSON form, passes."""
 
 Test: TypeAlias = Callable[[object], bool]
 
@@ -27,13 +30,30 @@ def fold(text: str) -> str:
     return text.lower()
 
 
-def test_for(comparison: Comparison, kind: Kind) -> Test:
-    """Whether a value that is there satisfies the comparison.
+def comparison(path: tuple[str, ...], operator: Operator, value: Value) -> Predicate:
+    """Whether an entry's field at the path satisfies the comparison.
 
     Raises:
-        FilterError: the field cannot be compared with that value.
+        FilterError: no entry has the field, or it cannot be compared with that value.
     """
-    operator, value = comparison.operator, comparison.value
+    resolved, kind = resolve(path)
+    get = getter(resolved)
+    if operator is Operator.HAS and value.text == "*" and not value.quoted:
+        return lambda entry: bool(get(entry))
+    test = _test_for(operator, value, kind)
+    # A field of every entry counts as its default where it is absent; a payload key or label is simply missing,
+    # and then every comparison fails, != too.
+    default = DEFAULTS.get(kind)
+    absent = default is not None and test(default)
+
+    def passes(entry: Mapping[str, object]) -> bool:
+        found = get(entry)
+        return any(map(test, found)) if found else absent
+
+    return passes
+
+
+def _test_for(operator: Operator, value: Value, kind: Kind) -> Test:
     if operator in (Operator.MATCHES, Operator.MATCHES_NOT):
         return _pattern(value, wanted=operator is Operator.MATCHES)
     match kind:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TypeAlias
 
-from trainmaster.local.logging.filters.tree import FilterError
+from trainmaster.local.logging.filters.terms import FilterError
 
 Getter: TypeAlias = Callable[[Mapping[str, object]], tuple[object, ...]]
 """The values at a path: none when missing, several where the path crosses a list."""

@@ -1,22 +1,14 @@
-"""Text to tree."""
+"""Text to filter."""
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput, UnexpectedToken, v_args
 from lark.exceptions import VisitError
 
-from trainmaster.local.logging.filters.tree import (
-    EVERYTHING,
-    And,
-    Anywhere,
-    Comparison,
-    FilterError,
-    Node,
-    Not,
-    Operator,
-    Or,
-    Value,
-)
+from trainmaster.local.logging.filters.bounds import Bound, bounds_of
+from trainmaster.local.logging.filters.compare import Predicate, comparison, fold, texts
+from trainmaster.local.logging.filters.terms import FilterError, Operator, Value
 
 MAX_FILTER_CHARACTERS = 20_000
 MAX_DEPTH = 100
@@ -50,12 +42,24 @@ _GRAMMAR = r"""
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class Filter:
+    """Whether an entry passes, and what that says for certain about indexed columns."""
+
+    passes: Predicate
+    bounds: tuple[Bound, ...] = ()
+
+
+EVERYTHING = Filter(passes=lambda _entry: True)
+
+
 @lru_cache(maxsize=256)
-def parse_filter(text: str) -> Node:
-    """The tree; text without anything but spaces and comments is `EVERYTHING`.
+def parse_filter(text: str) -> Filter:
+    """The filter; text without anything but spaces and comments is `EVERYTHING`.
 
     Raises:
-        FilterError: too long, too deep, or no filter of this language, with the place.
+        FilterError: too long, too deep, or no filter of this language, with the place; an unknown field; a value that
+            the field cannot be compared with.
     """
     if len(text) > MAX_FILTER_CHARACTERS:
         raise FilterError(f"it has {len(text)} characters, at most {MAX_FILTER_CHARACTERS} are allowed")
@@ -64,14 +68,14 @@ def parse_filter(text: str) -> Node:
         tokens = _PARSER.lex(text)
         if next(iter(tokens), None) is None:
             return EVERYTHING
-        node: Node = _Builder().transform(_PARSER.parse(text))
+        found: Filter = _Builder().transform(_PARSER.parse(text))
     except UnexpectedInput as fault:
         raise _described(fault, text) from fault
     except VisitError as fault:
         raise fault.orig_exc from fault
     except RecursionError as fault:
         raise FilterError("it is nested too deeply") from fault
-    return node
+    return found
 
 
 def _check_depth(text: str) -> None:
@@ -142,7 +146,7 @@ def _closing_quote(text: str) -> int:
 
 
 @v_args(inline=True)
-class _Builder(Transformer[Token, Node]):
+class _Builder(Transformer[Token, Filter]):
     def value(self, token: Token) -> Value:
         if token.type == "STRING":
             return Value(text=_unquoted(token), quoted=True)
@@ -152,27 +156,38 @@ class _Builder(Transformer[Token, Node]):
             )
         return Value(text=str(token), quoted=False)
 
-    def conjunction(self, *parts: Node) -> Node:
-        return parts[0] if len(parts) == 1 else And(parts=parts)
+    def conjunction(self, *parts: Filter) -> Filter:
+        if len(parts) == 1:
+            return parts[0]
+        every = [part.passes for part in parts]
+        bounds = tuple(bound for part in parts for bound in part.bounds)
+        return Filter(passes=lambda entry: all(one(entry) for one in every), bounds=bounds)
 
-    def disjunction(self, *parts: Node) -> Node:
-        return parts[0] if len(parts) == 1 else Or(parts=parts)
+    def disjunction(self, *parts: Filter) -> Filter:
+        if len(parts) == 1:
+            return parts[0]
+        some = [part.passes for part in parts]
+        return Filter(passes=lambda entry: any(one(entry) for one in some))
 
-    def negation(self, part: Node) -> Node:
-        return Not(part=part)
+    def negation(self, part: Filter) -> Filter:
+        return Filter(passes=lambda entry: not part.passes(entry))
 
-    def anywhere(self, value: Value) -> Node:
-        return Anywhere(text=value.text)
+    def anywhere(self, value: Value) -> Filter:
+        wanted = fold(value.text)
+        return Filter(passes=lambda entry: any(wanted in fold(found) for found in texts(entry)))
 
-    def call(self, name: Token, *_arguments: Value) -> Node:
+    def call(self, name: Token, *_arguments: Value) -> Filter:
         raise FilterError(
             f"the function {str(name)!r} is not imitated", line=name.line or 0, column=name.column or 0
         )
 
-    def comparison(self, path: Token, operator: Token, *values: Value) -> Node:
-        segments, compared_by = _segments(path), Operator(str(operator))
-        each = tuple(Comparison(path=segments, operator=compared_by, value=value) for value in values)
-        return each[0] if len(each) == 1 else Or(parts=each)
+    def comparison(self, path: Token, operator: Token, *values: Value) -> Filter:
+        """`f=("a" OR "b")` is `f="a" OR f="b"`."""
+        of = _segments(path), Operator(str(operator))
+        each = [
+            Filter(passes=comparison(*of, value), bounds=tuple(bounds_of(*of, value))) for value in values
+        ]
+        return self.disjunction(*each)
 
 
 _PARSER = Lark(_GRAMMAR, parser="lalr")

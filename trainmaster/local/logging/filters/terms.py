@@ -1,8 +1,7 @@
-"""The tree of a filter, where `f=("a" OR "b")` is `f="a" OR f="b"`; and what is wrong with a text that is none."""
+"""The words of a filter, and what is wrong with a text that is none."""
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
 
 
 class FilterError(ValueError):
@@ -32,38 +31,3 @@ class Value:
 
     text: str
     quoted: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    path: tuple[str, ...]
-    operator: Operator
-    value: Value
-
-
-@dataclass(frozen=True, kw_only=True)
-class Anywhere:
-    """A text without a field: it may stand in any of them."""
-
-    text: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Not:
-    part: "Node"
-
-
-@dataclass(frozen=True, kw_only=True)
-class And:
-    """All parts; without any, true: the empty filter."""
-
-    parts: tuple["Node", ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Or:
-    parts: tuple["Node", ...]
-
-
-Node: TypeAlias = Comparison | Anywhere | Not | And | Or
-EVERYTHING = And(parts=())

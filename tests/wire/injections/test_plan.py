@@ -16,8 +16,7 @@ from trainmaster.local.injections import (
     Plan,
     plan_from,
 )
-from trainmaster.local.injections.calls import fits, strikes
-from trainmaster.local.injections.injection import CALL_KINDS
+from trainmaster.local.injections.injection import CALL_KINDS, fits, strikes
 
 INSERT = Call(at="storage.objects.insert", subjects=("b1/runs/r1.json",))
 

@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -14,7 +15,6 @@ from pathlib import Path
 from trainmaster.local.functions.environment import environment_of
 from trainmaster.local.functions.function import Deployment, Function
 from trainmaster.local.functions.log import FunctionLog
-from trainmaster.local.functions.port import ReservedPort
 from trainmaster.local.process import Child
 
 START_DEADLINE_S = 60.0
@@ -51,7 +51,7 @@ class Instance:
         self.function = function
         self._deployment = deployment
         self._log = FunctionLog(function, deployment)
-        self._port = ReservedPort()
+        self._port = _ReservedPort()
         self._environment = environment_of(
             function, shared=deployment.environment, port=self._port.number, home=home
         )
@@ -206,3 +206,26 @@ def _why(function: Function, code: int, tail: list[str]) -> str:
         f"Function {function.name} (entry point {function.entry_point}) did not answer on its port; "
         f"its process ended with status {code}. The end of its output:\n{output}"
     )
+
+
+class _ReservedPort:
+    """A loopback port bound but not listened on: nobody else is given it, and our child may listen on it.
+
+    Linux lets several sockets with SO_REUSEADDR bind one port as long as none of them but one listens;
+    gunicorn sets that option. Connecting before the child listens is refused, as it should be.
+    """
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind(("127.0.0.1", 0))
+        self.number: int = self._socket.getsockname()[1]
+
+    def answers(self) -> bool:
+        """Whether something listens. Does not block for longer than a moment."""
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.number), timeout=0.5):
+            return True
+        return False
+
+    def close(self) -> None:
+        self._socket.close()

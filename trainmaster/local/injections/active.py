@@ -4,8 +4,7 @@ import threading
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from trainmaster.local.injections.calls import Call, fits, strikes
-from trainmaster.local.injections.injection import Injection, Plan
+from trainmaster.local.injections.injection import Call, Injection, Plan, fits, strikes
 
 KEPT_SUBJECTS = 1000
 """How many struck calls an account names; the counts go on."""

@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from trainmaster.local.injections.active import Injections
-from trainmaster.local.injections.calls import Call
-from trainmaster.local.injections.injection import Injection, Kind
+from trainmaster.local.injections.injection import Call, Injection, Kind
 
 _Answer = TypeVar("_Answer")
 Ending = Callable[[Injection], Awaitable[_Answer]]

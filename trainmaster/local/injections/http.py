@@ -15,8 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from trainmaster.local.http import cut, google_error, json_value
 from trainmaster.local.injections.active import Injections
 from trainmaster.local.injections.apply import apply_injections
-from trainmaster.local.injections.calls import Call
-from trainmaster.local.injections.injection import CODES, Injection
+from trainmaster.local.injections.injection import CODES, Call, Injection
 from trainmaster.local.injections.plan import BadInjectionsError, plan_from
 
 PATH = "/emulator/v1/injections"

@@ -1,6 +1,7 @@
 """The whole stack: claimed state, running services, provisioned resources, functions, events, ticks."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -17,16 +18,15 @@ from trainmaster.local.events.rest import CallRefusedError
 from trainmaster.local.events.schedule import Scheduler
 from trainmaster.local.functions import Deployment, FunctionsHost, Instance, StartFailedError
 from trainmaster.local.injections import Injections
-from trainmaster.local.process import ProcessGuard
+from trainmaster.local.process import ProcessGuard, Stream
 from trainmaster.local.stack.access import grants_of
 from trainmaster.local.stack.errors import StackRefusedError
 from trainmaster.local.stack.options import Options
 from trainmaster.local.stack.provision import provision
 from trainmaster.local.stack.services import Services, running_services
-from trainmaster.local.stack.source import source_directory
 from trainmaster.local.stack.state import StateFolder
 from trainmaster.local.stack.topology import Topology
-from trainmaster.resources import DEPLOY, ROOT
+from trainmaster.resources import DEPLOY, IMPORTED_FROM, ROOT
 
 _GUARD_GRACE_S = 2.0
 
@@ -77,7 +77,7 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
         running.push_async_callback(guard.stop, grace_s=_GUARD_GRACE_S)
         state.own(watcher_pid=guard.watcher_pid)
         staging = asyncio.create_task(
-            source_directory(options.functions, destination=state.path / "functions", guard=guard)
+            _source_directory(options.functions, destination=state.path / "functions", guard=guard)
         )
         running.callback(staging.cancel)
         grants = grants_of(topology, DEPLOY / "permissions.yaml")
@@ -180,3 +180,30 @@ def _images(options: Options, topology: Topology) -> dict[str, Path]:
     """The images by URI: the repository provides its own trainer, unless the command line says otherwise."""
     own = {topology.images["trainer"]: ROOT} if (ROOT / "Dockerfile").is_file() else {}
     return {**own, **options.images}
+
+
+async def _source_directory(given: Path | None, *, destination: Path, guard: ProcessGuard) -> Path:
+    """Where `main.py` is.
+
+    Without `given`, the repository's functions are staged to `destination` first, anew at every start.
+
+    Raises:
+        StackRefusedError: staging ended with an error.
+    """
+    if given is not None:
+        return given
+    output: list[bytes] = []
+
+    def keep(_stream: Stream, lines: list[bytes]) -> None:
+        output.extend(lines)
+
+    staging = guard.start(
+        [sys.executable, "-m", "trainmaster.deploy.stage", str(destination)],
+        env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+        cwd=IMPORTED_FROM,
+        on_lines=keep,
+    )
+    if code := await staging.wait():
+        said = b"\n".join(output).decode(errors="replace")
+        raise StackRefusedError(f"trainmaster/staging ended with status {code}:\n{said}")
+    return destination

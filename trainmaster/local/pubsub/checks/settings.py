@@ -8,16 +8,14 @@ from datetime import timedelta
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks import names
 from trainmaster.local.pubsub.checks.filters import parse_filter
-from trainmaster.local.pubsub.checks.policy import (
-    DEFAULT_ACK_DEADLINE_S,
-    DEFAULT_MAX_DELIVERY_ATTEMPTS,
-    DEFAULT_MIN_BACKOFF_S,
-    MAX_ACK_DEADLINE_S,
-    MAX_BACKOFF_S,
-    MIN_ACK_DEADLINE_S,
-)
 from trainmaster.local.pubsub.errors import InvalidArgument, Unimplemented
 
+DEFAULT_ACK_DEADLINE_S = 10
+MIN_ACK_DEADLINE_S = 10
+MAX_ACK_DEADLINE_S = 600
+MAX_BACKOFF_S = 600.0
+DEFAULT_MIN_BACKOFF_S = 10.0
+DEFAULT_MAX_DELIVERY_ATTEMPTS = 5
 DEFAULT_RETENTION = timedelta(days=7)
 MIN_RETENTION = timedelta(minutes=10)
 MAX_RETENTION = timedelta(days=31)

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, replace
 
 from trainmaster.local.pubsub import wire
-from trainmaster.local.pubsub.checks.policy import DEFAULT_ACK_DEADLINE_S
+from trainmaster.local.pubsub.checks.settings import DEFAULT_ACK_DEADLINE_S
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 from enum import Enum, auto
 
-from trainmaster.local.storage.objects.digest import Digest, digest_of
 from trainmaster.local.storage.objects.errors import RefusedError
 from trainmaster.local.storage.objects.folder import Folder, Listing, fingerprint_of, is_closed
 from trainmaster.local.storage.objects.names import folder_of, is_plain, object_fault
 from trainmaster.local.storage.objects.records import Fingerprint, StoredObject
+from trainmaster.local.storage.objects.staging import Digest, digest_of
 from trainmaster.local.storage.store import Store
 
 DEFAULT_CONTENT_TYPE = "application/octet-stream"

@@ -61,15 +61,36 @@ async def running_services(
         StackRefusedError: a port is taken, or the registry or Vertex AI cannot run here.
     """
     async with AsyncExitStack() as running:
-        start = _Starting(options=options, state=state, guard=guard, grants=grants, running=running)
-        pubsub_host = await start.pubsub()
+        start = _Starting(options=options, state=state, running=running)
+        injections, buckets_dir = Injections(), state.folder("storage") / "buckets"
+        pubsub_host = await start.pubsub(injections)
         publisher = Publisher(pubsub_host)
         running.callback(publisher.close)
-        logging, logging_url = await start.logging(publisher)
-        storage_url = await start.storage(publisher)
-        buckets_dir = state.folder("storage") / "buckets"
-        registry = await start.registry(publisher, images_topic) if options.registry else ""
-        vertex_url = await start.vertex(logging, buckets_dir=buckets_dir, images=images, registry=registry)
+        logging = Logging(dir=state.folder("logging"), publish=publisher, injections=injections)
+        storage = Storage(
+            dir=state.folder("storage"), publish=publisher, injections=injections, grants=grants
+        )
+        logging_url, storage_url = await start.live(logging, "logging"), await start.live(storage, "storage")
+        registry = await start.registry(publisher, images_topic, guard) if options.registry else ""
+        jobs = Jobs(
+            dir=state.folder("jobs"),
+            buckets_dir=buckets_dir,
+            images=images,
+            write_log=lambda entries: asyncio.to_thread(logging.write, entries),
+            project=options.project,
+            mounts=options.mounts,
+            runtime=options.runtime,
+            registry=registry,
+            capacity=options.capacity,
+            grace_s=options.grace_s,
+            guard=guard,
+            injections=injections,
+            quota=options.quota,
+        )
+        try:
+            vertex_url = await start.live(jobs, "vertex")
+        except RuntimeError as error:
+            raise StackRefusedError(f"Vertex AI cannot run here: {error}") from error
         iam_url = await start.bound(application(grants), "iam").start()
         state.keep_ports(start.ports)
         yield Services(
@@ -81,7 +102,7 @@ async def running_services(
             publisher=publisher,
             logging=logging,
             iam_url=iam_url,
-            injections=start.injections,
+            injections=injections,
             registry=registry,
         )
 
@@ -95,15 +116,12 @@ class _Starting:
 
     options: Options
     state: StateFolder
-    guard: ProcessGuard
-    grants: Grants
     running: AsyncExitStack
-    injections: Injections = field(default_factory=Injections)
     ports: dict[str, int] = field(default_factory=dict)
 
-    async def pubsub(self) -> str:
+    async def pubsub(self, injections: Injections) -> str:
         for port in self._candidates("pubsub"):
-            pubsub = PubSub(dir=self.state.folder("pubsub"), injections=self.injections)
+            pubsub = PubSub(dir=self.state.folder("pubsub"), injections=injections)
             try:
                 self.ports["pubsub"] = await pubsub.start(port)
             except OSError:
@@ -112,25 +130,12 @@ class _Starting:
             return f"127.0.0.1:{self.ports['pubsub']}"
         raise self._port_taken("pubsub")
 
-    async def logging(self, publisher: Publisher) -> tuple[Logging, str]:
-        logging = Logging(dir=self.state.folder("logging"), publish=publisher, injections=self.injections)
-        return logging, await self.live(logging, "logging")
-
-    async def storage(self, publisher: Publisher) -> str:
-        storage = Storage(
-            dir=self.state.folder("storage"),
-            publish=publisher,
-            injections=self.injections,
-            grants=self.grants,
-        )
-        return await self.live(storage, "storage")
-
-    async def registry(self, publisher: Publisher, images_topic: str) -> str:
+    async def registry(self, publisher: Publisher, images_topic: str, guard: ProcessGuard) -> str:
         registry = Registry(
             dir=self.state.folder("registry"),
             host=f"{self.options.region}-docker.pkg.dev",
             publish=lambda data: publisher(images_topic, [(data, {})]),
-            guard=self.guard,
+            guard=guard,
         )
         self.running.push_async_callback(registry.stop)
         try:
@@ -138,29 +143,6 @@ class _Starting:
         except RegistryFailedError as error:
             raise StackRefusedError(f"The registry cannot run here: {error}") from error
         return registry.address
-
-    async def vertex(
-        self, logging: Logging, *, buckets_dir: Path, images: Mapping[str, Path], registry: str
-    ) -> str:
-        jobs = Jobs(
-            dir=self.state.folder("jobs"),
-            buckets_dir=buckets_dir,
-            images=images,
-            write_log=lambda entries: asyncio.to_thread(logging.write, entries),
-            project=self.options.project,
-            mounts=self.options.mounts,
-            runtime=self.options.runtime,
-            registry=registry,
-            capacity=self.options.capacity,
-            grace_s=self.options.grace_s,
-            guard=self.guard,
-            injections=self.injections,
-            quota=self.options.quota,
-        )
-        try:
-            return await self.live(jobs, "vertex")
-        except RuntimeError as error:
-            raise StackRefusedError(f"Vertex AI cannot run here: {error}") from error
 
     async def live(self, service: Service, name: str) -> str:
         self.running.push_async_callback(service.stop)

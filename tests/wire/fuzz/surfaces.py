@@ -166,7 +166,7 @@ def _storage(state: Path) -> Iterator[Target]:
             drawing=shapes.STORAGE,
             port=_port(url),
             alive=_get(f"/storage/v1/b/{shapes.BUCKET}"),
-            meant=frozenset({503}),
+            meant=frozenset({501, 503}),
             renew=provide,
         )
         client.close()

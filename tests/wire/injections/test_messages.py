@@ -191,7 +191,11 @@ def test_notifications_come_twice_or_never(tmp_path: Path) -> None:
         httpx.Client(base_url=url, timeout=60) as http,
     ):
         http.post("/storage/v1/b?project=p1", json={"name": "inbox"}).raise_for_status()
-        topic = {"topic": f"//pubsub.googleapis.com/{TOPIC}", "payload_format": "JSON_API_V1"}
+        topic = {
+            "topic": f"//pubsub.googleapis.com/{TOPIC}",
+            "payload_format": "JSON_API_V1",
+            "event_types": ["OBJECT_FINALIZE"],
+        }
         http.post("/storage/v1/b/inbox/notificationConfigs", json=topic).raise_for_status()
         ask(
             url,

@@ -44,7 +44,10 @@ def test_a_kill_loses_no_acknowledged_object_and_no_notification(
         with connect(url) as client:
             bucket = client.create_bucket("bucket")
             bucket.notification(
-                topic_name="uploads", topic_project="project-1", payload_format="JSON_API_V1"
+                topic_name="uploads",
+                topic_project="project-1",
+                payload_format="JSON_API_V1",
+                event_types=["OBJECT_FINALIZE"],
             ).create()
         threads = [threading.Thread(target=_write, args=(url, writer, acknowledged)) for writer in range(4)]
         for thread in threads:

@@ -26,7 +26,10 @@ def test_an_upload_reaches_a_subscriber_through_the_official_clients(
         subscription = clients.subscription(topic)
         bucket = client.create_bucket("bucket")
         bucket.notification(
-            topic_name=topic.rpartition("/")[2], topic_project="p1", payload_format="JSON_API_V1"
+            topic_name=topic.rpartition("/")[2],
+            topic_project="p1",
+            payload_format="JSON_API_V1",
+            event_types=["OBJECT_FINALIZE"],
         ).create()
         bucket.blob("a/b.yaml").upload_from_string("x")
         (received,) = clients.pull(subscription)

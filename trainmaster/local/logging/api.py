@@ -82,6 +82,8 @@ async def _write(service: Service, request: Request) -> Response:
     entries = body.get("entries")
     if not isinstance(entries, list) or not entries:
         raise InvalidRequestError("entries must be a list with at least one log entry")
+    if body.get("dryRun"):
+        raise InvalidRequestError("dryRun: this emulator keeps what it takes; leave it out")
     for name in ("resource", "labels"):
         if not isinstance(body.get(name) or {}, dict):
             raise InvalidRequestError(f"{name} must be an object, found {body[name]!r}")
@@ -90,7 +92,6 @@ async def _write(service: Service, request: Request) -> Response:
         entries,
         body,
         partial_success=bool(body.get("partialSuccess")),
-        dry_run=bool(body.get("dryRun")),
     )
     if not faults:
         return JSONResponse({})

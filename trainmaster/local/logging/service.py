@@ -43,7 +43,6 @@ class Service:
         defaults: Mapping[str, object] | None = None,
         *,
         partial_success: bool = False,
-        dry_run: bool = False,
     ) -> Mapping[int, str]:
         """Keep the entries and what sinks owe for them, in one step: on disk when this returns.
 
@@ -58,7 +57,7 @@ class Service:
                 accepted.append(complete_entry(given, defaults or {}, received_ns=received_ns))
             except EntryError as fault:
                 faults[index] = str(fault)
-        if not dry_run and (partial_success or not faults):
+        if partial_success or not faults:
             self._keep_entries(accepted)
         return faults
 

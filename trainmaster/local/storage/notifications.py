@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from trainmaster.local.outbox import Outbox
 from trainmaster.local.publisher import Message, Publish
 from trainmaster.local.storage.objects.catalog import Catalog
-from trainmaster.local.storage.objects.records import EventType, NotificationConfig, StoredObject
+from trainmaster.local.storage.objects.records import FINALIZE, NotificationConfig, StoredObject
 from trainmaster.local.storage.objects.resource import object_json, rfc3339
 
 _LINKS = ("selfLink", "mediaLink")
@@ -49,18 +49,13 @@ class Notifications:
         """Read this bucket's configurations again when they are next needed."""
         self._configs.pop(bucket, None)
 
-    def owe(self, event: EventType, stored: StoredObject, *, now_us: int, other_generation: int = 0) -> None:
-        """Owe this event to every configuration that asks for it.
-
-        `other_generation` is what a FINALIZE overwrote, or what a DELETE was overwritten by.
-        """
+    def owe(self, stored: StoredObject, *, now_us: int, overwrote: int) -> None:
+        """Owe the new object to every configuration that asks for it; `overwrote` is the generation before it, or 0."""
         for config in self.configs(stored.bucket):
-            if config.asks_for(event, stored.name):
+            if config.asks_for(stored.name):
                 # Links get the address of the emulator that publishes: another one than now, after a restart.
-                wanted = config.body["payload_format"] != "NONE"
-                data = json.dumps(object_json(stored, _NO_BASE)).encode() if wanted else b""
-                attributes = _attributes(config, event, stored, now_us, other_generation)
-                self.outbox.owe(config.topic, data, attributes)
+                data = json.dumps(object_json(stored, _NO_BASE)).encode()
+                self.outbox.owe(config.topic, data, _attributes(config, stored, now_us, overwrote))
 
 
 def with_links(publish: Publish, base_url: str) -> Publish:
@@ -68,8 +63,6 @@ def with_links(publish: Publish, base_url: str) -> Publish:
 
     def linked(message: Message) -> Message:
         data, attributes = message
-        if not data:
-            return message
         resource = json.loads(data)
         return json.dumps(
             {**resource, **{key: base_url + resource[key] for key in _LINKS}}
@@ -82,20 +75,17 @@ def with_links(publish: Publish, base_url: str) -> Publish:
 
 
 def _attributes(
-    config: NotificationConfig, event: EventType, stored: StoredObject, now_us: int, other_generation: int
+    config: NotificationConfig, stored: StoredObject, now_us: int, overwrote: int
 ) -> dict[str, str]:
     """Source: https://cloud.google.com/storage/docs/pubsub-notifications#attributes"""
-    attributes = {
+    return {
         **config.body.get("custom_attributes", {}),
         "notificationConfig": f"projects/_/buckets/{config.bucket}/notificationConfigs/{config.id}",
-        "eventType": str(event),
+        "eventType": FINALIZE,
         "payloadFormat": config.body["payload_format"],
         "bucketId": stored.bucket,
         "objectId": stored.name,
         "objectGeneration": str(stored.generation),
         "eventTime": rfc3339(now_us, digits=6),
+        **({"overwroteGeneration": str(overwrote)} if overwrote else {}),
     }
-    if other_generation:
-        key = "overwroteGeneration" if event is EventType.FINALIZE else "overwrittenByGeneration"
-        attributes[key] = str(other_generation)
-    return attributes

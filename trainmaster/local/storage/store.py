@@ -18,7 +18,7 @@ from trainmaster.local.storage.objects.errors import (
 )
 from trainmaster.local.storage.objects.folder import Folder, fingerprint_of
 from trainmaster.local.storage.objects.names import is_plain, object_fault
-from trainmaster.local.storage.objects.records import Bucket, EventType, Fingerprint, StoredObject
+from trainmaster.local.storage.objects.records import Bucket, Fingerprint, StoredObject
 from trainmaster.local.storage.objects.requests import Insertion, Target
 from trainmaster.local.storage.objects.staging import Staged
 
@@ -154,12 +154,7 @@ class Store:
     def record(self, stored: StoredObject, replaced: StoredObject | None, *, now_us: int) -> None:
         """Put a new generation on record and owe its notifications. Call inside `changing`."""
         self.catalog.put(stored)
-        overwrote = replaced.generation if replaced else 0
-        self.notifications.owe(EventType.FINALIZE, stored, now_us=now_us, other_generation=overwrote)
-        if replaced:
-            self.notifications.owe(
-                EventType.DELETE, replaced, now_us=now_us, other_generation=stored.generation
-            )
+        self.notifications.owe(stored, now_us=now_us, overwrote=replaced.generation if replaced else 0)
 
     def patch(
         self, target: Target, change: Callable[[StoredObject], StoredObject], *, strict: bool = True
@@ -172,24 +167,18 @@ class Store:
                 change(live), metageneration=live.metageneration + 1, updated_us=now_us
             )
             self.catalog.put(changed)
-            self.notifications.owe(EventType.METADATA_UPDATE, changed, now_us=now_us)
             return changed
 
     def delete(self, target: Target, *, strict: bool = True) -> None:
         """Remove the object. Raises `RefusedError` (404, 412), `UnsettledError`."""
-        with self.changing() as now_us:
+        with self.changing():
             live = self.get(target, strict=strict)
             target.conditions.check_write(live)
             if not live.aside:
                 # Before the commit: a kill in between leaves a missing file, which the next start takes for a deletion.
                 self.folder(live.bucket).remove(live.name)
-            self.drop(live, now_us=now_us)
+            self.catalog.remove(live.bucket, live.name)
         self.forget_bytes(live, None)
-
-    def drop(self, live: StoredObject, *, now_us: int) -> None:
-        """Take an object off the record and owe its notification. Call inside `changing`."""
-        self.catalog.remove(live.bucket, live.name)
-        self.notifications.owe(EventType.DELETE, live, now_us=now_us)
 
     def _place(self, stored: StoredObject, staged: Path) -> StoredObject:
         if stored.aside:

@@ -11,10 +11,10 @@ from trainmaster.local.storage.api.call import (
     text_field,
 )
 from trainmaster.local.storage.objects.errors import RefusedError, invalid
-from trainmaster.local.storage.objects.records import PUBSUB_PREFIX, EventType, NotificationConfig
+from trainmaster.local.storage.objects.records import FINALIZE, PUBSUB_PREFIX, NotificationConfig
 from trainmaster.local.storage.objects.resource import notification_json
 
-_PAYLOADS = ("JSON_API_V1", "NONE")
+_PAYLOAD = "JSON_API_V1"
 
 
 async def insert(call: Call) -> Response:
@@ -23,8 +23,8 @@ async def insert(call: Call) -> Response:
     store, bucket = call.store, call.path["bucket"]
     body = {
         "topic": _topic(text_field(asked, "topic")),
-        "payload_format": _payload(text_field(asked, "payload_format")),
-        "event_types": _event_types(asked.get("event_types")),
+        "payload_format": _only(_PAYLOAD, "payload_format", asked.get("payload_format")),
+        "event_types": _only([FINALIZE], "event_types", asked.get("event_types")),
         "object_name_prefix": text_field(asked, "object_name_prefix"),
         "custom_attributes": custom_metadata(asked.get("custom_attributes") or {}),
     }
@@ -75,16 +75,10 @@ def _topic(text: str) -> str:
     raise invalid(f"Invalid topic: {text!r}; '{PUBSUB_PREFIX}projects/PROJECT/topics/TOPIC' is expected.")
 
 
-def _event_types(value: object) -> list[str]:
-    known = [str(each) for each in EventType]
-    if value is None:
-        return []
-    if not isinstance(value, list) or not all(each in known for each in value):
-        raise invalid(f"Invalid event_types: {value!r}; a list of {known} is allowed.")
+def _only(imitated: object, key: str, value: object) -> object:
+    """Raises `RefusedError` (501) for a value that is not imitated: more than this would be told, or less."""
+    if value != imitated:
+        raise RefusedError(
+            501, "notImplemented", f"This emulator imitates {key} {imitated!r} alone, found {value!r:.200}."
+        )
     return value
-
-
-def _payload(text: str) -> str:
-    if text not in _PAYLOADS:
-        raise invalid(f"Invalid payload_format: {text!r}; one of {list(_PAYLOADS)} is required.")
-    return text

@@ -154,10 +154,10 @@ class Arrivals:
             os.close(descriptor)
 
     def _vanished(self, folder: Folder, bucket: str, name: str) -> None:
-        with self._store.changing() as now_us:
+        with self._store.changing():
             live = self._store.find(bucket, name, strict=False)
             if live and not live.aside and folder.fingerprint(name) is None:
-                self._store.drop(live, now_us=now_us)
+                self._store.catalog.remove(bucket, name)
 
     def _take_in(self, folder: Folder, descriptor: int, bucket: str, name: str) -> _Sight:
         if not is_closed(descriptor):

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
+
+FINALIZE = "OBJECT_FINALIZE"
+"""The one event that is told. Source: https://cloud.google.com/storage/docs/pubsub-notifications#events"""
 
 PUBSUB_PREFIX = "//pubsub.googleapis.com/"
 
@@ -56,18 +58,9 @@ class Bucket:
     fields: Mapping[str, object]
 
 
-class EventType(StrEnum):
-    """What a notification can tell. Source: https://cloud.google.com/storage/docs/pubsub-notifications#events"""
-
-    FINALIZE = "OBJECT_FINALIZE"
-    METADATA_UPDATE = "OBJECT_METADATA_UPDATE"
-    DELETE = "OBJECT_DELETE"
-    ARCHIVE = "OBJECT_ARCHIVE"
-
-
 @dataclass(frozen=True, kw_only=True)
 class NotificationConfig:
-    """Who is told of what: `body` holds what its resource says, checked. No event types means all of them."""
+    """Who is told of finalized objects: `body` holds what its resource says, checked."""
 
     bucket: str
     id: int
@@ -78,6 +71,5 @@ class NotificationConfig:
         """`projects/P/topics/T`."""
         return str(self.body["topic"]).removeprefix(PUBSUB_PREFIX)
 
-    def asks_for(self, event: EventType, name: str) -> bool:
-        events = self.body.get("event_types")
-        return name.startswith(self.body.get("object_name_prefix", "")) and (not events or event in events)
+    def asks_for(self, name: str) -> bool:
+        return name.startswith(self.body.get("object_name_prefix", ""))

@@ -24,7 +24,7 @@ METHODS: Mapping[str, str] = {
     "pubsub": (
         "acknowledge createSubscription createTopic deleteSubscription deleteTopic deliver getSubscription "
         "getTopic listSubscriptions listTopicSubscriptions listTopics modifyAckDeadline publish pull "
-        "streamingPull updateSubscription updateTopic"
+        "streamingPull updateSubscription"
     ),
     "vertex.customJobs": "cancel create delete get list",
     "vertex.hyperparameterTuningJobs": "cancel create delete get list",

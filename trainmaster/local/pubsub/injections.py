@@ -9,7 +9,6 @@ from trainmaster.local.injections import Call, Injection, Injections, Kind
 from trainmaster.local.injections.apply import apply_injections
 from trainmaster.local.injections.injection import CODES, DELIVERY_KINDS, OPENING_KINDS
 from trainmaster.local.pubsub import wire
-from trainmaster.local.pubsub.delivery.lease import Delivery
 from trainmaster.local.pubsub.errors import PubSubError
 
 DELIVER = "pubsub.deliver"
@@ -60,20 +59,20 @@ async def _refuse(injection: Injection) -> NoReturn:
 
 def through_injections(
     injections: Injections,
-    taken: Sequence[Delivery],
+    taken: Sequence[wire.Message],
     *,
     subscription: str,
     topic: str,
-    lose: Callable[[Delivery], None],
-    hold_back: Callable[[Delivery, float], None],
-) -> list[Delivery]:
+    lose: Callable[[wire.Message], None],
+    hold_back: Callable[[wire.Message, float], None],
+) -> list[wire.Message]:
     """What goes out to a subscriber of what was taken for it.
 
     A dropped message is lost for this subscription. One that is held back comes again after so many seconds,
     as after a delivery that got lost on its way: it counts an attempt.
     """
-    kept: list[Delivery] = []
-    overtaken: list[Delivery] = []
+    kept: list[wire.Message] = []
+    overtaken: list[wire.Message] = []
     for index, one in enumerate(taken):
         subjects = (f"{subscription}#{one.message.message_id}", subscription, topic, *_objects([one.message]))
         injection = injections.strike(Call(at=DELIVER, subjects=subjects, kinds=DELIVERY_KINDS))
@@ -82,13 +81,22 @@ def through_injections(
         elif injection.kind is Kind.DROP:
             lose(one)
         elif injection.kind is Kind.DUPLICATE:
-            kept += [one, one.copied()]
+            kept += [one, _copied(one)]
         elif injection.kind is Kind.REORDER and index + 1 < len(taken):
             overtaken.append(one)
         else:
             # Never no time at all, so that a certain injection lets others have their turn.
             hold_back(one, max(injection.seconds, _LEAST_ABSENCE_S))
     return kept + overtaken
+
+
+def _copied(delivery: wire.Message) -> wire.Message:
+    """The same delivery under another id of the same lease: clients tell apart by the text, and we read numbers."""
+    head, dash, serial = delivery.ack_id.rpartition("-")
+    copy = wire.ReceivedMessage()
+    copy.CopyFrom(delivery)
+    copy.ack_id = f"{head}{dash}0{serial}"
+    return copy
 
 
 def place_of(method_name: str) -> str:

@@ -29,18 +29,10 @@ class Topics:
         names.check_name(topic.name, kind="topics")
         if topic.name in self._service.topics:
             raise AlreadyExists(names.id_of(topic.name))
-        self._keep(topic)
-        self._service.refresh_policies()
-        return topic
-
-    def update(self, request: wire.Message) -> wire.Message:
-        current = self._service.topic(request.topic.name)
-        return self._keep(_merged(current, request.topic, request.update_mask, immutable={"name"}))
-
-    def _keep(self, topic: wire.Message) -> wire.Message:
         complete_topic(topic)
         self._service.store.put_topic(topic.name, topic.SerializeToString())
         self._service.topics[topic.name] = topic
+        self._service.refresh_policies()
         return topic
 
     def delete(self, request: wire.Message) -> wire.Message:
@@ -88,7 +80,7 @@ class Subscriptions:
 
     def update(self, request: wire.Message) -> wire.Message:
         subscription = self._service.subscription(request.subscription.name)
-        config = _merged(subscription.config, request.subscription, request.update_mask, immutable=_IMMUTABLE)
+        config = _merged(subscription.config, request.subscription, request.update_mask)
         complete_subscription(config)
         subscription.config = config
         self._service.keep(subscription)
@@ -111,9 +103,7 @@ class Subscriptions:
         return wire.ListSubscriptionsResponse(subscriptions=found, next_page_token=token)
 
 
-def _merged(
-    current: wire.Message, update: wire.Message, mask: FieldMask, *, immutable: Iterable[str]
-) -> wire.Message:
+def _merged(current: wire.Message, update: wire.Message, mask: FieldMask) -> wire.Message:
     paths = [path.split(".")[0] for path in mask.paths]
     known = {field.name for field in current.DESCRIPTOR.fields}
     if not paths:
@@ -124,7 +114,7 @@ def _merged(
         raise InvalidArgument(
             f"Invalid update_mask: {', '.join(unknown)} is no field of {current.DESCRIPTOR.name}."
         )
-    if fixed := sorted(set(paths) & set(immutable)):
+    if fixed := sorted(set(paths) & _IMMUTABLE):
         raise InvalidArgument(f"Invalid update_mask: {', '.join(fixed)} cannot be changed after creation.")
     merged = type(current)()
     merged.CopyFrom(current)

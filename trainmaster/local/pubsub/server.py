@@ -90,11 +90,7 @@ async def _sweep(service: Service) -> None:
 
 
 @asynccontextmanager
-async def served(
-    dir: Path | str,  # noqa: A002  # as above
-    port: int = 0,
-    injections: Injections | None = None,
-) -> AsyncIterator[str]:
+async def served(dir: Path | str, port: int = 0, injections: Injections | None = None) -> AsyncIterator[str]:  # noqa: A002  # as above
     """`host:port` of an emulator in this event loop, until the block ends."""
     emulator = PubSub(dir=dir, injections=injections)
     try:
@@ -109,5 +105,5 @@ def serve(
     port: int = 0,
     injections: Injections | None = None,
 ) -> AbstractContextManager[str]:
-    """`host:port` of an emulator that runs in a thread of its own until the block ends."""
+    """As `served`, in a thread of its own."""
     return in_thread(lambda: served(dir, port, injections))

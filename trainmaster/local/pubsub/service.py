@@ -14,7 +14,7 @@ from dataclasses import replace
 from trainmaster.local.injections import Injections
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks import names
-from trainmaster.local.pubsub.delivery.lease import Delivery, Entry, Holder
+from trainmaster.local.pubsub.delivery.lease import Entry, Holder
 from trainmaster.local.pubsub.delivery.subscription import Subscription
 from trainmaster.local.pubsub.errors import InvalidArgument, NotFound
 from trainmaster.local.pubsub.injections import DELIVER, through_injections
@@ -102,8 +102,8 @@ class Service:
             subscription.notify()
         return [message.message_id for message in messages]
 
-    def take(self, subscription: Subscription, holder: Holder, *, count: int) -> list[Delivery]:
-        """What is ready, leased to the holder; empty when nothing is."""
+    def take(self, subscription: Subscription, holder: Holder, *, count: int) -> list[wire.Message]:
+        """What is ready as `ReceivedMessage`s, leased to the holder; empty when nothing is."""
         while True:
             taken = self._take(subscription, holder, count)
             if not taken or not self.injections.concerns(DELIVER):
@@ -119,16 +119,16 @@ class Service:
             if kept:
                 return kept
 
-    def _take(self, subscription: Subscription, holder: Holder, count: int) -> list[Delivery]:
+    def _take(self, subscription: Subscription, holder: Holder, count: int) -> list[wire.Message]:
         leases = subscription.backlog.take(time.monotonic(), holder, count=count)
         self.schedule(subscription)
         bodies = self.store.bodies([lease.entry.message_id for lease in leases])
         counted = bool(subscription.dead_letter_topic)
         return [
-            Delivery(
+            wire.ReceivedMessage(
                 ack_id=f"{subscription.id}-{lease.entry.message_id}-{lease.serial}",
                 message=wire.PubsubMessage.FromString(bodies[lease.entry.message_id]),
-                attempt=lease.entry.failures + 1 if counted else 0,
+                delivery_attempt=lease.entry.failures + 1 if counted else 0,
             )
             for lease in leases
         ]

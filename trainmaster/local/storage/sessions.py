@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainmaster.local.storage.objects.errors import RefusedError
+from trainmaster.local.storage.objects.preconditions import Insertion
 from trainmaster.local.storage.objects.records import StoredObject
-from trainmaster.local.storage.objects.requests import Insertion
 from trainmaster.local.storage.objects.staging import Staged
 
 _MAX_KEPT = 500  # each has an open file

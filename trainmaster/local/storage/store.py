@@ -18,8 +18,8 @@ from trainmaster.local.storage.objects.errors import (
 )
 from trainmaster.local.storage.objects.folder import Folder, fingerprint_of
 from trainmaster.local.storage.objects.names import is_plain, object_fault
+from trainmaster.local.storage.objects.preconditions import Insertion, Target
 from trainmaster.local.storage.objects.records import Bucket, Fingerprint, StoredObject
-from trainmaster.local.storage.objects.requests import Insertion, Target
 from trainmaster.local.storage.objects.staging import Staged
 
 

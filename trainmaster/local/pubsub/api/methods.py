@@ -5,10 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from trainmaster.local.pubsub import wire
-from trainmaster.local.pubsub.api.streaming import received
 from trainmaster.local.pubsub.checks.publishing import check_publish
 from trainmaster.local.pubsub.checks.settings import MAX_ACK_DEADLINE_S
-from trainmaster.local.pubsub.delivery.lease import Delivery, Holder
+from trainmaster.local.pubsub.delivery.lease import Holder
 from trainmaster.local.pubsub.errors import InvalidArgument
 from trainmaster.local.pubsub.resources import EMPTY, Subscriptions, Topics
 from trainmaster.local.pubsub.service import Service
@@ -35,7 +34,6 @@ def methods_of(service: Service) -> Mapping[str, Mapping[str, Method]]:
         "google.pubsub.v1.Publisher": {
             "CreateTopic": topics.create,
             "GetTopic": lambda request: service.topic(request.topic),
-            "UpdateTopic": topics.update,
             "ListTopics": topics.list,
             "ListTopicSubscriptions": topics.list_subscriptions,
             "DeleteTopic": topics.delete,
@@ -76,9 +74,9 @@ class Messages:
         deliveries = await self._pull(
             request.subscription, request.max_messages, until=began + wait_s, gone=began + remaining_s
         )
-        return wire.PullResponse(received_messages=received(deliveries))
+        return wire.PullResponse(received_messages=deliveries)
 
-    async def _pull(self, name: str, count: int, *, until: float, gone: float) -> list[Delivery]:
+    async def _pull(self, name: str, count: int, *, until: float, gone: float) -> list[wire.Message]:
         """What there is by `until`; nothing is given to a caller who is `gone`, for it would be hidden a while."""
         while True:
             if time.monotonic() >= gone:

@@ -2,12 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks.names import id_of
 from trainmaster.local.pubsub.checks.settings import MAX_ACK_DEADLINE_S, MIN_ACK_DEADLINE_S
-from trainmaster.local.pubsub.delivery.lease import Delivery, Holder
+from trainmaster.local.pubsub.delivery.lease import Holder
 from trainmaster.local.pubsub.errors import InvalidArgument, NotFound
 from trainmaster.local.pubsub.service import Service
 
@@ -76,19 +76,11 @@ class Stream:
                 raise NotFound(id_of(self._subscription.name))
             deliveries = self._service.take(self._subscription, self._holder, count=BATCH_MESSAGES)
             if deliveries:
-                yield wire.StreamingPullResponse(received_messages=received(deliveries))
+                yield wire.StreamingPullResponse(received_messages=deliveries)
             else:
                 await self._subscription.changed()
         if self._fault is not None:
             raise self._fault
-
-
-def received(deliveries: Iterable[Delivery]) -> list[wire.Message]:
-    """The deliveries as pull answers carry them."""
-    return [
-        wire.ReceivedMessage(ack_id=one.ack_id, message=one.message, delivery_attempt=one.attempt)
-        for one in deliveries
-    ]
 
 
 def _deadline(seconds: int) -> float:

@@ -1,9 +1,8 @@
 """The values a backlog is made of: a message waiting, a lease, and who holds it."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks.settings import DEFAULT_ACK_DEADLINE_S
 
 
@@ -46,17 +45,3 @@ class Lease:
     serial: int
     deadline: float
     holder: Holder
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
-    """One message on its way to a subscriber; `attempt` counts from 1, and is 0 where nobody counts."""
-
-    ack_id: str
-    message: wire.Message
-    attempt: int
-
-    def copied(self) -> "Delivery":
-        """The same delivery under another id of the same lease: clients tell apart by the text, and we read numbers."""
-        head, dash, serial = self.ack_id.rpartition("-")
-        return replace(self, ack_id=f"{head}{dash}0{serial}")

@@ -8,8 +8,12 @@ from starlette.responses import JSONResponse, Response
 
 from trainmaster.local.http import json_value
 from trainmaster.local.storage.objects.errors import RefusedError, invalid
-from trainmaster.local.storage.objects.preconditions import Preconditions, preconditions_from, whole_number
-from trainmaster.local.storage.objects.requests import Target
+from trainmaster.local.storage.objects.preconditions import (
+    Preconditions,
+    Target,
+    preconditions_from,
+    whole_number,
+)
 from trainmaster.local.storage.objects.resource import WRITABLE_OBJECT_FIELDS
 from trainmaster.local.storage.service import Service
 from trainmaster.local.storage.store import Store

@@ -10,9 +10,13 @@ from trainmaster.local.storage.api.call import Call, Json, json_answer, object_f
 from trainmaster.local.storage.api.insertion import put
 from trainmaster.local.storage.drops.arrivals import DEFAULT_CONTENT_TYPE
 from trainmaster.local.storage.objects.errors import being_written, invalid
-from trainmaster.local.storage.objects.preconditions import preconditions_from, whole_number
+from trainmaster.local.storage.objects.preconditions import (
+    Insertion,
+    Target,
+    preconditions_from,
+    whole_number,
+)
 from trainmaster.local.storage.objects.records import StoredObject
-from trainmaster.local.storage.objects.requests import Insertion, Target
 from trainmaster.local.storage.objects.resource import object_json
 from trainmaster.local.storage.objects.staging import Staged
 

@@ -3,8 +3,8 @@
 from trainmaster.local.storage.api.call import Call, Json, object_fields, text_field
 from trainmaster.local.storage.drops.arrivals import DEFAULT_CONTENT_TYPE
 from trainmaster.local.storage.objects.errors import invalid
+from trainmaster.local.storage.objects.preconditions import Insertion
 from trainmaster.local.storage.objects.records import StoredObject
-from trainmaster.local.storage.objects.requests import Insertion
 from trainmaster.local.storage.objects.staging import Staged
 
 

@@ -1,4 +1,4 @@
-"""Generation and metageneration preconditions, decided against the live object."""
+"""Which object a request is about, and what it asks of it: its preconditions are decided against the live object."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,6 +49,29 @@ class Preconditions:
         if self.not_metageneration is not None and live and self.not_metageneration == live.metageneration:
             return f"ifMetagenerationNotMatch is the live metageneration, {self.not_metageneration}"
         return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """An object that must be there, in this generation where one is named, and what must hold of it."""
+
+    bucket: str
+    name: str
+    generation: int | None
+    conditions: Preconditions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Insertion:
+    """What an upload asks for, apart from the bytes. The hashes are empty when the client did not send them."""
+
+    bucket: str
+    name: str
+    content_type: str
+    fields: Mapping[str, object]
+    conditions: Preconditions
+    md5: str = ""
+    crc32c: str = ""
 
 
 def preconditions_from(query: Mapping[str, str], *, infix: str = "") -> Preconditions:

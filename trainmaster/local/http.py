@@ -8,7 +8,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import uvicorn
 from starlette.requests import ClientDisconnect
@@ -226,16 +226,7 @@ async def _run_scheduled() -> None:
         await asyncio.sleep(0)
 
 
-@contextlib.asynccontextmanager
-async def serving(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
-    """The URL of the application, served for as long as the block runs."""
-    server = Server(app, port=port)
-    try:
-        yield await server.start()
-    finally:
-        await server.stop()
-
-
+@runtime_checkable
 class Service(Protocol):
     """An ASGI application with a life of its own: started before its first request, stopped after its last."""
 
@@ -245,13 +236,15 @@ class Service(Protocol):
 
 
 @contextlib.asynccontextmanager
-async def live(service: Service, *, port: int = 0) -> AsyncIterator[str]:
-    """The URL of the service, which lives for as long as the block runs."""
+async def serving(app: ASGIApp, *, port: int = 0) -> AsyncIterator[str]:
+    """The URL of the application, served for as long as the block runs; a `Service` lives as long."""
     async with contextlib.AsyncExitStack() as running:
-        running.push_async_callback(service.stop)
-        server = Server(service, port=port)
+        if isinstance(app, Service):
+            running.push_async_callback(app.stop)
+        server = Server(app, port=port)
         running.push_async_callback(server.stop)
-        await service.start(server.url)
+        if isinstance(app, Service):
+            await app.start(server.url)
         yield await server.start()
 
 

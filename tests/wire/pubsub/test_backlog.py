@@ -6,8 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
-from trainmaster.local.pubsub.delivery.backlog import Backlog, DeliveryPolicy
-from trainmaster.local.pubsub.delivery.lease import Entry, Holder, Lease
+from trainmaster.local.pubsub.delivery.backlog import Backlog, DeliveryPolicy, Entry, Holder, Lease
 
 DEADLINE_S = 10.0
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import LoopbackOnly, in_thread, live
+from trainmaster.local.http import LoopbackOnly, in_thread, serving
 from trainmaster.local.injections import Injections
 from trainmaster.local.injections.http import WithInjections
 from trainmaster.local.logging.api import application
@@ -90,7 +90,7 @@ class Logging:
 async def served(dir: Path | str, pubsub: str | None = None, *, port: int = 0) -> AsyncIterator[str]:  # noqa: A002  # as above
     """The URL of an emulator in this event loop, until the block ends; `pubsub` is `host:port`."""
     with publisher_to(pubsub) as publish:
-        async with live(Logging(dir=dir, publish=publish), port=port) as url:
+        async with serving(Logging(dir=dir, publish=publish), port=port) as url:
             yield url
 
 

@@ -49,7 +49,7 @@ def load_sink(full_name: str, resource: Mapping[str, object]) -> Sink:
     Raises:
         SinkError: every fault of it.
     """
-    faults = [*_name_faults(resource), *_shape_faults(resource)]
+    faults = _faults(resource)
     destination = str(resource.get("destination", ""))
     match = _TOPIC.fullmatch(destination)
     if match is None:
@@ -67,16 +67,12 @@ def load_sink(full_name: str, resource: Mapping[str, object]) -> Sink:
     return Sink(full_name=full_name, topic=match[1], passes=passes, resource=resource)
 
 
-def _name_faults(resource: Mapping[str, object]) -> list[str]:
-    name = str(resource.get("name", ""))
-    if _NAME.fullmatch(name):
-        return []
-    allowed = "1 to 100 letters, digits, '_', '-' and '.', beginning with a letter or digit"
-    return [f"name {name!r} must have {allowed}"]
-
-
-def _shape_faults(resource: Mapping[str, object]) -> list[str]:
+def _faults(resource: Mapping[str, object]) -> list[str]:
     faults = [f"unknown field {key!r}" for key in resource if key not in _SETTABLE | _OUTPUT]
+    name = str(resource.get("name", ""))
+    if not _NAME.fullmatch(name):
+        allowed = "1 to 100 letters, digits, '_', '-' and '.', beginning with a letter or digit"
+        faults.append(f"name {name!r} must have {allowed}")
     if resource.get("exclusions"):
         faults.append("exclusions: this emulator imitates none; say it in the filter, with NOT")
     return faults

@@ -14,7 +14,7 @@ from dataclasses import replace
 from trainmaster.local.injections import Injections
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks import names
-from trainmaster.local.pubsub.delivery.lease import Entry, Holder
+from trainmaster.local.pubsub.delivery.backlog import Entry, Holder
 from trainmaster.local.pubsub.delivery.subscription import Subscription
 from trainmaster.local.pubsub.errors import InvalidArgument, NotFound
 from trainmaster.local.pubsub.injections import DELIVER, through_injections

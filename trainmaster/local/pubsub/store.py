@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainmaster.local.pubsub.delivery.lease import Entry
+from trainmaster.local.pubsub.delivery.backlog import Entry
 from trainmaster.local.sqlite import Database
 
 _SCHEMA = """

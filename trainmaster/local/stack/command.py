@@ -4,6 +4,8 @@ import argparse
 import contextlib
 import logging
 import os
+import re
+import shlex
 import signal
 import sys
 import time
@@ -12,6 +14,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from trainmaster.local.events.backoff import Backoff
+from trainmaster.local.events.rest import CallRefusedError, call
 from trainmaster.local.injections import Plan
 from trainmaster.local.stack.errors import BadOptionsError, BadTopologyError, StackRefusedError, StateError
 from trainmaster.local.stack.options import (
@@ -23,10 +26,11 @@ from trainmaster.local.stack.options import (
     injections_of,
     quota_of,
 )
-from trainmaster.local.stack.preempt import CHIEF, preempt
 from trainmaster.local.stack.state import owner_of
 
 DOWN_DEADLINE_S = 20.0
+CHIEF = "workerpool0-0"
+_JOB_NAME = re.compile(r"projects/[^/]+/locations/[^/]+/customJobs/[0-9]+")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             case "down":
                 return _down(arguments.state)
             case "preempt":
-                preempt(arguments.state, arguments.job, arguments.replica)
+                _preempt(arguments.state, arguments.job, arguments.replica)
                 sys.stdout.write(f"The replica {arguments.replica} of job {arguments.job} is preempted.\n")
                 return 0
             case _:
@@ -52,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _up(arguments: argparse.Namespace) -> int:
     # Else grpc's core tells the terminal of every connection that a stop closes; it reads this when it is imported.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    from trainmaster.local.stack.up import (
+    from trainmaster.local.stack.stack import (
         run_until_stopped,  # here, so that `down` and `status` start at once
     )
 
@@ -90,6 +94,42 @@ def _status(state: Path) -> int:
     else:
         sys.stdout.write(f"# starting or stopping, process {owner}\n")
     return 0
+
+
+def _preempt(state: Path, job: str, replica: str = CHIEF) -> None:
+    """Preempt one replica of a custom job that runs on the stack. Returns when its SIGTERM is sent.
+
+    Args:
+        state: the stack's state folder.
+        job: the job's id, or its full name.
+        replica: as logs and error messages name it, `workerpool1-0`.
+
+    Raises:
+        StateError: no stack is ready there.
+        StackRefusedError: the JobService refuses: it says why.
+    """
+    variables = _variables(state)
+    project, region = variables["GOOGLE_CLOUD_PROJECT"], variables["TRAINMASTER_REGION"]
+    name = job if _JOB_NAME.fullmatch(job) else f"projects/{project}/locations/{region}/customJobs/{job}"
+    try:
+        call(
+            "POST",
+            variables["VERTEX_EMULATOR_HOST"],
+            f"/emulator/v1/{name}:preempt",
+            {"replica": replica},
+        )
+    except CallRefusedError as refused:
+        raise StackRefusedError(refused.reason) from refused
+    except OSError as error:
+        raise StateError(f"The stack on {str(state)!r} does not answer: {error}.") from error
+
+
+def _variables(state: Path) -> dict[str, str]:
+    try:
+        words = shlex.split((state / "stack.env").read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StateError(f"No stack is ready on {str(state)!r}; choose another with --state DIR.") from error
+    return dict(word.split("=", 1) for word in words if "=" in word)
 
 
 def _options(arguments: argparse.Namespace) -> Options:

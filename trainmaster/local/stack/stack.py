@@ -1,7 +1,11 @@
 """The whole stack: claimed state, running services, provisioned resources, functions, events, ticks."""
 
 import asyncio
+import contextlib
+import os
+import signal
 import sys
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -25,10 +29,15 @@ from trainmaster.local.stack.options import Options
 from trainmaster.local.stack.provision import provision
 from trainmaster.local.stack.services import Services, running_services
 from trainmaster.local.stack.state import StateFolder
-from trainmaster.local.stack.topology import Topology
+from trainmaster.local.stack.table import endpoints, show
+from trainmaster.local.stack.topology import Topology, read_topology
 from trainmaster.resources import DEPLOY, IMPORTED_FROM, ROOT
 
 _GUARD_GRACE_S = 2.0
+STOP_DEADLINE_S = 9.0
+"""A stop that takes longer is cut short; the guard ends what is left."""
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,3 +216,51 @@ async def _source_directory(given: Path | None, *, destination: Path, guard: Pro
         said = b"\n".join(output).decode(errors="replace")
         raise StackRefusedError(f"trainmaster/staging ended with status {code}:\n{said}")
     return destination
+
+
+def run_until_stopped(options: Options) -> None:
+    """Run a stack until SIGINT, SIGTERM or SIGHUP.
+
+    A second signal, or a stop that takes longer than STOP_DEADLINE_S, ends this process at once, with status 1.
+
+    Raises:
+        StackRefusedError: the stack cannot start.
+    """
+    topology = read_topology(options.topology, project=options.project, region=options.region)
+    state = StateFolder(options.state)
+    try:
+        asyncio.run(_until_stopped(options, topology, state))
+    finally:
+        state.close()
+
+
+async def _until_stopped(options: Options, topology: Topology, state: StateFolder) -> None:
+    loop = asyncio.get_running_loop()
+    running = asyncio.current_task()
+
+    def at_once() -> None:
+        state.withdraw()
+        os._exit(1)
+
+    def stop() -> None:
+        state.withdraw()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, at_once)
+        deadline = threading.Timer(STOP_DEADLINE_S, at_once)  # the loop may be over before its threads are
+        deadline.daemon = True
+        deadline.start()
+        if running is not None:
+            running.cancel()
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop)
+    with contextlib.suppress(asyncio.CancelledError):
+        async with running_stack(options, topology, state) as stack:
+            # So that a file can be copied there at once; the folders themselves are no objects.
+            inbox = stack.services.buckets_dir / topology.buckets["inbox"]
+            for folder in ("requests", "rules"):
+                (inbox / folder).mkdir(parents=True, exist_ok=True)
+            functions = [(instance.function, instance.url) for instance in stack.host.instances.values()]
+            show(endpoints(stack.services, topology, functions, env_path=state.env_path))
+            state.announce(stack.variables())
+            await asyncio.Event().wait()

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import LoopbackOnly, google_error, in_thread, live
+from trainmaster.local.http import LoopbackOnly, google_error, in_thread, serving
 from trainmaster.local.iam.service import Grants
 from trainmaster.local.injections import Injections
 from trainmaster.local.injections.http import WithInjections
@@ -156,7 +156,7 @@ def served(
     grants: Grants | None = None,
 ) -> AbstractAsyncContextManager[str]:
     """The URL of an emulator over `dir`, served while the block runs. `port` 0 picks a free one."""
-    return live(Storage(dir=dir, publish=publish, grants=grants), port=port)
+    return serving(Storage(dir=dir, publish=publish, grants=grants), port=port)
 
 
 def serve(dir: Path | str, *, publish: Publish | None = None, port: int = 0) -> AbstractContextManager[str]:  # noqa: A002  # as above

@@ -11,7 +11,7 @@ from typing import Literal
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import in_thread, live
+from trainmaster.local.http import in_thread, serving
 from trainmaster.local.injections import Injections
 from trainmaster.local.jobs.capacity.line import Capacity
 from trainmaster.local.jobs.capacity.quota import Quota, Supply
@@ -144,7 +144,7 @@ class Jobs:
 
 def serve(jobs: Jobs, *, port: int = 0) -> AbstractContextManager[str]:
     """The URL of a JobService that runs in a thread of its own until the block ends."""
-    return in_thread(lambda: live(jobs, port=port))
+    return in_thread(lambda: serving(jobs, port=port))
 
 
 def _has_private_mounts(choice: MountChoice) -> bool:

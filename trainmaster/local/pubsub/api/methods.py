@@ -7,7 +7,7 @@ from typing import TypeAlias
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks.publishing import check_publish
 from trainmaster.local.pubsub.checks.settings import MAX_ACK_DEADLINE_S
-from trainmaster.local.pubsub.delivery.lease import Holder
+from trainmaster.local.pubsub.delivery.backlog import Holder
 from trainmaster.local.pubsub.errors import InvalidArgument
 from trainmaster.local.pubsub.resources import EMPTY, Subscriptions, Topics
 from trainmaster.local.pubsub.service import Service

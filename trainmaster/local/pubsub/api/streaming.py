@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks.names import id_of
 from trainmaster.local.pubsub.checks.settings import MAX_ACK_DEADLINE_S, MIN_ACK_DEADLINE_S
-from trainmaster.local.pubsub.delivery.lease import Holder
+from trainmaster.local.pubsub.delivery.backlog import Holder
 from trainmaster.local.pubsub.errors import InvalidArgument, NotFound
 from trainmaster.local.pubsub.service import Service
 

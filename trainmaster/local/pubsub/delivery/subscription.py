@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks.filters import parse_filter
-from trainmaster.local.pubsub.delivery.backlog import Backlog, DeliveryPolicy
-from trainmaster.local.pubsub.delivery.lease import Entry
+from trainmaster.local.pubsub.delivery.backlog import Backlog, DeliveryPolicy, Entry
 
 
 class Subscription:

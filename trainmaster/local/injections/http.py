@@ -143,18 +143,13 @@ async def _controlled(injections: Injections, scope: Scope, receive: Receive) ->
 
 
 def _put(injections: Injections, body: bytes) -> Response:
-    if len(body) > _MAX_PLAN_BYTES:
-        return _refusal(f"The plan has {len(body)} bytes, at most {_MAX_PLAN_BYTES} are allowed.")
-    try:
-        value = json_value(body)
-    except ValueError as wrong:
-        return _refusal(f"The body is no JSON: {wrong}.")
-    try:
-        injections.put(plan_from(value))
-    except BadInjectionsError as wrong:
-        return _refusal(str(wrong))
-    return JSONResponse(injections.to_json())
-
-
-def _refusal(message: str) -> Response:
+    message = f"The plan has {len(body)} bytes, at most {_MAX_PLAN_BYTES} are allowed."
+    if len(body) <= _MAX_PLAN_BYTES:
+        try:
+            injections.put(plan_from(json_value(body)))
+            return JSONResponse(injections.to_json())
+        except BadInjectionsError as wrong:
+            message = str(wrong)
+        except ValueError as wrong:
+            message = f"The body is no JSON: {wrong}."
     return google_error(400, message, reason="invalid", status="INVALID_ARGUMENT")

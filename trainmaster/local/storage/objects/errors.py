@@ -44,10 +44,6 @@ def condition_not_met(what: str) -> RefusedError:
     )
 
 
-def not_modified(what: str) -> RefusedError:
-    return RefusedError(304, "notModified", f"Not modified: {what}.")
-
-
 def being_written(bucket: str, name: str) -> RefusedError:
     return RefusedError(
         503,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainmaster.local.storage.objects.errors import condition_not_met, invalid, not_modified
+from trainmaster.local.storage.objects.errors import RefusedError, condition_not_met, invalid
 from trainmaster.local.storage.objects.records import StoredObject
 
 _MAX_INT64 = 2**63 - 1
@@ -32,7 +32,7 @@ class Preconditions:
         if fault := self._unmatched(live):
             raise condition_not_met(fault)
         if fault := self._unwanted(live):
-            raise not_modified(fault)
+            raise RefusedError(304, "notModified", f"Not modified: {fault}.")
 
     def _unmatched(self, live: StoredObject | None) -> str:
         found = live.generation if live else 0

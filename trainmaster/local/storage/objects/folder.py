@@ -55,16 +55,12 @@ class Folder:
             return None
 
     def has_room_for(self, name: str) -> bool:
-        """Whether a file can stand at this name; makes the folders above it, and removes empty ones in its place."""
-        try:
-            with self._parent(name, create=True) as (parent, leaf):
-                try:
-                    mode = os.lstat(leaf, dir_fd=parent).st_mode
-                except FileNotFoundError:
-                    return True
-                return not stat.S_ISDIR(mode) or _remove_empty(parent, leaf)
-        except OSError:
-            return False
+        """Whether a file can stand at this name, where no folder is; makes the folders above it."""
+        with contextlib.suppress(OSError), self._parent(name, create=True) as (parent, leaf):
+            with contextlib.suppress(FileNotFoundError):
+                return not stat.S_ISDIR(os.lstat(leaf, dir_fd=parent).st_mode)
+            return True
+        return False
 
     def place(self, staged: Path, name: str) -> None:
         """Move a staged file to its name, replacing what is there, in one step. Raises `OSError`."""
@@ -144,24 +140,4 @@ def is_closed(descriptor: int) -> bool:
     except (OSError, AttributeError):
         return time.time() - os.fstat(descriptor).st_mtime > _QUIET_S
     fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-    return True
-
-
-def _remove_empty(parent: int, name: str) -> bool:
-    """Remove a tree of nothing but directories; False, and nothing lost, when there is anything else in it."""
-    try:
-        descriptor = os.open(name, _DIRECTORY, dir_fd=parent)
-    except OSError:
-        return False
-    try:
-        with os.scandir(descriptor) as entries:
-            inner = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        for each in inner:
-            if not _remove_empty(descriptor, each):
-                return False
-        os.rmdir(name, dir_fd=parent)
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
     return True

@@ -1,7 +1,5 @@
 """One room per check, but for the files themselves: what was examined goes in, findings come out."""
 
-from collections.abc import Callable, Iterator
-
 from trainmaster.inspect.checks import (
     checkpoints,
     keras,
@@ -32,18 +30,8 @@ def _source(examined: Examined) -> Check:
         yield Subject.SOURCE.fine(f"{count} {'file' if count == 1 else 'files'} examined, from {shown} on")
 
 
-CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (
-    _source,
-    keras.check,
-    strategy.check,
-    saving.check,
-    model_dir.check,
-    roles.check,
-    metric.check,
-    parameters.check,
-    checkpoints.check,
-)
+ROOMS = (keras, strategy, saving, model_dir, roles, metric, parameters, checkpoints)
 
 
 def findings_of(examined: Examined) -> list[Finding]:
-    return [finding for check in CHECKS for finding in check(examined)]
+    return [*_source(examined), *(finding for room in ROOMS for finding in room.check(examined))]

@@ -66,8 +66,11 @@ def settled(static: Sequence[Finding], smoke: Sequence[Finding]) -> list[Finding
 def _ends(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
     failed = [outcome for outcome in outcomes if outcome.state is State.ENDED and outcome.status != 0]
     causes = [outcome for outcome in failed if len(outcomes) == 1 or not _lost_peer(outcome)]
-    for outcome in _without_echo(causes):
-        yield _failed(outcome)
+    # Of those that failed in the same way, one.
+    alike = {
+        (each.last_error.text.partition(":")[0], each.last_error.place): each for each in reversed(causes)
+    }
+    yield from map(_failed, reversed(alike.values()))
     left = [outcome for outcome in outcomes if outcome.state is State.HUNG or outcome in failed]
     if left and not causes:
         yield _deserted(left, outcomes)
@@ -78,14 +81,6 @@ def _ends(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
                 outcome.last_error.place,
                 repair="Give smaller arguments behind `--`, or more time with --smoke_timeout_s.",
             )
-
-
-def _without_echo(failed: Sequence[Outcome]) -> list[Outcome]:
-    """One of those that failed in the same way."""
-    first: dict[tuple[str, object], Outcome] = {}
-    for outcome in failed:
-        first.setdefault((outcome.last_error.text.partition(":")[0], outcome.last_error.place), outcome)
-    return list(first.values())
 
 
 def _failed(outcome: Outcome) -> Finding:

@@ -33,6 +33,14 @@ class StoredObject:
     generation: int
     size_bytes: int
 
+    @property
+    def uri(self) -> str:
+        return object_uri(self.bucket, self.name)
+
+    @property
+    def identity(self) -> str:
+        return f"{self.uri}#{self.generation}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Arrival:
@@ -66,15 +74,25 @@ def upload_in(envelope: Envelope, inbox_bucket: str) -> Arrival | Ignored:
         return Ignored(reason=f"bucket {bucket!r} is not the inbox")
     if not (is_request_object(name) or is_rule_object(name)):
         return Ignored(reason=f"{name!r} is no request: requests/….yaml, .yml or .json")
-    if not is_object_name(name):
-        raise EventMalformed(f"event {envelope.id!r} names {plain(name)}, which no object can be called")
+    created_at = time_or(fields.get("timeCreated"), envelope.time)
+    return drop_of(stored_in(envelope, bucket, name), envelope.id, created_at, envelope.received_at)
+
+
+def stored_in(envelope: Envelope, bucket: str, name: str) -> StoredObject:
+    """The object of this name, of whose generation the event tells.
+
+    Raises:
+        EventMalformed: no object can have such a name, or the event gives no generation.
+    """
+    fields = envelope.data if isinstance(envelope.data, Mapping) else {}
+    if not (is_object_name(name) and is_object_name(bucket)):
+        where = plain(object_uri(bucket, name))
+        raise EventMalformed(f"event {envelope.id!r} names {where}, which no object can be called")
     try:
         generation, size_bytes = int(str(fields["generation"])), int(str(fields.get("size", 0)))
     except (KeyError, ValueError) as error:
         raise EventMalformed(f"event {envelope.id!r} gives no generation of {name!r}: {error}") from error
-    dropped = StoredObject(bucket=bucket, name=name, generation=generation, size_bytes=size_bytes)
-    created_at = time_or(fields.get("timeCreated"), envelope.time)
-    return drop_of(dropped, envelope.id, created_at, envelope.received_at)
+    return StoredObject(bucket=bucket, name=name, generation=generation, size_bytes=max(size_bytes, 0))
 
 
 def drop_of(dropped: StoredObject, event_id: str, created_at: datetime, received_at: datetime) -> Arrival:
@@ -82,16 +100,17 @@ def drop_of(dropped: StoredObject, event_id: str, created_at: datetime, received
 
     A run's id takes its time from the object's creation, which every redelivery repeats.
     """
-    uri, name = object_uri(dropped.bucket, dropped.name), stem(dropped.name)
-    identity, is_rule = f"{uri}#{dropped.generation}", is_rule_object(dropped.name)
+    name, is_rule = stem(dropped.name), is_rule_object(dropped.name)
     return Arrival(
-        run_id=run_id_of_key(name, identity) if is_rule else run_id_at(name, created_at, identity),
+        run_id=run_id_of_key(name, dropped.identity)
+        if is_rule
+        else run_id_at(name, created_at, dropped.identity),
         source=Source(
             kind="rule_drop" if is_rule else "upload",
             event_id=event_id,
             event_time=created_at,
             received_at=received_at,
-            uri=uri,
+            uri=dropped.uri,
             object_name=dropped.name,
             generation=dropped.generation,
         ),

@@ -6,31 +6,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from trainmaster.orchestrator.core.documents.codec import decoded_time, encoded_time
-from trainmaster.orchestrator.core.documents.faults import plain
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, time_or
-from trainmaster.orchestrator.core.names import is_object_name, object_uri
+from trainmaster.orchestrator.core.requests.arrival import StoredObject, stored_in
 
 ARRIVALS_PREFIX = "arrivals/"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArrivedObject:
+class ArrivedObject(StoredObject):
     """A finalized object. `created_at` is the service's own time of this generation."""
 
-    bucket: str
-    name: str
-    generation: int
-    size_bytes: int
     created_at: datetime
-
-    @property
-    def uri(self) -> str:
-        return object_uri(self.bucket, self.name)
-
-    @property
-    def identity(self) -> str:
-        return f"{self.uri}#{self.generation}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,20 +49,8 @@ def arrived_in(envelope: Envelope) -> ArrivedObject:
     bucket, name = fields.get("bucket"), fields.get("name")
     if not (isinstance(bucket, str) and bucket and isinstance(name, str) and name):
         raise EventMalformed(f"event {envelope.id!r} does not name an object")
-    if not (is_object_name(name) and is_object_name(bucket)):
-        where = plain(object_uri(bucket, name))
-        raise EventMalformed(f"event {envelope.id!r} names {where}, which no object can be called")
-    try:
-        generation, size_bytes = int(str(fields["generation"])), int(str(fields.get("size", 0)))
-    except (KeyError, ValueError) as error:
-        raise EventMalformed(f"event {envelope.id!r} gives no generation of {name!r}: {error}") from error
-    return ArrivedObject(
-        bucket=bucket,
-        name=name,
-        generation=generation,
-        size_bytes=max(size_bytes, 0),
-        created_at=time_or(fields.get("timeCreated"), envelope.time),
-    )
+    stored = stored_in(envelope, bucket, name)
+    return ArrivedObject(**vars(stored), created_at=time_or(fields.get("timeCreated"), envelope.time))
 
 
 def encoded_batch(arrivals: Iterable[ArrivedObject]) -> bytes:

@@ -32,7 +32,7 @@ def firing_of(
     `replaces` is the run to cancel first.
     """
     number = state.number + 1
-    run_id = run_id_at(rule.rule_id, now, f"rule:{rule.identity}#{number}")
+    run_id = run_id_at(rule.rule_id, now, f"rule:{rule.rule_id}@{rule.generation}#{number}")
     values = {
         "rule.id": rule.rule_id,
         "firing.id": run_id,

@@ -94,11 +94,6 @@ class Rule:
     def model_name(self) -> str:
         return self.makes.model_name
 
-    @property
-    def identity(self) -> str:
-        """What a redelivery of the drop repeats."""
-        return f"{self.rule_id}@{self.generation}"
-
 
 @dataclass(frozen=True, kw_only=True)
 class ChampionFacts:

@@ -21,10 +21,9 @@ from trainmaster.orchestrator.core.events.self_test import marked_entry_in
 from trainmaster.orchestrator.core.requests.arrival import Ignored
 from trainmaster.orchestrator.core.retraining.arrivals import arrived_in
 from trainmaster.orchestrator.core.retraining.signals import Signal, alert_in, image_pushed_in, notice_in
-from trainmaster.orchestrator.flows.intake import take_message, take_upload
+from trainmaster.orchestrator.flows.intake import answer_entry, take_message, take_upload
 from trainmaster.orchestrator.flows.retraining.tick import tick
 from trainmaster.orchestrator.flows.retraining.turn import take_notice, take_signal
-from trainmaster.orchestrator.flows.self_test import answer_entry
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
 from trainmaster.orchestrator.flows.sweep import sweep

@@ -311,11 +311,3 @@ def test_a_run_that_finds_no_room_for_a_week_fails_and_says_so() -> None:
     assert record.state is RunState.FAILED
     assert record.failure is not None
     assert "there was no room in the 7 days since 2026-03-01 12:00 UTC: quota" in record.failure.message
-
-
-def test_a_flow_mapping_in_a_message_is_yaml() -> None:
-    world = World()
-    text = "{model_name: m, image: us-central1-docker.pkg.dev/my-project/r/i, cluster: {chief: {machine: n1-standard-4}}}"
-    arrival = world.published({"data": base64.b64encode(text.encode()).decode(), "messageId": "1"})
-    world.launch(arrival)
-    assert world.record(arrival.run_id).state is RunState.SUBMITTED

@@ -16,7 +16,7 @@ from trainmaster.orchestrator.core.completion.entry import hint_in
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage, pubsub_message
 from trainmaster.orchestrator.core.events.self_test import DryRun, MarkedEntry, dry_run_in, marked_entry_in
 from trainmaster.orchestrator.core.requests.arrival import message_in
-from trainmaster.orchestrator.flows.self_test import answer_entry, try_request
+from trainmaster.orchestrator.flows.intake import answer_entry, try_request
 
 ID = "0123456789abcdef0123456789abcdef"
 

@@ -1,13 +1,18 @@
-"""What arrives is classified once, and given to the flow of its kind: a rule, a self-test, an order or a request."""
+"""What arrives is classified once, and given to the flow of its kind: a rule, a self-test, an order or a request.
+
+A self-test is answered in the ledger, where whoever asked looks; it touches no run, rule or champion.
+"""
 
 from collections.abc import Iterator
-from typing import assert_never
+from dataclasses import replace
+from typing import Any, assert_never
 
+from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.documents.document import is_json
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.errors import ObjectGone
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
-from trainmaster.orchestrator.core.events.self_test import dry_run_in
+from trainmaster.orchestrator.core.events.self_test import Answer, DryRun, MarkedEntry, dry_run_in
 from trainmaster.orchestrator.core.names import is_rule_object, object_uri, status_object
 from trainmaster.orchestrator.core.requests.arrival import (
     Arrival,
@@ -27,14 +32,14 @@ from trainmaster.orchestrator.core.requests.orders import (
     unknown_rule,
     unknown_run,
 )
-from trainmaster.orchestrator.core.requests.reading import Text, text_in
+from trainmaster.orchestrator.core.requests.reading import Text, request_in, text_in
 from trainmaster.orchestrator.core.requests.request import Refused, too_large
+from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.retraining.signals import heeds, manual_call
 from trainmaster.orchestrator.flows.completion.champion import roll_back
 from trainmaster.orchestrator.flows.completion.telling import tell_order
 from trainmaster.orchestrator.flows.retraining.accept import accept
 from trainmaster.orchestrator.flows.retraining.turn import take_signal
-from trainmaster.orchestrator.flows.self_test import try_request
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.launch import reject, take_request
 from trainmaster.orchestrator.flows.submission.queue_pass import admit
@@ -42,6 +47,8 @@ from trainmaster.orchestrator.flows.submission.resume import cancel, resume
 
 ADMITTED_PER_ARRIVAL_MAX = 2
 """How many queued runs a new run that has to wait admits: so the queue does not grow by what it holds up."""
+DRY_RUN_ID = "dry-run"
+"""Stands in the printed job where a run's id would; no run has it, for a run's id ends with a hash."""
 
 
 def take_upload(services: Services, envelope: Envelope) -> Iterator[Happened]:
@@ -169,3 +176,60 @@ def _cancel(services: Services, arrival: Arrival, run_id: str) -> Happened | Ref
     happened = cancel(services, held)
     tell_order(services, arrival, about_uri=services.ledger.record_uri(run_id))
     return happened
+
+
+def answer_entry(services: Services, entry: MarkedEntry) -> Happened:
+    """Tell that the entry came. Safe to repeat: the first answer stands.
+
+    Raises:
+        ServiceFailed: the answer may not be written.
+    """
+    answer = Answer(
+        self_test_id=entry.self_test_id,
+        entry_point="on_job_log",
+        asked_at=entry.written_at,
+        answered_at=services.clock.now(),
+    )
+    return _answered(services, answer, "a log entry came")
+
+
+def try_request(services: Services, dry_run: DryRun) -> Happened:
+    """Check the request as one that is to be run, build its job, and submit nothing. Safe to repeat.
+
+    Raises:
+        PolicyInvalid: the deployed policy cannot be used.
+        ServiceFailed: the answer may not be written.
+    """
+    content = dry_run.content
+    standards = services.standards()
+    read = request_in(content, as_json=is_json(content), standards=standards)
+    request = priced(read, standards.policy, services.prices)
+    verdict: dict[str, Any] = {"accepted": not isinstance(request, Refused)}
+    if isinstance(request, Refused):
+        verdict["faults"] = [fault.document for fault in request.faults]
+    else:
+        target = replace(services.target, region=request.document["region"])
+        submission = submission_of(DRY_RUN_ID, request.spec, target)
+        verdict["warnings"] = [fault.document for fault in request.warnings]
+        verdict["submission"] = {
+            "parent": submission.parent,
+            "kind": str(submission.kind),
+            "body": submission.body,
+        }
+    answer = Answer(
+        self_test_id=dry_run.self_test_id,
+        entry_point="on_request_published",
+        asked_at=dry_run.published_at,
+        answered_at=services.clock.now(),
+        verdict=verdict,
+    )
+    return _answered(services, answer, f"a request was tried, and {_word(request)}")
+
+
+def _word(request: object) -> str:
+    return "refused" if isinstance(request, Refused) else "found sound"
+
+
+def _answered(services: Services, answer: Answer, what: str) -> Happened:
+    uri = services.self_tests.answer(answer)
+    return Happened(message=f"self-test {answer.self_test_id}: {what}; {uri}")

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from trainmaster.cli.command import VERBS, main
-from trainmaster.cli.passed_on import PassedOn
+from trainmaster.cli.stack import PassedOn
 
 ROOT = Path(__file__).resolve().parents[2]
 HELP_WITHIN_S = 0.4

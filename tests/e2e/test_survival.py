@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from .project import ENDED, ROOT, Project, running_project
+from .proxied import quick_topology
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -24,10 +25,16 @@ DEADLINE_S = 600
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    state = tmp_path_factory.mktemp("survival") / "state"
-    with running_project(
-        state, "--tick-s", "2", "--grace-s", str(GRACE_S), project="e2e-survival"
-    ) as running:
+    folder = tmp_path_factory.mktemp("survival")
+    arguments = (
+        "--topology",
+        str(quick_topology(folder, timeout_s=60)),
+        "--tick-s",
+        "2",
+        "--grace-s",
+        str(GRACE_S),
+    )
+    with running_project(folder / "state", *arguments, project="e2e-survival") as running:
         yield running
 
 

@@ -103,8 +103,7 @@ def test_each_trial_may_be_a_chief_with_workers(project: Project) -> None:
     assert_tuned(project, project.record(run_id), trials=2)
 
 
-@pytest.mark.parametrize("spelling", ["camel", "snake"])
-def test_a_file_for_gcloud_is_a_request_as_it_is(project: Project, spelling: str) -> None:
+def test_a_file_for_gcloud_is_a_request_as_it_is(project: Project) -> None:
     job = {
         "displayName": "line",
         "maxTrialCount": 3,
@@ -124,22 +123,10 @@ def test_a_file_for_gcloud_is_a_request_as_it_is(project: Project, spelling: str
             ]
         },
     }
-    text = yaml.safe_dump(job if spelling == "camel" else snake_cased(job))
-    record = settled(project, f"requests/gcloud-{spelling}.yaml", text)
+    record = settled(project, "requests/gcloud.yaml", yaml.safe_dump(job))
     assert_tuned(project, record, trials=3)
     assert [each["parameters"]["rate"] for each in record["tuning"]["trials"]] == [0.05, 0.1, 0.5]
     assert record["tuning"]["best_trial"]["parameters"] == {"rate": 0.5}
-
-
-def snake_cased(value: Any) -> Any:
-    if isinstance(value, list):
-        return [snake_cased(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    spelled = {
-        "".join(f"_{c.lower()}" if c.isupper() else c for c in key): each for key, each in value.items()
-    }
-    return {key: snake_cased(each) for key, each in spelled.items()}
 
 
 def test_a_tuning_whose_trainer_reports_another_tag_says_so_in_the_record(project: Project) -> None:

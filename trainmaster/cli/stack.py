@@ -5,10 +5,17 @@ import sys
 
 import click
 
-from trainmaster.cli.passed_on import PassedOn
+
+class PassedOn(click.Command):
+    """Gives its function every word behind the verb as `words`, `--help` and `--` too."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """No word is left for click."""
+        ctx.params["words"] = tuple(args)
+        return []
 
 
-def _verb(name: str) -> click.Command:
+def _of_stack(name: str) -> click.Command:
     @click.command(name, cls=PassedOn)
     def run(words: tuple[str, ...]) -> None:
         from trainmaster.local.stack.command import main
@@ -22,4 +29,4 @@ def _verb(name: str) -> click.Command:
     return run
 
 
-up, down, status, preempt = map(_verb, ("up", "down", "status", "preempt"))
+up, down, status, preempt = map(_of_stack, ("up", "down", "status", "preempt"))

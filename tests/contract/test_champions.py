@@ -204,15 +204,6 @@ def test_a_run_ends_on_record_while_nothing_can_be_published_and_all_is_told_lat
     assert world.active() == []
 
 
-def test_a_run_without_terms_touches_no_champion() -> None:
-    world = World()
-    arrival = world.drop()
-    world.launch(arrival)
-    world.train(world.record(arrival.run_id))
-    settle(world, arrival)
-    assert not list(world.objects.listing(LEDGER, "champions/"))
-
-
 def test_a_damaged_champion_is_named_and_nothing_is_written_over_it() -> None:
     world = World()
     world.objects.write(LEDGER, "champions/cassava-resnet50.json", b"{}", if_generation=None)

@@ -118,7 +118,7 @@ def test_the_checks_and_the_job_agree_on_what_each_role_runs(document: dict[str,
     )
     for role, pool in zip(ROLES, pools, strict=True):
         if isinstance(pool, WorkerPool):
-            runs = Draft(request.document).running[role]
+            runs = Draft(document=request.document).running[role]
             assert runs.image == pool.program.image
             assert runs.is_package is isinstance(pool.program, PythonPackage)
             assert tuple(runs.args) == pool.program.args

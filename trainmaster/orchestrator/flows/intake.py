@@ -18,7 +18,9 @@ from trainmaster.orchestrator.core.requests.arrival import (
     Arrival,
     Ignored,
     StoredObject,
+    Text,
     message_in,
+    text_in,
     upload_in,
 )
 from trainmaster.orchestrator.core.requests.orders import (
@@ -32,7 +34,7 @@ from trainmaster.orchestrator.core.requests.orders import (
     unknown_rule,
     unknown_run,
 )
-from trainmaster.orchestrator.core.requests.reading import Text, request_in, text_in
+from trainmaster.orchestrator.core.requests.reading import request_in
 from trainmaster.orchestrator.core.requests.request import Refused, too_large
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.retraining.signals import heeds, manual_call

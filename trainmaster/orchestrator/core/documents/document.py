@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
 from trainmaster.orchestrator.core.documents.json_text import json_document
 from trainmaster.orchestrator.core.documents.values import MAX_DEPTH, Document, is_too_deep, unreadable
 from trainmaster.orchestrator.core.documents.yaml_text import yaml_document
@@ -29,11 +29,13 @@ def document_in(content: bytes, *, as_json: bool) -> Document:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return unreadable(
-            f"the file is no UTF-8 text (byte {error.start})",
-            found=shown(content[error.start : error.start + 8]),
+        fault = Fault(
+            path="$",
+            problem=f"the file is no UTF-8 text (byte {error.start})",
+            value=content[error.start : error.start + 8],
             repair="save it as UTF-8; a binary file is no request",
         )
+        return Document(value=None, faults=(fault,))
     if not text.strip():
         return unreadable("the document is empty", repair="see examples/ for a request")
     read = json_document(text) if as_json else yaml_document(text)

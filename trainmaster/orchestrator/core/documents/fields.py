@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
 
-from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed, nearest, shown
+from trainmaster.orchestrator.core.documents.faults import Fault, listed, nearest
 from trainmaster.orchestrator.core.documents.translation import Own, Path, Translation
 from trainmaster.orchestrator.core.documents.values import whole
 
@@ -88,7 +89,7 @@ class Fields:
         """The members of a list that are mappings; the others are faults."""
         for item in self.items(name):
             if item.kind_fault:
-                self.translation.refuse(item.path, problem, found=shown(item.value))
+                self.translation.refuse(item.path, problem, value=item.value)
             else:
                 yield item
 
@@ -113,25 +114,21 @@ class Fields:
         self.refuse_choice(name, (*words, *sorted(numbers)))
         return None
 
-    def refuse(
-        self, name: str, problem: str, *, found: str | None = None, allowed: str = "", repair: str = ""
-    ) -> None:
-        """A fault of the key. It quotes the value there, unless `found` says what to quote instead."""
-        found = self._shown(name) if found is None else found
-        self.translation.refuse(self.at(name), problem, found=found, allowed=allowed, repair=repair)
+    # Any: whatever else `Fault` takes, each of its own kind.
+    def refuse(self, name: str, problem: str, **said: Any) -> None:
+        """A fault of the key. It quotes the value there, unless `found` or `value` says what to quote instead."""
+        self.translation.refuse(self.at(name), problem, **self._said(name, said))
 
-    def refuse_choice(self, name: str, allowed: Collection[str | int]) -> None:
+    def refuse_choice(self, name: str, among: Collection[str | int]) -> None:
         """A fault of a value that is none of those allowed, with the nearest of them as its repair."""
         value = self.get(name)
-        words = [each for each in allowed if isinstance(each, str)]
+        words = [each for each in among if isinstance(each, str)]
         repair = nearest(value, words) if isinstance(value, str) else ""
-        listing = listed(allowed, most=30)
-        self.refuse(name, "not one of the values", found=shown(value), allowed=listing, repair=repair)
+        self.refuse(name, "not one of the values", value=value, among=among, repair=repair)
 
-    def warn(self, name: str, problem: str, *, found: str | None = None, repair: str = "") -> None:
+    def warn(self, name: str, problem: str, **said: Any) -> None:
         """A warning about the key, with the value there as `refuse` quotes it."""
-        found = self._shown(name) if found is None else found
-        self.translation.warn(self.at(name), problem, found=found, repair=repair)
+        self.translation.warn(self.at(name), problem, **self._said(name, said))
 
     def refuse_unplaced(self, names: Collection[str]) -> None:
         """Refuse the API's own keys that a request has no place for."""
@@ -152,7 +149,7 @@ class Fields:
 
     def _twice(self, name: str) -> Fault:
         return Fault(
-            path=json_path((*self.path, self._again[name])),
+            at=(*self.path, self._again[name]),
             problem="the key stands here in two spellings",
             found=listed((self._keys[name], self._again[name])),
             repair="keep one of the two",
@@ -163,19 +160,19 @@ class Fields:
         free = sorted(self._spelled(each) for each in self._asked if each not in self._keys)
         key = self._keys[name]
         return Fault(
-            path=json_path((*self.path, key)),
+            at=(*self.path, key),
             problem="this key has no place in a request",
-            found=shown(key),
-            allowed=listed(known, most=20),
+            value=key,
+            among=known,
             repair=nearest(key, free) or nearest(key, known),
         )
 
     def _spelled(self, name: str) -> str:
         return self._keys.get(name) or (_HUMP.sub(r"_\1", name).lower() if self._snake else name)
 
-    def _shown(self, name: str) -> str:
+    def _said(self, name: str, said: dict[str, Any]) -> dict[str, Any]:
         value = self.get(name)
-        return "" if value is None else shown(value)
+        return said if value is None or {"found", "value"} & set(said) else {**said, "value": value}
 
 
 Read = Callable[[Fields, str], object]

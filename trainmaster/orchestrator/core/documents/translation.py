@@ -58,15 +58,13 @@ class Translation:
         """Record that faults of our own path are faults of the written one."""
         self.places[json_path(own)] = json_path(written)
 
-    def refuse(
-        self, path: Path, problem: str, *, found: str = "", allowed: str = "", repair: str = ""
-    ) -> None:
-        """`path` is the written one; `found` is a value as `shown` writes it."""
-        where = json_path(path)
-        self.faults.append(Fault(path=where, problem=problem, found=found, allowed=allowed, repair=repair))
+    # Any: whatever else `Fault` takes, each of its own kind.
+    def refuse(self, path: Path, problem: str, **said: Any) -> None:
+        """`path` is the written one."""
+        self.faults.append(Fault(at=path, problem=problem, **said))
 
-    def warn(self, path: Path, problem: str, *, found: str = "", repair: str = "") -> None:
-        self.warnings.append(Fault(path=json_path(path), problem=problem, found=found, repair=repair))
+    def warn(self, path: Path, problem: str, **said: Any) -> None:
+        self.warnings.append(Fault(at=path, problem=problem, **said))
 
     def result(
         self, document: Mapping[str, Any], *, region: str | None = None, yielding: tuple[str, ...] = ()

@@ -22,8 +22,8 @@ class Document:
     spelled: Mapping[str, str] = field(default_factory=dict)
 
 
-def unreadable(problem: str, *, found: str = "", repair: str = "") -> Document:
-    return Document(value=None, faults=(Fault(path="$", problem=problem, found=found, repair=repair),))
+def unreadable(problem: str, *, repair: str = "") -> Document:
+    return Document(value=None, faults=(Fault(path="$", problem=problem, repair=repair),))
 
 
 def is_too_deep(value: object, depth: int = 0) -> bool:

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.documents.faults import plain
+from trainmaster.orchestrator.core.documents.lines import lines_in
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message, time_or
 from trainmaster.orchestrator.core.names import (
@@ -145,3 +147,27 @@ def message_in(envelope: Envelope) -> Arrival:
         ),
         content=message.data,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """What a user wrote, and the document in it."""
+
+    content: bytes
+    as_json: bool
+    read: Document
+
+
+def text_in(content: bytes, *, as_json: bool) -> Text:
+    return Text(content=content, as_json=as_json, read=document_in(content, as_json=as_json))
+
+
+def submitted_document(run_id: str, dialect: str, text: Text) -> Mapping[str, object]:
+    """The request as it is kept beside the canonical one: schemas/submitted_request.v1.schema.json."""
+    return {
+        "schema": "submitted_request.v1",
+        "run_id": run_id,
+        "dialect": dialect,
+        "text": text.content.decode(),
+        "lines": lines_in(text.content.decode("utf-8-sig"), as_json=text.as_json),
+    }

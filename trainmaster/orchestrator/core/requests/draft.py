@@ -34,15 +34,24 @@ class Running:
     env: Mapping[str, tuple[Path, object]]
 
 
+@dataclass(frozen=True, kw_only=True)
 class Draft:
     """The document in our own dialect. Without a policy nothing is known of machines and images."""
 
-    def __init__(self, document: object, policy: Policy | None = None) -> None:
-        self.document = mapping_at(document)
-        self.cluster = mapping_at(document, "cluster")
-        self.scheduling = mapping_at(document, "scheduling")
-        self.tuning = mapping_at(document, "tuning")
-        self.policy = policy
+    document: Mapping[str, object]
+    policy: Policy | None = None
+
+    @cached_property
+    def cluster(self) -> Mapping[str, object]:
+        return mapping_at(self.document, "cluster")
+
+    @cached_property
+    def scheduling(self) -> Mapping[str, object]:
+        return mapping_at(self.document, "scheduling")
+
+    @cached_property
+    def tuning(self) -> Mapping[str, object]:
+        return mapping_at(self.document, "tuning")
 
     @cached_property
     def roles(self) -> Mapping[str, Mapping[str, object]]:

@@ -1,12 +1,10 @@
 """A request as its user wrote it, in any dialect: translated once, then checked."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.documents.lines import lines_in
 from trainmaster.orchestrator.core.documents.translation import Translated
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.policy.policy import among
@@ -20,30 +18,6 @@ from trainmaster.orchestrator.core.requests.request import (
     checked,
     too_large,
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Text:
-    """What a user wrote, and the document in it."""
-
-    content: bytes
-    as_json: bool
-    read: Document
-
-
-def text_in(content: bytes, *, as_json: bool) -> Text:
-    return Text(content=content, as_json=as_json, read=document_in(content, as_json=as_json))
-
-
-def submitted_document(run_id: str, request: Request, text: Text) -> Mapping[str, object]:
-    """The request as it is kept beside the canonical one: schemas/submitted_request.v1.schema.json."""
-    return {
-        "schema": "submitted_request.v1",
-        "run_id": run_id,
-        "dialect": request.dialect,
-        "text": text.content.decode(),
-        "lines": lines_in(text.content.decode("utf-8-sig"), as_json=text.as_json),
-    }
 
 
 def request_in(
@@ -89,7 +63,9 @@ def _allowed(meant: Translated, standards: Standards) -> Translated:
     if not meant.yielding:
         return meant
     home = _home(meant, standards)
-    refused = {fault.path for fault in policy_faults(Draft(meant.document, standards.policy), home)}
+    refused = {
+        fault.path for fault in policy_faults(Draft(document=meant.document, policy=standards.policy), home)
+    }
     gone = [key for key in meant.yielding if any(path.startswith(f"$.{key}") for path in refused)]
     warnings = [
         Fault(

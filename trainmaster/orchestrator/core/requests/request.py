@@ -107,69 +107,61 @@ def checked(
 
     `faults` are known already, and `spelled` is the text of booleans by their path in our own document.
     """
-    found = _faults(meant, standards, region, spelled or {}, faults)
-    if found:
-        return Refused(faults=tuple(sorted(found)))
-    warnings = (
-        replace(each, path=meant.written_path(each.path))
-        for each in cluster_warnings(Draft(meant.document, standards.policy))
-    )
+    draft = Draft(document=meant.document, policy=standards.policy)
+    secrets, *found = _found(draft, standards, region, spelled or {})
+
+    def written(group: Iterable[Fault]) -> list[Fault]:
+        return [replace(fault, path=meant.written_path(fault.path)) for fault in group]
+
+    # No fault of a place may quote its secret; what the text spoiled, nobody need report again.
+    of_fallbacks = _of_fallbacks(draft, standards, region, found)
+    known = _first_of_each_place((written(secrets), faults, *map(written, (*found, *of_fallbacks))))
+    if known:
+        return Refused(faults=tuple(sorted(known)))
     # What yields was decided just now: a run on record writes where its record says, whatever the policy says later.
     resolved = {key: value for key, value in meant.document.items() if key not in meant.yielding}
     return Request(
         document={**resolved, "region": region},
         spec=spec_from(meant.document),
-        warnings=tuple(sorted({*meant.warnings, *warnings})),
+        warnings=tuple(sorted({*meant.warnings, *written(cluster_warnings(draft))})),
         written_path=meant.written_path,
     )
 
 
-def _faults(
-    meant: Translated,
-    standards: Standards,
-    region: str,
-    spelled: Mapping[str, str],
-    known: Iterable[Fault],
-) -> set[Fault]:
-    secrets = [
-        replace(fault, path=meant.written_path(fault.path))
-        for fault in secret_faults(Draft(meant.document, standards.policy))
-    ]
-    # No other fault of the place may quote the secret.
-    hidden = {fault.path for fault in secrets}
-    faults = {*secrets, *(fault for fault in known if fault.path not in hidden)}
-    # What the text spoiled, nobody need report again, nor the policy what the schema refused.
-    found = _found(meant.document, standards, region, spelled)
-    for group in (*found, *_of_fallbacks(meant.document, standards, region, found)):
-        checked = [replace(fault, path=meant.written_path(fault.path)) for fault in group]
+def _first_of_each_place(groups: Iterable[Iterable[Fault]]) -> set[Fault]:
+    """The faults of every group but those of places that an earlier group names."""
+    faults: set[Fault] = set()
+    for group in groups:
         reported = {fault.path for fault in faults}
-        faults |= {fault for fault in checked if fault.path not in reported}
+        faults |= {fault for fault in group if fault.path not in reported}
     return faults
 
 
 def _found(
-    document: Mapping[str, Any], standards: Standards, region: str, spelled: Mapping[str, str]
+    draft: Draft, standards: Standards, region: str, spelled: Mapping[str, str]
 ) -> tuple[list[Fault], ...]:
     """What is wrong with our own document; the first group that names a place knows most of it.
 
-    The roles come first: of a second chief they know more than the schema.
+    The roles come before the schema: of a second chief they know more.
     """
     # Before all others, for it makes 2.0 the 2 that they count.
-    of_schema = schema_faults(standards.schemas[REQUEST_SCHEMA], document, spelled)
-    draft = Draft(document, standards.policy)
-    return (cluster_faults(draft), of_schema, policy_faults(draft, region), tuning_faults(draft))
+    of_schema = schema_faults(standards.schemas[REQUEST_SCHEMA], draft.document, spelled)
+    rest = (cluster_faults(draft), of_schema, policy_faults(draft, region), tuning_faults(draft))
+    return (secret_faults(draft), *rest)
 
 
 def _of_fallbacks(
-    document: Mapping[str, Any], standards: Standards, home: str, known: tuple[list[Fault], ...]
+    draft: Draft, standards: Standards, home: str, known: Iterable[list[Fault]]
 ) -> Iterator[list[Fault]]:
     """What each fallback makes of the request, at its own place; what the request has wrong anyway is known."""
+    document = draft.document
     own = without_fallbacks(document)
     yield fallback_faults(document, home)
     told = {fault for group in known for fault in group}
     for index, patch in fallbacks_in(document):
-        candidate = without_fallbacks(merged(own, patch))
-        for group in _found(candidate, standards, text_at(candidate, "region") or home, {}):
+        candidate = replace(draft, document=without_fallbacks(merged(own, patch)))
+        region = text_at(candidate.document, "region") or home
+        for group in _found(candidate, standards, region, {})[1:]:
             yield [
                 replace(fault, path=f"{fallback_path(index)}{fault.path.removeprefix('$')}")
                 for fault in group

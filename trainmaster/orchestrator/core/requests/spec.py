@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.core.names import JobKind, output_uri
 from trainmaster.orchestrator.core.policy.admission import DEFAULT_PRIORITY
 from trainmaster.orchestrator.core.requests.draft import names_program
 
@@ -186,6 +186,10 @@ class JobSpec:
     encryption_key: str | None = None
     champion: ChampionTerms | None = None
     priority: int = DEFAULT_PRIORITY
+
+    def output_uri(self, run_id: str, models_bucket: str) -> str:
+        """The run's own directory: PREFIX/MODEL_NAME/RUN_ID."""
+        return output_uri(self.output_prefix_uri or f"gs://{models_bucket}", self.model_name, run_id)
 
     @property
     def kind(self) -> JobKind:

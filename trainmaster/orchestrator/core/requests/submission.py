@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, JobKind, location_name, output_uri
+from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, JobKind, location_name
 from trainmaster.orchestrator.core.requests.spec import (
     SETTINGS,
     Container,
@@ -54,17 +54,11 @@ class Submission:
     body: Mapping[str, object]
 
 
-def output_uri_of(run_id: str, spec: JobSpec, target: Target) -> str:
-    """The run's own directory: PREFIX/MODEL_NAME/RUN_ID."""
-    prefix = spec.output_prefix_uri or f"gs://{target.models_bucket}"
-    return output_uri(prefix, spec.model_name, run_id)
-
-
 def submission_of(run_id: str, spec: JobSpec, target: Target) -> Submission:
     """The one submission of this run; the same run and spec give the same value."""
     job_spec: dict[str, object] = {
         "workerPoolSpecs": [_pool(pool, spec.cluster.replica_environment) for pool in spec.cluster.pools],
-        "baseOutputDirectory": {"outputUriPrefix": output_uri_of(run_id, spec, target)},
+        "baseOutputDirectory": {"outputUriPrefix": spec.output_uri(run_id, target.models_bucket)},
     }
     optional = {
         "scheduling": _scheduling(spec.scheduling),

@@ -240,7 +240,7 @@ def _by_tag(document: object, condition: Condition) -> Iterator[Fault]:
         return
     request = mapping_at(document)
     meant = dialect_of(request).in_own(request, None)
-    for path, image in Draft(meant.document).images.items():
+    for path, image in Draft(document=meant.document).images.items():
         if "@" not in image and repository(image) == condition.repository:
             yield Fault(
                 path=meant.written_path(json_path(path)),

@@ -24,8 +24,7 @@ from trainmaster.orchestrator.core.errors import (
 )
 from trainmaster.orchestrator.core.names import object_uri, split_object_uri
 from trainmaster.orchestrator.core.notices.notice import RulePayload, rule_tripped
-from trainmaster.orchestrator.core.requests.arrival import Arrival
-from trainmaster.orchestrator.core.requests.reading import text_in
+from trainmaster.orchestrator.core.requests.arrival import Arrival, text_in
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.arrivals import Batch
 from trainmaster.orchestrator.core.retraining.condition import Age

@@ -12,10 +12,9 @@ from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import RecordExists
 from trainmaster.orchestrator.core.names import model_name_from, stem
-from trainmaster.orchestrator.core.requests.arrival import Arrival
-from trainmaster.orchestrator.core.requests.reading import Text, checked_request, submitted_document
+from trainmaster.orchestrator.core.requests.arrival import Arrival, Text, submitted_document
+from trainmaster.orchestrator.core.requests.reading import checked_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request
-from trainmaster.orchestrator.core.requests.submission import output_uri_of
 from trainmaster.orchestrator.core.runs.end import Rejection
 from trainmaster.orchestrator.core.runs.record import (
     AcceptedRequest,
@@ -57,7 +56,7 @@ def launch(services: Services, arrival: Arrival, request: Request, text: Text) -
     if over is not None:
         return reject(services, arrival, Refused(faults=(over.reached.fault,)), over)
     services.ledger.mark_active(run_id)
-    uri, sha256 = services.ledger.keep_submitted(run_id, submitted_document(run_id, request, text))
+    uri, sha256 = services.ledger.keep_submitted(run_id, submitted_document(run_id, request.dialect, text))
     original = Original(uri=uri, sha256=sha256, dialect=request.dialect)
     try:
         held = services.ledger.create(_reserved(services, arrival, request, original))
@@ -79,7 +78,7 @@ def _reserved(services: Services, arrival: Arrival, request: Request, original: 
             document=request.document,
             original=original,
             model_name=request.spec.model_name,
-            output_uri=output_uri_of(arrival.run_id, request.spec, services.target),
+            output_uri=request.spec.output_uri(arrival.run_id, services.target.models_bucket),
             estimate=request.estimate,
         ),
         submission=SubmissionState(lease=Lease(attempt=services.attempt, expires_at=now + services.lease)),

@@ -149,7 +149,7 @@ def _write_role(job: Job, role: Role) -> None:
         _write_accelerator(job.config(role), own)
         if isinstance(name, str) and "_" in name:
             repair = nearest(name, list(MACHINES)) or "write a machine of Compute Engine"
-            spec.refuse(role.type_key, "no machine of that name", allowed=listed(MACHINES, 20), repair=repair)
+            spec.refuse(role.type_key, "no machine of that name", among=MACHINES, repair=repair)
     _write_disk(job, role)
 
 
@@ -195,7 +195,7 @@ def _write_accelerator(config: Fields, replicas: Own) -> None:
     kind, count = written.get("type"), written.number("count")
     if isinstance(kind, str) and kind in RETIRED_ACCELERATORS:
         repair = RETIRED_ACCELERATORS[kind]
-        written.refuse("type", "no longer offered", allowed=listed(ACCELERATORS), repair=repair)
+        written.refuse("type", "no longer offered", among=ACCELERATORS, repair=repair)
     elif kind != NO_ACCELERATOR:
         own = replicas.inner("accelerator", written.path)
         own.put("type", kind, written.at("type"))

@@ -150,7 +150,7 @@ def _check_runtime(job: Job) -> None:
     runtime = job.spec.get("runtimeVersion")
     if runtime in RETIRED_RUNTIMES:
         problem = "retired: no image with TensorFlow 1 is offered any more"
-        job.spec.refuse("runtimeVersion", problem, allowed=listed(RUNTIMES), repair=_PYTHON_REPAIR)
+        job.spec.refuse("runtimeVersion", problem, among=RUNTIMES, repair=_PYTHON_REPAIR)
     elif runtime in RUNTIMES:
         job.spec.warn(
             "runtimeVersion",
@@ -166,7 +166,7 @@ def _check_python(job: Job) -> None:
     python = job.spec.get("pythonVersion")
     if python in RETIRED_PYTHONS:
         problem = "retired: no image has this Python any more"
-        job.spec.refuse("pythonVersion", problem, allowed=listed(PYTHONS), repair=_PYTHON_REPAIR)
+        job.spec.refuse("pythonVersion", problem, among=PYTHONS, repair=_PYTHON_REPAIR)
     elif python is not None and python not in PYTHONS:
         _refuse_version(job, "pythonVersion", PYTHONS, RETIRED_PYTHONS)
 
@@ -182,4 +182,4 @@ def _refuse_version(job: Job, key: str, allowed: Collection[str], retired: Colle
         repair = f"quote it: {' or '.join(meant)}"
     elif str(found) in retired:
         problem, repair = f"{problem}, and '{found}' is retired", _PYTHON_REPAIR
-    job.spec.refuse(key, problem, allowed=listed(allowed), repair=repair)
+    job.spec.refuse(key, problem, among=allowed, repair=repair)

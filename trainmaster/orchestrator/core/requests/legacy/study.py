@@ -1,6 +1,5 @@
 """The `hyperparameters` of a legacy job as our own tuning."""
 
-from trainmaster.orchestrator.core.documents.faults import shown
 from trainmaster.orchestrator.core.documents.fields import Fields, copy_keys, inverse
 from trainmaster.orchestrator.core.documents.translation import Own
 from trainmaster.orchestrator.core.requests.legacy.reading import Job
@@ -74,7 +73,7 @@ def _write_parameter(spec: Fields, parameters: Own) -> None:
     if not isinstance(name, str) or name in parameters.content:
         problem = "the parameter stands here twice" if isinstance(name, str) else "a name is wanted here"
         path = spec.path if spec.kind_fault else spec.at("parameterName")
-        spec.translation.refuse(path, problem, found=shown(name))
+        spec.translation.refuse(path, problem, value=name)
         spec.pass_over()
         return
     own = parameters.inner(name, spec.path)

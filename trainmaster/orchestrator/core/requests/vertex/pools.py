@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from trainmaster.orchestrator.core.documents.faults import listed, shown
+from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.documents.fields import (
     Fields,
     Numbers,
@@ -71,11 +71,11 @@ def _write_pool(pool: Fields, index: int, own: Own, cluster: Own) -> list[Variab
     """The variables of the pool that name a replica environment."""
     if index >= len(ROLES):
         problem = "no role is left for this pool"
-        pool.translation.refuse(pool.path, problem, found=shown(pool.value), allowed=_PLACES)
+        pool.translation.refuse(pool.path, problem, value=pool.value, allowed=_PLACES)
         return []
     if not isinstance(pool.value, Mapping):
         if pool.value is not None:
-            pool.translation.refuse(pool.path, "a mapping is wanted here", found=shown(pool.value))
+            pool.translation.refuse(pool.path, "a mapping is wanted here", value=pool.value)
         return []
     if not any(map(number, pool.value.values())):
         return []
@@ -101,7 +101,7 @@ def _write_count(pool: Fields, role: Own) -> None:
         pool.refuse(
             "replicaCount",
             "there is exactly one chief",
-            found=shown(count),
+            value=count,
             allowed="1 in pool 0",
             repair="the others are workers: pool 1",
         )
@@ -150,7 +150,7 @@ def _write_replica_environment(environments: list[Variable], cluster: Own) -> No
         cluster.translation.refuse(
             path,
             "the replicas of a job are told of one environment alike",
-            found=shown(values),
+            value=values,
             repair="give every pool the variable with the same value, or none",
         )
 
@@ -165,7 +165,7 @@ def _write_program(pool: Fields, own: Own) -> list[Variable]:
     both = pool.present(_PROGRAMS)
     if len(both) > 1:
         problem, repair = "a pool runs a container or Python packages, not both", "take one of the two out"
-        pool.translation.refuse(pool.path, problem, found=shown(both), allowed=_ALLOWED, repair=repair)
+        pool.translation.refuse(pool.path, problem, value=both, allowed=_ALLOWED, repair=repair)
     if pool.has("containerSpec"):
         return _write_container(container, own)
     if pool.has("pythonPackageSpec"):
@@ -205,7 +205,7 @@ def _write_variable(entry: Fields, env: Own) -> bool:
     """False for the name of the replica environment. Every other name of ours stays for the policy to refuse."""
     name, value = entry.get("name"), entry.get("value")
     if not isinstance(name, str):
-        entry.refuse("name", "a name is wanted here", found=shown(name))
+        entry.refuse("name", "a name is wanted here", value=name)
     elif name in env.content:
         entry.refuse("name", "the variable stands here twice", repair="keep one of the two")
     elif name != REPLICA_ENVIRONMENT:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.faults import listed, shown
+from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.documents.fields import Fields, Numbers, copy_keys, inverse, number
 from trainmaster.orchestrator.core.documents.translation import Own
 from trainmaster.orchestrator.core.requests.spec import ParameterType
@@ -86,14 +86,14 @@ def _write_parameter(spec: Fields, parameters: Own) -> None:
     name = spec.get("parameterId")
     if not isinstance(name, str) or name in parameters.content:
         problem = "the parameter stands here twice" if isinstance(name, str) else "a name is wanted here"
-        spec.refuse("parameterId", problem, found=shown(name))
+        spec.refuse("parameterId", problem, value=name)
         spec.pass_over()
         return
     own = parameters.inner(name, spec.path)
     kinds = [kind for kind in _TYPES if spec.has(kind)]
     if len(kinds) != 1:
         problem = f"exactly one of {listed(_TYPES)} is wanted here"
-        spec.translation.refuse(spec.path, problem, found=shown(kinds))
+        spec.translation.refuse(spec.path, problem, value=kinds)
     own.translation.place((*own.path, "type"), spec.path)
     for kind in kinds[:1]:
         own.put("type", _TYPES[kind], spec.at(kind))
@@ -138,7 +138,7 @@ def _condition(condition: Fields, parameter: Own) -> dict[str, Any]:
 def _write_early_stopping(study: Fields, tuning: Own) -> None:
     rules = [(rule, key) for rule, key in STOPPING_KEYS.items() if study.has(key)]
     for _, key in rules[1:]:
-        study.refuse(key, "a study has one rule of early stopping", found=shown(key))
+        study.refuse(key, "a study has one rule of early stopping", value=key)
     for rule, key in rules[:1]:
         written = study.fields(key)
         stopping = tuning.inner("early_stopping", written.path)

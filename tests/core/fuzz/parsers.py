@@ -5,7 +5,7 @@ A parser takes an input, passes it over, or refuses it with a reason. Whatever e
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -14,13 +14,13 @@ from random import Random
 from typing import Any
 
 from tests.core.fuzz import seeds
-from tests.core.fuzz.mutation import changed, content_like, text
+from tests.core.fuzz.mutation import changed, content_like, places, text
 from tests.core.standards import policy_document, schema
 from trainmaster.orchestrator.core.completion.entry import JobHint, hint_in
 from trainmaster.orchestrator.core.completion.outcome import FileSize, ModelDirectory, model_in
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.documents.document import document_in
-from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.faults import Fault, json_path
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import (
     KEY_CHARS,
@@ -39,6 +39,7 @@ from trainmaster.orchestrator.core.events.self_test import (
 from trainmaster.orchestrator.core.names import Buckets, is_run_id, status_object
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.arrival import Arrival, Ignored, message_in, upload_in
+from trainmaster.orchestrator.core.requests.dialects import LEGACY, OWN, dialect_of
 from trainmaster.orchestrator.core.requests.orders import (
     CancelOrder,
     FireOrder,
@@ -78,7 +79,21 @@ STANDARDS = Standards(
     policy=policy_from(policy_document(), NAMES),
     region="us-central1",
 )
+
+
+def _property_names(schema: object) -> Iterator[str]:
+    if isinstance(schema, dict):
+        yield from schema.get("properties", {})
+        schema = list(schema.values())
+    for inner in schema if isinstance(schema, list) else ():
+        yield from _property_names(inner)
+
+
 RUN_ID = "run-20260304t120000-0123456789"
+_LAST_PARTS = re.compile(r"""(?:\.\w+|\[[0-9]+\]|\['.*'\]|\[".*"\]){1,3}""", re.DOTALL)
+_THEIRS = seeds.vocabulary([*seeds.CUSTOM, *seeds.TUNING, *seeds.LEGACY])
+OURS = set(_property_names(STANDARDS.schemas["training_request.v1"])) - set(_THEIRS)
+"""Words that only our own dialect has: in a fault about another they would mislead."""
 _LINE_BREAKERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What could begin a new line, move a terminal's cursor, or be no text at all."""
 
@@ -133,7 +148,21 @@ def _bytes_of(documents: list[Any], *, as_json: bool) -> Callable[[Random], byte
 def feed_request(content: bytes) -> Verdict:
     as_json = content[:1] == b"{" and len(content) % 2 == 0  # each of the two readers has its share
     read = request_in(content, as_json=as_json, standards=STANDARDS, name="named")
+    document = document_in(content, as_json=as_json).value
+    if isinstance(document, dict) and dialect_of(document) is not OWN:
+        _in_the_users_words(document, read.faults if isinstance(read, Refused) else read.warnings)
     return refused_well(read.faults) if isinstance(read, Refused) else _submitted(read)
+
+
+def _in_the_users_words(document: dict[str, object], faults: Iterable[Fault]) -> None:
+    """Every fault is at a place of the text or at what is missing there, and a Vertex job's at no word of ours."""
+    there = {json_path(path) for path in places(document)}
+    ours = frozenset[str]() if dialect_of(document) is LEGACY else OURS
+    for fault in faults:
+        beyond = any(_LAST_PARTS.fullmatch(fault.path.removeprefix(place)) for place in there)
+        promised(holds=fault.path in there or beyond, promise="a place of the text", found=fault)
+        words = set(re.split(r"[.\[\]]", fault.path))
+        promised(holds=ours.isdisjoint(words), promise="words of the text", found=fault)
 
 
 def _submitted(request: Request) -> Verdict:

@@ -9,9 +9,11 @@ from typing import Any
 import yaml
 
 from tests.core.fuzz.mutation import places
+from tests.core.legacy_job_cases import JOB_CASES
+from tests.core.requests.test_tuning import API
 from tests.core.retraining.test_signal import INCIDENT, PUSH
 from tests.core.standards import ROOT, schema
-from tests.core.vertex_files import job
+from tests.core.vertex_files import job, job_spec, package_pool
 from trainmaster.orchestrator.core.events.envelope import REPLAYED_ID, REPLAYED_PUBLISH_TIME
 from trainmaster.orchestrator.core.events.self_test import DRY_RUN, MARK, NOBODYS_JOB, SELF_TEST_ID
 
@@ -44,9 +46,10 @@ OWN = [
     *_read("schemas/examples/valid/training_request.v1.*.yaml"),
     *_read("examples/cassava.yaml", "examples/tuning.yaml", "examples/roles.yaml"),
 ]
-CUSTOM = [*_read("examples/vertex/custom-job.yaml"), job()]
-TUNING = _read("examples/vertex/hp-tuning-job.yaml")
-LEGACY = _read("examples/ai_platform/*.yaml")
+PACKED = {"displayName": "packed", "jobSpec": {"workerPoolSpecs": [package_pool(0), {}, package_pool(2)]}}
+CUSTOM = [*_read("examples/vertex/custom-job.yaml"), job(), {"displayName": "bare", **job_spec()}, PACKED]
+TUNING = [*_read("examples/vertex/hp-tuning-job.yaml"), API]
+LEGACY = [*_read("examples/ai_platform/*.yaml"), *(dict(case.written) for case in JOB_CASES)]
 RULES = [
     *_read("schemas/examples/valid/retraining_rule.v1.*.yaml", "examples/rules/*.yaml"),
     *({"when": [{"manual": {}}], "request": request} for request in TUNING),

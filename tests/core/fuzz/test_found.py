@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.core.fuzz import seeds
-from tests.core.fuzz.parsers import BUCKETS, NOON, STANDARDS, RuleFile, Verdict, feed_rule
+from tests.core.fuzz.parsers import BUCKETS, NOON, STANDARDS, RuleFile, Verdict, feed_request, feed_rule
 from trainmaster.orchestrator.core.completion.outcome import FileSize, ModelDirectory, model_in
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.errors import EventMalformed
@@ -59,6 +59,20 @@ def test_an_accelerator_of_a_legacy_job_may_be_no_word() -> None:
     config = {"imageUri": "gcr.io/my-project/a:1", "acceleratorConfig": {"type": ["K80"], "count": 1}}
     job = {"trainingInput": {"scaleTier": "CUSTOM", "masterType": "n1-standard-8", "masterConfig": config}}
     assert isinstance(request_in(json.dumps(job).encode(), as_json=True, standards=STANDARDS), Refused)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        None,
+        {"masterConfig": {"imageUri": "gcr.io/my-project/a:1"}, "workerConfig": {"imageUri": 3}, "args": 7},
+        {"scaleTier": ["BASIC"], "runtimeVersion": ["2.1"], "hyperparameters": {"params": [3]}},
+    ],
+)
+def test_a_legacy_job_of_other_kinds_of_values_is_refused_at_its_places(spec: object) -> None:
+    job = {"trainingInput": spec, "jobId": None}
+    assert feed_request(json.dumps(job).encode()) is Verdict.REFUSED
 
 
 def test_a_scale_tier_cannot_break_the_line_of_its_faults() -> None:

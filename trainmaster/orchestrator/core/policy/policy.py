@@ -3,14 +3,16 @@
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
+from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.policy.admission import Admission, terms_spelled_out
 
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}\Z")
+_NAME = re.compile(r"\$\{(\w+)\}")
 TPU = "TPU_"
 """How Vertex AI's names of accelerators that are TPUs begin."""
 
@@ -109,29 +111,10 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
     Raises:
         ValueError: the document is no policy, names something else in `${…}`, or an NFS network that is none.
     """
-    policy = decoded(Policy, _spelled_out(document))
-
-    def filled(patterns: Sequence[str]) -> tuple[str, ...]:
-        return tuple(_filled(pattern, names) for pattern in patterns)
-
+    policy = decoded(Policy, _filled(_spelled_out(document), names))
     for network in policy.nfs_servers:
         ip_network(network)
-    executors = policy.executor_images
-    return replace(
-        policy,
-        images=filled(policy.images),
-        require_digest=filled(policy.require_digest),
-        regions=filled(policy.regions),
-        service_accounts=filled(policy.service_accounts),
-        networks=filled(policy.networks),
-        output_prefixes=filled(policy.output_prefixes),
-        image_flags=tuple(replace(row, images=filled(row.images)) for row in policy.image_flags),
-        executor_images=None if executors is None else filled(executors),
-        package_prefixes=filled(policy.package_prefixes),
-        encryption_keys=filled(policy.encryption_keys),
-        persistent_resources=filled(policy.persistent_resources),
-        reserved_ip_ranges=filled(policy.reserved_ip_ranges),
-    )
+    return policy
 
 
 def _spelled_out(document: object) -> object:
@@ -147,13 +130,21 @@ def _spelled_out(document: object) -> object:
     return spelled
 
 
-def _filled(pattern: str, names: Mapping[str, str]) -> str:
-    def value(match: re.Match[str]) -> str:
-        if match[1] not in names:
-            raise ValueError(f"{pattern!r} names ${{{match[1]}}}; allowed: {listed(sorted(names))}")
-        return names[match[1]]
-
-    return re.sub(r"\$\{(\w+)\}", value, pattern)
+# Any: a JSON document.
+def _filled(value: Any, names: Mapping[str, str]) -> Any:
+    """The document with the deployment's names in the place of every `${…}`."""
+    match value:
+        case Mapping():
+            return {key: _filled(part, names) for key, part in value.items()}
+        case list():
+            return [_filled(part, names) for part in value]
+        case str():
+            unknown = [name for name in _NAME.findall(value) if name not in names]
+            if unknown:
+                raise ValueError(f"{value!r} names ${{{unknown[0]}}}; allowed: {listed(sorted(names))}")
+            return _NAME.sub(lambda match: names[match[1]], value)
+        case _:
+            return value
 
 
 def matches(pattern: str, text: str) -> bool:

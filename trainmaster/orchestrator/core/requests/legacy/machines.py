@@ -5,14 +5,6 @@ from typing import TypeGuard
 from trainmaster.orchestrator.core.documents.faults import listed, nearest, plain
 from trainmaster.orchestrator.core.documents.fields import Fields, copy_keys
 from trainmaster.orchestrator.core.documents.translation import Own, Path
-from trainmaster.orchestrator.core.requests.legacy.advice import (
-    and_gpus,
-    instead,
-    machine_said,
-    said,
-    tiers_of_today,
-    write_custom,
-)
 from trainmaster.orchestrator.core.requests.legacy.reading import MASTER, OTHERS, ROLES, Job, Role
 from trainmaster.orchestrator.core.requests.legacy.tables import (
     ACCELERATORS,
@@ -51,9 +43,9 @@ def _tier(spec: Fields) -> Tier | None:
         return None if sizes else TIERS["BASIC"]
     tier = TIERS[given]
     if tier.chief.retired:
-        spec.refuse("scaleTier", tier.chief.retired, allowed=tiers_of_today(), repair=instead(tier.chief))
+        spec.refuse("scaleTier", tier.chief.retired, allowed=_tiers_of_today(), repair=_instead(tier.chief))
     else:
-        spec.warn("scaleTier", f"{_UNVERIFIED}: {said(tier)}", repair=write_custom(tier))
+        spec.warn("scaleTier", f"{_UNVERIFIED}: {_said(tier)}", repair=_as_custom(tier))
     return tier
 
 
@@ -63,8 +55,8 @@ def _default_tier(spec: Fields, sizes: list[str]) -> Tier | None:
         spec.refuse("scaleTier", problem, found="", repair="write scaleTier: CUSTOM")
         return None
     basic = TIERS["BASIC"]
-    problem = f"missing: it is BASIC. {_UNVERIFIED}: {said(basic)}"
-    spec.warn("scaleTier", problem, found="", repair=write_custom(basic))
+    problem = f"missing: it is BASIC. {_UNVERIFIED}: {_said(basic)}"
+    spec.warn("scaleTier", problem, found="", repair=_as_custom(basic))
     return basic
 
 
@@ -158,12 +150,12 @@ def _write_legacy_machine(job: Job, role: Role, row: Machine) -> None:
     _write_machine(job.cluster, role, row, spec.at(role.type_key))
     has_accelerators = job.config(role).has("acceleratorConfig")
     if row.retired:
-        # What to write instead of a machine that is gone says its accelerators too.
-        spec.refuse(role.type_key, row.retired, repair=instead(row, role))
+        # What to write _instead of a machine that is gone says its accelerators too.
+        spec.refuse(role.type_key, row.retired, repair=_instead(row, role))
         return
     note = f"; {row.note}" if row.note else ""
-    repair = f"write {role.type_key}: {row.machine}{and_gpus(row, role)} to be sure"
-    spec.warn(role.type_key, f"{_UNVERIFIED}: it becomes {machine_said(row)}{note}", repair=repair)
+    repair = f"write {role.type_key}: {row.machine}{_and_gpus(row, role)} to be sure"
+    spec.warn(role.type_key, f"{_UNVERIFIED}: it becomes {_machine_said(row)}{note}", repair=repair)
     if has_accelerators:
         problem = f"{name} is a legacy machine, which takes no acceleratorConfig"
         repair = f"write {role.type_key}: {row.machine}, or take acceleratorConfig out"
@@ -180,7 +172,7 @@ def _refuse_mixed_machines(spec: Fields) -> None:
         legacy, mended = (name, role) if name in MACHINES else (master, MASTER)
         machine = MACHINES[legacy]
         problem = f"masterType is {master!r}: all machines are legacy ones, or all are Compute Engine's"
-        repair = f"write {mended.type_key}: {machine.machine}{and_gpus(machine, mended)}"
+        repair = f"write {mended.type_key}: {machine.machine}{_and_gpus(machine, mended)}"
         spec.refuse(role.type_key, problem, repair=repair)
 
 
@@ -210,3 +202,45 @@ def _write_disk(job: Job, role: Role) -> None:
     own = job.replicas(role).inner("disk", disk.path)
     copy_keys(disk, own, {"bootDiskType": "type"})
     copy_keys(disk, own, {"bootDiskSizeGb": "size_gb"}, Fields.number)
+
+
+def _tiers_of_today() -> str:
+    return listed((*(name for name, tier in TIERS.items() if not tier.chief.retired), CUSTOM))
+
+
+def _machine_said(machine: Machine) -> str:
+    with_accelerators = f" with {machine.count} {machine.accelerator}" if machine.accelerator else ""
+    return machine.machine + with_accelerators
+
+
+def _said(tier: Tier) -> str:
+    pools = [(role, *tier.pools[role.ours]) for role in OTHERS if role.ours in tier.pools]
+    others = [f"{count} {role.word} {_machine_said(machine)}" for role, count, machine in pools]
+    return ", ".join([f"master {_machine_said(tier.chief)}", *others]) + (
+        f"; {tier.notes}" if tier.notes else ""
+    )
+
+
+def _as_custom(tier: Tier) -> str:
+    lines = [f"masterType: {tier.chief.machine}"]
+    for role in OTHERS:
+        if role.ours in tier.pools:
+            count, machine = tier.pools[role.ours]
+            lines += [f"{role.type_key}: {machine.machine}", f"{role.count_key}: {count}"]
+    return f"write scaleTier: {CUSTOM}, {', '.join(lines)} to be sure"
+
+
+def _and_gpus(machine: Machine, role: Role) -> str:
+    if not machine.accelerator:
+        return ""
+    gpus = f"{{type: {machine.accelerator}, count: {machine.count}}}"
+    return f" and {role.config_key}: {{acceleratorConfig: {gpus}}}"
+
+
+def _instead(machine: Machine, role: Role = MASTER) -> str:
+    """What to write for a machine that is gone."""
+    if machine.tpu_topology:
+        own = f"{{machine: {machine.machine}, tpu_topology: {machine.tpu_topology}}}"
+        return f"the nearest is a TPU v5e host, which trains alone: write a request of our own with cluster: {{chief: {own}}}"
+    custom = f"scaleTier: {CUSTOM}, " if role is MASTER else ""
+    return f"write {custom}{role.type_key}: {machine.machine}{_and_gpus(machine, role)}"

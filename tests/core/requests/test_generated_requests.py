@@ -9,9 +9,8 @@ from tests.core.generated import documents, without
 from tests.core.roles import EXECUTOR, MACHINE, OTHER, POLICY, REDUCTION_SERVER, TARGET, TRAINER, answer
 from tests.core.standards import schema
 from trainmaster.orchestrator.adapters.vertex import message_of
-from trainmaster.orchestrator.core.requests.draft import ROLES, Draft
+from trainmaster.orchestrator.core.requests.draft import ROLES
 from trainmaster.orchestrator.core.requests.request import Refused, Request
-from trainmaster.orchestrator.core.requests.spec import PythonPackage, WorkerPool
 from trainmaster.orchestrator.core.requests.submission import submission_of
 
 TRIES = 12
@@ -104,22 +103,3 @@ def test_what_is_accepted_is_a_job_that_the_service_can_be_sent(document: dict[s
     for spec, role in zip(job.worker_pool_specs, ROLES, strict=False):
         programs = ("container_spec" in spec, "python_package_spec" in spec)
         assert sum(programs) == (role in cluster)
-
-
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
-@given(requests())
-def test_the_checks_and_the_job_agree_on_what_each_role_runs(document: dict[str, Any]) -> None:
-    request = accepted(document)
-    pools = (
-        request.spec.cluster.chief,
-        request.spec.cluster.workers,
-        request.spec.cluster.parameter_servers,
-        request.spec.cluster.evaluators,
-    )
-    for role, pool in zip(ROLES, pools, strict=True):
-        if isinstance(pool, WorkerPool):
-            runs = Draft(document=request.document).running[role]
-            assert runs.image == pool.program.image
-            assert runs.is_package is isinstance(pool.program, PythonPackage)
-            assert tuple(runs.args) == pool.program.args
-            assert {name: value for name, (_, value) in runs.env.items()} == pool.program.env

@@ -1,14 +1,13 @@
 """A request that the schema may still refuse, read once for all checks: its roles, what they run, their machines.
 
 What is not of the kind that is asked for is passed over: the schema reports it, in the same report.
-`spec.py` says the same of a sound request; a test holds the two together.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from trainmaster.orchestrator.core.documents.unvalidated import Path, at, list_at, mapping_at, text_at
+from trainmaster.orchestrator.core.documents.unvalidated import Path, list_at, mapping_at, text_at
 from trainmaster.orchestrator.core.policy.policy import ImageFlags, Machines, Policy
 
 ROLES = ("chief", "workers", "parameter_servers", "evaluators")
@@ -22,15 +21,16 @@ class Running:
     """What one role runs, and the paths of the document that say so.
 
     `named_at` is the path of what names the image or packages: the request itself, the chief, or the role.
-    `image` is the executor's where `is_package`. Of `env` each variable has its path and value.
+    Where it runs a `package`, `image` is the executor's. Of `env` each variable has its path and value.
     """
 
     named_at: Path
-    is_package: bool
+    package: Mapping[str, object] | None
     image: str | None
+    command: object
+    command_at: Path | None
     args: Sequence[object]
     args_at: Path
-    command_at: Path | None
     env: Mapping[str, tuple[Path, object]]
 
 
@@ -98,17 +98,21 @@ class Draft:
             sources.append(((), self.document))
             chief = mapping_at(self.cluster, "chief")
             named_at, namer = (("cluster", "chief"), chief) if names_program(chief) else ((), self.document)
-        is_package = at(namer, "python_package") is not None
-        args_at, args_from = next(
-            ((path, source) for path, source in sources if "args" in source), sources[0]
+        package = mapping_at(namer, "python_package") if "python_package" in namer else None
+        commands = (
+            ((*path, "command"), source["command"]) for path, source in sources if "command" in source
         )
+        arguments = (((*path, "args"), source["args"]) for path, source in sources if "args" in source)
+        command_at, command = next(commands, (None, []))
+        args_at, args = next(arguments, ((*here, "args"), ()))
         return Running(
             named_at=named_at,
-            is_package=is_package,
-            image=text_at(namer, *(EXECUTOR_IMAGE if is_package else IMAGE)),
-            args=list_at(args_from, "args"),
-            args_at=(*args_at, "args"),
-            command_at=next(((*path, "command") for path, source in sources if "command" in source), None),
+            package=package,
+            image=text_at(namer, *(IMAGE if package is None else EXECUTOR_IMAGE)),
+            command=command,
+            command_at=command_at,
+            args=list_at(args),
+            args_at=args_at,
             env={
                 str(name): ((*path, "env", str(name)), value)
                 for path, source in reversed(sources)

@@ -1,6 +1,6 @@
 """The job that a sound request describes, in our own words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import JobKind, output_uri
 from trainmaster.orchestrator.core.policy.admission import DEFAULT_PRIORITY
-from trainmaster.orchestrator.core.requests.draft import names_program
+from trainmaster.orchestrator.core.requests.draft import Draft, Running
 
 SETTINGS: Mapping[str, str] = {
     "service_account": "serviceAccount",
@@ -219,26 +219,15 @@ def spec_from(document: Mapping[str, Any]) -> JobSpec:
 
 
 def _cluster(document: Mapping[str, Any]) -> Cluster:
-    cluster = document["cluster"]
-    chief = cluster["chief"]
-
-    def role(name: str) -> WorkerPool | None:
-        if name not in cluster:
-            return None
-        return _pool(cluster[name], _program(cluster[name], document, chief), replicas=cluster[name]["count"])
-
-    return Cluster(
-        chief=_pool(chief, _program(chief, document, chief), replicas=1),
-        workers=role("workers"),
-        parameter_servers=role("parameter_servers"),
-        evaluators=role("evaluators"),
-        replica_environment=ReplicaEnvironment(cluster.get("replica_environment", ReplicaEnvironment.VERTEX)),
-    )
+    draft = Draft(document=document)
+    pools = {role: _pool(document["cluster"][role], _program(draft.running[role])) for role in draft.roles}
+    environment = document["cluster"].get("replica_environment", ReplicaEnvironment.VERTEX)
+    return Cluster(**pools, replica_environment=ReplicaEnvironment(environment))
 
 
-def _pool(document: Mapping[str, Any], program: Program, *, replicas: int) -> WorkerPool:
+def _pool(document: Mapping[str, Any], program: Program) -> WorkerPool:
     return WorkerPool(
-        replicas=replicas,
+        replicas=document.get("count", 1),
         machine=document["machine"],
         program=program,
         accelerator=Accelerator(**document["accelerator"]) if "accelerator" in document else None,
@@ -248,34 +237,9 @@ def _pool(document: Mapping[str, Any], program: Program, *, replicas: int) -> Wo
     )
 
 
-def _program(role: Mapping[str, Any], document: Mapping[str, Any], chief: Mapping[str, Any]) -> Program:
-    """What the role runs.
-
-    Its own image or packages, which take nothing from elsewhere; else the chief's, with the request's command,
-    args and env where the role has none of its own. Variables of both are there, the role's own win.
-    """
-    if names_program(role):
-        return _program_in(
-            role, args=role.get("args", ()), command=role.get("command", ()), env=role.get("env", {})
-        )
-    return _program_in(
-        chief if names_program(chief) else document,
-        args=role.get("args", document.get("args", ())),
-        command=role.get("command", document.get("command", ())),
-        env={**document.get("env", {}), **role.get("env", {})},
-    )
-
-
-def _program_in(
-    document: Mapping[str, Any], *, args: Sequence[str], command: Sequence[str], env: Mapping[str, str]
-) -> Program:
-    if "python_package" in document:
-        package = document["python_package"]
-        return PythonPackage(
-            image=package["executor_image"],
-            uris=tuple(package["uris"]),
-            module=package["module"],
-            args=tuple(args),
-            env=env,
-        )
-    return Container(image=document["image"], command=tuple(command), args=tuple(args), env=env)
+def _program(runs: Running) -> Program:
+    env = {name: value for name, (_, value) in runs.env.items()}
+    words = {"image": runs.image, "args": list(runs.args), "env": env}
+    if runs.package is None:
+        return decoded(Container, {**words, "command": runs.command})
+    return decoded(PythonPackage, {**words, **runs.package})

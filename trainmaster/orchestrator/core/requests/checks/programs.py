@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from trainmaster.orchestrator.core.documents.faults import Fault, nearest
-from trainmaster.orchestrator.core.documents.unvalidated import at
 from trainmaster.orchestrator.core.requests.draft import Draft, names_program
 
 ENV_MOST = 100
@@ -49,11 +48,11 @@ def _unheard(draft: Draft) -> Iterator[Fault]:
 def _commands(draft: Draft) -> Iterator[Fault]:
     for role in draft.roles:
         runs = draft.running[role]
-        if runs.is_package and runs.command_at not in (None, (*runs.named_at, "command")):
+        if runs.package is not None and runs.command_at not in (None, (*runs.named_at, "command")):
             yield Fault(
                 at=runs.command_at,
                 problem=f"a Python package is started by its module, and {role} would run one",
-                value=at(draft.document, *map(str, runs.command_at or ())),
+                value=runs.command,
                 repair=f"leave it out, or name the image that it belongs to as cluster.{role}.image",
             )
 

@@ -21,6 +21,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from trainer.storage import write_whole
+
 CHIEFS_FOLDER = "chief"
 STATE_FILE = "checkpoint"  # TensorFlow's name for it
 KEPT = 2
@@ -143,15 +145,15 @@ def publish(written: Path, checkpoints: Path, *, epoch: int, step: int, global_b
         "metrics": None,
         "files": files,
     }
-    _write_whole(prefix.with_name(f"{prefix.name}.json"), json.dumps(description, indent=2) + "\n")
-    _write_whole(folder / STATE_FILE, f'model_checkpoint_path: "{prefix.name}"\n')
+    write_whole(prefix.with_name(f"{prefix.name}.json"), json.dumps(description, indent=2) + "\n")
+    write_whole(folder / STATE_FILE, f'model_checkpoint_path: "{prefix.name}"\n')
     return _read(prefix)
 
 
 def record_metrics(checkpoint: Checkpoint, metrics: Mapping[str, float]) -> None:
     """Note that the epoch of `checkpoint` is evaluated, so that a restart does not evaluate it again."""
     path = Path(f"{checkpoint.path}.json")
-    _write_whole(path, json.dumps(json.loads(path.read_text()) | {"metrics": dict(metrics)}, indent=2) + "\n")
+    write_whole(path, json.dumps(json.loads(path.read_text()) | {"metrics": dict(metrics)}, indent=2) + "\n")
 
 
 def remove_older(checkpoints: Path) -> None:
@@ -207,10 +209,3 @@ def _copied(source: Path, target: Path) -> dict[str, object]:
 def _sha256(path: Path, size: int, mtime_ns: int) -> str:  # noqa: ARG001 - size and time tell a changed file
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Whoever reads `path` finds the old text or the new one. Where renaming copies, the copy appears whole."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text)
-    partial.replace(path)

@@ -75,6 +75,14 @@ class Cluster:
         """Addresses of the chief and the workers: those that compute gradients."""
         return self.members.get(Role.CHIEF, ()) + self.members.get(Role.WORKER, ())
 
+    def replicas_of(self, *roles: Role) -> dict[str, str]:
+        """The names of the replicas of these roles by address, in order."""
+        return {
+            address: f"{role}-{index}"
+            for role in roles
+            for index, address in enumerate(self.members.get(role, ()))
+        }
+
     @property
     def is_multi_worker(self) -> bool:
         return len(self.trainers) > 1
@@ -82,11 +90,17 @@ class Cluster:
     @property
     def has_reduction_servers(self) -> bool:
         """Whether the job says that worker pool 2 runs Reduction Server, and no parameter servers."""
+        containers = self.of_pools("container_spec")
+        return any(REDUCTION_SERVER in str(found.get("image_uri")) for found in containers[2:3])
+
+    def of_pools(self, name: str) -> list[dict[str, Any]]:
+        """This member of each of the job's worker pools, empty where the job does not say it."""
         pools = self.job.get("worker_pool_specs")
-        pool = pools[2] if isinstance(pools, list) and len(pools) > 2 else None  # noqa: PLR2004 - the pool's number
-        container = pool.get("container_spec") if isinstance(pool, dict) else None
-        image = container.get("image_uri") if isinstance(container, dict) else None
-        return isinstance(image, str) and REDUCTION_SERVER in image
+        found = [
+            pool.get(name) if isinstance(pool, dict) else None
+            for pool in (pools if isinstance(pools, list) else [])
+        ]
+        return [each if isinstance(each, dict) else {} for each in found]
 
     def without_reduction_servers(self) -> "Cluster":
         """The cluster as TensorFlow's strategies may see it: the other servers alone would be taken for theirs."""

@@ -12,6 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NoReturn
+
+from trainer.ending import end_with, end_without_peer
+from trainer.events import report
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"  # and empty SETTINGS
 FRAME_HEADER_BYTES = 9
@@ -105,3 +109,35 @@ def await_all(
             break
         time.sleep(FIRST_EVERY_S)
     return attendance.missing
+
+
+class End(StrEnum):
+    """Why a replica that waits on its chief ends by itself."""
+
+    DONE = "the chief has exported the model and is gone"
+    LOST = "the chief is gone"
+    NEVER_CAME = "the chief has not come within --peers_within_s"
+
+
+def ending(
+    chief: Attendance, now: float, *, has_export: bool, waited_s: float, peers_within_s: float
+) -> End | None:
+    """Whether to wait no longer; a chief that is restarted soon finds its servers as it left them."""
+    if chief.missing:
+        return End.NEVER_CAME if waited_s >= peers_within_s else None
+    if has_export and chief.last[chief.addresses[0]] is Answer.ABSENT:
+        return End.DONE
+    return End.LOST if chief.gone(now) else None
+
+
+def carry_out(end: End, replica: str) -> NoReturn:
+    """Say why, and end this process."""
+    message = f"{replica} ends: {end}"
+    match end:
+        case End.DONE:
+            report("serving_finished", f"{replica} is done: {end}", replica=replica)
+            end_with(0)
+        case End.LOST:
+            end_without_peer("peer_lost", message, replica=replica, peer="chief-0")
+        case End.NEVER_CAME:
+            end_without_peer("peers_missing", message, replica=replica)

@@ -5,21 +5,22 @@ Its form is schemas/model_export.v1.schema.json.
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from trainer.storage import write_whole
+
 MANIFEST_NAME = "export.json"
 SCHEMA = "model_export.v1"
+OWN = {MANIFEST_NAME, f".{MANIFEST_NAME}.partial"}  # files of the manifest, not of the model
 
 
 def file_entries(directory: Path) -> list[dict[str, Any]]:
     """Path, relative with forward slashes, size and hash of every file below `directory` but the manifest, sorted."""
-    own = {MANIFEST_NAME, _partial(MANIFEST_NAME)}
     paths = {path.relative_to(directory).as_posix(): path for path in directory.rglob("*") if path.is_file()}
-    return [_entry(name, path) for name, path in sorted(paths.items()) if name not in own]
+    return [_entry(name, path) for name, path in sorted(paths.items()) if name not in OWN]
 
 
 def _entry(name: str, path: Path) -> dict[str, Any]:
@@ -47,19 +48,10 @@ def manifest_of(
 def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> Path:
     """Write `manifest` as export.json: whoever sees the file sees all of it."""
     path = directory / MANIFEST_NAME
-    partial = directory / _partial(MANIFEST_NAME)
-    with partial.open("w") as file:
-        file.write(json.dumps(manifest, indent=2, allow_nan=False) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    write_whole(path, json.dumps(manifest, indent=2, allow_nan=False) + "\n")
     return path
 
 
 def remove_manifest(directory: Path) -> None:
     """Take back the promise of an earlier export, before its files change."""
     (directory / MANIFEST_NAME).unlink(missing_ok=True)
-
-
-def _partial(name: str) -> str:
-    return f".{name}.partial"

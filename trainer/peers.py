@@ -94,12 +94,7 @@ class Peers:
     @property
     def replicas(self) -> tuple[str, ...]:
         """The names of all that train, this one included, chief first."""
-        members = self._cluster.members
-        return tuple(
-            f"{role}-{index}"
-            for role in (Role.CHIEF, Role.WORKER)
-            for index in range(len(members.get(role, ())))
-        )
+        return tuple(self._cluster.replicas_of(Role.CHIEF, Role.WORKER).values())
 
     def part(self) -> None:
         """Return when no member needs this one any more: nobody leaves while another still reads from it.

@@ -42,16 +42,17 @@ def whole(text: str) -> int | None:
 
 
 def count(text: str) -> int:
-    found = whole(text)
-    if found is None or found < 1:
-        raise ValueError("a whole number of at least 1")
-    return found
+    return _whole_from(text, 1, math.inf, "a whole number of at least 1")
 
 
 def seed(text: str) -> int:
+    return _whole_from(text, 0, 2**31 - 1, "a whole number from 0 to 2147483647")
+
+
+def _whole_from(text: str, least: int, most: float, expected: str) -> int:
     found = whole(text)
-    if found is None or not 0 <= found < 2**31:
-        raise ValueError("a whole number from 0 to 2147483647")
+    if found is None or not least <= found <= most:
+        raise ValueError(expected)
     return found
 
 

@@ -6,6 +6,7 @@ the same place where the machine allows a private mount, and else says in TRAINM
 which directory stands for /gcs.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,3 +87,13 @@ def outputs_from(environment: Mapping[str, str], job_dir: str | None) -> Outputs
         checkpoints=place("AIP_CHECKPOINT_DIR", "checkpoints"),
         logs=place("AIP_TENSORBOARD_LOG_DIR", "logs"),
     )
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Whoever reads `path` finds the old text or the new one. Where renaming copies, the copy appears whole."""
+    partial = path.with_name(f".{path.name}.partial")
+    with partial.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)

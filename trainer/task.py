@@ -63,48 +63,14 @@ def _told(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[Fla
 def _part_of(cluster: Cluster, flags: Flags) -> Part:
     """What a replica of this role does in a run with these flags."""
     if cluster.role is Role.EVALUATOR:
+        from trainer.evaluator.evaluator import evaluate
+
         return evaluate
     if not cluster.is_chief and uses_parameter_servers(flags.strategy, cluster):
+        from trainer.parameter_server.server import serve
+
         return serve
     return train_and_export
-
-
-def serve(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> None:
-    """A worker or parameter server of a training that a chief coordinates. Does not return: the process ends in it."""
-    from trainer.dataset import ready_subject
-    from trainer.parameter_server import server
-    from trainer.strategy import processors_for
-
-    if cluster.trains:  # its steps read the data, at the path that the chief names
-        ready_subject(flags, cluster, environment)
-    server.serve(
-        cluster,
-        model=outputs.model.path,
-        processors=processors_for(cluster),
-        peers_within_s=flags.peers_within_s,
-    )
-
-
-def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> None:
-    """An evaluator's whole run.
-
-    Raises:
-        Unusable: there is nothing to evaluate on, or the checkpoints are of another model.
-    """
-    from trainer.dataset import ready_subject
-    from trainer.evaluator.evaluator import ChiefWatch, Evaluator, data_and_model
-    from trainer.strategy import limit_threads, processors_for
-
-    processors = processors_for(cluster)
-    limit_threads(processors)
-    data, model = data_and_model(ready_subject(flags, cluster, environment), processors=processors)
-    Evaluator(
-        cluster=cluster,
-        model=model,
-        data=data,
-        outputs=outputs,
-        still_due=ChiefWatch(cluster, peers_within_s=flags.peers_within_s).check,
-    ).run()
 
 
 def train_and_export(

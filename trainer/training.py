@@ -103,7 +103,11 @@ class Training:
             )
             if checkpoint is not None:
                 saver.restore(checkpoint)
-            callbacks = [progress, *self._tensorboard(), *metric_report]
+            callbacks = [progress, *metric_report]
+            if self.cluster.is_chief:  # one writer; the graph is left out, it is large and nobody reads it
+                callbacks.append(
+                    tf.keras.callbacks.TensorBoard(str(self.outputs.logs.path), write_graph=False)
+                )
             loop = Loop(
                 model=model,
                 batches=self._batches(model, place),
@@ -165,14 +169,6 @@ class Training:
     def _exported(self, model: Any, scratch: Path) -> Any:  # noqa: ARG002 - a coordinator writes a copy there
         """The trained model with variables that an export can hold."""
         return model
-
-    def _tensorboard(self) -> list[Any]:
-        """One writer; the graph is left out, it is large and nobody reads it."""
-        return (
-            [tf.keras.callbacks.TensorBoard(str(self.outputs.logs.path), write_graph=False)]
-            if self.cluster.is_chief
-            else []
-        )
 
     def _metric_report(self, initial_epoch: int) -> list[MetricReport]:
         """The callback that reports a trial's metrics, on its chief only."""

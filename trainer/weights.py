@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import tempfile
 import urllib.request
 from collections.abc import Mapping
@@ -14,7 +15,6 @@ from trainer.storage import located
 from trainer.workloads import Pretrained
 
 READ_TIMEOUT_S = 60
-CHUNK_BYTES = 1 << 20
 CACHE = Path("~/.keras/models")  # where tf.keras keeps and looks for the same files
 
 
@@ -89,8 +89,7 @@ def _fetched(pretrained: Pretrained) -> Path:
             os.fdopen(handle, "wb") as file,
             urllib.request.urlopen(pretrained.url, timeout=READ_TIMEOUT_S) as response,  # noqa: S310 - https
         ):
-            while chunk := response.read(CHUNK_BYTES):
-                file.write(chunk)
+            shutil.copyfileobj(response, file)
         if (found := _md5(Path(partial))) != pretrained.md5:
             raise OSError(f"it has md5 {found}, expected {pretrained.md5}")
         Path(partial).replace(path)

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from trainer.storage import write_whole
+
 FILE_NAME = "evaluations.jsonl"
 
 
@@ -39,11 +41,8 @@ class Evaluations:
         self._write()
 
     def _write(self) -> None:
-        partial = self._path.with_name(f".{FILE_NAME}.partial")
-        partial.write_text(
-            "".join(json.dumps(asdict(known), allow_nan=False) + "\n" for known in self._known)
-        )
-        partial.replace(self._path)
+        lines = (json.dumps(asdict(known), allow_nan=False) + "\n" for known in self._known)
+        write_whole(self._path, "".join(lines))
 
 
 def read_evaluations(path: Path) -> Iterator[Evaluation]:

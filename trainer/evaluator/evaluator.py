@@ -1,7 +1,7 @@
 """What an evaluator does: wait for a checkpoint, evaluate it, write down what was found, until the export is there."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,21 +10,47 @@ import tensorflow as tf
 
 from trainer.checkpoints import Checkpoint, latest
 from trainer.cluster import Cluster, Role
-from trainer.dataset import Subject
-from trainer.ending import end_without_peer
+from trainer.dataset import ready_subject
 from trainer.evaluator.evaluations import FILE_NAME, Evaluation, Evaluations, read_evaluations
 from trainer.events import finite, report
 from trainer.faults import Unusable
-from trainer.liveness import EVERY_S, Attendance, answers_of
+from trainer.flags import Flags
+from trainer.liveness import EVERY_S, Attendance, answers_of, carry_out, ending
 from trainer.manifest import MANIFEST_NAME
 from trainer.model import built_model
 from trainer.pipeline import Pipeline
 from trainer.reporting import numbers
 from trainer.storage import Outputs
+from trainer.strategy import limit_threads, processors_for
 from trainer.weights import RANDOM
 
 POLL_S = 0.5
 CHIEF_WAITS_S = 60.0
+
+
+def evaluate(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> None:
+    """An evaluator's whole run.
+
+    Raises:
+        Unusable: there is nothing to evaluate on, the model cannot be built for it, or the checkpoints are of another.
+    """
+    processors = processors_for(cluster)
+    limit_threads(processors)
+    subject = ready_subject(flags, cluster, environment)
+    data = Pipeline(subject=subject, replicas=1, threads=max(2, processors)).evaluation()
+    if data is None:
+        raise Unusable(
+            f"An evaluator has nothing to evaluate on: {subject.dataset.name} has no evaluation split here. Name one "
+            f"with --evaluation_split, or leave worker pool 3 out of the request."
+        )
+    strategy = tf.distribute.get_strategy()
+    Evaluator(
+        cluster=cluster,
+        model=built_model(subject, weights=RANDOM, strategy=strategy, total_steps=flags.epochs),
+        data=data,
+        outputs=outputs,
+        still_due=ChiefWatch(cluster, peers_within_s=flags.peers_within_s).check,
+    ).run()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,22 +133,6 @@ class Evaluator:
         )
 
 
-def data_and_model(subject: Subject, *, processors: int) -> tuple[Any, Any]:
-    """The evaluation split, every example once, and the chief's model, which checkpoints are read into.
-
-    Raises:
-        Unusable: the data set has no evaluation split, or the model cannot be built for it.
-    """
-    data = Pipeline(subject=subject, replicas=1, threads=max(2, processors)).evaluation()
-    if data is None:
-        raise Unusable(
-            f"An evaluator has nothing to evaluate on: {subject.dataset.name} has no evaluation split here. Name one "
-            f"with --evaluation_split, or leave worker pool 3 out of the request."
-        )
-    strategy = tf.distribute.get_strategy()
-    return data, built_model(subject, weights=RANDOM, strategy=strategy, total_steps=subject.flags.epochs)
-
-
 class ChiefWatch:
     """Asks the chief whether it is there, where it can be asked.
 
@@ -144,15 +154,12 @@ class ChiefWatch:
             return
         self._asked_at = now
         self._chief.note(answers_of(self._chief.addresses), now)
-        if self._chief.gone(now):
-            self._end("peer_lost", "its chief is gone")
-        if self._chief.missing and now - self._started >= self._peers_within_s:
-            self._end(
-                "peers_missing", f"its chief had not come after {self._peers_within_s:g} s (--peers_within_s)"
-            )
-
-    def _end(self, event: str, why: str) -> None:
-        end_without_peer(event, f"{self._replica} ends: {why}", replica=self._replica, peer="chief-0")
+        waited_s = now - self._started
+        end = ending(
+            self._chief, now, has_export=False, waited_s=waited_s, peers_within_s=self._peers_within_s
+        )
+        if end is not None:
+            carry_out(end, self._replica)
 
 
 def await_evaluators(logs: Path, *, epochs: int, within_s: float = CHIEF_WAITS_S) -> None:

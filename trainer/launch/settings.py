@@ -208,20 +208,11 @@ def _evaluators(framework: str, cluster: Cluster) -> list[str]:
 
 def _has_tpu(cluster: Cluster) -> bool:
     """Whether the job asks for TPU machines, by https://cloud.google.com/vertex-ai/docs/training/training-with-tpu-vm."""
-    pools = cluster.job.get("worker_pool_specs")
-    machines = (
-        [pool.get("machine_spec") for pool in pools if isinstance(pool, dict)]
-        if isinstance(pools, list)
-        else []
-    )
     return any(
-        isinstance(machine, dict)
-        and (
-            machine.get("tpu_topology")
-            or str(machine.get("accelerator_type")).startswith("TPU")
-            or str(machine.get("machine_type")).startswith(("ct", "cloud-tpu"))
-        )
-        for machine in machines
+        machine.get("tpu_topology")
+        or str(machine.get("accelerator_type")).startswith("TPU")
+        or str(machine.get("machine_type")).startswith(("ct", "cloud-tpu"))
+        for machine in cluster.of_pools("machine_spec")
     )
 
 

@@ -15,7 +15,7 @@ ABSENT_AFTER_S = 10.0
 
 def await_peers(cluster: Cluster, *, within_s: float) -> None:
     """Return when every parameter server and every worker has answered once, or end with PEER_LOST."""
-    names = _names(cluster)
+    names = cluster.replicas_of(Role.PARAMETER_SERVER, Role.WORKER)
     if missing := await_all(tuple(names), within_s=within_s):
         end_without_peer(
             "peers_missing",
@@ -58,7 +58,7 @@ def loss(
 def _watch(cluster: Cluster, idle_s: Callable[[], float]) -> None:
     servers = Attendance(addresses=cluster.members[Role.PARAMETER_SERVER])
     workers = Attendance(addresses=cluster.members[Role.WORKER])
-    names = _names(cluster)
+    names = cluster.replicas_of(Role.PARAMETER_SERVER, Role.WORKER)
     while True:
         answers, now = answers_of(names), time.monotonic()
         for attendance in (servers, workers):
@@ -67,12 +67,3 @@ def _watch(cluster: Cluster, idle_s: Callable[[], float]) -> None:
             address, why = found
             end_for_loss(cluster, names[address], why)
         time.sleep(EVERY_S)
-
-
-def _names(cluster: Cluster) -> dict[str, str]:
-    """Replicas by address."""
-    return {
-        address: f"{role}-{index}"
-        for role in (Role.PARAMETER_SERVER, Role.WORKER)
-        for index, address in enumerate(cluster.members[role])
-    }

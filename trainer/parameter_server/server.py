@@ -1,46 +1,30 @@
 """The part of workers and parameter servers: they serve the chief until they are ended, or it is gone for good."""
 
 import time
-from enum import StrEnum
+from collections.abc import Mapping
 from pathlib import Path
 
 import tensorflow as tf
 
 from trainer.cluster import Cluster, Role
-from trainer.ending import end_with, end_without_peer
+from trainer.dataset import ready_subject
 from trainer.events import report
-from trainer.liveness import EVERY_S, Answer, Attendance, answers_of
+from trainer.flags import Flags
+from trainer.liveness import EVERY_S, Attendance, answers_of, carry_out, ending
 from trainer.manifest import MANIFEST_NAME
-from trainer.strategy import resolver
+from trainer.storage import Outputs
+from trainer.strategy import processors_for, resolver
 
 
-class End(StrEnum):
-    """Why a server ends by itself."""
+def serve(flags: Flags, cluster: Cluster, outputs: Outputs, environment: Mapping[str, str]) -> None:
+    """A worker or parameter server of a training that a chief coordinates: serve its requests, and end this process.
 
-    DONE = "the chief has exported the model and is gone"
-    LOST = "the chief is gone"
-    NEVER_CAME = "the chief has not come within --peers_within_s"
-
-
-def ending(
-    chief: Attendance, now: float, *, has_export: bool, waited_s: float, peers_within_s: float
-) -> End | None:
-    """Whether to serve no longer; a chief that is restarted soon finds its servers as it left them."""
-    if chief.missing:
-        return End.NEVER_CAME if waited_s >= peers_within_s else None
-    if has_export and chief.last[chief.addresses[0]] is Answer.ABSENT:
-        return End.DONE
-    return End.LOST if chief.gone(now) else None
-
-
-def serve(cluster: Cluster, *, model: Path, processors: int, peers_within_s: float) -> None:
-    """Serve the chief's requests, and end this process with 0 after its export, else with PEER_LOST.
-
-    `model` is the directory that the chief exports to. A restarted chief takes back servers that
-    run, and a running chief takes back a restarted worker. TensorFlow's servers cannot be stopped:
-    this does not return.
+    With 0 after its export, else with PEER_LOST. A restarted chief takes back servers that run, and a running chief
+    takes back a restarted worker. TensorFlow's servers cannot be stopped: this does not return.
     """
-    found = resolver(cluster)
+    if cluster.trains:  # its steps read the data, at the path that the chief names
+        ready_subject(flags, cluster, environment)
+    found, processors, model = resolver(cluster), processors_for(cluster), outputs.model.path
     config = tf.compat.v1.ConfigProto(
         intra_op_parallelism_threads=processors, inter_op_parallelism_threads=max(2, processors)
     )
@@ -60,22 +44,10 @@ def serve(cluster: Cluster, *, model: Path, processors: int, peers_within_s: flo
             now,
             has_export=(stamp := _stamp(model)) is not None and stamp != exported_before,
             waited_s=now - started,
-            peers_within_s=peers_within_s,
+            peers_within_s=flags.peers_within_s,
         )
         time.sleep(EVERY_S)
-    _end(cluster, end)
-
-
-def _end(cluster: Cluster, end: End) -> None:
-    message = f"{cluster.replica} ends: {end}"
-    match end:
-        case End.DONE:
-            report("serving_finished", f"{cluster.replica} is done: {end}", replica=cluster.replica)
-            end_with(0)
-        case End.LOST:
-            end_without_peer("peer_lost", message, replica=cluster.replica, peer="chief-0")
-        case End.NEVER_CAME:
-            end_without_peer("peers_missing", message, replica=cluster.replica)
+    carry_out(end, cluster.replica)
 
 
 def _stamp(model: Path) -> int | None:

@@ -105,11 +105,10 @@ def newest_first(checkpoints: Path) -> Iterator[Checkpoint | Damaged]:
     """Every checkpoint that has a description, whole or not."""
     folder = checkpoints / CHIEFS_FOLDER
     for number in sorted(_numbers(folder), reverse=True):
-        prefix = folder / f"ckpt-{number}"
         try:
-            yield _read(prefix)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            yield Damaged(path=str(prefix), why=str(error) or type(error).__name__)
+            yield numbered(checkpoints, number)
+        except (OSError, ValueError) as error:
+            yield Damaged(path=str(folder / f"ckpt-{number}"), why=str(error) or type(error).__name__)
 
 
 def numbered(checkpoints: Path, number: int) -> Checkpoint:

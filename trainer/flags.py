@@ -188,9 +188,8 @@ def _parser(workload: str, own: Mapping[str, Flag]) -> argparse.ArgumentParser:
     return parser
 
 
-def _add(
-    group: argparse._ActionsContainer, flags: Mapping[str, Flag]
-) -> None:  # what parsers and groups share
+# _ActionsContainer: what parsers and groups share.
+def _add(group: argparse._ActionsContainer, flags: Mapping[str, Flag]) -> None:
     for name, flag in flags.items():
         shown = f"{flag.help} (default: {flag.default})" if flag.default is not None else flag.help
         const, values = ("true", "true|false") if flag.is_switch else ("", "VALUE")

@@ -37,7 +37,13 @@ def gather(cluster: Cluster, *, within_s: float) -> None:
     with _listener(own) as listener:
         while missing := [address for address in cluster.trainers if address != own and not _opens(address)]:
             if time.monotonic() > deadline:
-                _give_up(cluster, missing, within_s)
+                end_without_peer(
+                    "peers_missing",
+                    f"{cluster.replica} gives up after {within_s:g} s (--peers_within_s): nobody answers at "
+                    f"{', '.join(missing)}. Did these replicas start, and does the network let this one reach them?",
+                    replica=cluster.replica,
+                    missing=missing,
+                )
             _answer(listener, KNOCK_EVERY_S)
     _bound_registration(cluster, within_s)
 
@@ -46,9 +52,8 @@ def _listener(address: str) -> socket.socket:
     host, _, port = address.rpartition(":")
     try:
         return socket.create_server((host, int(port)))
-    except (
-        OSError
-    ):  # the cluster's name for this machine is not one of its own: all interfaces, as TensorFlow does
+    except OSError:
+        # The cluster's name for this machine is not one of its own: all interfaces, as TensorFlow does.
         return socket.create_server(("", int(port)))
 
 
@@ -70,16 +75,6 @@ def _opens(address: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _give_up(cluster: Cluster, missing: list[str], within_s: float) -> None:
-    end_without_peer(
-        "peers_missing",
-        f"{cluster.replica} gives up after {within_s:g} s (--peers_within_s): nobody answers at {', '.join(missing)}. "
-        f"Did these replicas start, and does the network let this one reach them?",
-        replica=cluster.replica,
-        missing=missing,
-    )
 
 
 def _bound_registration(cluster: Cluster, within_s: float) -> None:

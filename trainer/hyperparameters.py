@@ -4,26 +4,12 @@ Each kind's `reads` turns a flag's text into the value and raises ValueError wit
 """
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from trainer.read import number, whole
 
 Value = int | float | str
-
-
-@dataclass(frozen=True, kw_only=True)
-class WholeNumber:
-    """Limits are inclusive. Tuning services write whole numbers as `128.0` too, which is read as 128."""
-
-    default: int
-    minimum: int | None = None
-    maximum: int | None = None
-    help: str
-
-    def reads(self, text: str) -> int:
-        found = whole(text)
-        if found is None or not _is_within(found, self.minimum, self.maximum):
-            raise ValueError(f"a whole number{_limits(self.minimum, self.maximum)}")
-        return found
+Kind = TypeVar("Kind", int, float)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,10 +22,20 @@ class Number:
     help: str
 
     def reads(self, text: str) -> float:
-        found = number(text)
-        if found is None or not _is_within(found, self.minimum, self.maximum):
-            raise ValueError(f"a number{_limits(self.minimum, self.maximum)}")
+        return self._within(number(text), "a number")
+
+    def _within(self, found: Kind | None, kind: str) -> Kind:
+        low, high = self.minimum, self.maximum
+        if found is None or (low is not None and found < low) or (high is not None and found > high):
+            raise ValueError(f"{kind}{_limits(low, high)}")
         return found
+
+
+class WholeNumber(Number):
+    """Tuning services write whole numbers as `128.0` too, which is read as 128."""
+
+    def reads(self, text: str) -> int:
+        return self._within(whole(text), "a whole number")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +52,7 @@ class OneOf:
         return text
 
 
-Hyperparameter = WholeNumber | Number | OneOf
-
-
-def _is_within(number: float, minimum: float | None, maximum: float | None) -> bool:
-    return (minimum is None or number >= minimum) and (maximum is None or number <= maximum)
+Hyperparameter = Number | OneOf
 
 
 def _limits(minimum: float | None, maximum: float | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer import checkpoints as files
-from trainer.checkpoints import Checkpoint, Damaged, newest_first, numbered, publish
+from trainer.checkpoints import Checkpoint, newest_first, numbered, publish
 from trainer.cluster import Cluster
 from trainer.events import report
 from trainer.faults import Unusable
@@ -56,18 +56,14 @@ def _newest_whole(checkpoints: Path, cluster: Cluster) -> Checkpoint | None:
     for found in newest_first(checkpoints):
         if isinstance(found, Checkpoint):
             return found
-        _report_damaged(found, cluster)
+        report(
+            "checkpoint_damaged",
+            f"The checkpoint {found.path} is not whole and is passed over: {found.why}",
+            severity="WARNING",
+            replica=cluster.replica,
+            path=found.path,
+        )
     return None
-
-
-def _report_damaged(damaged: Damaged, cluster: Cluster) -> None:
-    report(
-        "checkpoint_damaged",
-        f"The checkpoint {damaged.path} is not whole and is passed over: {damaged.why}",
-        severity="WARNING",
-        replica=cluster.replica,
-        path=damaged.path,
-    )
 
 
 @dataclass(kw_only=True)
@@ -124,9 +120,8 @@ class Saver:
         self.settle()
         began = time.monotonic()
         with preemption.saving(done):
-            self._state.write(
-                str(self._written), self._options
-            )  # reads variables of all replicas: a joint act
+            # Reads variables of all replicas: a joint act.
+            self._state.write(str(self._written), self._options)
             if self.cluster.is_chief:
                 try:
                     self._newest = publish(

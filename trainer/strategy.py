@@ -12,9 +12,8 @@ from trainer.strategy_choice import Machine, Strategy, chosen
 # Gradients travel in packs of about this size. In one pack they would be copied whole several times
 # at once: 400 MiB more memory and twice the system time with ResNet50 (bench/trainer_throughput.py).
 GRADIENT_PACK_BYTES = 8 << 20
-MIN_SHARD_BYTES = (
-    256 << 10
-)  # of a variable on one parameter server: TensorFlow's own advice for MinSizePartitioner
+# Of a variable on one parameter server: TensorFlow's own advice for MinSizePartitioner.
+MIN_SHARD_BYTES = 256 << 10
 TPU_VARIABLES = ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS")  # tensorflow/python/tpu/client/client.py
 
 

@@ -117,9 +117,8 @@ class Evaluator:
         with writer.as_default(step=evaluation.iterations):
             for name, value in evaluation.metrics.items():
                 if value is not None:
-                    tf.summary.scalar(
-                        f"evaluation_{name}_vs_iterations", value
-                    )  # as Keras' SidecarEvaluator names it
+                    # As Keras' SidecarEvaluator names it.
+                    tf.summary.scalar(f"evaluation_{name}_vs_iterations", value)
         writer.flush()
         shown = " ".join(f"{name} {value}" for name, value in evaluation.metrics.items())
         report(

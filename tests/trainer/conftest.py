@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,37 @@ class Replica:
             time.sleep(0.1)
 
 
+def start_replica(
+    *arguments: str, cwd: Path, files: Path, environment: Mapping[str, str] | None = None
+) -> Replica:
+    """`python -m trainer.task` in `cwd`; output, errors and scratch are `files` with .out, .err and .tmp."""
+    out, err, scratch = (files.with_name(f"{files.name}.{end}") for end in ("out", "err", "tmp"))
+    scratch.mkdir()
+    process = WarmProcess(
+        "trainer.task",
+        *arguments,
+        cwd=cwd,
+        environment={**os.environ, "TMPDIR": str(scratch), **(environment or {})},
+        out=out,
+        err=err,
+    )
+    return Replica(process=process, out=out, err=err, scratch=scratch)
+
+
+def places(prefix: str, buckets: Path) -> dict[str, str]:
+    """Where a run finds its directories: below gs://models/`prefix`, of buckets in this folder."""
+    folders = {"MODEL": "model", "CHECKPOINT": "checkpoints", "TENSORBOARD_LOG": "logs"}
+    found = {f"AIP_{name}_DIR": f"gs://models/{prefix}/{folder}/" for name, folder in folders.items()}
+    return {**found, "TRAINMASTER_GCS_ROOT": str(buckets)}
+
+
+def two_replicas() -> list[dict[str, Any]]:
+    """TF_CONFIG of a chief and of a worker, on free ports."""
+    chief, worker = (f"127.0.0.1:{port}" for port in free_ports(2))
+    cluster = {"chief": [chief], "worker": [worker]}
+    return [{"cluster": cluster, "task": {"type": role, "index": 0}} for role in ("chief", "worker")]
+
+
 @dataclass(kw_only=True)
 class Runner:
     """Starts replicas whose models bucket is a folder of their own."""
@@ -64,50 +95,24 @@ class Runner:
         return self.root / "buckets" / "models" / "run-1"
 
     def start(self, *arguments: str, environment: dict[str, str]) -> Replica:
-        number = len(self.started)
-        out, err = self.root / f"{number}.out", self.root / f"{number}.err"
-        scratch = self.root / f"{number}.tmp"
-        scratch.mkdir()
-        (self.root / "buckets" / "models").mkdir(parents=True, exist_ok=True)
-        variables = {
-            "AIP_MODEL_DIR": "gs://models/run-1/model/",
-            "AIP_CHECKPOINT_DIR": "gs://models/run-1/checkpoints/",
-            "AIP_TENSORBOARD_LOG_DIR": "gs://models/run-1/logs/",
-            "TRAINMASTER_GCS_ROOT": str(self.root / "buckets"),
-            "TMPDIR": str(scratch),
-        }
-        process = WarmProcess(
-            "trainer.task",
+        self.run_dir.parent.mkdir(parents=True, exist_ok=True)
+        replica = start_replica(
             f"--data_dir={self.data_dir}",
             *ARGUMENTS,
             *arguments,
             cwd=ROOT,
-            environment=os.environ | variables | environment,
-            out=out,
-            err=err,
+            files=self.root / str(len(self.started)),
+            environment=places("run-1", self.root / "buckets") | environment,
         )
-        replica = Replica(process=process, out=out, err=err, scratch=scratch)
         self.started.append(replica)
         return replica
 
-    def start_cluster(
-        self, *arguments: str, environment: dict[str, str] | None = None
-    ) -> tuple[Replica, Replica]:
-        """A chief and a worker on free ports, both with `environment`."""
-        chief, worker = (f"127.0.0.1:{port}" for port in free_ports(2))
-        cluster = {"chief": [chief], "worker": [worker]}
-        return (
-            self.start(
-                *arguments, environment={"TF_CONFIG": _tf_config(cluster, "chief")} | (environment or {})
-            ),
-            self.start(
-                *arguments, environment={"TF_CONFIG": _tf_config(cluster, "worker")} | (environment or {})
-            ),
-        )
-
-
-def _tf_config(cluster: dict[str, list[str]], role: str) -> str:
-    return json.dumps({"cluster": cluster, "task": {"type": role, "index": 0}, "environment": "cloud"})
+    def start_cluster(self, *arguments: str, environment: dict[str, str]) -> list[Replica]:
+        """A chief and a worker, both with `environment`."""
+        return [
+            self.start(*arguments, environment=environment | {"TF_CONFIG": json.dumps(config)})
+            for config in two_replicas()
+        ]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,7 +1,6 @@
 """Clusters of a small model that tests kill, freeze and start again."""
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable
@@ -9,9 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.trainer.conftest import ENDS_WITHIN_S, ROOT, Replica, reap
-from tests.trainer.warm import WarmProcess
-from trainmaster.local.ports import free_ports
+from tests.trainer.conftest import ENDS_WITHIN_S, ROOT, Replica, places, reap, start_replica, two_replicas
 
 # Convolution, batch normalization where asked, Adam: what a checkpoint must hold, in as little as that.
 # The pauses make steps last, so that tests hit them, at no cost of the processor.
@@ -81,30 +78,17 @@ class Small:
         return self.root / "buckets" / "models" / run
 
     def start(self, run: str, *arguments: str, tf_config: dict[str, Any] | None = None) -> Replica:
-        number = len(self.started)
-        out, err, scratch = (self.root / f"{run}-{number}.{end}" for end in ("out", "err", "tmp"))
-        scratch.mkdir()
-        places = {
-            f"AIP_{name}_DIR": f"gs://models/{run}/{folder}/"
-            for name, folder in (
-                ("MODEL", "model"),
-                ("CHECKPOINT", "checkpoints"),
-                ("TENSORBOARD_LOG", "logs"),
-            )
-        }
-        variables = {"TRAINMASTER_GCS_ROOT": str(self.root / "buckets"), "TMPDIR": str(scratch)}
         cluster = {"TF_CONFIG": json.dumps(tf_config)} if tf_config else {}
-        common = ["--workload=small", f"--data_dir={self.data_dir}", "--weights=random", *self.arguments]
-        process = WarmProcess(
-            "trainer.task",
-            *common,
+        replica = start_replica(
+            "--workload=small",
+            f"--data_dir={self.data_dir}",
+            "--weights=random",
+            *self.arguments,
             *arguments,
             cwd=self.root / "tree",
-            environment=os.environ | places | variables | cluster,
-            out=out,
-            err=err,
+            files=self.root / f"{run}-{len(self.started)}",
+            environment=places(run, self.root / "buckets") | cluster,
         )
-        replica = Replica(process=process, out=out, err=err, scratch=scratch)
         self.started.append(replica)
         return replica
 
@@ -116,13 +100,6 @@ class Small:
 
     def reap(self) -> None:
         reap(self.started)
-
-
-def two_replicas() -> list[dict[str, Any]]:
-    """TF_CONFIG of a chief and of a worker, on free ports."""
-    chief, worker = (f"127.0.0.1:{port}" for port in free_ports(2))
-    cluster = {"chief": [chief], "worker": [worker]}
-    return [{"cluster": cluster, "task": {"type": role, "index": 0}} for role in ("chief", "worker")]
 
 
 def statuses(replicas: list[Replica], within_s: float = ENDS_WITHIN_S) -> list[int]:

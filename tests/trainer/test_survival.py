@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.conftest import Replica, write_demo_dataset
+from tests.trainer.conftest import Replica, two_replicas, write_demo_dataset
 from tests.trainer.exports import check_export
 from tests.trainer.survival import (
     Small,
@@ -18,7 +18,6 @@ from tests.trainer.survival import (
     has_saved,
     said_in,
     statuses,
-    two_replicas,
     weights_of,
 )
 

@@ -7,9 +7,9 @@ from statistics import mean
 
 import pytest
 
-from tests.trainer.conftest import Replica, write_demo_dataset
+from tests.trainer.conftest import Replica, two_replicas, write_demo_dataset
 from tests.trainer.exports import check_export
-from tests.trainer.survival import Small, said_in, statuses, two_replicas
+from tests.trainer.survival import Small, said_in, statuses
 from trainer.evaluator.evaluations import FILE_NAME
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]

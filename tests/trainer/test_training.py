@@ -1,7 +1,6 @@
 """Generated data sets, and a training on one of them: what a user gets to see and to serve."""
 
 import json
-import os
 import re
 import shutil
 from pathlib import Path
@@ -9,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.conftest import ROOT, Replica, write_demo_dataset
+from tests.trainer.conftest import ROOT, Replica, start_replica, write_demo_dataset
 from tests.trainer.exports import SERVE, check_export, said
-from tests.trainer.warm import WarmProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
@@ -80,10 +78,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def started(tree: Path, name: str, *options: str) -> Replica:
     """`python -m trainer.task` with the documented workload, as a process of its own without any cluster."""
-    out, err = tree / f"{name}.out", tree / f"{name}.err"
     arguments = ("--workload=flat", "--dataset=cassava", "--epochs=1", *options)
-    process = WarmProcess("trainer.task", *arguments, cwd=tree, environment=os.environ, out=out, err=err)
-    return Replica(process=process, out=out, err=err, scratch=tree)
+    return start_replica(*arguments, cwd=tree, files=tree / name)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.trainer.conftest import Replica, Runner, reap
+from tests.trainer.conftest import Replica, Runner, places, reap
 from tests.trainer.exports import SERVE, check_export, said
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
@@ -39,9 +39,7 @@ class Trials:
             "CLOUD_ML_TRIAL_ID": trial,
             "CLOUD_ML_HP_METRIC_FILE": str(self.metric_file(trial)),
             "CLOUD_ML_HP_METRIC_TAG": tag,
-            "AIP_MODEL_DIR": f"gs://models/run-1/{trial}/model/",
-            "AIP_CHECKPOINT_DIR": f"gs://models/run-1/{trial}/checkpoints/",
-            "AIP_TENSORBOARD_LOG_DIR": f"gs://models/run-1/{trial}/logs/",
+            **places(f"run-1/{trial}", self.runner.root / "buckets"),
         }
 
     def start(self, trial: str, *arguments: str, tag: str = "accuracy") -> Replica:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from trainmaster.cli.study.board import Board, choose, seconds
-from trainmaster.cli.study.study import Choices, Study, TrialState, counts, number, printable, shown
+from trainmaster.cli.study.study import Choices, Study, TrialState, counts, number, shown
+from trainmaster.client.terminal import one_line
 
 from .studies import START, many, study, trial
 
@@ -111,7 +112,7 @@ def test_numbers_are_short(value: float, text: str) -> None:
 
 def test_words_stay_on_one_line() -> None:
     assert shown(None) == ""
-    assert printable("a\nb\x1b[2Jc") == "a b\N{REPLACEMENT CHARACTER}[2Jc"
+    assert one_line("a\nb\x1b[2Jc") == "a b [2Jc"
 
 
 def test_states_are_counted_in_words() -> None:

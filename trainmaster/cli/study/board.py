@@ -17,10 +17,9 @@ from trainmaster.cli.study.study import (
     counts,
     number,
     plural,
-    printable,
-    short,
     shown,
 )
+from trainmaster.client.terminal import one_line
 
 VALUE_CHARS, METRIC_CHARS, GAP = 18, 40, 2
 FIRST_PARAMETERS = 3
@@ -54,7 +53,7 @@ class Board:
     def title(self) -> str:
         """For example `Trials: accuracy, the more the better`."""
         better = "more" if self.study.goal is Goal.MAXIMIZE else "less"
-        return f"Trials: {short(printable(self.study.metric), METRIC_CHARS)}, the {better} the better"
+        return f"Trials: {one_line(self.study.metric, METRIC_CHARS)}, the {better} the better"
 
     def table(self, *, width: int, height: int) -> Table:
         """At most `height` lines and `width` columns: running trials first, then the best; the rest is counted.
@@ -90,8 +89,8 @@ class Board:
             _Column("state", [trial.state.value for trial in trials], rank=0),
         ]
         for number_, parameter in enumerate(study.parameters):
-            heading = short(printable(parameter.name), VALUE_CHARS)
-            cells = [short(shown(trial.parameters.get(parameter.name)), VALUE_CHARS) for trial in trials]
+            heading = one_line(parameter.name, VALUE_CHARS)
+            cells = [one_line(shown(trial.parameters.get(parameter.name)), VALUE_CHARS) for trial in trials]
             rank = 1 if number_ < FIRST_PARAMETERS else 3
             found.append(_Column(heading, cells, rank=rank, is_parameter=True))
         if going_on:  # where all have ended, all went as far as they could
@@ -104,7 +103,7 @@ class Board:
         ]
 
     def _named(self, trial: Trial) -> str:
-        return short(printable(trial.id), 8) + (" ★" if trial is self.study.best else "")
+        return one_line(trial.id, 8) + (" ★" if trial is self.study.best else "")
 
     @staticmethod
     def _fitting(columns: Sequence["_Column"], width: int) -> list["_Column"]:
@@ -136,9 +135,9 @@ class Board:
         after = seconds(trial.elapsed(self.at))
         said = trial.state.value.lower() + (f" after {after}" if after else "")
         if trial.state is TrialState.INFEASIBLE:
-            return f"{said}: {printable(trial.infeasible_reason) or 'no reason given'}"
+            return f"{said}: {one_line(trial.infeasible_reason) or 'no reason given'}"
         value = "no value" if trial.final is None else number(trial.final)
-        return f"{said}  {printable(self.study.metric)} {value}"
+        return f"{said}  {one_line(self.study.metric)} {value}"
 
 
 def choose(study: Study, *, most: int) -> tuple[list[Trial], list[Trial]]:
@@ -155,7 +154,7 @@ def choose(study: Study, *, most: int) -> tuple[list[Trial], list[Trial]]:
 
 def assignments(trial: Trial) -> str:
     """For example `learning_rate=0.01 num_units=128`."""
-    return " ".join(f"{printable(name)}={shown(value)}" for name, value in trial.parameters.items())
+    return " ".join(f"{one_line(name)}={shown(value)}" for name, value in trial.parameters.items())
 
 
 def seconds(duration: timedelta | None) -> str:

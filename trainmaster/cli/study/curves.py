@@ -8,7 +8,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator
 
 from trainmaster.cli.study.ink import BEST, FAINT, FEW, GREY, INK, Ink, spans_decades
-from trainmaster.cli.study.study import Study, Trial, TrialState, number, printable, short
+from trainmaster.cli.study.study import Study, Trial, TrialState, number
+from trainmaster.client.terminal import one_line
 
 MARKS_UP_TO = 40
 """A curve with more points than this has no marks."""
@@ -17,11 +18,11 @@ MARKS_UP_TO = 40
 def draw_curves(axes: Axes, study: Study, ink: Ink) -> None:
     """Fill `axes` with one line for each trial that has measured anything."""
     axes.set_xlabel("step, as the trainer counts it")
-    axes.set_ylabel(f"{short(printable(study.metric), 40)} ({study.goal})")
+    axes.set_ylabel(f"{one_line(study.metric, 40)} ({study.goal})")
     axes.set_title("Learning curves", loc="left", fontweight="bold", color=INK)
     measured = [trial for trial in study.trials if trial.measurements]
     if not measured:
-        said = f"No trial has measured {short(printable(study.metric), 60)}."
+        said = f"No trial has measured {one_line(study.metric, 60)}."
         axes.text(0.5, 0.5, said, transform=axes.transAxes, ha="center", va="center", color=FAINT)
         axes.set(xticks=[], yticks=[])
         return
@@ -47,7 +48,7 @@ def _curve(axes: Axes, trial: Trial, ink: Ink) -> Line2D:
         **stroke,
         marker="o" if len(points) <= MARKS_UP_TO else None,
         markersize=stroke["linewidth"] + 1.6,
-        label=f"trial {short(printable(trial.id), 10)}{' (best)' if trial is ink.study.best else ''}",
+        label=f"trial {one_line(trial.id, 10)}{' (best)' if trial is ink.study.best else ''}",
         gid=f"curve-{trial.id}" if trial.id.isdecimal() else None,
     )
     return line

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from trainmaster.cli.study.curves import draw_curves
 from trainmaster.cli.study.ink import FAINT, GRID, INK, PAPER, ink_of
 from trainmaster.cli.study.parallel import draw_parallel
-from trainmaster.cli.study.study import Study, counts, number, plural, printable, short
+from trainmaster.cli.study.study import Study, counts, number, plural
+from trainmaster.client.terminal import one_line
 
 WIDTH_IN, HEIGHT_IN = 12.0, 9.6
 AXIS_WIDTH_IN = 1.55
@@ -63,7 +64,7 @@ def study_figure(study: Study) -> Figure:
         figure = Figure(figsize=(width, HEIGHT_IN), layout="constrained")
         figure.get_layout_engine().set(w_pad=0.25, h_pad=0.15, hspace=0.06)  # type: ignore[union-attr, call-arg]  # the engine asked for above
         figure.suptitle(
-            f"{short(printable(study.title), TITLE_CHARS)}\n{summary(study)}", x=0.5, fontsize=14, color=INK
+            f"{one_line(study.title, TITLE_CHARS)}\n{summary(study)}", x=0.5, fontsize=14, color=INK
         )
         above, below = figure.subplots(2, 1, height_ratios=(1, 1.15))
         draw_curves(above, study, ink)
@@ -77,8 +78,8 @@ def summary(study: Study) -> str:
     best = study.best
     if best is None or best.result is None:
         return f"{said} None has a result."
-    metric = short(printable(study.metric), 40)
-    return f"{said} Best: trial {printable(best.id)}, {metric} {number(best.result)}"
+    metric = one_line(study.metric, 40)
+    return f"{said} Best: trial {one_line(best.id)}, {metric} {number(best.result)}"
 
 
 def _saved(study: Study, kind: str, **options: Any) -> bytes:

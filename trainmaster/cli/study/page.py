@@ -6,7 +6,8 @@ from pathlib import Path
 
 from trainmaster.cli.study.board import seconds
 from trainmaster.cli.study.figure import png_of, summary, svg_of
-from trainmaster.cli.study.study import Study, Trial, printable, shown
+from trainmaster.cli.study.study import Study, Trial, shown
+from trainmaster.client.terminal import one_line
 
 # Nothing may be loaded and no script may run, whatever a parameter is called.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -110,4 +111,4 @@ def _row(study: Study, trial: Trial, at: datetime) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(printable(text))
+    return escape(one_line(text))

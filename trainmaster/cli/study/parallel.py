@@ -21,10 +21,9 @@ from trainmaster.cli.study.study import (
     Trial,
     Value,
     number,
-    printable,
-    short,
     shown,
 )
+from trainmaster.client.terminal import one_line
 
 TITLE_CHARS, TITLE_LINES = 14, 3
 TITLE_SIZE, LINE_HEIGHT = 10, 12.5  # points
@@ -117,7 +116,7 @@ def _labels(parameter: Parameter, upright: Upright) -> dict[float, str]:
     if isinstance(parameter, Choices):
         values = parameter.values
         thin = math.ceil(len(values) / MOST_TICKS)
-        return {at: short(shown(values[at]), LABEL_CHARS) for at in range(0, len(values), thin)}
+        return {at: one_line(shown(values[at]), LABEL_CHARS) for at in range(0, len(values), thin)}
     low, high = parameter.low, parameter.high
     if _is_narrow(parameter):
         return {low: number(low)}
@@ -149,12 +148,12 @@ def _title(host: Axes, x: int, parameter: Parameter) -> None:
 
 def title_lines(title: str) -> list[str]:
     """A parameter's name in a few short lines, broken after underscores, dashes and dots where it has any."""
-    broken = printable(title)
+    broken = one_line(title)
     for mark in "_-.":
         broken = broken.replace(mark, f"{mark} ")
     lines = [line.replace(" ", "") for line in wrap(broken, TITLE_CHARS)] or [""]
     if len(lines) > TITLE_LINES:
-        lines = [*lines[: TITLE_LINES - 1], short("".join(lines[TITLE_LINES - 1 :]), TITLE_CHARS)]
+        lines = [*lines[: TITLE_LINES - 1], one_line("".join(lines[TITLE_LINES - 1 :]), TITLE_CHARS)]
     return lines
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from trainmaster.client.terminal import one_line
+
 Value = float | str
 
 
@@ -146,16 +148,4 @@ def shown(value: Value | None) -> str:
     """A parameter's value, on one line; empty for one that does not apply."""
     if value is None:
         return ""
-    return printable(value) if isinstance(value, str) else number(value)
-
-
-def printable(text: str) -> str:
-    """`text` on one line; what cannot be printed, control characters above all, shows as U+FFFD."""
-    return "".join(
-        c if c.isprintable() else " " if c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
-    )
-
-
-def short(text: str, most: int) -> str:
-    """At most `most` characters; an ellipsis stands for what was cut away."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return one_line(value) if isinstance(value, str) else number(value)

@@ -1,8 +1,6 @@
 """What holds for all tests: how Hypothesis draws, who comes first, and where leftovers are found."""
 
 import gc
-import os
-import tracemalloc
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -11,16 +9,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.progress import Progress
+from tests.sockets import add_places, remember_places
 from trainmaster.deploy.stage import stage
 
 # Hypothesis asserts no timings: how fast a machine draws examples is no property of the code.
 settings.register_profile("trainmaster", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("trainmaster")
-
-FRAMES = 5
-"""Of the place that allocated what was not closed."""
-TRACED = ("client", "e2e", "wire")
-"""The folders whose tests open sockets here."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,27 +23,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)  # behind the terminal's own
 def pytest_configure(config: pytest.Config) -> None:
+    remember_places()
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and config.getoption("--by-part"):
         config.pluginmanager.register(Progress(reporter))
 
 
 @pytest.fixture(scope="module", autouse=True)
-def closed_what_it_opened(request: pytest.FixtureRequest) -> Iterator[None]:
+def closed_what_it_opened() -> Iterator[None]:
     """What a module's tests forgot to close fails the last of them, not a later test that happens to collect it.
 
     Pytest turns the ResourceWarning of a collected object into an error of the test that runs. What is left after a
     collection is not looked at again, for each look at all that was ever imported would take a part of a second.
     """
-    # Tracing makes tests that draw examples many times slower.
-    draws_examples = "from hypothesis" in request.path.read_text()
-    folder = request.path.relative_to(request.config.rootpath).parts[1]
-    if os.environ.get("CI") and folder in TRACED and not draws_examples:
-        tracemalloc.start(FRAMES)
     yield
     gc.collect()
     gc.freeze()
-    tracemalloc.stop()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    add_places(report)
+    return report
 
 
 @pytest.fixture(scope="session")

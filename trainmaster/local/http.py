@@ -23,6 +23,8 @@ _SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|[eE][+-]?[0-9]{2}|[0-9]{300}")
 
 _CONNECTION = "trainmaster.local.http.connection"
 _GRACE_S = 3
+_IDLE_S = 600
+"""How long a connection may be idle. A client that was paused for longer may send its next request into a closed one."""
 _CLOSING_POLL_S = 0.005
 
 _Running = TypeVar("_Running")
@@ -122,6 +124,7 @@ class Server:
                 log_config=None,
                 http=_Cuttable,
                 ws="none",
+                timeout_keep_alive=_IDLE_S,
                 timeout_graceful_shutdown=_GRACE_S,
             )
         )

@@ -4,11 +4,9 @@ import copy
 from typing import Any
 
 import pytest
-from google.cloud.aiplatform_v1.types import AcceleratorType, CustomJob, Scheduling
+from google.cloud.aiplatform_v1.types import AcceleratorType, Scheduling
 
 from tests.core.vertex_files import (
-    IMAGE,
-    answered,
     job,
     job_spec,
     package_pool,
@@ -18,10 +16,8 @@ from tests.core.vertex_files import (
     spec_of,
     told,
 )
-from trainmaster.orchestrator.adapters.vertex import message_of
 from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.requests.dialects import VERTEX_CUSTOM
-from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import Accelerator, Container, PythonPackage
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 from trainmaster.orchestrator.core.requests.vertex.dialect import DEPRECATED, STRATEGY_NUMBERS
@@ -68,14 +64,6 @@ def test_the_spec_alone_is_the_same_job() -> None:
     assert meant(mixed) == meant(job())
 
 
-def test_the_clients_own_message_takes_what_is_submitted() -> None:
-    message: Any = message_of(submission_of("run-1", spec_of(job()), TARGET))
-    assert isinstance(message, CustomJob)
-    pool = message.job_spec.worker_pool_specs[3]
-    assert (pool.machine_spec.accelerator_type, pool.replica_count) == (AcceleratorType.NVIDIA_TESLA_T4, 1)
-    assert message.job_spec.scheduling.strategy == Scheduling.Strategy.FLEX_START
-
-
 @pytest.mark.parametrize("empty", [{}, None])
 def test_an_empty_pool_keeps_the_places_of_those_after_it(empty: object) -> None:
     (small,) = plain()["workerPoolSpecs"]
@@ -83,18 +71,6 @@ def test_an_empty_pool_keeps_the_places_of_those_after_it(empty: object) -> None
     assert [pool.get("replicaCount") for pool in pools["workerPoolSpecs"]] == ["1", None, None, "2"]
     after = meant(plain(workerPoolSpecs=[small, empty, empty, empty]))["jobSpec"]["workerPoolSpecs"]
     assert len(after) == 1
-
-
-def test_a_role_that_names_an_image_takes_nothing_from_the_chief() -> None:
-    (small,) = plain()["workerPoolSpecs"]
-    chief = {
-        **small,
-        "containerSpec": {"imageUri": IMAGE, "args": ["--a"], "env": [{"name": "A", "value": ""}]},
-    }
-    spec = sound(plain(workerPoolSpecs=[chief, small])).spec
-    assert spec.cluster.chief.program == Container(image=IMAGE, args=("--a",), env={"A": ""})
-    assert spec.cluster.workers is not None
-    assert spec.cluster.workers.program == Container(image=IMAGE)
 
 
 def test_roles_may_mix_containers_and_packages() -> None:
@@ -244,33 +220,6 @@ def test_a_described_job_is_a_request_again() -> None:
     assert warning.path == "$"
     assert warning.problem == "what the service wrote about an earlier job is passed over"
     assert set(described({})) == set(warning.found.split(", "))
-
-
-def test_a_described_job_of_a_run_is_the_same_request_again() -> None:
-    first = sound(
-        {
-            "displayName": "flowers",
-            "jobSpec": {
-                "workerPoolSpecs": plain()["workerPoolSpecs"],
-                "baseOutputDirectory": {"outputUriPrefix": "gs://models/team"},
-            },
-            "labels": {"team": "vision"},
-        }
-    )
-    body = submission_of("run-1", first.spec, TARGET).body
-    again = sound(described(dict(body)))
-    assert again.spec == first.spec
-    told_of = {each.path for each in again.warnings}
-    assert told_of == {"$", "$.displayName"}
-
-
-@pytest.mark.parametrize("junk", [None, 1, "x", True, [], [1], {"x": 1}, [[]], [{"name": 1}]])
-@pytest.mark.parametrize(
-    "key", ["workerPoolSpecs", "jobSpec", "scheduling", "labels", "displayName", "encryptionSpec", "trials"]
-)
-def test_junk_is_a_fault_and_never_an_error(key: str, junk: object) -> None:
-    answer = answered({**plain(), key: junk})
-    assert isinstance(answer, Request) or all(fault.path.startswith("$") for fault in answer.faults)
 
 
 def test_kinds_of_files_are_told_apart() -> None:

@@ -89,19 +89,24 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
         )
 
 
+@dataclass(kw_only=True, eq=False)
 class MetricReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # as above
-    """Reports metrics of each evaluation under their plain names. A checkpoint is written before each evaluation: what was reported is never trained again."""
+    """Reports metrics of each evaluation under their plain names.
 
-    def __init__(self, file: MetricFile, *, names: Sequence[str], steps_per_epoch: int) -> None:
+    A checkpoint is written before each evaluation: what was reported is never trained again.
+    """
+
+    file: MetricFile
+    names: Sequence[str]
+    steps_per_epoch: int
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self._file = file
-        self._names = names
-        self._steps_per_epoch = steps_per_epoch
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any]) -> None:
         self.report(numbers(logs), epochs=epoch + 1)
 
     def report(self, metrics: Mapping[str, float], *, epochs: int) -> None:
         """Report what was reached after so many epochs; the step counts training steps from the very beginning."""
-        evaluated = {name: metrics[EVALUATED + name] for name in self._names if EVALUATED + name in metrics}
-        self._file.report(evaluated, step=epochs * self._steps_per_epoch)
+        evaluated = {name: metrics[EVALUATED + name] for name in self.names if EVALUATED + name in metrics}
+        self.file.report(evaluated, step=epochs * self.steps_per_epoch)

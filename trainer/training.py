@@ -192,7 +192,7 @@ class Training:
             asked_metric=asked,
             metric_file=str(self.trial.metric_file),
         )
-        return [MetricReport(file, names=names, steps_per_epoch=steps)]
+        return [MetricReport(file=file, names=names, steps_per_epoch=steps)]
 
     def _report_start(self, initial_epoch: int, step: int) -> None:
         strategy, replicas, steps = (

@@ -22,7 +22,7 @@ from trainmaster.deploy.doctor.finding import Verdict, failed, ok, summary, unkn
 from trainmaster.deploy.doctor.giving_up import giving_up_finding
 from trainmaster.deploy.doctor.hops import entry_findings, request_findings
 from trainmaster.deploy.doctor.probe import Probe, own_request
-from trainmaster.deploy.doctor.questions import Hosts, Questions
+from trainmaster.deploy.doctor.questions import Questions
 from trainmaster.deploy.doctor.repair import bind
 from trainmaster.deploy.doctor.witness import Witness
 from trainmaster.local import logging
@@ -91,7 +91,7 @@ def test_every_kind_of_thing_has_its_command(
 
 
 def test_google_is_asked_where_no_emulator_is() -> None:
-    cloud, local = Hosts(iam=None, storage=None), Hosts(iam="http://iam", storage="http://storage")
+    cloud, local = Questions(iam=None, storage=None), Questions(iam="http://iam", storage="http://storage")
     assert cloud.base("project") == "https://cloudresourcemanager.googleapis.com/v1"
     assert cloud.base("token") == "https://iamcredentials.googleapis.com/v1"
     assert local.base("bucket") == "http://storage/storage/v1"
@@ -164,7 +164,7 @@ def run() -> Callable[[Cloud], AbstractContextManager[Questions]]:
     def asking(cloud: Cloud) -> Iterator[Questions]:
         app = Starlette(routes=[Route("/{path:path}", cloud.answer, methods=["GET", "POST"])])
         with in_thread(lambda: serving(app)) as url:
-            questions = Questions(Hosts(iam=url, storage=url))
+            questions = Questions(iam=url, storage=url)
             try:
                 yield questions
             finally:

@@ -34,6 +34,6 @@ def doctor(**given: Any) -> int:  # Any: click's values, of the types above
     Nothing is trained and no run is created. Exit status: 0 nothing failed, 1 something did, 2 there is no deployment to
     try.
     """
-    from trainmaster.deploy.doctor.command import Options, examine
+    from trainmaster.deploy.doctor.command import examine
 
-    return examine(Options(**given))
+    return examine(**given)

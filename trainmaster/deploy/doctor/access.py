@@ -40,12 +40,6 @@ def _of_account(deployment: Deployment, questions: Questions, grants: Sequence[E
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Lack:
-    said: str
-    repairs: Sequence[str] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class _Account:
     deployment: Deployment
     questions: Questions
@@ -65,8 +59,8 @@ class _Account:
                 open_questions.append(f"{_what(grant)}: {refused}")
                 continue
             if lack is not None:
-                lacks.append(lack.said)
-                repairs += lack.repairs
+                lacks.append(lack[0])
+                repairs += lack[1:]
         how = "" if self.token else f"; by its bindings alone, for {cannot}"
         if lacks:
             rest = f"; not checked: {'; '.join(open_questions)}" if open_questions else ""
@@ -80,8 +74,8 @@ class _Account:
             return unknown(check, f"{'; '.join(open_questions)}{how}")
         return ok(check, f"{len(self.grants)} of {len(self.grants)} grants hold{how}")
 
-    def _lack(self, grant: Expected) -> "_Lack | None":
-        """What the account lacks of the grant; None where it lacks nothing.
+    def _lack(self, grant: Expected) -> Sequence[str] | None:
+        """What the account lacks of the grant, then the commands that grant it; None where it lacks nothing.
 
         Raises:
             AskRefusedError: neither permissions nor bindings can be asked for.
@@ -92,18 +86,14 @@ class _Account:
                 held = self.questions.held(grant.thing, grant.permissions, self.token)
             except AskRefusedError as refused:
                 if refused.status == HTTPStatus.NOT_FOUND:
-                    return _Lack(said=f"there is no {_on(grant.thing)}")
+                    return [f"there is no {_on(grant.thing)}"]
                 # Some permissions cannot be asked for on some things, though a role there grants them.
             else:
                 missing = ", ".join(each for each in grant.permissions if each not in held)
-                return (
-                    _Lack(said=f"{missing} missing on {_on(grant.thing)}", repairs=[command])
-                    if missing
-                    else None
-                )
+                return [f"{missing} missing on {_on(grant.thing)}", command] if missing else None
         if self._bound(grant):
             return None
-        return _Lack(said=f"{grant.role} is not bound on {_on(grant.thing)}", repairs=[command])
+        return [f"{grant.role} is not bound on {_on(grant.thing)}", command]
 
     def _bound(self, grant: Expected) -> bool:
         things = {grant.thing, self.deployment.project_thing}

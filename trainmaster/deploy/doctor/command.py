@@ -23,7 +23,7 @@ from trainmaster.deploy.doctor.finding import Finding, Verdict, failed, ok, summ
 from trainmaster.deploy.doctor.giving_up import dead_letter_topics, giving_up_finding, those_that_give_up
 from trainmaster.deploy.doctor.hops import entry_findings, request_findings
 from trainmaster.deploy.doctor.probe import own_request, publish_request, wait_for_answers, write_entry
-from trainmaster.deploy.doctor.questions import AskRefusedError, Hosts, Questions
+from trainmaster.deploy.doctor.questions import AskRefusedError, Questions
 from trainmaster.deploy.doctor.sink import sink_findings
 from trainmaster.deploy.doctor.witness import witness
 
@@ -31,22 +31,6 @@ if TYPE_CHECKING:
     from google.cloud.logging import Client as LoggingClient
     from google.cloud.storage import Client as StorageClient
     from google.pubsub_v1 import PublisherClient, SubscriberClient
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """The deployment to examine: the local stack on `state`, or that of `project` and `region`."""
-
-    state: Path | None
-    project: str | None
-    region: str | None
-    topology: Path
-    request: Path | None  # to try instead of a small one
-    wait_s: float
-
-
-class CannotBeginError(Exception):
-    """The options name no deployment; the message says what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,18 +82,29 @@ class _Visit:
         ]
 
 
-def examine(options: Options) -> int:
-    """0 where nothing failed, 1 where something did, 2 where the options name no deployment."""
+def examine(
+    *,
+    state: Path | None,
+    project: str | None,
+    region: str | None,
+    topology: Path,
+    request: Path | None,
+    wait_s: float,
+) -> int:
+    """Examine the local stack on `state`, or the deployment of `project` and `region`; try `request`, or a small one.
+
+    0 where nothing failed, 1 where something did, 2 where nothing names a deployment.
+    """
     try:
-        environment, deployment = _begin(options)
-        request = options.request.read_bytes() if options.request else own_request(deployment)
-    except (CannotBeginError, NoStack, OSError, ValueError, KeyError, yaml.YAMLError) as fault:
+        environment, deployment = _begin(state, project, region, topology)
+        document = request.read_bytes() if request else own_request(deployment)
+    except (NoStack, OSError, ValueError, KeyError, yaml.YAMLError) as fault:
         print(fault, file=sys.stderr)
         return 2
     findings: list[Finding] = []
     try:
         with ExitStack() as open_clients:
-            visit = _visit(open_clients, deployment, environment, request=request, wait_s=options.wait_s)
+            visit = _visit(open_clients, deployment, environment, request=document, wait_s=wait_s)
             for finding in visit.findings():
                 print(finding, flush=True)
                 findings.append(finding)
@@ -121,24 +116,23 @@ def examine(options: Options) -> int:
     return 1 if any(finding.verdict is Verdict.FAILED for finding in findings) else 0
 
 
-def _begin(options: Options) -> tuple[Mapping[str, str], Deployment]:
-    """The variables that point clients at the deployment, and its names."""
-    local: Mapping[str, str] = {}
-    if options.state is not None:
-        local = environment_on(options.state)
-        if "IAM_EMULATOR_HOST" not in local:
-            raise CannotBeginError(
-                f"The stack on {str(options.state)!r} is older than this command: start it again."
-            )
-    project = options.project or local.get("GOOGLE_CLOUD_PROJECT")
-    region = options.region or local.get("TRAINMASTER_REGION")
+def _begin(
+    state: Path | None, project: str | None, region: str | None, topology: Path
+) -> tuple[Mapping[str, str], Deployment]:
+    """The variables that point clients at the deployment, and its names.
+
+    Raises:
+        ValueError: no deployment is named; the message says what to do.
+        OSError, KeyError, yaml.YAMLError, NoStack: it cannot be read, or no stack runs there.
+    """
+    local = environment_on(state) if state is not None else {}
+    project = project or local.get("GOOGLE_CLOUD_PROJECT")
+    region = region or local.get("TRAINMASTER_REGION")
     if not project or not region:
-        raise CannotBeginError(
+        raise ValueError(
             "Which deployment? --project ID and --region REGION, or --state DIR for a local stack."
         )
-    deployment = deployment_of(
-        project=project, region=region, topology=options.topology, builds=options.state is None
-    )
+    deployment = deployment_of(project=project, region=region, topology=topology, builds=state is None)
     named = {str(key): str(value) for key, value in deployment.topology["environment"].items()}
     return {**named, **local, "GOOGLE_CLOUD_PROJECT": project}, deployment
 
@@ -152,7 +146,7 @@ def _visit(
     wait_s: float,
 ) -> _Visit:
     target = target_from(environment)
-    questions = Questions(Hosts(iam=environment.get("IAM_EMULATOR_HOST"), storage=target.storage_host))
+    questions = Questions(iam=environment.get("IAM_EMULATOR_HOST"), storage=target.storage_host)
     logs = log_reader(project=target.project, logging_host=target.logging_host)
     storage = storage_client(target)
     for client in (questions, logs, storage):

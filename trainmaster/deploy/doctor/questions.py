@@ -1,7 +1,6 @@
 """Questions about permissions, by REST: the services' own libraries ask each in another way, or not at all."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -36,43 +35,37 @@ class AskRefusedError(Exception):
         self.status = status
 
 
-@dataclass(frozen=True)
-class Hosts:
-    """Where an emulator answers; None for Google Cloud."""
-
-    iam: str | None
-    storage: str | None
-
-    def base(self, kind: str) -> str:
-        if self.iam is None:
-            return _HOSTS[kind]
-        version = _HOSTS[kind].partition(".com/")[2]
-        return f"{self.storage if kind == 'bucket' else self.iam}/{version}"
-
-
 class Questions:
     """One caller's questions. Safe to ask from several threads at once.
 
     Every method raises AskRefusedError for an answer that is an error, and what `requests` and `google.auth` raise.
     """
 
-    def __init__(self, hosts: Hosts) -> None:
-        self._hosts = hosts
+    def __init__(self, *, iam: str | None, storage: str | None) -> None:
+        """`iam` and `storage`: where their emulators answer; None for Google Cloud."""
+        self._iam = iam
+        self._storage = storage
         self.policy = cache(self._policy)
 
+    def base(self, kind: str) -> str:
+        if self._iam is None:
+            return _HOSTS[kind]
+        version = _HOSTS[kind].partition(".com/")[2]
+        return f"{self._storage if kind == 'bucket' else self._iam}/{version}"
+
     def project_number(self, project: str) -> str:
-        url = f"{self._hosts.base('project')}/projects/{project}"
+        url = f"{self.base('project')}/projects/{project}"
         return str(self._ask("GET", url)["projectNumber"])
 
     def token(self, email: str) -> str:
         """A token that speaks for the service account, for five minutes."""
-        url = f"{self._hosts.base('token')}/projects/-/serviceAccounts/{email}:generateAccessToken"
+        url = f"{self.base('token')}/projects/-/serviceAccounts/{email}:generateAccessToken"
         body = {"scope": [SCOPE], "lifetime": f"{TOKEN_LIFETIME_S}s"}
         return str(self._ask("POST", url, body=body)["accessToken"])
 
     def held(self, thing: Thing, permissions: Sequence[str], token: str = "") -> frozenset[str]:
         """Those of the permissions that the token's account, or else the caller, has on the thing."""
-        base = self._hosts.base(thing.kind)
+        base = self.base(thing.kind)
         if thing.kind == "bucket":
             query = [("permissions", each) for each in permissions]
             answer = self._ask("GET", f"{base}/b/{thing.name}/iam/testPermissions", query=query, token=token)
@@ -83,7 +76,7 @@ class Questions:
 
     def _policy(self, thing: Thing) -> Mapping[str, frozenset[str]]:
         """The members of each role that the thing's own policy binds, conditions left aside."""
-        base = self._hosts.base(thing.kind)
+        base = self.base(thing.kind)
         if thing.kind == "bucket":
             answer = self._ask("GET", f"{base}/b/{thing.name}/iam")
         else:
@@ -102,7 +95,7 @@ class Questions:
         import requests
         from google.auth.transport.requests import AuthorizedSession
 
-        if self._hosts.iam is not None:
+        if self._iam is not None:
             return requests.Session()
         credentials, _ = google.auth.default(scopes=[SCOPE])
         session: requests.Session = AuthorizedSession(credentials)

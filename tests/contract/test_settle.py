@@ -82,7 +82,7 @@ def test_every_state_is_told_once_and_the_run_is_no_longer_active() -> None:
     assert world.active() == []
 
 
-def test_an_end_costs_nine_storage_operations_and_its_repetition_one() -> None:
+def test_an_end_costs_ten_storage_operations_and_its_repetition_one() -> None:
     world, arrival, job = launched()
     world.train(world.record(arrival.run_id))
     first, second = Boundary(), Boundary()
@@ -93,6 +93,7 @@ def test_an_end_costs_nine_storage_operations_and_its_repetition_one() -> None:
         "read ledger",
         "list models",
         "read models",
+        "write model_files",
         "write runs",
         "read ledger",
         "write status",
@@ -172,7 +173,8 @@ def test_a_success_without_a_model_says_so_in_plain_words() -> None:
     record = world.record(arrival.run_id)
     assert record.state is RunState.SUCCEEDED
     assert record.model is None
-    assert "the trainer must write to AIP_MODEL_DIR" in record.problems[0]
+    assert f"{record.output_uri}/model/ holds nothing" in record.problems[0]
+    assert "AIP_MODEL_DIR" in record.problems[0]
 
 
 def test_a_model_without_a_manifest_is_recorded_without_metrics() -> None:
@@ -181,8 +183,8 @@ def test_a_model_without_a_manifest_is_recorded_without_metrics() -> None:
     world.settle(world.hint(job))
     record = world.record(arrival.run_id)
     assert record.model is not None
-    assert (record.model.metrics, record.model.manifest_uri) == ({}, None)
-    assert "export.json" in record.problems[0]
+    assert (record.model.format, record.model.metrics, record.model.manifest_uri) == ("saved_model", {}, None)
+    assert record.problems == ()
 
 
 def test_a_manifest_that_does_not_fit_the_files_is_not_believed() -> None:

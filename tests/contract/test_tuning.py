@@ -155,7 +155,9 @@ def test_any_order_of_trials_and_any_repetition_end_in_the_same_record() -> None
         world.sweep()
         world.settle(world.hint(job))
         record = world.record(arrival.run_id)
-        ends.append((record.tuning, record.model, record.history))
+        assert record.model is not None
+        # The list of the files has their generations, which differ.
+        ends.append((record.tuning, replace(record.model, files=None), record.history))
         assert [notice.id.rpartition("/")[2] for notice in world.notices.published] == [
             "reserved", "submitted", "running", "succeeded",
         ]  # fmt: skip

@@ -230,8 +230,19 @@ def object_methods() -> Iterator[str]:
         "delete": "objects.delete",
         "list_blobs": "objects.list",
     }
-    # Values, not calls: a name, a generation, metadata, the client itself.
-    values = {"bucket", "blob", "name", "generation", "size", "time_created", "metadata", "Client"}
+    # Values, not calls: a name, a generation, checksums, metadata, the client itself.
+    values = {
+        "bucket",
+        "blob",
+        "name",
+        "generation",
+        "size",
+        "time_created",
+        "crc32c",
+        "md5_hash",
+        "metadata",
+        "Client",
+    }
     for node in ast.walk(ast.parse((ADAPTERS / "gcs.py").read_text())):
         match node:
             case ast.Attribute(

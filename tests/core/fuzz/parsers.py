@@ -17,7 +17,7 @@ from tests.core.fuzz import seeds
 from tests.core.fuzz.mutation import changed, content_like, places, text
 from tests.core.standards import policy_document, schema
 from trainmaster.orchestrator.core.completion.entry import JobHint, hint_in
-from trainmaster.orchestrator.core.completion.outcome import FileSize, ModelDirectory, model_in
+from trainmaster.orchestrator.core.completion.model import ModelDirectory, ModelFile, model_in
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.documents.faults import Fault, json_path
@@ -331,13 +331,20 @@ def _values_fit(signal: Signal) -> None:
 
 
 def feed_manifest(content: bytes) -> Verdict:
-    files = (FileSize(path="saved_model.pb", size_bytes=10),)
-    directory = ModelDirectory(uri=seeds.MODEL_URI, files=files, manifest=content)
-    model, problems = model_in(directory, seeds.EXPORT_SCHEMA)
-    for problem in problems:
-        said_well(problem)
-    promised(holds=isinstance(model, Model), promise="the model that lies there", found=problems)
-    return Verdict.REFUSED if problems else Verdict.TAKEN
+    files = (ModelFile(path="saved_model.pb", size_bytes=10, generation=1),)
+    # The same bytes as either document: both are written by programs that nobody vouched for.
+    for directory in (
+        ModelDirectory(uri=seeds.MODEL_URI, files=files, metrics=content),
+        ModelDirectory(uri=seeds.MODEL_URI, files=files, manifest=content),
+    ):
+        found = model_in(directory, seeds.EXPORT_SCHEMA)
+        for problem in found.problems:
+            said_well(problem)
+        promised(
+            holds=isinstance(found.model, Model), promise="the model that lies there", found=found.problems
+        )
+        json.dumps(encoded(found.model), allow_nan=False)
+    return Verdict.REFUSED if found.problems else Verdict.TAKEN
 
 
 draw_own_request = _bytes_of(seeds.OWN, as_json=False)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.core.fuzz import seeds
 from tests.core.fuzz.parsers import BUCKETS, NOON, STANDARDS, RuleFile, Verdict, feed_request, feed_rule
-from trainmaster.orchestrator.core.completion.outcome import FileSize, ModelDirectory, model_in
+from trainmaster.orchestrator.core.completion.model import ModelDirectory, ModelFile, model_in
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage
@@ -136,12 +136,10 @@ def test_a_dry_run_with_an_id_that_is_no_text_has_an_id_of_its_own() -> None:
 
 def problems(**changes: Any) -> tuple[str, ...]:
     manifest = json.dumps({**seeds.MANIFESTS[0], **changes}).encode()
-    files = (FileSize(path="saved_model.pb", size_bytes=10),)
-    model, found = model_in(
-        ModelDirectory(uri=seeds.MODEL_URI, files=files, manifest=manifest), seeds.EXPORT_SCHEMA
-    )
-    assert model is not None
-    return found
+    files = (ModelFile(path="saved_model.pb", size_bytes=10, generation=1),)
+    found = model_in(ModelDirectory(uri=seeds.MODEL_URI, files=files, manifest=manifest), seeds.EXPORT_SCHEMA)
+    assert found.model is not None
+    return found.problems
 
 
 def test_a_metric_too_large_for_any_float_is_a_training_that_diverged() -> None:

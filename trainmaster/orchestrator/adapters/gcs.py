@@ -81,7 +81,7 @@ class GcsObjects:
             for blob in self._client.list_blobs(
                 bucket,
                 prefix=prefix,
-                fields="items(name,generation,size,timeCreated,metadata),nextPageToken",
+                fields="items(name,generation,size,timeCreated,crc32c,md5Hash,metadata),nextPageToken",
                 **self._options,
             ):
                 yield Listed(
@@ -89,6 +89,8 @@ class GcsObjects:
                     generation=int(blob.generation),
                     size_bytes=int(blob.size),
                     created_at=blob.time_created,
+                    crc32c=blob.crc32c or "",
+                    md5=blob.md5_hash,
                     metadata=blob.metadata or {},
                 )
         except Exception as error:  # translated or raised again, never swallowed

@@ -1,5 +1,7 @@
 """The ports without any service: for tests and simulations, safe to use from many threads at once."""
 
+import base64
+import hashlib
 import threading
 from bisect import bisect_left, insort
 from collections import defaultdict
@@ -7,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
+
+import google_crc32c
 
 from trainmaster.orchestrator.core.errors import GenerationMoved, JobNotFound, ObjectGone
 from trainmaster.orchestrator.core.names import (
@@ -24,6 +28,10 @@ from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Trial
 from trainmaster.orchestrator.core.runs.states import END_OF
 from trainmaster.orchestrator.ports.objects import Listed, Stored
 from trainmaster.orchestrator.ports.services import Clock
+
+
+def _base64(digest: bytes) -> str:
+    return base64.b64encode(digest).decode("ascii")
 
 
 class ManualClock:
@@ -82,6 +90,8 @@ class MemoryObjects:
                 generation=self._generation,
                 size_bytes=len(content),
                 created_at=self._clock.now(),
+                crc32c=_base64(google_crc32c.value(content).to_bytes(4)),
+                md5=_base64(hashlib.md5(content, usedforsecurity=False).digest()),
                 metadata=dict(metadata or {}),
             )
             return self._generation

@@ -138,6 +138,11 @@ def submitted_object(run_id: str, sha256: str) -> str:
     return f"submitted/{run_id}/{sha256[:20]}.json"
 
 
+def model_files_object(run_id: str, sha256: str) -> str:
+    """Where the list of a model's files lies, named as submitted requests are."""
+    return f"model_files/{run_id}/{sha256[:20]}.json"
+
+
 def report_object(run_id: str) -> str:
     return f"rejected/{run_id}.json"
 

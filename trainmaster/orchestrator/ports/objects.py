@@ -17,12 +17,14 @@ class Stored:
 
 @dataclass(frozen=True, kw_only=True)
 class Listed:
-    """An object as a listing shows it, with its custom metadata."""
+    """An object as a listing shows it, with its custom metadata. Checksums are base64; a composed object has no MD5."""
 
     name: str
     generation: int
     size_bytes: int
     created_at: datetime
+    crc32c: str = ""
+    md5: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -1,13 +1,17 @@
 """What users dropped and trainers wrote: read only."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainmaster.orchestrator.core.completion.outcome import (
+from trainmaster.orchestrator.core.completion.model import (
     MANIFEST_NAME,
+    MAX_FILES,
     MAX_MANIFEST_BYTES,
-    FileSize,
+    MAX_METRICS_BYTES,
+    METRICS_NAME,
     ModelDirectory,
+    ModelFile,
 )
 from trainmaster.orchestrator.core.errors import ObjectGone
 from trainmaster.orchestrator.core.names import RULES_PREFIX, is_rule_object, split_object_uri
@@ -47,22 +51,41 @@ class Models:
     objects: Objects
 
     def look(self, model_uri: str) -> ModelDirectory:
-        """The files under the `gs://…/` directory, and its manifest where there is one of decent size."""
+        """The files under the `gs://…/` directory, and the two documents beside the model where they are of decent size."""
         bucket, prefix = split_object_uri(model_uri)
         try:
-            listed = list(self.objects.listing(bucket, prefix))
+            listed = list(itertools.islice(self.objects.listing(bucket, prefix), MAX_FILES + 1))
         except ObjectGone:
             listed = []  # without a bucket there is no model, and the run must end all the same
-        sizes = {file.name[len(prefix) :]: file.size_bytes for file in listed}
-        manifest_size = sizes.pop(MANIFEST_NAME, None)
-        content: bytes | None = None
-        if manifest_size is not None and manifest_size <= MAX_MANIFEST_BYTES:
-            content = self._manifest(bucket, prefix + MANIFEST_NAME)
-        files = tuple(FileSize(path=path, size_bytes=size) for path, size in sizes.items())
-        return ModelDirectory(uri=model_uri, files=files, manifest=content)
+        sizes = {file.name: file.size_bytes for file in listed}
+        contents, oversized = {}, []
+        for name, most in ((MANIFEST_NAME, MAX_MANIFEST_BYTES), (METRICS_NAME, MAX_METRICS_BYTES)):
+            size = sizes.get(prefix + name)
+            if size is not None and size <= most:
+                contents[name] = self._content(bucket, prefix + name)
+            elif size is not None:
+                oversized.append(name)
+        return ModelDirectory(
+            uri=model_uri,
+            files=tuple(_model_file(file, prefix) for file in listed[:MAX_FILES]),
+            has_more=len(listed) > MAX_FILES,
+            manifest=contents.get(MANIFEST_NAME),
+            metrics=contents.get(METRICS_NAME),
+            oversized=tuple(oversized),
+        )
 
-    def _manifest(self, bucket: str, name: str) -> bytes | None:
+    def _content(self, bucket: str, name: str) -> bytes | None:
         try:
             return self.objects.read(bucket, name).content
         except ObjectGone:
             return None
+
+
+def _model_file(listed: Listed, prefix: str) -> ModelFile:
+    return ModelFile(
+        path=listed.name[len(prefix) :],
+        size_bytes=listed.size_bytes,
+        generation=listed.generation,
+        crc32c=listed.crc32c,
+        md5=listed.md5,
+    )

@@ -22,6 +22,7 @@ from trainmaster.orchestrator.core.names import (
     ACTIVE_PREFIX,
     SWEPT_TO_OBJECT,
     marker_object,
+    model_files_object,
     record_object,
     report_object,
     run_id_of_marker,
@@ -196,10 +197,11 @@ class Ledger(Store):
 
         Safe to repeat: the same document is the same object.
         """
-        sha256 = hashlib.sha256(json_bytes(document)).hexdigest()
-        name = submitted_object(run_id, sha256)
-        self._write_once(name, document)
-        return self._uri(name), sha256
+        return self._keep(submitted_object, run_id, document)
+
+    def keep_model_files(self, run_id: str, document: Mapping[str, object]) -> tuple[str, str]:
+        """Keep the list of a model's files, and give the object's URI and SHA-256. Safe to repeat."""
+        return self._keep(model_files_object, run_id, document)
 
     def report(self, run_id: str, report: Mapping[str, object]) -> str:
         """Keep the rejection report and give its URI. Safe to repeat."""
@@ -210,6 +212,14 @@ class Ledger(Store):
     def unreport(self, run_id: str) -> None:
         """Remove the rejection report. Safe to repeat."""
         self.objects.delete(self.bucket, report_object(run_id))
+
+    def _keep(
+        self, name_of: Callable[[str, str], str], run_id: str, document: Mapping[str, object]
+    ) -> tuple[str, str]:
+        sha256 = hashlib.sha256(json_bytes(document)).hexdigest()
+        name = name_of(run_id, sha256)
+        self._write_once(name, document)
+        return self._uri(name), sha256
 
     def record_uri(self, run_id: str) -> str:
         """Where the record lies."""

@@ -74,10 +74,14 @@ KEPT_VERDICTS = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Contest:
-    """What makes two values comparable. `evaluation_split` None: the metric is the training's own."""
+    """What makes two values comparable. `evaluation_split` None: the metric is the training's own.
+
+    With an `evaluation`, which is the request's own name for it, the data set does not matter.
+    """
 
     metric: str
     goal: Goal
+    evaluation: str | None = None
     dataset: str | None = None
     evaluation_split: str | None = None
 

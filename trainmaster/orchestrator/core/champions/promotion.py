@@ -20,7 +20,8 @@ from trainmaster.orchestrator.core.champions.champion import (
     lineage_of,
 )
 from trainmaster.orchestrator.core.documents.faults import listed
-from trainmaster.orchestrator.core.requests.spec import Goal, JobSpec
+from trainmaster.orchestrator.core.requests.spec import ChampionTerms, Goal, JobSpec
+from trainmaster.orchestrator.core.runs.end import Model
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -82,14 +83,8 @@ def _reign(before: Champion, challenger: Challenger, now: datetime) -> Reign | s
     value = model.metrics.get(terms.metric)
     if value is None or not math.isfinite(value):
         known = ", ".join(sorted(model.metrics)) or "none"
-        return f"the model's manifest has no metric {terms.metric!r}; it has: {known}"
-    dataset = model.dataset
-    contest = Contest(
-        metric=terms.metric,
-        goal=terms.goal,
-        dataset=dataset.name if dataset else None,
-        evaluation_split=dataset.evaluation_split if dataset else None,
-    )
+        return f"the run has no metric {terms.metric!r}; it has: {known}"
+    contest = _contest(terms, model)
     return Reign(
         number=before.current.number + 1 if before.current else 1,
         cause=Cause.PROMOTION,
@@ -100,6 +95,14 @@ def _reign(before: Champion, challenger: Challenger, now: datetime) -> Reign | s
         since=now,
         lineage=lineage_of(record, challenger.spec),
     )
+
+
+def _contest(terms: ChampionTerms, model: Model) -> Contest:
+    """By the evaluation that the request names; else by the data set, as far as it is known."""
+    contest = Contest(metric=terms.metric, goal=terms.goal, evaluation=terms.evaluation)
+    if terms.evaluation or model.dataset is None:
+        return contest
+    return replace(contest, dataset=model.dataset.name, evaluation_split=model.dataset.evaluation_split)
 
 
 def compared(current: Reign | None, challenger: Reign, margin: float) -> tuple[bool, str]:
@@ -126,8 +129,9 @@ def compared(current: Reign | None, challenger: Reign, margin: float) -> tuple[b
 
 
 def _text(contest: Contest) -> str:
-    where = f" on {contest.dataset or 'an unnamed data set'}, split {contest.evaluation_split or 'none'}"
-    return f"{contest.metric} ({contest.goal}){where}"
+    where = contest.evaluation or contest.dataset or "an unnamed data set"
+    split = f", split {contest.evaluation_split or 'none'}" if contest.dataset else ""
+    return f"{contest.metric} ({contest.goal}) on {where}{split}"
 
 
 def after_rollback(champion: Champion, to_run: str | None, *, order_id: str, now: datetime) -> Champion | str:

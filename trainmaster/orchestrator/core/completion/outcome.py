@@ -1,37 +1,26 @@
 """What the job's own state, and what lies in its model directory, mean for the run and its record."""
 
-import hashlib
-import json
-import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from trainmaster.orchestrator.core.completion.trials import best_trial, recorded_trials, why_no_best
-from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.orchestrator.core.documents.document import MAX_DEPTH, is_too_deep
-from trainmaster.orchestrator.core.documents.faults import listed, plain
-from trainmaster.orchestrator.core.documents.validation import schema_faults
+from trainmaster.orchestrator.core.completion.model import FoundModel, ModelDirectory, ModelFile, model_in
+from trainmaster.orchestrator.core.completion.trials import (
+    best_measurement,
+    best_trial,
+    recorded_trials,
+    why_no_best,
+)
 from trainmaster.orchestrator.core.names import model_uri, trial_output_uri
 from trainmaster.orchestrator.core.requests.spec import Tuning
-from trainmaster.orchestrator.core.runs.end import (
-    Completion,
-    EndReport,
-    Model,
-    ModelData,
-    ModelFiles,
-    TuningResult,
-)
+from trainmaster.orchestrator.core.runs.end import Completion, EndReport, Model, TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.moves import moved, with_job
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, RunState
 
-MANIFEST_NAME = "export.json"
-SAVED_MODEL_NAMES = ("saved_model.pb", "saved_model.pbtxt")
-MAX_MANIFEST_BYTES = 4 * 1024 * 1024
 ERROR_DELAY = timedelta(seconds=90)
 """A failed job's `error` appears up to about a minute after its end.
 
@@ -40,28 +29,12 @@ Source: https://cloud.google.com/vertex-ai/docs/training/understanding-training-
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileSize:
-    """One file of the model directory, its path relative to it."""
-
-    path: str
-    size_bytes: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelDirectory:
-    """What lies under AIP_MODEL_DIR; `manifest` is the content of export.json where there is one."""
-
-    uri: str
-    files: tuple[FileSize, ...]
-    manifest: bytes | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How the run ended: its end, its model, its error, and what a person should know besides."""
+    """How the run ended: its end, its model and every file of it, its error, and what a person should know besides."""
 
     state: RunState
     model: Model | None = None
+    files: tuple[ModelFile, ...] = ()
     tuning: TuningResult | None = None
     failure: Failure | None = None
     problems: tuple[str, ...] = ()
@@ -75,10 +48,12 @@ def error_still_due(job: Job, now: datetime) -> bool:
 
 
 def model_uri_due(job: Job, tuning: Tuning | None, output_uri: str) -> str | None:
-    """Where the ended job's model lies, if it left one: a tuning's best trial may have, whatever the end."""
+    """Where the ended job's model lies, if it left one: the chief's, or a tuning's best trial's, whatever the end."""
+    if job.state not in END_OF:
+        return None
     if tuning is None:
-        return model_uri(output_uri) if job.state is JobState.SUCCEEDED else None
-    best = best_trial(job.trials, tuning) if job.state in END_OF else None
+        return model_uri(output_uri)
+    best = best_trial(job.trials, tuning)
     return model_uri(trial_output_uri(output_uri, best.id)) if best is not None else None
 
 
@@ -94,10 +69,14 @@ def outcome_of(
         return None
     if tuning is not None:
         return _tuned(state, job, directory, export_schema, tuning)
-    if state is RunState.SUCCEEDED and directory is not None:
-        model, problems = model_in(directory, export_schema)
-        return Outcome(state=state, model=model, problems=problems)
-    return Outcome(state=state, failure=_failure(state, job))
+    if directory is None:
+        return Outcome(state=state, failure=_failure(state, job))
+    found = model_in(directory, export_schema)
+    # That a run which did not succeed left no model is no news.
+    problems = found.problems if found.model or state is RunState.SUCCEEDED else ()
+    return Outcome(
+        state=state, model=found.model, files=found.files, failure=_failure(state, job), problems=problems
+    )
 
 
 def _failure(state: RunState, job: Job) -> Failure | None:
@@ -114,99 +93,20 @@ def _tuned(
     tuning: Tuning,
 ) -> Outcome:
     best = best_trial(job.trials, tuning)
-    model: Model | None = None
-    problems: tuple[str, ...] = ()
+    found = FoundModel(model=None)
     if best is None:
-        problems = (why_no_best(job.trials, tuning),)
+        found = FoundModel(model=None, problems=(why_no_best(job.trials, tuning),))
     elif directory is not None:
-        model, problems = model_in(directory, export_schema)
-        best = replace(best, model_uri=model.uri if model else None)
+        found = model_in(directory, export_schema, best_measurement(job.trials, best, tuning))
+        best = replace(best, model_uri=found.model.uri if found.model else None)
     return Outcome(
         state=state,
-        model=model,
+        model=found.model,
+        files=found.files,
         tuning=TuningResult(trials=recorded_trials(job.trials, tuning), best_trial=best),
         failure=_failure(state, job),
-        problems=problems,
+        problems=found.problems,
     )
-
-
-def model_in(
-    directory: ModelDirectory, export_schema: Mapping[str, Any]
-) -> tuple[Model | None, tuple[str, ...]]:
-    """The model in the directory, and what is wrong with it in plain words."""
-    sizes = {file.path: file.size_bytes for file in directory.files}
-    whole = Model(uri=directory.uri, files=_files(sizes.values()))
-    saved = any(name in sizes for name in SAVED_MODEL_NAMES)
-    if directory.manifest is not None:
-        manifest, problems = _manifest_in(directory.manifest, directory.uri, sizes, export_schema)
-        if not problems:
-            return _model_of(manifest, directory.manifest, directory.uri)
-        told = tuple(f"{MANIFEST_NAME} is not believed: {problem}" for problem in problems)
-        return (whole if saved else None), told
-    if saved:
-        return whole, (f"no {MANIFEST_NAME} was found beside the model, so its metrics are not known",)
-    return None, (f"no model was found under {directory.uri}; the trainer must write to AIP_MODEL_DIR",)
-
-
-# Any: where there are no problems, the schema vouches for the types.
-def _manifest_in(
-    content: bytes, uri: str, sizes: Mapping[str, int], export_schema: Mapping[str, Any]
-) -> tuple[Any, tuple[str, ...]]:
-    """The manifest, and why it does not describe what lies in the directory; nothing when it does."""
-    try:
-        manifest = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        return None, (f"it is no JSON: {error}",)
-    if is_too_deep(manifest):
-        return None, (f"it is nested deeper than {MAX_DEPTH} levels",)
-    faults = schema_faults(export_schema, manifest)
-    if faults:
-        return manifest, tuple(str(fault) for fault in faults)
-    problems = []
-    if manifest["model_uri"] != uri:
-        problems.append(f"it describes {manifest['model_uri']!r}, not {uri}")
-    problems += _size_problems(manifest["files"], sizes)
-    return manifest, tuple(problems)
-
-
-def _size_problems(files: Sequence[Mapping[str, Any]], sizes: Mapping[str, int]) -> list[str]:
-    missing = [plain(file["path"]) for file in files if file["path"] not in sizes]
-    differing = [
-        f"{plain(file['path'])} has {sizes[file['path']]} bytes, not {file['size_bytes']}"
-        for file in files
-        if sizes.get(file["path"], file["size_bytes"]) != file["size_bytes"]
-    ]
-    return ([f"files are missing: {listed(missing)}"] if missing else []) + differing
-
-
-def _model_of(document: Mapping[str, Any], manifest: bytes, uri: str) -> tuple[Model, tuple[str, ...]]:
-    metrics = {name: _float(value) for name, value in sorted(document["metrics"].items())}
-    # Python reads and writes NaN, which is no JSON: a diverged training must not spoil its record.
-    diverged = tuple(
-        f"the metric {plain(name)} is {value}: the training diverged"
-        for name, value in metrics.items()
-        if not math.isfinite(value)
-    )
-    model = Model(
-        uri=uri,
-        manifest_uri=uri + MANIFEST_NAME,
-        manifest_sha256=hashlib.sha256(manifest).hexdigest(),
-        dataset=decoded(ModelData, document["dataset"]),
-        metrics={name: value for name, value in metrics.items() if math.isfinite(value)},
-        files=_files([file["size_bytes"] for file in document["files"]]),
-    )
-    return model, diverged
-
-
-def _files(sizes: Collection[int]) -> ModelFiles:
-    return ModelFiles(count=len(sizes), size_bytes=sum(sizes))
-
-
-def _float(number: float) -> float:
-    try:
-        return float(number)
-    except OverflowError:  # JSON bounds no whole number
-        return math.inf if number > 0 else -math.inf
 
 
 EXHAUSTED, UNAVAILABLE = 8, 14

@@ -62,6 +62,12 @@ def best_trial(trials: Sequence[Trial], tuning: Tuning) -> BestTrial | None:
     return best
 
 
+def best_measurement(trials: Sequence[Trial], best: BestTrial, tuning: Tuning) -> Mapping[str, float]:
+    """What the service measured of the best trial, by metric."""
+    measured = next((measurement_of(trial, tuning) for trial in trials if trial.id == best.id), None)
+    return measured.metrics if measured else {}
+
+
 def why_no_best(trials: Sequence[Trial], tuning: Tuning) -> str:
     """Why no trial is best, in plain words with the most likely reason."""
     metric = tuning.metrics[0].id

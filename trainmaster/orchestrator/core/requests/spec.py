@@ -166,6 +166,8 @@ class ChampionTerms:
     metric: str
     goal: Goal
     margin: float = 0.0
+    evaluation: str | None = None
+    """What the metric was measured on, in the request's own words."""
 
 
 @dataclass(frozen=True, kw_only=True)

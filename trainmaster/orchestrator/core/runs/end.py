@@ -9,11 +9,11 @@ from trainmaster.orchestrator.core.runs.job import BestTrial, RecordedTrial
 
 @dataclass(frozen=True, kw_only=True)
 class ModelData:
-    """The data that the model was trained and evaluated on, as its manifest says."""
+    """The data that the model was trained and evaluated on, as far as its manifest says."""
 
     name: str
-    version: str
-    train_split: str
+    version: str | None = None
+    train_split: str | None = None
     evaluation_split: str | None = None
 
 
@@ -30,11 +30,11 @@ class ModelFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """The exported model. Without a manifest only its path is known."""
+    """What the chief left in its model directory."""
 
     uri: str
     format: str | None = None
-    """For example `saved_model`."""
+    """For example `saved_model`; see core/completion/formats.py."""
     manifest_uri: str | None = None
     manifest_sha256: str | None = None
     """The manifest holds the hash of every file, so its own hash stands for the whole export."""

@@ -13,8 +13,9 @@ from dataclasses import replace
 from trainmaster.orchestrator.core.admission.candidates import candidates_of, regions_of
 from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
 from trainmaster.orchestrator.core.completion.entry import JobHint
+from trainmaster.orchestrator.core.completion.model import ModelDirectory, files_document
 from trainmaster.orchestrator.core.completion.outcome import (
-    ModelDirectory,
+    Outcome,
     error_still_due,
     model_uri_due,
     outcome_of,
@@ -127,11 +128,22 @@ def _write(
             tell_steps(services, record, progress)
             tell_status(services, services.ledger.replace(held, progress))
         return Happened(message=f"the job goes on: {job.state}", run_id=record.run_id, severity="DEBUG")
+    outcome = _with_files_kept(services, record.run_id, outcome)
     ended = settled(record, job, outcome, report=report, now=now, attempt=services.attempt)
     finished = finish_run(services, services.ledger.replace(held, ended), record)
     where = f"; its model is {ended.model.uri}" if ended.model else ""
     happened = Happened(message=f"the run {ended.state}{where}", run_id=record.run_id, made_room=True)
     return warned(happened, finished.problems)
+
+
+def _with_files_kept(services: Services, run_id: str, outcome: Outcome) -> Outcome:
+    """The model's files are listed beside the record, which stays small however many there are."""
+    model = outcome.model
+    if model is None or model.files is None:
+        return outcome
+    uri, sha256 = services.ledger.keep_model_files(run_id, files_document(run_id, model.uri, outcome.files))
+    files = replace(model.files, listing_uri=uri, listing_sha256=sha256)
+    return replace(outcome, model=replace(model, files=files))
 
 
 def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Happened:

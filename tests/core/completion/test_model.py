@@ -1,0 +1,120 @@
+"""A model is whatever the chief left; its metrics are what it wrote in metrics.json."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.core.standards import schema
+from trainmaster.orchestrator.core.completion.model import (
+    MAX_METRICS,
+    FoundModel,
+    ModelDirectory,
+    ModelFile,
+    model_in,
+)
+
+URI = "gs://models/m/run/model/"
+EXPORT_SCHEMA = schema("model_export.v1")
+
+
+def found(
+    *paths: str, metrics: object = None, manifest: object = None, measured: dict[str, float] | None = None
+) -> FoundModel:
+    files = tuple(ModelFile(path=path, size_bytes=3, generation=7, crc32c="AAAAAA==") for path in paths)
+    contents: dict[str, Any] = {
+        name: None if document is None else json.dumps(document).encode()
+        for name, document in (("metrics", metrics), ("manifest", manifest))
+    }
+    return model_in(ModelDirectory(uri=URI, files=files, **contents), EXPORT_SCHEMA, measured)
+
+
+@pytest.mark.parametrize("path", ["model.pt", "deep/er/weights.bin", "README.md", "metrics.json/oddly.named"])
+def test_any_file_is_a_model(path: str) -> None:
+    it = found(path)
+    assert it.model is not None
+    assert it.model.files is not None
+    assert (it.model.uri, it.model.files.count, it.model.files.size_bytes) == (URI, 1, 3)
+    assert it.problems == ()
+
+
+def test_metrics_markers_and_other_replicas_folders_are_no_part_of_a_model() -> None:
+    others = ("", "sub/", "metrics.json", "export.json", "workertemp_1/saved_model.pb", "a/workertemp_12/x")
+    it = found("saved_model.pb", *others)
+    assert [file.path for file in it.files] == ["saved_model.pb"]
+
+
+def test_an_empty_directory_is_told_with_its_place() -> None:
+    it = found()
+    assert it.model is None
+    (problem,) = it.problems
+    assert problem.startswith(f"no model was found: {URI} holds nothing")
+
+
+def test_what_lies_there_instead_of_a_model_is_told() -> None:
+    it = found("metrics.json", "workertemp_1/saved_model.pb", metrics={"accuracy": 1})
+    assert it.model is None
+    assert "only metrics.json, workertemp_1/saved_model.pb" in it.problems[0]
+
+
+def test_metrics_come_from_metrics_json_then_the_manifest_then_the_service() -> None:
+    it = found(
+        "m.keras",
+        metrics={"accuracy": 0.9},
+        manifest={"metrics": {"accuracy": 0.8, "loss": 1}},
+        measured={"accuracy": 0.7, "loss": 2.0, "speed": 3.0},
+    )
+    assert it.model is not None
+    assert it.model.metrics == {"accuracy": 0.9, "loss": 1.0, "speed": 3.0}
+    assert it.problems == ()
+
+
+def test_a_manifest_needs_no_field() -> None:
+    it = found("m.onnx", manifest={})
+    assert it.model is not None
+    assert (it.model.dataset, it.problems) == (None, ())
+    named = found("m.onnx", manifest={"dataset": {"name": "iris"}}).model
+    assert named is not None
+    assert named.dataset is not None
+    assert (named.dataset.name, named.dataset.version) == ("iris", None)
+
+
+def test_a_manifest_of_other_files_is_not_believed_and_the_model_stays() -> None:
+    it = found("m.pt", manifest={"files": [{"path": "m.pt", "size_bytes": 4}], "metrics": {"a": 1}})
+    assert it.model is not None
+    assert (it.model.metrics, it.model.manifest_uri) == ({}, None)
+    assert it.problems == ("export.json is not believed: m.pt has 3 bytes, not 4",)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"{", "metrics.json: it is no JSON"),
+        (b"\xff\xfe\x00", "metrics.json: it is no JSON"),
+        (b"[1]", "metrics.json: expected an object of numbers by name, found list"),
+        (b'{"a": "0.9", "b": true, "c": null, "ok": 1}', "metrics.json: expected a number for a, b, c"),
+        (b"[" * 100_000, "metrics.json: it is no"),
+        (b'{"a": NaN}', "the metric a is nan: the training diverged"),
+    ],
+)  # fmt: skip
+def test_metrics_that_cannot_be_read_are_told_and_lose_no_model(content: bytes, problem: str) -> None:
+    files = (ModelFile(path="m.pt", size_bytes=1, generation=1),)
+    it = model_in(ModelDirectory(uri=URI, files=files, metrics=content), EXPORT_SCHEMA)
+    assert it.model is not None
+    assert set(it.model.metrics) <= {"ok"}
+    assert it.problems[0].startswith(problem)
+
+
+def test_metrics_are_bounded_in_number_and_size() -> None:
+    it = found("m.pt", metrics={f"m{number:04}": number for number in range(MAX_METRICS + 50)})
+    assert it.model is not None
+    assert len(it.model.metrics) == MAX_METRICS
+    assert it.problems == (
+        f"metrics.json: {MAX_METRICS + 50} metrics; the first {MAX_METRICS} by name are recorded",
+    )
+    files = (ModelFile(path="m.pt", size_bytes=1, generation=1),)
+    large = ModelDirectory(uri=URI, files=files, has_more=True, oversized=("metrics.json",))
+    assert [problem.partition(" ")[0] for problem in model_in(large, EXPORT_SCHEMA).problems] == [
+        "metrics.json",
+        "the",
+    ]

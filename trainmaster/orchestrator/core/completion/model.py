@@ -1,0 +1,212 @@
+"""The model that a chief left: whatever lies in its model directory, whichever library wrote it.
+
+Nothing of the model is opened. Its files are known by the bucket's own listing, its metrics by `metrics.json`, and
+where the trainer wrote one, its data set by `export.json`.
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainmaster.orchestrator.core.completion.formats import format_of
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded
+from trainmaster.orchestrator.core.documents.document import MAX_DEPTH, is_too_deep
+from trainmaster.orchestrator.core.documents.faults import listed, plain
+from trainmaster.orchestrator.core.documents.validation import schema_faults
+from trainmaster.orchestrator.core.runs.end import Model, ModelData, ModelFiles
+
+MANIFEST_NAME, METRICS_NAME = "export.json", "metrics.json"
+MAX_MANIFEST_BYTES = 4 << 20
+MAX_METRICS_BYTES = 64 << 10
+MAX_METRICS = 200
+MAX_METRIC_CHARS = 256
+MAX_FILES = 20_000
+
+_TEMPORARY = re.compile(r"(.*/)?(workertemp_[^/]*|_temporary|[^/]+\.orbax-checkpoint-tmp[^/]*)/.*")
+"""Where other replicas and unfinished writers put what is no model.
+
+`workertemp_N` is what TensorFlow's guide for several workers and Google's codelabs call the directory of a worker
+that is not the chief: https://www.tensorflow.org/tutorials/distribute/multi_worker_with_keras#model_saving_and_loading
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFile:
+    """One file of a model directory, its path relative to it, as the bucket lists it.
+
+    `crc32c` and `md5` are base64, as Cloud Storage writes them; composed objects have no `md5`.
+    """
+
+    path: str
+    size_bytes: int
+    generation: int
+    crc32c: str = ""
+    md5: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelDirectory:
+    """What lies under a model's URI.
+
+    Attributes:
+        files: at most `MAX_FILES`, by path.
+        has_more: there are more.
+        manifest, metrics: the contents of export.json and metrics.json; None where there is none, or none of decent size.
+        oversized: the names of those two that are too large to be read.
+    """
+
+    uri: str
+    files: tuple[ModelFile, ...]
+    has_more: bool = False
+    manifest: bytes | None = None
+    metrics: bytes | None = None
+    oversized: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundModel:
+    """The model in a directory, the files that make it, and what is wrong in plain words."""
+
+    model: Model | None
+    files: tuple[ModelFile, ...] = ()
+    problems: tuple[str, ...] = field(default=())
+
+
+def model_in(
+    directory: ModelDirectory, export_schema: Mapping[str, Any], measured: Mapping[str, float] | None = None
+) -> FoundModel:
+    """The model in the directory. `measured` are metrics that the service knows; those that the trainer wrote win."""
+    files = tuple(file for file in directory.files if is_of_model(file.path))
+    if not files:
+        return FoundModel(model=None, problems=(_nothing_in(directory),))
+    problems = [f"{name} is too large to be read" for name in directory.oversized]
+    manifest, told = _manifest_in(directory, files, export_schema)
+    problems += told
+    metrics, told = _metrics_in(directory.metrics)
+    problems += told
+    written = {**manifest.get("metrics", {}), **metrics}
+    finite, told = _finite(written)
+    problems += told
+    if directory.has_more:
+        problems.append(f"the directory has more than {MAX_FILES} files; the first of them are recorded")
+    model = Model(
+        uri=directory.uri,
+        format=format_of(file.path for file in files),
+        manifest_uri=directory.uri + MANIFEST_NAME if manifest else None,
+        manifest_sha256=hashlib.sha256(directory.manifest or b"").hexdigest() if manifest else None,
+        dataset=decoded(ModelData, manifest["dataset"]) if "dataset" in manifest else None,
+        metrics=dict(sorted({**_finite(measured or {})[0], **finite}.items())),
+        files=ModelFiles(count=len(files), size_bytes=sum(file.size_bytes for file in files)),
+    )
+    return FoundModel(model=model, files=files, problems=tuple(problems))
+
+
+def files_document(run_id: str, model_uri: str, files: Sequence[ModelFile]) -> dict[str, object]:
+    """The files as they are kept beside the record: schemas/model_files.v1.schema.json."""
+    return {
+        "schema": "model_files.v1",
+        "run_id": run_id,
+        "model_uri": model_uri,
+        "files": [encoded(file) for file in files],
+    }
+
+
+def is_of_model(path: str) -> bool:
+    """Whether a file of the directory is part of the model: no folder's marker, no metrics, no temporary file."""
+    is_marker = not path or path.endswith("/")
+    return not is_marker and path not in (MANIFEST_NAME, METRICS_NAME) and not _TEMPORARY.fullmatch(path)
+
+
+def _nothing_in(directory: ModelDirectory) -> str:
+    others = [
+        name
+        for name, there in ((METRICS_NAME, directory.metrics), (MANIFEST_NAME, directory.manifest))
+        if there
+    ]
+    others += [plain(file.path) for file in directory.files if file.path and not file.path.endswith("/")]
+    seen = f"only {listed(dict.fromkeys(others))}" if others else "nothing"
+    return f"no model was found: {directory.uri} holds {seen}. The chief saves its model there; AIP_MODEL_DIR names it"
+
+
+# Any: where there are no problems, the schema vouches for the types.
+def _manifest_in(
+    directory: ModelDirectory, files: Sequence[ModelFile], export_schema: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], list[str]]:
+    """The manifest, empty where there is none that describes these files; and why it is not believed."""
+    if directory.manifest is None:
+        return {}, []
+    manifest, problems = _parsed(directory.manifest)
+    if not problems:
+        problems = [str(fault) for fault in schema_faults(export_schema, manifest)]
+    if not problems and manifest.get("model_uri", directory.uri) != directory.uri:
+        problems.append(f"it describes {manifest['model_uri']!r}, not {directory.uri}")
+    if not problems:
+        problems += _size_problems(manifest.get("files", []), {file.path: file.size_bytes for file in files})
+    return ({} if problems else manifest), [
+        f"{MANIFEST_NAME} is not believed: {problem}" for problem in problems
+    ]
+
+
+def _parsed(content: bytes) -> tuple[Any, list[str]]:
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        return None, [f"it is no JSON: {error}"]
+    return (
+        (None, [f"it is nested deeper than {MAX_DEPTH} levels"]) if is_too_deep(document) else (document, [])
+    )
+
+
+def _size_problems(files: Sequence[Mapping[str, Any]], sizes: Mapping[str, int]) -> list[str]:
+    missing = [plain(file["path"]) for file in files if file["path"] not in sizes]
+    differing = [
+        f"{plain(file['path'])} has {sizes[file['path']]} bytes, not {file['size_bytes']}"
+        for file in files
+        if sizes.get(file["path"], file["size_bytes"]) != file["size_bytes"]
+    ]
+    return ([f"files are missing: {listed(missing)}"] if missing else []) + differing
+
+
+def _metrics_in(content: bytes | None) -> tuple[Mapping[str, Any], list[str]]:
+    """The numbers by name, and what is wrong with the others."""
+    if content is None:
+        return {}, []
+    document, problems = _parsed(content)
+    if not problems and not isinstance(document, dict):
+        problems = [f"expected an object of numbers by name, found {type(document).__name__}"]
+    if problems:
+        return {}, [f"{METRICS_NAME}: {problem}" for problem in problems]
+    odd = [name for name, value in document.items() if not _is_metric(name, value)]
+    kept = {name: value for name, value in document.items() if _is_metric(name, value)}
+    problems = [f"{METRICS_NAME}: expected a number for {listed(map(plain, odd))}"] if odd else []
+    if len(kept) > MAX_METRICS:
+        problems.append(f"{METRICS_NAME}: {len(kept)} metrics; the first {MAX_METRICS} by name are recorded")
+        kept = {name: kept[name] for name in sorted(kept)[:MAX_METRICS]}
+    return kept, problems
+
+
+def _is_metric(name: str, value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 < len(name) <= MAX_METRIC_CHARS
+
+
+def _finite(metrics: Mapping[str, float]) -> tuple[dict[str, float], list[str]]:
+    """Python reads and writes NaN, which is no JSON: a diverged training must not spoil its record."""
+    values = {name: _float(value) for name, value in sorted(metrics.items())}
+    problems = [
+        f"the metric {plain(name)} is {value}: the training diverged"
+        for name, value in values.items()
+        if not math.isfinite(value)
+    ]
+    return {name: value for name, value in values.items() if math.isfinite(value)}, problems
+
+
+def _float(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # JSON bounds no integer
+        return math.inf if number > 0 else -math.inf

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar, runtime_checkable
 
+import h11
 import uvicorn
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
@@ -21,6 +22,7 @@ from trainmaster.local.loopback import foreign
 _SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|[eE][+-]?[0-9]{2}|[0-9]{300}")
 """Half a surrogate pair, or a number beyond what a double holds; or neither."""
 
+_IDENTITY = re.compile(rb"\r\ntransfer-encoding:[ \t]*identity[ \t]*(?=\r\n|\Z)", re.IGNORECASE)
 _CONNECTION = "trainmaster.local.http.connection"
 _GRACE_S = 3
 _IDLE_S = 600
@@ -158,6 +160,14 @@ class _Cuttable(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self.app_state = {**self.app_state, _CONNECTION: transport}
+
+    def data_received(self, data: bytes) -> None:
+        # TensorFlow's client says `Transfer-Encoding: identity`, which means nothing and which h11 refuses.
+        # A request begins where h11 is idle; libcurl sends its head in one piece.
+        if self.conn.their_state is h11.IDLE:
+            head, end, body = data.partition(b"\r\n\r\n")
+            data = _IDENTITY.sub(b"", head) + end + body
+        super().data_received(data)
 
 
 def cut(scope: Scope) -> None:

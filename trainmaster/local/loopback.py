@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+_GOOGLE = ".googleapis.com"
+"""What the gateway's clients ask for. No page can claim such a host: it would have to be Google's own."""
 _OWN_SITES = frozenset({"same-origin", "same-site", "none"})
 
 
@@ -18,13 +20,22 @@ def foreign(headers: Iterable[tuple[str, str]]) -> str:
     """
     for name, value in headers:
         match name.lower():
-            case "host" if _host_of(f"//{value}") not in LOOPBACK_HOSTS:
+            case "host" if not _is_served(_host_of(f"//{value}")):
                 return f"Host {value!r} is no loopback name; this emulator answers only to {sorted(LOOPBACK_HOSTS)}."
             case "origin" if _host_of(value) not in LOOPBACK_HOSTS:
                 return f"Origin {value!r} is another site; a browser may call this emulator only from this machine."
             case "sec-fetch-site" if value not in _OWN_SITES:
                 return f"Sec-Fetch-Site {value!r}: a browser may call this emulator only from this machine's pages."
     return ""
+
+
+def address_of(host: str) -> str:
+    """The base of URLs that lead a client back to the `Host` that it asked: through the gateway, or straight."""
+    return f"https://{host}" if host.endswith(_GOOGLE) else f"http://{host}"
+
+
+def _is_served(host: str) -> bool:
+    return host in LOOPBACK_HOSTS or host.endswith(_GOOGLE)
 
 
 def _host_of(url: str) -> str:

@@ -5,22 +5,31 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp
 
+from trainmaster.local.gateway import Authority, Backend, Gateway
+from trainmaster.local.gateway.access import Access
 from trainmaster.local.http import Server, Service
 from trainmaster.local.iam import Grants, application
+from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.injections import Injections
 from trainmaster.local.logging import Logging
+from trainmaster.local.logging.grpc_calls import services as logging_calls
 from trainmaster.local.process import ProcessGuard
+from trainmaster.local.project import project_number
 from trainmaster.local.publisher import Publisher
 from trainmaster.local.pubsub import PubSub
+from trainmaster.local.pubsub.rest_calls import services as pubsub_calls
 from trainmaster.local.registry import Registry, RegistryFailedError
 from trainmaster.local.stack.errors import StackRefusedError
 from trainmaster.local.stack.options import Options
 from trainmaster.local.stack.state import StateFolder
 from trainmaster.local.storage import Storage
+from trainmaster.local.transcoding import GrpcServer, RestApplication
 from trainmaster.local.vertex import Jobs
+from trainmaster.local.vertex.grpc_calls import services as vertex_calls
 
 SERVICES = ("storage", "pubsub", "vertex", "logging")
 """In the order of their ports from --port-base on."""
@@ -66,6 +75,7 @@ async def running_services(
         pubsub_host = await start.pubsub(injections)
         publisher = Publisher(pubsub_host)
         running.callback(publisher.close)
+        access = await start.gateway()
         logging = Logging(dir=state.folder("logging"), publish=publisher, injections=injections)
         storage = Storage(
             dir=state.folder("storage"), publish=publisher, injections=injections, grants=grants
@@ -86,12 +96,17 @@ async def running_services(
             guard=guard,
             injections=injections,
             quota=options.quota,
+            access=access,
         )
         try:
             vertex_url = await start.live(jobs, "vertex")
         except RuntimeError as error:
             raise StackRefusedError(f"Vertex AI cannot run here: {error}") from error
         iam_url = await start.bound(application(grants), "iam").start()
+        await start.open_gateway(
+            {"storage": storage_url, "logging": logging_url, "vertex": vertex_url, "iam": iam_url},
+            pubsub_host,
+        )
         state.keep_ports(start.ports)
         yield Services(
             storage_url=storage_url,
@@ -117,6 +132,8 @@ class _Starting:
     options: Options
     state: StateFolder
     running: AsyncExitStack
+    tokens: Tokens = field(default_factory=Tokens)
+    gate: Gateway = field(init=False)
     ports: dict[str, int] = field(default_factory=dict)
 
     async def pubsub(self, injections: Injections) -> str:
@@ -129,6 +146,38 @@ class _Starting:
             self.running.push_async_callback(pubsub.stop)
             return f"127.0.0.1:{self.ports['pubsub']}"
         raise self._port_taken("pubsub")
+
+    async def gateway(self) -> Access:
+        """Bind the gateway's port, which replicas are told of; `open_gateway` says what is behind it."""
+        authority = await asyncio.to_thread(Authority, self.state.folder("gateway"))
+        self.gate = Gateway(
+            authority=authority, may_pass=lambda token: self.tokens.principal_of(token) is not None
+        )
+        self.running.push_async_callback(self.gate.stop)
+        port = await self.gate.start()
+        return Access(
+            tokens=self.tokens,
+            project_id=self.options.project,
+            project_number=project_number(self.options.project),
+            gateway_port=port,
+            trust=authority.trust,
+        )
+
+    async def open_gateway(self, urls: Mapping[str, str], pubsub_host: str) -> None:
+        """Let the gateway's clients through to the services at these URLs, gRPC where they speak it."""
+        calls = {"vertex": vertex_calls(), "logging": logging_calls()}
+        for service, url in urls.items():
+            grpc = 0
+            if service in calls:
+                server = GrpcServer(base_url=url, services=calls[service])
+                self.running.push_async_callback(server.stop)
+                grpc = await server.start()
+            self.gate.backends[service] = Backend(http=urlsplit(url).port or 80, grpc=grpc)
+        front = RestApplication(target=pubsub_host, services=pubsub_calls())
+        self.running.push_async_callback(front.stop)
+        rest = self.bound(front, "pubsub-rest")
+        await rest.start()
+        self.gate.backends["pubsub"] = Backend(http=rest.port, grpc=int(pubsub_host.rpartition(":")[2]))
 
     async def registry(self, publisher: Publisher, images_topic: str, guard: ProcessGuard) -> str:
         registry = Registry(

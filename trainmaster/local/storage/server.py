@@ -116,6 +116,8 @@ class Storage:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._respond(Request({**scope, "app": self._answer}, receive))
+        # TensorFlow's client finds `Location` and `Range` as the service spells them, and no other way.
+        response.raw_headers = [(name.title(), value) for name, value in response.raw_headers]
         await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:

@@ -82,6 +82,8 @@ class Containers:
         if metric_file := placement.service.get("CLOUD_ML_HP_METRIC_FILE"):
             folder = Path(metric_file).parent
             words.append(f"--volume={folder}:{folder}")
+        if placement.trust:
+            words.append(f"--volume={placement.trust}:{placement.trust}:ro")
         if container.command:
             words.append(f"--entrypoint={json.dumps(container.command)}")
         return Start(argv=[*words, container.image, *container.args], env=_podmans_environment())

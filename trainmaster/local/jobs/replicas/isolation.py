@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from trainmaster.local.gateway.access import Access
 from trainmaster.local.jobs.images.programs import Program, Provided
 from trainmaster.local.process import ProcessGuard
 
@@ -21,12 +22,14 @@ class Placement:
         service: the variables that the service sets.
         scratch: a new directory of its own.
         name: unique on this machine.
+        trust: the folder of certificate authorities that its variables name; None where they name none.
     """
 
     program: Program
     service: Mapping[str, str]
     scratch: Path
     name: str
+    trust: Path | None = None
 
     def variables(self, **more: str) -> dict[str, str]:
         """The pool's own variables, their references resolved, and over them the service's and `more`."""
@@ -62,6 +65,7 @@ class Machine:
         grace_s: from SIGTERM to SIGKILL.
         processes: runs what has no container.
         containers: runs images that were built; None where every replica is a process.
+        access: lets replicas' clients reach the stack as Google Cloud; None where they have to be told addresses.
     """
 
     guard: ProcessGuard
@@ -70,6 +74,7 @@ class Machine:
     grace_s: float
     processes: Isolation
     containers: Isolation | None = None
+    access: Access | None = None
 
     def isolation_of(self, program: Program) -> Isolation:
         return self.containers if program.container and self.containers else self.processes

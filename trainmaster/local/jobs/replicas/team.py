@@ -10,6 +10,7 @@ from typing import Any
 
 from trainmaster.local.jobs.images.programs import Program, programs_of
 from trainmaster.local.jobs.replicas.cluster import environment
+from trainmaster.local.jobs.replicas.doors import Doors
 from trainmaster.local.jobs.replicas.exits import KILLED, Exit, exit_status, oom_kills
 from trainmaster.local.jobs.replicas.isolation import Isolation, Machine, Placement
 from trainmaster.local.jobs.resource.job import Job
@@ -59,6 +60,7 @@ class Team:
         ports = free_ports(len(job.replicas))
         # The service's addresses are `cmle-training-workerpoolN-<id>-<index>:2222`.
         self._addresses = {each: f"127.0.0.1:{port}" for each, port in zip(job.replicas, ports, strict=True)}
+        self._doors = Doors(machine.access, job)
         self._members: dict[Replica, _Member] = {}
         self._watchers: set[asyncio.Task[object]] = set()
         self._told = asyncio.Event()
@@ -83,9 +85,13 @@ class Team:
         name = f"trainmaster-{self._job.job_id}-{replica.name}-{self._starts}"
         placement = Placement(
             program=program,
-            service=environment(self._job, self._addresses, replica, program.environment),
+            service={
+                **environment(self._job, self._addresses, replica, program.environment),
+                **await self._doors.variables(replica),
+            },
             scratch=scratch,
             name=name,
+            trust=self._doors.trust,
         )
         isolation = self._machine.isolation_of(program)
         start = await asyncio.to_thread(isolation.start_of, placement)
@@ -141,8 +147,9 @@ class Team:
         self._isolated.clear()
         await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
 
-    def close(self) -> None:
-        """Give the addresses back. After `stop`."""
+    async def close(self) -> None:
+        """Give the addresses back, and close the doors. After `stop`."""
+        await self._doors.close()
         give_back(int(address.rpartition(":")[2]) for address in self._addresses.values())
 
     async def _watch(self, member: _Member) -> None:

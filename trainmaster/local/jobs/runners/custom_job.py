@@ -143,7 +143,7 @@ class CustomJobRunner(JobRunner[Job]):
         finally:
             self._running = None
             await team.stop()
-            team.close()
+            await team.close()
             task = asyncio.current_task()
             if task is None or not task.cancelling():  # an abandoned job is not over
                 await self._log.service(lines.TORN_DOWN)

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from trainmaster.local.http import json_value
+from trainmaster.local.loopback import address_of
 from trainmaster.local.storage.objects.errors import RefusedError, invalid
 from trainmaster.local.storage.objects.preconditions import (
     Preconditions,
@@ -42,7 +43,7 @@ class Call:
     @property
     def base_url(self) -> str:
         """The address the client used: links of an answer lead back to it."""
-        return f"http://{self.request.headers.get('host', '127.0.0.1')}"
+        return address_of(self.request.headers.get("host", "127.0.0.1"))
 
     def conditions(self) -> Preconditions:
         """Raises `RefusedError`: 400 for a condition that is no number, 501 for one on an ETag."""

@@ -66,6 +66,8 @@ ROUTES = tuple(
         ("GET", _NOTIFICATION, "notifications.get", notifications.get),
         ("DELETE", _NOTIFICATION, "notifications.delete", notifications.delete),
         ("GET", "/_stats", "_stats", _stats),
+        # The XML API's read, which TensorFlow's client uses beside the JSON API.
+        ("GET", r"/(?P<bucket>[a-z0-9][a-z0-9._-]+)/(?P<object>(?!v1/).+)", "objects.get", objects.download),
     )
 )
 

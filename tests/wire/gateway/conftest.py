@@ -1,0 +1,100 @@
+"""A gateway before real services, and the environment that a replica gets."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from trainmaster.local.gateway import Authority, Backend, Gateway
+from trainmaster.local.gateway.access import Access, Door
+from trainmaster.local.http import in_thread, serving
+from trainmaster.local.iam import Grants, application
+from trainmaster.local.iam.principals import Principal, Tokens
+from trainmaster.local.logging import Logging
+from trainmaster.local.logging.grpc_calls import services as logging_calls
+from trainmaster.local.pubsub import PubSub
+from trainmaster.local.pubsub.rest_calls import services as pubsub_calls
+from trainmaster.local.storage.server import served
+from trainmaster.local.transcoding import GrpcServer, RestApplication
+from trainmaster.local.vertex import Jobs
+from trainmaster.local.vertex.grpc_calls import services as vertex_calls
+
+PROJECT = "project-1"
+ACCOUNT = "trainer@project-1.iam.gserviceaccount.com"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replica:
+    """A replica's door, and the gateway behind it."""
+
+    gateway: Gateway
+    tokens: Tokens
+    door: Door
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """All that a replica's program finds, and nothing that points it at the stack in any other way."""
+        return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8", **self.door.variables}
+
+
+@pytest.fixture(scope="module")
+def replica(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replica]:
+    folder = tmp_path_factory.mktemp("gateway")
+    with in_thread(lambda: _running(folder)) as running:
+        yield running
+
+
+@contextlib.asynccontextmanager
+async def _running(folder: Path) -> AsyncIterator[Replica]:
+    async with contextlib.AsyncExitStack() as stack:
+        tokens = Tokens()
+        authority = Authority(folder / "gateway")
+        gateway = Gateway(authority=authority, may_pass=lambda token: tokens.principal_of(token) is not None)
+        stack.push_async_callback(gateway.stop)
+        await gateway.start()
+        access = Access(
+            tokens=tokens,
+            project_id=PROJECT,
+            project_number="123456789012",
+            gateway_port=gateway.port,
+            trust=authority.trust,
+        )
+        storage = await stack.enter_async_context(served(folder / "storage"))
+        pubsub = PubSub(dir=folder / "pubsub")
+        stack.push_async_callback(pubsub.stop)
+        logging = Logging(dir=folder / "logging")
+        jobs = Jobs(
+            dir=folder / "jobs",
+            buckets_dir=folder / "storage" / "buckets",
+            images={},
+            write_log=lambda entries: asyncio.to_thread(logging.write, entries),
+            project=PROJECT,
+        )
+        grants = Grants(project=PROJECT, project_number="123456789012")
+        urls = {
+            "storage": storage,
+            "logging": await stack.enter_async_context(serving(logging)),
+            "vertex": await stack.enter_async_context(serving(jobs)),
+            "iam": await stack.enter_async_context(serving(application(grants))),
+        }
+        calls = {"logging": logging_calls(), "vertex": vertex_calls()}
+        for service, url in urls.items():
+            grpc = 0
+            if service in calls:
+                server = GrpcServer(base_url=url, services=calls[service])
+                stack.push_async_callback(server.stop)
+                grpc = await server.start()
+            gateway.backends[service] = Backend(http=int(url.rpartition(":")[2]), grpc=grpc)
+        grpc = await pubsub.start()
+        front = RestApplication(target=f"127.0.0.1:{grpc}", services=pubsub_calls())
+        stack.push_async_callback(front.stop)
+        rest = await stack.enter_async_context(serving(front))
+        gateway.backends["pubsub"] = Backend(http=int(rest.rpartition(":")[2]), grpc=grpc)
+        principal = Principal(kind="replica", name="1/workerpool0-0", email=ACCOUNT)
+        door = await access.open(principal, zone="us-central1-a")
+        stack.push_async_callback(access.close, door)
+        yield Replica(gateway=gateway, tokens=tokens, door=door)

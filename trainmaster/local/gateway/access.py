@@ -1,0 +1,83 @@
+"""What a replica's environment says, so that unmodified clients in it reach the stack as they reach Google Cloud."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmaster.local.gateway.authority import BUNDLE, OWN
+from trainmaster.local.http import Server
+from trainmaster.local.iam.principals import Principal, Tokens
+from trainmaster.local.metadata import Identity, application
+
+_LOOPBACK = "localhost,127.0.0.1,::1"
+_FSSPEC = json.dumps({"session_kwargs": {"trust_env": True}})
+
+
+@dataclass(kw_only=True, eq=False)
+class Door:
+    """One replica's way in: its token and its metadata server. `variables` are for its environment."""
+
+    token: str
+    metadata: Server
+    variables: Mapping[str, str]
+
+
+class Access:
+    """Opens a door for each replica, and closes it."""
+
+    def __init__(
+        self, *, tokens: Tokens, project_id: str, project_number: str, gateway_port: int, trust: Path
+    ) -> None:
+        self._tokens = tokens
+        self._project_id, self._project_number = project_id, project_number
+        self._gateway_port = gateway_port
+        self.trust = trust
+
+    async def open(self, principal: Principal, *, zone: str) -> Door:
+        """Start the principal's metadata server and make its token.
+
+        Raises:
+            OSError: no port is free.
+        """
+        token = self._tokens.issue(principal)
+        identity = Identity(
+            project_id=self._project_id,
+            project_number=self._project_number,
+            zone=zone,
+            email=principal.email,
+            token=lambda: token,
+        )
+        metadata = Server(application(identity))
+        await metadata.start()
+        return Door(token=token, metadata=metadata, variables=self._variables(token, metadata.port))
+
+    async def close(self, door: Door) -> None:
+        """End the metadata server; the token opens nothing from here on. Safe to repeat."""
+        self._tokens.revoke(door.token)
+        await door.metadata.stop()
+
+    def _variables(self, token: str, metadata_port: int) -> dict[str, str]:
+        proxy = f"http://replica:{token}@127.0.0.1:{self._gateway_port}"
+        bundle = str(self.trust / BUNDLE)
+        metadata = f"127.0.0.1:{metadata_port}"
+        return {
+            "https_proxy": proxy,
+            "HTTPS_PROXY": proxy,
+            "no_proxy": _LOOPBACK,
+            "NO_PROXY": _LOOPBACK,
+            # TensorFlow reads this file for each request, so it holds no more than TensorFlow needs; the command
+            # curl would read it too, and is told of the whole one in .curlrc.
+            "CURL_CA_BUNDLE": str(self.trust / OWN),
+            "CURL_HOME": str(self.trust),
+            # TensorFlow clears a buffer of this size for each file that it opens, 64 MiB unless told otherwise.
+            "GCS_READ_CACHE_BLOCK_SIZE_MB": "8",
+            "REQUESTS_CA_BUNDLE": bundle,
+            "SSL_CERT_FILE": bundle,  # OpenSSL, and so Python's ssl
+            "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": bundle,
+            "GCE_METADATA_HOST": metadata,
+            "GCE_METADATA_IP": metadata,
+            # gcsfs asks aiohttp to read no proxy from the environment unless told to.
+            "FSSPEC_GS": _FSSPEC,
+            "FSSPEC_GCS": _FSSPEC,
+        }

@@ -1,0 +1,112 @@
+"""A certificate authority that lives as long as the stack, and is trusted only where its bundle is named."""
+
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import certifi
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+NAMES = ("googleapis.com", "*.googleapis.com")
+"""The host names a certificate is made for; every service's is one label below googleapis.com."""
+OWN, BUNDLE = "authority.pem", "bundle.pem"
+"""This authority alone; and with it all that this machine trusts."""
+_ALPN = ("h2", "http/1.1")
+_LIFETIME = timedelta(days=365)
+_CLOCK_SKEW = timedelta(days=1)
+
+
+class Authority:
+    """Makes one certificate for Google's host names. The keys never leave the folder, which only its owner reads."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make keys and certificates in `folder`, replacing those of an earlier start.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.trust = folder / "trust"
+        """The folder of what clients trust; nothing in it is secret."""
+        authority_key = ec.generate_private_key(ec.SECP256R1())
+        authority = _certificate(
+            "Trainmaster local stack", authority_key, signed_by=None, signing_key=authority_key
+        )
+        key = ec.generate_private_key(ec.SECP256R1())
+        server = _certificate(NAMES[-1], key, signed_by=authority, signing_key=authority_key)
+        self.trust.mkdir(exist_ok=True)
+        (self.trust / OWN).write_bytes(_pem(authority))
+        trusted = ssl.get_default_verify_paths().cafile or certifi.where()
+        (self.trust / BUNDLE).write_bytes(Path(trusted).read_bytes() + b"\n" + _pem(authority))
+        (self.trust / ".curlrc").write_text(f'cacert = "{self.trust / BUNDLE}"\n', encoding="utf-8")
+        chain = folder / "server.pem"
+        chain.touch(mode=0o600)
+        chain.write_bytes(_private(key) + _pem(server))
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        """For the server's side of a connection; offers HTTP/2, which gRPC needs, and HTTP/1.1."""
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self.context.set_alpn_protocols(list(_ALPN))
+        self.context.load_cert_chain(chain)
+
+
+def _certificate(
+    common_name: str,
+    key: ec.EllipticCurvePrivateKey,
+    *,
+    signed_by: x509.Certificate | None,
+    signing_key: ec.EllipticCurvePrivateKey,
+) -> x509.Certificate:
+    """An authority's own certificate without `signed_by`, else a server's."""
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+    now = datetime.now(UTC)
+    is_authority = signed_by is None
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(signed_by.subject if signed_by else subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now + _LIFETIME)
+        .add_extension(
+            x509.BasicConstraints(ca=is_authority, path_length=0 if is_authority else None), critical=True
+        )
+        .add_extension(_key_usage(is_authority=is_authority), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signing_key.public_key()), critical=False
+        )
+    )
+    if not is_authority:
+        names = x509.SubjectAlternativeName([x509.DNSName(name) for name in NAMES])
+        server = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+        builder = builder.add_extension(names, critical=False).add_extension(server, critical=False)
+    return builder.sign(signing_key, hashes.SHA256())
+
+
+def _key_usage(*, is_authority: bool) -> x509.KeyUsage:
+    """Python 3.13 refuses an authority without `keyCertSign` (`ssl.VERIFY_X509_STRICT`)."""
+    return x509.KeyUsage(
+        digital_signature=not is_authority,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

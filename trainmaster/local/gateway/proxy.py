@@ -1,0 +1,270 @@
+"""The proxy: reads one CONNECT, checks who asks, then copies bytes between the client and a service."""
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import logging
+import os
+import secrets
+import socket
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from trainmaster.local.gateway.authority import Authority
+from trainmaster.local.gateway.routes import Backend, service_of
+
+_HEAD_WITHIN_S = 10.0
+_CONNECT_WITHIN_S = 30.0
+_CHUNK_BYTES = 256 << 10
+_MAX_CONNECTIONS = 2_000
+_log = logging.getLogger(__name__)
+
+MayPass = Callable[[str], bool]
+"""Whether a password opens the gateway now."""
+
+
+class Gateway:
+    """An HTTP proxy on a loopback port that takes CONNECT alone.
+
+    Connections to host names with a route end their TLS here and reach the local service in plain text; all others
+    pass through untouched, by way of the proxy that this process's own environment names, if it names one.
+    A connection without a password that `may_pass` accepts is refused with 407, so a web page on this machine, which
+    can neither send CONNECT nor know a password, reaches nothing.
+    """
+
+    def __init__(self, *, authority: Authority, may_pass: MayPass) -> None:
+        self._authority = authority
+        self.backends: dict[str, Backend] = {}
+        """The services that answer by now, by name."""
+        self._may_pass = may_pass
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        self.port = 0
+
+    async def start(self, port: int = 0) -> int:
+        """The port; `port` 0 picks a free one.
+
+        Raises:
+            OSError: the port is taken.
+        """
+        self._server = await asyncio.start_server(
+            self._accept, "127.0.0.1", port, limit=_CHUNK_BYTES, backlog=512
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self.port
+
+    async def stop(self) -> None:
+        """Close the port and every connection."""
+        server, self._server = self._server, None
+        if server:
+            server.close()
+        for task in list(self._connections):
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  # a coroutine always runs in one
+        self._connections.add(task)
+        try:
+            if len(self._connections) > _MAX_CONNECTIONS:
+                await _refuse(
+                    writer, "503 Service Unavailable", f"more than {_MAX_CONNECTIONS} connections at once"
+                )
+            else:
+                await self._serve(reader, writer)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError) as fault:
+            _log.debug("a connection ended: %s", fault)
+        finally:
+            self._connections.discard(task)
+            await _closed(writer)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            asked = await _asked(reader)
+        except _RefusedError as refused:
+            await _refuse(writer, refused.status, str(refused))
+            return
+        if not self._may_pass(asked.password):
+            await _refuse(
+                writer,
+                "407 Proxy Authentication Required",
+                "the password in the proxy's URL opens nothing here: it is a replica's, whose job has ended, or none",
+            )
+            return
+        backend = self.backends.get(service_of(asked.host)) if asked.port == 443 else None  # noqa: PLR2004  # https
+        if backend:
+            await self._terminate(asked, backend, reader, writer)
+        else:
+            await _tunnel(asked, reader, writer)
+
+    async def _terminate(
+        self, asked: "_Asked", backend: Backend, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await _answer(writer, "200 Connection established")
+        await writer.start_tls(self._authority.context, ssl_handshake_timeout=_HEAD_WITHIN_S)
+        protocol = writer.get_extra_info("ssl_object").selected_alpn_protocol()
+        port = backend.grpc if protocol == "h2" else backend.http
+        if not port:
+            _log.warning("%s is not served over %s by the local stack", asked.host, protocol or "HTTP/1.1")
+            return
+        await _join(reader, writer, *await _connected("127.0.0.1", port))
+
+
+class _RefusedError(Exception):
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What a CONNECT asks for; `password` is empty where it shows none."""
+
+    host: str
+    port: int
+    password: str
+
+
+async def _asked(reader: asyncio.StreamReader) -> _Asked:
+    """Raises `_RefusedError`, or `asyncio.IncompleteReadError` when the client leaves."""
+    try:
+        async with asyncio.timeout(_HEAD_WITHIN_S):
+            head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError:
+        raise _RefusedError(
+            "431 Request Header Fields Too Large", f"more than {_CHUNK_BYTES} bytes"
+        ) from None
+    line, *fields = head.decode("latin-1").split("\r\n")
+    method, _, rest = line.partition(" ")
+    host, _, port = rest.partition(" ")[0].rpartition(":")
+    if method != "CONNECT":
+        raise _RefusedError(
+            "405 Method Not Allowed", "this proxy takes CONNECT alone: ask for https:// addresses"
+        )
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port[:6]) < 1 << 16:
+        raise _RefusedError("400 Bad Request", f"CONNECT wants host:port, found {rest!r}")
+    return _Asked(host=host.strip("[]").lower(), port=int(port), password=_password(fields))
+
+
+def _password(fields: list[str]) -> str:
+    for field in fields:
+        name, _, value = field.partition(":")
+        scheme, _, credentials = value.strip().partition(" ")
+        if name.lower() == "proxy-authorization" and scheme.lower() == "basic":
+            with contextlib.suppress(binascii.Error, UnicodeDecodeError):
+                return base64.b64decode(credentials, validate=True).decode().partition(":")[2]
+    return ""
+
+
+async def _tunnel(asked: _Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Join the client with a host that is none of ours."""
+    try:
+        far = await _far(asked)
+    except (
+        OSError,
+        TimeoutError,
+        _RefusedError,
+        asyncio.IncompleteReadError,
+        asyncio.LimitOverrunError,
+    ) as fault:
+        await _refuse(writer, "502 Bad Gateway", f"{asked.host}:{asked.port} cannot be reached: {fault}")
+        return
+    await _answer(writer, "200 Connection established")
+    await _join(reader, writer, *far)
+
+
+async def _far(asked: _Asked) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    proxy = _own_proxy(asked.host)
+    if not proxy:
+        return await _connected(asked.host, asked.port)
+    url = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    if url.scheme != "http" or not url.hostname:
+        raise _RefusedError(
+            "502 Bad Gateway", f"the proxy {proxy!r} of this machine is not of the form http://host:port"
+        )
+    reader, writer = await _connected(url.hostname, url.port or 80)
+    credentials = ""
+    if url.username is not None:
+        pair = f"{unquote(url.username)}:{unquote(url.password or '')}"
+        credentials = f"Proxy-Authorization: Basic {base64.b64encode(pair.encode()).decode()}\r\n"
+    target = f"{asked.host}:{asked.port}"
+    writer.write(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{credentials}\r\n".encode())
+    async with asyncio.timeout(_CONNECT_WITHIN_S):
+        status = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0]
+    if status.split(b" ")[1:2] != [b"200"]:
+        await _closed(writer)
+        raise _RefusedError("502 Bad Gateway", f"this machine's proxy answered {status.decode('latin-1')!r}")
+    return reader, writer
+
+
+def _own_proxy(host: str) -> str:
+    """The proxy that this process's environment names for an https address; empty for none."""
+    if urllib.request.proxy_bypass_environment(host):  # type: ignore[attr-defined]  # not in typeshed
+        return ""
+    return os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY") or ""
+
+
+async def _connected(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async with asyncio.timeout(_CONNECT_WITHIN_S):
+        reader, writer = await asyncio.open_connection(host, port, limit=_CHUNK_BYTES)
+    _no_delay(writer)
+    return reader, writer
+
+
+def _no_delay(writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+async def _join(
+    near_reader: asyncio.StreamReader,
+    near_writer: asyncio.StreamWriter,
+    far_reader: asyncio.StreamReader,
+    far_writer: asyncio.StreamWriter,
+) -> None:
+    """Copy both ways until either side ends."""
+    copies = [
+        asyncio.create_task(_copy(near_reader, far_writer)),
+        asyncio.create_task(_copy(far_reader, near_writer)),
+    ]
+    try:
+        await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for copy in copies:
+            copy.cancel()
+        await asyncio.gather(*copies, return_exceptions=True)
+        await _closed(far_writer)
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(_CHUNK_BYTES):
+        writer.write(data)
+        await writer.drain()
+
+
+async def _answer(writer: asyncio.StreamWriter, status: str) -> None:
+    writer.write(f"HTTP/1.1 {status}\r\n\r\n".encode())
+    await writer.drain()
+
+
+async def _refuse(writer: asyncio.StreamWriter, status: str, reason: str) -> None:
+    body = f"trainmaster's gateway: {reason}\n".encode()
+    challenge = 'Proxy-Authenticate: Basic realm="trainmaster"\r\n' if status.startswith("407") else ""
+    head = f"HTTP/1.1 {status}\r\n{challenge}Content-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    writer.write(head.encode() + body)
+    await writer.drain()
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(OSError, asyncio.CancelledError):
+        await writer.wait_closed()
+
+
+def new_password() -> str:
+    """A password that nobody guesses, fit for a URL."""
+    return secrets.token_urlsafe(24)

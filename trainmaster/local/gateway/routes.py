@@ -1,0 +1,29 @@
+"""Which local service stands for which of Google's host names."""
+
+import re
+from dataclasses import dataclass
+
+_SERVICES = {
+    "storage.googleapis.com": "storage",
+    "www.googleapis.com": "storage",  # compiled into TensorFlow's tsl/platform/cloud/gcs_file_system.cc
+    "pubsub.googleapis.com": "pubsub",
+    "logging.googleapis.com": "logging",
+    "aiplatform.googleapis.com": "vertex",
+    "iam.googleapis.com": "iam",
+    "iamcredentials.googleapis.com": "iam",
+    "cloudresourcemanager.googleapis.com": "iam",
+}
+_REGIONAL = re.compile(r"[a-z0-9-]+-aiplatform\.googleapis\.com")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backend:
+    """The loopback ports of one service; a port that is 0 does not exist."""
+
+    http: int = 0
+    grpc: int = 0
+
+
+def service_of(host: str) -> str:
+    """The service behind a host name in lower case, as the stack calls it; empty for a name that is not one of ours."""
+    return "vertex" if _REGIONAL.fullmatch(host) else _SERVICES.get(host, "")

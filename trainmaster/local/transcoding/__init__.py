@@ -1,0 +1,12 @@
+"""gRPC in front of a service that is served over REST, and REST in front of one that is served over gRPC.
+
+Google serves both from one description of an API. Here JobService and Cloud Logging are served over REST, and
+Pub/Sub over gRPC; the HTTP rule of each method says what is what on the other side.
+Source of the rules: google/api/http.proto, https://google.aip.dev/127.
+"""
+
+from trainmaster.local.transcoding.grpc_server import GrpcServer
+from trainmaster.local.transcoding.method import Method
+from trainmaster.local.transcoding.rest_application import RestApplication
+
+__all__ = ["GrpcServer", "Method", "RestApplication"]

@@ -1,0 +1,53 @@
+"""One method of an API, with its HTTP rule."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from google.protobuf.message import Message
+
+_FIELD = re.compile(r"\{(\w+)=([^}]*)\}")
+MAX_MESSAGE_BYTES = 16 << 20
+DEADLINE_S = 600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """One unary call.
+
+    Attributes:
+        name: the method's name in the service.
+        request, response: the protobuf classes.
+        verb: the HTTP method.
+        path: where it goes; `{topic=projects/*/topics/*}` stands for the request's field `topic`, a text of that
+            form, in which `*` is anything but a slash.
+        body: the field that is the body, `*` for every field that the path does not take; empty for no body.
+    """
+
+    name: str
+    request: type[Message]
+    response: type[Message]
+    verb: str
+    path: str
+    body: str = ""
+
+    @property
+    def path_fields(self) -> list[str]:
+        """The fields that the path takes."""
+        return [name for name, _ in _FIELD.findall(self.path)]
+
+    def path_of(self, fields: Mapping[str, str]) -> str:
+        """The path with the fields in it, as they are."""
+        return _FIELD.sub(lambda found: fields.get(found[1], ""), self.path)
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """Matches whole paths of the method, with a group for each field."""
+        return re.compile(
+            _FIELD.sub(lambda found: f"(?P<{found[1]}>{found[2].replace('*', '[^/:]+')})", self.path)
+        )
+
+
+Services: TypeAlias = Mapping[str, Sequence[Method]]
+"""The methods of each service by its full name, `google.cloud.aiplatform.v1.JobService`."""

@@ -212,6 +212,25 @@ def test_what_the_policy_does_not_give_is_refused_in_every_role(
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "https_proxy",
+        "HTTPS_PROXY",
+        "no_proxy",
+        "ALL_PROXY",
+        "CURL_CA_BUNDLE",
+        "REQUESTS_CA_BUNDLE",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "GCE_METADATA_HOST",
+        "GCE_METADATA_IP",
+    ],
+)
+def test_where_credentials_come_from_and_whom_to_trust_is_not_for_requests_to_say(name: str) -> None:
+    assert [path for path in told(request(env={name: "x"})) if name in path] == [f"$.env.{name}"]
+
+
+@pytest.mark.parametrize(
     "changes",
     [
         {"web_access": False, "dashboard_access": False},

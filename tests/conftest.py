@@ -68,15 +68,16 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with long tests first, one of each folder in turn.
+    """Files with long tests first: those that say how long they take, then one of each folder in turn.
 
     So no worker is left alone with a long file at the end, and those that train, and want the processor, run beside
     those that wait for leases and restarts.
     """
-    slow = dict.fromkeys(item.path for item in items if item.get_closest_marker("slow"))
+    marks = [(item.path, mark) for item in items if (mark := item.get_closest_marker("slow"))]
     of_folder: Counter[Path] = Counter()
-    turn: dict[Path, int] = {}
-    for path in slow:
-        turn[path] = of_folder[path.parent]
+    turn: dict[Path, tuple[float, int]] = {}
+    for path in dict.fromkeys(path for path, _ in marks):
+        longest = max(mark.kwargs.get("seconds", 0) for owner, mark in marks if owner == path)
+        turn[path] = (-longest, of_folder[path.parent])
         of_folder[path.parent] += 1
-    items.sort(key=lambda item: (item.path not in turn, turn.get(item.path, 0)))
+    items.sort(key=lambda item: (item.path not in turn, turn.get(item.path, (0, 0))))

@@ -13,8 +13,8 @@ from .project import OWN, ROOT, Project, own_image_uri, running_project
 @pytest.fixture(scope="session")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     state = tmp_path_factory.mktemp("shared") / "state"
-    arguments = ("--tick-s", "2", "--retry-min-s", "0.5", "--retry-max-s", "3")
-    arguments += ("--image", f"{own_image_uri('e2e-shared')}={OWN}")
+    image = f"{own_image_uri('e2e-shared')}={OWN}"
+    arguments = ("--tick-s", "2", "--retry-min-s", "0.5", "--retry-max-s", "3", "--image", image)
     with running_project(state, *arguments, project="e2e-shared") as running:
         yield running
 

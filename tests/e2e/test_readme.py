@@ -58,7 +58,7 @@ def test_make_convert_prints_what_gcloud_takes() -> None:
     assert [pool["replicaCount"] for pool in job["jobSpec"]["workerPoolSpecs"]] == ["1", "2"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=180)
 @pytest.mark.timeout(DEMO_DEADLINE_S + 30)
 def test_make_demo_ends_with_a_model_that_answers() -> None:
     done = subprocess.run(

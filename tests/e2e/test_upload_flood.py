@@ -7,7 +7,7 @@ import pytest
 
 from .project import ROOT
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow(seconds=180), pytest.mark.timeout(900)]
 
 
 def test_a_flood_with_duplicates_and_injections_loses_nothing_and_doubles_nothing() -> None:

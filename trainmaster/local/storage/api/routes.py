@@ -38,6 +38,9 @@ _TO = "b/(?P<to_bucket>[^/]+)/o/(?P<to_object>.+)"
 _UPLOAD = f"(?:/resumable)?/upload{_BUCKET}/o"
 _NOTIFICATION = f"{_BUCKET}/notificationConfigs/(?P<notification>[^/]+)"
 
+_OWN = "(?:storage|upload|download|resumable|batch|emulator)/"
+"""What paths of the JSON API, and of the stack's own, begin with: no buckets of the XML API's."""
+
 ROUTES = tuple(
     Route(verb=verb, pattern=re.compile(pattern), name=name, method=method)
     for verb, pattern, name, method in (
@@ -67,7 +70,12 @@ ROUTES = tuple(
         ("DELETE", _NOTIFICATION, "notifications.delete", notifications.delete),
         ("GET", "/_stats", "_stats", _stats),
         # The XML API's read, which TensorFlow's client uses beside the JSON API.
-        ("GET", r"/(?P<bucket>[a-z0-9][a-z0-9._-]+)/(?P<object>(?!v1/).+)", "objects.get", objects.download),
+        (
+            "GET",
+            rf"/(?!{_OWN})(?P<bucket>[a-z0-9][a-z0-9._-]+)/(?P<object>.+)",
+            "objects.get",
+            objects.download,
+        ),
     )
 )
 

@@ -37,7 +37,8 @@ def test_a_wrong_value_fails_the_job_with_what_is_allowed(stack: Stack) -> None:
     unknown = container(image="gcr.io/p/unknown:1")
     ended = stack.ended(stack.submit(unknown, container("tell", env=wrong), unknown).name)
     assert ended.state.name == "JOB_STATE_FAILED"
-    assert ended.error.message.splitlines() == [
-        "Failed to read the container uri [gcr.io/p/unknown:1]. Please make sure that the image exists.",
-        "Worker pool 1 sets TRAINMASTER_REPLICA_ENVIRONMENT to 'legacy'; it is one of vertex, ai_platform.",
-    ]
+    image, variable = ended.error.message.splitlines()
+    assert image.startswith("Failed to read the container uri [gcr.io/p/unknown:1]. ")
+    assert variable == (
+        "Worker pool 1 sets TRAINMASTER_REPLICA_ENVIRONMENT to 'legacy'; it is one of vertex, ai_platform."
+    )

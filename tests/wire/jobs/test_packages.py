@@ -229,8 +229,8 @@ def test_another_executor_image_that_nobody_provides_cannot_be_read(
     with start() as stack:
         job = stack.submit(package("gs://b/t.tar.gz", module="m", image=image))
         ended = stack.ended(job.name)
-        expected = f"Failed to read the container uri [{image}]. Please make sure that the image exists."
-        assert (ended.state.name, ended.error.message) == ("JOB_STATE_FAILED", expected)
+        assert ended.state.name == "JOB_STATE_FAILED"
+        assert ended.error.message.startswith(f"Failed to read the container uri [{image}]. ")
 
 
 def test_a_prebuilt_container_runs_a_command_and_without_one_has_nothing_to_run(

@@ -179,14 +179,21 @@ def test_chatty_output_arrives_whole_in_order_and_before_the_last_service_line(s
     assert [entry["timestamp"] for entry in entries] == sorted(entry["timestamp"] for entry in entries)
 
 
-def test_an_image_that_nobody_provides_fails_the_job_as_the_service_does(stack: Stack) -> None:
+def test_an_image_that_nobody_provides_fails_the_job_in_the_services_words_and_with_the_way_out(
+    stack: Stack,
+) -> None:
     job = stack.submit(container(image="gcr.io/p/unknown:1"))
     ended = stack.ended(job.name)
     assert ended.state.name == "JOB_STATE_FAILED"
-    expected = (
-        "Failed to read the container uri [gcr.io/p/unknown:1]. Please make sure that the image exists."
+    expected = ended.error.message
+    words, way_out = expected.split(" Start ")
+    assert (
+        words
+        == "Failed to read the container uri [gcr.io/p/unknown:1]. Please make sure that the image exists."
     )
-    assert ended.error.message == expected
+    assert way_out.startswith(
+        "the stack with --image gcr.io/p/unknown=DIR, where DIR has its Dockerfile; provided: "
+    )
     assert stack.service_lines(job.name)[-2:] == [expected, "Job failed."]
 
 

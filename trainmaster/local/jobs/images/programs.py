@@ -116,7 +116,7 @@ def _program(pool_spec: Message, pool: int, provided: Provided) -> Program:
         return made(image=image, argv=_package_argv(task), stands_for=stands_for)
     if provided.find is not None:
         if (found := provided.find(task.image_uri)) is None:
-            raise _unreadable(task.image_uri)
+            raise _not_in_store(task.image_uri)
         container = Container(image=found, command=tuple(task.command), args=tuple(task.args))
         return made(image=Image(tree=Path("/")), argv=(), container=container)
     image, stands_for = _image(task.image_uri, provided.images)
@@ -139,10 +139,19 @@ def _image(uri: str, images: Mapping[str, Path]) -> tuple[Image, str]:
     if _PREBUILT.fullmatch(uri):
         here = f"Python {platform.python_version()} and the packages of this machine stand for it"
         return Image(tree=Path("/")), f"The prebuilt container {uri} is not run here: {here}."
-    raise _unreadable(uri)
+    raise _not_provided(uri, images)
 
 
-def _unreadable(uri: str) -> ProgramError:
+def _not_provided(uri: str, images: Iterable[str]) -> ProgramError:
+    """In the service's own words, and with the way out that only the local stack has."""
+    known = ", ".join(sorted(images)) or "none"
+    return ProgramError(
+        f"{_not_in_store(uri)} Start the stack with --image {repository_of(uri)}=DIR, "
+        f"where DIR has its Dockerfile; provided: {known}."
+    )
+
+
+def _not_in_store(uri: str) -> ProgramError:
     return ProgramError(f"Failed to read the container uri [{uri}]. Please make sure that the image exists.")
 
 

@@ -332,7 +332,7 @@ def _values_fit(signal: Signal) -> None:
 
 def feed_manifest(content: bytes) -> Verdict:
     files = (ModelFile(path="saved_model.pb", size_bytes=10, generation=1),)
-    # The same bytes as either document: both are written by programs that nobody vouched for.
+    # The same bytes as either document: both come from programs outside our control.
     for directory in (
         ModelDirectory(uri=seeds.MODEL_URI, files=files, metrics=content),
         ModelDirectory(uri=seeds.MODEL_URI, files=files, manifest=content),

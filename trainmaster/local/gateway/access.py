@@ -66,8 +66,8 @@ class Access:
             "HTTPS_PROXY": proxy,
             "no_proxy": _LOOPBACK,
             "NO_PROXY": _LOOPBACK,
-            # TensorFlow reads this file for each request, so it holds no more than TensorFlow needs; the command
-            # curl would read it too, and is told of the whole one in .curlrc.
+            # TensorFlow reads this file for each request, so it holds only what TensorFlow needs; the command
+            # curl reads it too, so .curlrc points curl at the full bundle.
             "CURL_CA_BUNDLE": str(self.trust / OWN),
             "CURL_HOME": str(self.trust),
             # TensorFlow clears a buffer of this size for each file that it opens, 64 MiB unless told otherwise.

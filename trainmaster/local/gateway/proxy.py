@@ -6,7 +6,6 @@ import binascii
 import contextlib
 import logging
 import os
-import secrets
 import socket
 import urllib.request
 from collections.abc import Callable
@@ -263,8 +262,3 @@ async def _closed(writer: asyncio.StreamWriter) -> None:
     writer.close()
     with contextlib.suppress(OSError, asyncio.CancelledError):
         await writer.wait_closed()
-
-
-def new_password() -> str:
-    """A password that nobody guesses, fit for a URL."""
-    return secrets.token_urlsafe(24)

@@ -36,7 +36,7 @@ class Tokens:
         return token
 
     def principal_of(self, token: str) -> Principal | None:
-        """Whom the token speaks for; None for one that was never issued or is revoked."""
+        """The principal the token was issued to; None if it was never issued, or was revoked."""
         return self._principals.get(token)
 
     def revoke(self, token: str) -> None:

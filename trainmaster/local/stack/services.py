@@ -148,7 +148,7 @@ class _Starting:
         raise self._port_taken("pubsub")
 
     async def gateway(self) -> Access:
-        """Bind the gateway's port, which replicas are told of; `open_gateway` says what is behind it."""
+        """Bind the gateway's port, which replicas' environments name; `open_gateway` adds the services behind it."""
         authority = await asyncio.to_thread(Authority, self.state.folder("gateway"))
         self.gate = Gateway(
             authority=authority, may_pass=lambda token: self.tokens.principal_of(token) is not None

@@ -13,7 +13,7 @@ _DEFAULT_ACCOUNT = "{number}-compute@developer.gserviceaccount.com"
 
 
 class Doors:
-    """One door for each replica, the same one each time it is started again. Without `access` there are none."""
+    """One door for each replica, kept when the replica is restarted. Without `access`, replicas get no variables."""
 
     def __init__(self, access: Access | None, job: Job) -> None:
         self._access = access

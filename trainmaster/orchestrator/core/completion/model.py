@@ -55,7 +55,7 @@ class ModelDirectory:
     Attributes:
         files: at most `MAX_FILES`, by path.
         has_more: there are more.
-        manifest, metrics: the contents of export.json and metrics.json; None where there is none, or none of decent size.
+        manifest, metrics: the contents of export.json and metrics.json; None if the file is absent or too large.
         oversized: the names of those two that are too large to be read.
     """
 
@@ -136,7 +136,7 @@ def _nothing_in(directory: ModelDirectory) -> str:
 def _manifest_in(
     directory: ModelDirectory, files: Sequence[ModelFile], export_schema: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], list[str]]:
-    """The manifest, empty where there is none that describes these files; and why it is not believed."""
+    """The manifest, empty unless it describes these files; and the reasons for rejecting it."""
     if directory.manifest is None:
         return {}, []
     manifest, problems = _parsed(directory.manifest)

@@ -6,10 +6,12 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
 
+from trainmaster.local.gateway import Authority
 from trainmaster.local.iam.principals import Principal
 
 from .conftest import Replica
@@ -93,6 +95,15 @@ def test_the_certificate_is_trusted_where_the_bundle_is_named_and_nowhere_else(r
         pytest.raises(httpx.ConnectError, match="certificate"),
     ):
         client.get(url)
+
+
+def test_only_the_owner_reads_the_key_also_in_a_folder_that_was_there(tmp_path: Path) -> None:
+    folder = tmp_path / "gateway"
+    folder.mkdir(mode=0o755)
+    Authority(folder)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "server.pem").stat().st_mode & 0o777 == 0o600
+    assert b"PRIVATE" not in b"".join(path.read_bytes() for path in (folder / "trust").iterdir())
 
 
 def test_metadata_is_read_with_its_header_alone(replica: Replica) -> None:

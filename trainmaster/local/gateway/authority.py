@@ -28,7 +28,8 @@ class Authority:
         Raises:
             OSError: the folder cannot be written.
         """
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)  # it may exist already, with the state folder's own mode
         self.trust = folder / "trust"
         """The folder of what clients trust; nothing in it is secret."""
         authority_key = ec.generate_private_key(ec.SECP256R1())

@@ -8,9 +8,16 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from google.api_core.exceptions import DeadlineExceeded, InvalidArgument, MethodNotImplemented, NotFound
+from google.api_core.exceptions import (
+    DeadlineExceeded,
+    InvalidArgument,
+    MethodNotImplemented,
+    NotFound,
+    ResourceExhausted,
+)
 from google.cloud import pubsub_v1
 from google.protobuf.duration_pb2 import Duration
+from google.pubsub_v1 import PublisherClient as PlainPublisher
 
 from tests.wire.pubsub.clients import Clients, wait_for
 from trainmaster.local import pubsub
@@ -28,6 +35,22 @@ def test_a_filter_lets_matching_messages_through_and_acknowledges_the_others(our
     assert [first.message.data, second.message.data] == [b"yes", b"yes too"]
     ours.nack(subscription, first, second)
     assert len(ours.pull(subscription)) == 2
+
+
+def test_a_subscription_that_owes_too_much_refuses_more_until_some_is_acknowledged(
+    ours: Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainmaster.local.pubsub.service.OWED_MAX", 2)
+    topic = ours.topic()
+    subscription = ours.subscription(topic)
+    ours.publish(topic, "first", "second")
+    with pytest.raises(ResourceExhausted, match=r"has 2 unacknowledged messages.*at most 2"):
+        PlainPublisher.publish(
+            ours.publisher, topic=topic, messages=[pubsub_v1.types.PubsubMessage(data=b"third")], retry=None
+        )
+    (first, _) = ours.pull(subscription)
+    ours.ack(subscription, first)
+    ours.publish(topic, "third")
 
 
 @pytest.mark.parametrize("wrong", ["attributes.a = b", 'data = "x"', "x" * 257])

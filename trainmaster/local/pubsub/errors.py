@@ -4,9 +4,10 @@ PubSubError
 ├── InvalidArgument     the request can never succeed
 ├── NotFound            the resource does not exist
 ├── AlreadyExists       the name is taken
+├── ResourceExhausted   a subscription owes as many messages as it can hold
 └── Unimplemented       the service can do this, this emulator does not
 
-Only `NotFound` can turn out otherwise when the same call is made again later.
+`NotFound` and `ResourceExhausted` can turn out otherwise when the same call is made again later.
 """
 
 import grpc
@@ -34,6 +35,10 @@ class AlreadyExists(PubSubError):
 
     def __init__(self, resource: str) -> None:
         super().__init__(f"Resource already exists in the project (resource={resource}).")
+
+
+class ResourceExhausted(PubSubError):
+    code = grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 class Unimplemented(PubSubError):

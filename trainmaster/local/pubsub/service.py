@@ -16,11 +16,13 @@ from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.checks import names
 from trainmaster.local.pubsub.delivery.backlog import Entry, Holder
 from trainmaster.local.pubsub.delivery.subscription import Subscription
-from trainmaster.local.pubsub.errors import InvalidArgument, NotFound
+from trainmaster.local.pubsub.errors import InvalidArgument, NotFound, ResourceExhausted
 from trainmaster.local.pubsub.injections import DELIVER, through_injections
 from trainmaster.local.pubsub.store import Store
 
 _LOG = logging.getLogger(__name__)
+OWED_MAX = 1_000_000
+"""Messages that one subscription may owe: about 160 MB of memory. The service itself has no such limit."""
 _ACK_ID = re.compile(r"([0-9]{1,18})-([0-9]{1,18})-([0-9]{1,18})")
 
 
@@ -81,9 +83,16 @@ class Service:
 
         Raises:
             NotFound: no such topic.
+            ResourceExhausted: a subscription owes too many messages; nothing is published.
         """
         self.topic(topic)
         receivers = [one for one in self.subscriptions.values() if one.topic == topic]
+        for one in receivers:
+            if len(one.backlog) + len(messages) > OWED_MAX:
+                raise ResourceExhausted(
+                    f"Subscription {names.id_of(one.name)} has {len(one.backlog):,} unacknowledged messages; "
+                    f"the local stack holds at most {OWED_MAX:,}. Acknowledge them or delete the subscription."
+                )
         now_us = time.time_ns() // 1000
         owed: list[tuple[Subscription, Entry]] = []
         with self.store.transaction():

@@ -96,6 +96,10 @@ class Backlog:
         self._leased: dict[int, Lease] = {}
         self._deadlines: list[tuple[float, int]] = []
 
+    def __len__(self) -> int:
+        """How many messages are neither acknowledged nor given up."""
+        return len(self._entries)
+
     def add(self, entry: Entry) -> None:
         """Append a message; ids are added in rising order."""
         self._entries[entry.message_id] = entry

@@ -71,6 +71,7 @@ convert: $(STAMP) ## the Vertex AI form of a request in any dialect: make conver
 
 bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has their numbers
 	$(PY) bench/cold_start.py
+	$(PY) bench/stack_start.py
 	$(PY) bench/trainer_throughput.py
 	$(PY) bench/tuning_search.py
 	$(PY) bench/tuning_cost.py

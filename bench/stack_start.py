@@ -1,0 +1,111 @@
+"""Time until the local stack is ready, and its idle memory; against another checkout's in the same run.
+
+python bench/stack_start.py [--starts 5] [--against DIR]
+
+Every start has a state folder of its own. With --against the two checkouts take turns, so that whatever else the
+machine does meets both. Linux only: memory is the proportional set size that /proc gives.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LIMIT = 1.2
+"""How much slower or larger than the other checkout a stack may be."""
+IDLE_AFTER_S = 5.0
+READY_WITHIN_S = 300.0
+_POLL_S = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """One start. `seconds` from before the process to the appearance of `stack.env`; `mib` of all its processes."""
+
+    seconds: float
+    mib: float
+    processes: int
+
+
+def main() -> int:
+    """1 when this checkout's medians are more than LIMIT times the other's."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--starts", type=int, default=5)
+    parser.add_argument("--against", type=Path, metavar="DIR", help="another checkout to compare with")
+    arguments = parser.parse_args()
+    trees = [ROOT, *([arguments.against.resolve()] if arguments.against else [])]
+    for tree in trees:  # compiles what has no byte code yet
+        measured(tree)
+    starts: dict[Path, list[Start]] = {tree: [] for tree in trees}
+    for _ in range(arguments.starts):
+        for tree in trees:
+            starts[tree].append(measured(tree))
+    return report(list(starts.values()))
+
+
+def report(sides: list[list[Start]]) -> int:
+    """Print the medians, and with two sides their ratios; 1 when a ratio exceeds LIMIT."""
+    medians = [
+        (statistics.median(start.seconds for start in side), statistics.median(start.mib for start in side))
+        for side in sides
+    ]
+    print(f"{'':16}{'ready':>10}{'idle':>12}{'processes':>12}   median of {len(sides[0])}")
+    for name, side, (seconds, mib) in zip(("this checkout", "the other"), sides, medians, strict=False):
+        print(f"{name:16}{seconds:>8.2f} s{mib:>8.0f} MiB{side[0].processes:>12}")
+    if len(sides) == 1:
+        return 0
+    ratios = [here / there for here, there in zip(*medians, strict=True)]
+    print(f"{'ratio':16}{ratios[0]:>10.2f}{ratios[1]:>12.2f}{'':12}   limit {LIMIT}")
+    return 0 if max(ratios) <= LIMIT else 1
+
+
+def measured(tree: Path) -> Start:
+    """One start of the checkout's stack, which has ended when this returns."""
+    module = "trainmaster" if (tree / "trainmaster" / "__main__.py").is_file() else "emulators"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    with tempfile.TemporaryDirectory() as folder:
+        state = Path(folder) / "state"
+        began = time.perf_counter()
+        stack = subprocess.Popen(
+            [sys.executable, "-m", module, "up", "--state", str(state)],
+            cwd=tree, env=environment, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            while not (state / "stack.env").exists():
+                if stack.poll() is not None or time.perf_counter() - began > READY_WITHIN_S:
+                    raise RuntimeError(f"the stack of {tree} did not start: status {stack.returncode}")
+                time.sleep(_POLL_S)
+            seconds = time.perf_counter() - began
+            time.sleep(IDLE_AFTER_S)
+            family = list(descendants(stack.pid))
+            return Start(seconds=seconds, mib=sum(map(_pss_mib, family)), processes=len(family))
+        finally:
+            stack.terminate()
+            stack.wait()
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """The process and all below it."""
+    yield pid
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            yield from descendants(int(child))
+
+
+def _pss_mib(pid: int) -> float:
+    """Its own memory and its share of what it shares. Source: proc_pid_smaps_rollup(5)."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError(f"/proc/{pid}/smaps_rollup has no line Pss")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -15,8 +15,9 @@ from cloudevents.http import CloudEvent
 
 from trainmaster.orchestrator import log
 from trainmaster.orchestrator.core.completion.entry import hint_in
+from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.errors import TrainmasterError
-from trainmaster.orchestrator.core.events.envelope import Envelope, event_key, pubsub_message, time_or
+from trainmaster.orchestrator.core.events.envelope import Envelope, event_key, pubsub_message
 from trainmaster.orchestrator.core.events.self_test import marked_entry_in
 from trainmaster.orchestrator.core.requests.arrival import Ignored
 from trainmaster.orchestrator.core.retraining.arrivals import arrived_in

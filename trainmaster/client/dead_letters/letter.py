@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.faults import shown
 from trainmaster.orchestrator.core.events.envelope import (
     REPLAYED_ID,
@@ -16,7 +17,6 @@ from trainmaster.orchestrator.core.events.envelope import (
     first_published,
     message_key,
     object_key,
-    time_or,
 )
 
 _FORWARDED = "CloudPubSubDeadLetter"

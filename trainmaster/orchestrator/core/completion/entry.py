@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.errors import EventMalformed
-from trainmaster.orchestrator.core.events.envelope import PubsubMessage, time_or
+from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 
 # Source: service lines as training jobs of 2026 logged them; the wording of a cancelled job's is not known.
 END_LINES = ("Job completed successfully.", "Job failed.")

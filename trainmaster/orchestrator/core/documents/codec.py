@@ -70,6 +70,14 @@ def decoded_time(text: str) -> datetime:
         raise ValueError(f"{text!r} is outside the years 1 to 9999 in UTC") from error
 
 
+def time_or(text: object, otherwise: datetime) -> datetime:
+    """The RFC 3339 time in `text`, or `otherwise` when there is none."""
+    try:
+        return decoded_time(text) if isinstance(text, str) else otherwise
+    except ValueError:
+        return otherwise
+
+
 def decoded(kind: type[_Value], document: object) -> _Value:
     """The value of type `kind` that `encoded` turned into `document`.
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from trainmaster.orchestrator.core.documents.codec import decoded_time
+from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.errors import EventMalformed
 
 REPLAYED_ID = "trainmaster_replayed_id"
@@ -93,14 +93,6 @@ def pubsub_message(envelope: Envelope) -> PubsubMessage:
 def first_published(replayed_at: datetime, published_at: datetime) -> datetime:
     """When a message was published first; `replayed_at`, which anybody may claim, only where it can be that."""
     return replayed_at if timedelta() <= published_at - replayed_at <= REPLAYED_WITHIN else published_at
-
-
-def time_or(text: object, otherwise: datetime) -> datetime:
-    """The RFC 3339 time in `text`, or `otherwise` when there is none."""
-    try:
-        return decoded_time(text) if isinstance(text, str) else otherwise
-    except ValueError:
-        return otherwise
 
 
 KEY_CHARS = 32

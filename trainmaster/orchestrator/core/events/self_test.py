@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
-from trainmaster.orchestrator.core.events.envelope import PubsubMessage, time_or
+from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 
 SELF_TEST_PREFIX = "self-test/"
 MARK = "trainmaster_self_test"

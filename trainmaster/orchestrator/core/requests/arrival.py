@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.documents.faults import plain
 from trainmaster.orchestrator.core.documents.lines import lines_in
 from trainmaster.orchestrator.core.errors import EventMalformed
-from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message, time_or
+from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
 from trainmaster.orchestrator.core.names import (
     is_object_name,
     is_request_object,

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from trainmaster.orchestrator.core.documents.codec import decoded_time, encoded_time
+from trainmaster.orchestrator.core.documents.codec import decoded_time, encoded_time, time_or
 from trainmaster.orchestrator.core.errors import EventMalformed
-from trainmaster.orchestrator.core.events.envelope import Envelope, time_or
+from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.requests.arrival import StoredObject, stored_in
 
 ARRIVALS_PREFIX = "arrivals/"

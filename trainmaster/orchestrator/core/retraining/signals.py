@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.documents.unvalidated import mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
-from trainmaster.orchestrator.core.events.envelope import PubsubMessage, time_or
+from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, PREFIX, RUN_PREFIX
 from trainmaster.orchestrator.core.policy.policy import repository
 from trainmaster.orchestrator.core.requests.arrival import Ignored

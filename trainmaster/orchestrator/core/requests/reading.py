@@ -49,13 +49,22 @@ def _translated(
     dialect = dialect_of(value)
     meant = _allowed(dialect.in_own(value, name), standards)
     request = checked(
-        meant,
+        meant.document,
         standards,
         _home(meant, standards),
+        written_path=meant.written_path,
         spelled={meant.own_path(path): text for path, text in read.spelled.items()},
         faults=(*read.faults, *meant.faults, *_elsewhere(meant, standards)),
     )
-    return request if isinstance(request, Refused) else replace(request, dialect=dialect.name)
+    if isinstance(request, Refused):
+        return request
+    return replace(
+        request,
+        # What yields was decided just now: a run on record writes where its record says, whatever the policy says later.
+        document={key: part for key, part in request.document.items() if key not in meant.yielding},
+        warnings=tuple(sorted({*meant.warnings, *request.warnings})),
+        dialect=dialect.name,
+    )
 
 
 def _allowed(meant: Translated, standards: Standards) -> Translated:

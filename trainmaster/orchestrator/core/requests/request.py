@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import Fault
-from trainmaster.orchestrator.core.documents.translation import Translated
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.policy.policy import Policy
@@ -92,39 +91,38 @@ def too_large(size_bytes: int) -> Refused | None:
 
 def checked_again(document: Mapping[str, Any], standards: Standards) -> Request | Refused:
     """The canonical document of an accepted request, held against today's policy."""
-    return checked(Translated(document=document), standards, document["region"])
+    return checked(document, standards, document["region"])
 
 
 def checked(
-    meant: Translated,
+    document: Mapping[str, Any],
     standards: Standards,
     region: str,
     *,
+    written_path: Callable[[str], str] = str,
     spelled: Mapping[str, str] | None = None,
     faults: Iterable[Fault] = (),
 ) -> Request | Refused:
-    """The request that runs in `region`, or every fault of it, each at the place in the user's text.
+    """The request that runs in `region`, or every fault of it, each at its `written_path` in the user's text.
 
-    `faults` are known already, and `spelled` is the text of booleans by their path in our own document.
+    `faults` are known already, and `spelled` is the text of booleans by their path in the document.
     """
-    draft = Draft(document=meant.document, policy=standards.policy)
+    draft = Draft(document=document, policy=standards.policy)
     secrets, *found = _found(draft, standards, region, spelled or {})
 
     def written(group: Iterable[Fault]) -> list[Fault]:
-        return [replace(fault, path=meant.written_path(fault.path)) for fault in group]
+        return [replace(fault, path=written_path(fault.path)) for fault in group]
 
     # No fault of a place may quote its secret; what the text spoiled, nobody need report again.
     of_fallbacks = _of_fallbacks(draft, standards, region, found)
     known = _first_of_each_place((written(secrets), faults, *map(written, (*found, *of_fallbacks))))
     if known:
         return Refused(faults=tuple(sorted(known)))
-    # What yields was decided just now: a run on record writes where its record says, whatever the policy says later.
-    resolved = {key: value for key, value in meant.document.items() if key not in meant.yielding}
     return Request(
-        document={**resolved, "region": region},
-        spec=spec_from(meant.document),
-        warnings=tuple(sorted({*meant.warnings, *written(cluster_warnings(draft))})),
-        written_path=meant.written_path,
+        document={**document, "region": region},
+        spec=spec_from(document),
+        warnings=tuple(sorted(set(written(cluster_warnings(draft))))),
+        written_path=written_path,
     )
 
 

@@ -184,7 +184,7 @@ def feed_order(content: bytes) -> Verdict:
         document = document_in(content, as_json=as_json)
     if not is_order(document.value):
         return Verdict.PASSED_OVER
-    match order_in(document, seeds.ORDER_SCHEMA):
+    match order_in(document, seeds.ORDER_SCHEMA, "order-1", NOON):
         case Refused(faults=faults):
             return refused_well(faults)
         case FireOrder() | RollbackOrder() | CancelOrder():

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.core.retraining_cases import REQUEST
+from tests.core.retraining_cases import NOON, REQUEST
 from tests.core.standards import ROOT, schema
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.requests.orders import (
@@ -26,18 +26,21 @@ SCHEMA = schema(ORDER_SCHEMA)
 def read(document: Any) -> Order | Refused | None:
     text = document if isinstance(document, str) else yaml.safe_dump(document)
     found = document_in(text.encode(), as_json=False)
-    return order_in(found, SCHEMA) if is_order(found.value) else None
+    return order_in(found, SCHEMA, "o1", NOON) if is_order(found.value) else None
 
 
 @pytest.mark.parametrize(
     ("document", "order"),
     [
-        ({"fire": {"rule": "vision.cassava"}}, FireOrder(rule_id="vision.cassava")),
-        ({"schema": "order.v1", "fire": {"rule": "a"}}, FireOrder(rule_id="a")),
-        ({"rollback": {"model_name": "cassava"}}, RollbackOrder(model_name="cassava")),
+        (
+            {"fire": {"rule": "vision.cassava"}},
+            FireOrder(order_id="o1", given_at=NOON, rule_id="vision.cassava"),
+        ),
+        ({"schema": "order.v1", "fire": {"rule": "a"}}, FireOrder(order_id="o1", given_at=NOON, rule_id="a")),
+        ({"rollback": {"model_name": "cassava"}}, RollbackOrder(order_id="o1", model_name="cassava")),
         (
             {"rollback": {"model_name": "cassava", "to_run": "cassava-1"}},
-            RollbackOrder(model_name="cassava", to_run="cassava-1"),
+            RollbackOrder(order_id="o1", model_name="cassava", to_run="cassava-1"),
         ),
         ({"cancel": {"run": "cassava-1"}}, CancelOrder(run_id="cassava-1")),
     ],

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.core.deciding import DATA, HOURLY, MANUAL, call, fired, held, tick
+from tests.core.deciding import DATA, HOURLY, MANUAL, call, fired, held, ordered, tick
 from tests.core.retraining_cases import (
     CHAMPION,
     DAY,
@@ -31,7 +31,7 @@ from trainmaster.orchestrator.core.retraining.decision import (
     decide_on_signal,
 )
 from trainmaster.orchestrator.core.retraining.rule import Rule
-from trainmaster.orchestrator.core.retraining.signals import Signal, manual_call
+from trainmaster.orchestrator.core.retraining.signals import Signal
 from trainmaster.orchestrator.core.retraining.state import RuleState, folded, launched, state_for
 
 
@@ -161,7 +161,7 @@ class TestSignals:
     def test_a_signal_that_no_condition_is_about_is_nothing(self) -> None:
         one = rule(HOURLY)
         assert isinstance(call(one, fresh(one), NOON), Nothing)
-        other = manual_call("o1", "another", NOON)
+        other = ordered("o1", "another", NOON)
         two = rule(MANUAL)
         decision = decide_on_signal(two, other, fresh(two), Facts(now=NOON))
         assert isinstance(decision, Nothing)
@@ -199,7 +199,7 @@ class TestSignals:
         one = rule(MANUAL, request={"args": ["--weights=${champion.model_uri}"]})
         reason = held(call(one, fresh(one), NOON)).reason
         assert reason.startswith("${champion.model_uri} has no value now")
-        signal = manual_call("o1", one.rule_id, NOON)
+        signal = ordered("o1", one.rule_id, NOON)
         decision = decide_on_signal(one, signal, fresh(one), Facts(now=NOON, champion=CHAMPION))
         assert isinstance(decision, Fire)
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.deciding import ordered
 from tests.core.retraining_cases import IMAGE, NOON, rule
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage
@@ -20,7 +21,6 @@ from trainmaster.orchestrator.core.retraining.signals import (
     alert_in,
     heeds,
     image_pushed_in,
-    manual_call,
     notice_in,
     one_line,
 )
@@ -281,9 +281,9 @@ class TestNotices:
 
 def test_a_manual_call_fires_the_rule_it_names_alone() -> None:
     one = rule({"manual": {}})
-    assert heeds(one, manual_call("o1", "watch", NOON))
-    assert not heeds(one, manual_call("o1", "watch2", NOON))
-    assert not heeds(rule({"age": {"older_than_s": 60}}), manual_call("o1", "watch", NOON))
+    assert heeds(one, ordered("o1", "watch", NOON))
+    assert not heeds(one, ordered("o1", "watch2", NOON))
+    assert not heeds(rule({"age": {"older_than_s": 60}}), ordered("o1", "watch", NOON))
 
 
 @given(text=st.text(max_size=1200))

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.core.deciding import ordered
 from tests.core.retraining_cases import HOUR, MINUTE, NOON, fresh, rule
 from tests.core.standards import schema
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.retraining.decision import Facts, Fire, Hold, decide_on_signal
 from trainmaster.orchestrator.core.retraining.rule import Rule
-from trainmaster.orchestrator.core.retraining.signals import manual_call
 from trainmaster.orchestrator.core.retraining.state import (
     RuleStanding,
     RuleState,
@@ -25,7 +25,7 @@ ONE = rule({"manual": {}})
 
 def after_a_firing_and_a_hold() -> RuleState:
     def call(order: str, state: RuleState, *, ended: bool) -> Fire | Hold:
-        signal = manual_call(order, ONE.rule_id, NOON)
+        signal = ordered(order, ONE.rule_id, NOON)
         decision = decide_on_signal(ONE, signal, state, Facts(now=NOON, current_ended=ended))
         assert isinstance(decision, Fire | Hold)
         return decision

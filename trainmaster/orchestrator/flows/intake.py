@@ -122,15 +122,16 @@ def _text(services: Services, arrival: Arrival) -> Text | Refused:
 
 def _take_order(services: Services, arrival: Arrival, text: Text) -> Happened:
     """Orders start no run of their own, so a sound one leaves no run record. Its identity is the arrival's."""
-    order = order_in(text.read, services.standards().schemas[ORDER_SCHEMA])
+    schema, given_at = services.standards().schemas[ORDER_SCHEMA], arrival.source.event_time
+    order = order_in(text.read, schema, arrival.run_id, given_at)
     done = order if isinstance(order, Refused) else _carried_out(services, arrival, order)
     return reject(services, arrival, done) if isinstance(done, Refused) else done
 
 
 def _carried_out(services: Services, arrival: Arrival, order: Order) -> Happened | Refused:
     match order:
-        case FireOrder(rule_id=rule_id):
-            return _fire(services, arrival, rule_id)
+        case FireOrder():
+            return _fire(services, arrival, order)
         case RollbackOrder():
             return _roll_back(services, arrival, order)
         case CancelOrder(run_id=run_id):
@@ -139,12 +140,12 @@ def _carried_out(services: Services, arrival: Arrival, order: Order) -> Happened
             assert_never(order)
 
 
-def _fire(services: Services, arrival: Arrival, rule_id: str) -> Happened | Refused:
-    book = services.rule_book.read().book
+def _fire(services: Services, arrival: Arrival, order: FireOrder) -> Happened | Refused:
+    rule_id, book = order.rule_id, services.rule_book.read().book
     rule = book.find(rule_id)
     if rule is None:
         return unknown_rule(rule_id, [each.rule_id for each in book.rules])
-    call = manual_call(arrival.run_id, rule_id, arrival.source.event_time)
+    call = manual_call(order)
     if not heeds(rule, call):
         fault = Fault(
             path="$.fire.rule",
@@ -163,7 +164,7 @@ def _fire(services: Services, arrival: Arrival, rule_id: str) -> Happened | Refu
 
 
 def _roll_back(services: Services, arrival: Arrival, order: RollbackOrder) -> Happened | Refused:
-    reign = roll_back(services, order, arrival.run_id)
+    reign = roll_back(services, order)
     if isinstance(reign, Refused):
         return reign
     champion_uri = services.champions.uri(order.model_name)

@@ -5,6 +5,7 @@ schemas/order.v1.schema.json
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import Document
@@ -21,6 +22,8 @@ ORDER_KEYS = ("fire", "rollback", "cancel")
 class FireOrder:
     """Fire this rule now."""
 
+    order_id: str
+    given_at: datetime
     rule_id: str
 
 
@@ -28,6 +31,7 @@ class FireOrder:
 class RollbackOrder:
     """Make an earlier champion the champion again: that of `to_run`, or the one before."""
 
+    order_id: str
     model_name: str
     to_run: str | None = None
 
@@ -46,8 +50,11 @@ def is_order(document: object) -> bool:
     return isinstance(document, dict) and not document.keys().isdisjoint(ORDER_KEYS)
 
 
-def order_in(read: Document, schema: Mapping[str, Any]) -> Order | Refused:
-    """The order in a document that `is_order`, or every fault of it."""
+def order_in(read: Document, schema: Mapping[str, Any], order_id: str, given_at: datetime) -> Order | Refused:
+    """The order in a document that `is_order`, or every fault of it.
+
+    Every delivery of an order has the same `order_id`, and carries it out at most once.
+    """
     reported = {fault.path for fault in read.faults}
     faults = [
         *read.faults,
@@ -57,11 +64,11 @@ def order_in(read: Document, schema: Mapping[str, Any]) -> Order | Refused:
         return Refused(faults=tuple(sorted(set(faults))))
     order: Any = read.value  # as the schema says
     if "fire" in order:
-        return FireOrder(rule_id=order["fire"]["rule"])
+        return FireOrder(order_id=order_id, given_at=given_at, rule_id=order["fire"]["rule"])
     if "cancel" in order:
         return CancelOrder(run_id=order["cancel"]["run"])
     rollback = order["rollback"]
-    return RollbackOrder(model_name=rollback["model_name"], to_run=rollback.get("to_run"))
+    return RollbackOrder(order_id=order_id, model_name=rollback["model_name"], to_run=rollback.get("to_run"))
 
 
 def unknown_rule(rule_id: str, known: Sequence[str]) -> Refused:

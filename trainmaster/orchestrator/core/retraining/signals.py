@@ -14,6 +14,7 @@ from trainmaster.orchestrator.core.events.envelope import PubsubMessage
 from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, PREFIX, RUN_PREFIX
 from trainmaster.orchestrator.core.policy.policy import repository
 from trainmaster.orchestrator.core.requests.arrival import Ignored
+from trainmaster.orchestrator.core.requests.orders import FireOrder
 from trainmaster.orchestrator.core.retraining.condition import ConditionKind, UpstreamEvent
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
@@ -60,9 +61,11 @@ class Signal:
     values: Mapping[str, str] = field(default_factory=dict)
 
 
-def manual_call(order_id: str, rule_id: str, at: datetime) -> Signal:
-    """The signal of an order to fire this rule."""
-    return Signal(kind=ConditionKind.MANUAL, id=order_id, at=at, facts={"rule": rule_id})
+def manual_call(order: FireOrder) -> Signal:
+    """The signal of an order to fire a rule."""
+    return Signal(
+        kind=ConditionKind.MANUAL, id=order.order_id, at=order.given_at, facts={"rule": order.rule_id}
+    )
 
 
 def heeds(rule: Rule, signal: Signal) -> bool:

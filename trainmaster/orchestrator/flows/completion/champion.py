@@ -41,7 +41,7 @@ def challenge(services: Services, record: RunRecord, spec: JobSpec) -> None:
         _tell(services, after, reign)
 
 
-def roll_back(services: Services, order: RollbackOrder, order_id: str) -> Reign | Refused:
+def roll_back(services: Services, order: RollbackOrder) -> Reign | Refused:
     """The reign that the order began, or why it could not. Safe to repeat: an order changes the champion once.
 
     Raises:
@@ -51,7 +51,7 @@ def roll_back(services: Services, order: RollbackOrder, order_id: str) -> Reign 
     def change(champion: Champion | None) -> Champion | Refused:
         if champion is None:
             return _refused("$.rollback.model_name", "no model of this name has a champion", order.model_name)
-        after = after_rollback(champion, order.to_run, order_id=order_id, now=services.clock.now())
+        after = after_rollback(champion, order.to_run, order_id=order.order_id, now=services.clock.now())
         if not isinstance(after, str):
             return after
         if order.to_run is None:
@@ -61,7 +61,7 @@ def roll_back(services: Services, order: RollbackOrder, order_id: str) -> Reign 
     after = services.champions.update(order.model_name, change)
     if isinstance(after, Refused):
         return after
-    reign = reign_by_order(after, order_id)
+    reign = reign_by_order(after, order.order_id)
     _tell(services, after, reign)
     return reign
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # run as a file, from anywhere
 
 from trainmaster.local.gateway import Authority, Backend, Gateway  # noqa: E402  # needs the line above
-from trainmaster.local.gateway.access import Access  # noqa: E402
+from trainmaster.local.gateway.identity import WorkloadIdentities  # noqa: E402
 from trainmaster.local.http import in_thread  # noqa: E402
 from trainmaster.local.iam.principals import Principal, Tokens  # noqa: E402
 from trainmaster.local.storage.server import served  # noqa: E402
@@ -77,21 +77,23 @@ async def _running(folder: Path) -> AsyncIterator[Mapping[str, str]]:
     """A replica's variables, and the address of the service behind its gateway."""
     async with served(folder / "storage") as url:
         tokens, authority = Tokens(), Authority(folder / "gateway")
-        gateway = Gateway(authority=authority, may_pass=lambda token: tokens.principal_of(token) is not None)
+        gateway = Gateway(authority=authority, tokens=tokens)
         gateway.backends["storage"] = Backend(http=int(url.rpartition(":")[2]))
         await gateway.start()
-        access = Access(
+        identities = WorkloadIdentities(
             tokens=tokens,
             project_id="p",
             project_number="1",
             gateway_port=gateway.port,
             trust=authority.trust,
         )
-        door = await access.open(Principal(kind="replica", name="bench", email="a@p"), zone="us-central1-a")
+        identity = await identities.issue(
+            Principal(kind="replica", name="bench", email="a@p"), zone="us-central1-a"
+        )
         try:
-            yield {**door.variables, "DIRECT": url}
+            yield {**identity.variables, "DIRECT": url}
         finally:
-            await access.close(door)
+            await identities.revoke(identity)
             await gateway.stop()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster.local.gateway import Authority, Backend, Gateway
-from trainmaster.local.gateway.access import Access, Door
+from trainmaster.local.gateway.identity import WorkloadIdentities, WorkloadIdentity
 from trainmaster.local.http import in_thread, serving
 from trainmaster.local.iam import Grants, application
 from trainmaster.local.iam.principals import Principal, Tokens
@@ -29,16 +29,21 @@ ACCOUNT = "trainer@project-1.iam.gserviceaccount.com"
 
 @dataclass(frozen=True, kw_only=True)
 class Replica:
-    """A replica's door, and the gateway behind it."""
+    """A replica's identity, and the gateway behind it."""
 
     gateway: Gateway
     tokens: Tokens
-    door: Door
+    identity: WorkloadIdentity
 
     @property
     def environment(self) -> dict[str, str]:
         """All that a replica's program finds, and nothing that points it at the stack in any other way."""
-        return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8", **self.door.variables}
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": "/nonexistent",
+            "LANG": "C.UTF-8",
+            **self.identity.variables,
+        }
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +58,10 @@ async def _running(folder: Path) -> AsyncIterator[Replica]:
     async with contextlib.AsyncExitStack() as stack:
         tokens = Tokens()
         authority = Authority(folder / "gateway")
-        gateway = Gateway(authority=authority, may_pass=lambda token: tokens.principal_of(token) is not None)
+        gateway = Gateway(authority=authority, tokens=tokens)
         stack.push_async_callback(gateway.stop)
         await gateway.start()
-        access = Access(
+        identities = WorkloadIdentities(
             tokens=tokens,
             project_id=PROJECT,
             project_number="123456789012",
@@ -95,6 +100,6 @@ async def _running(folder: Path) -> AsyncIterator[Replica]:
         rest = await stack.enter_async_context(serving(front))
         gateway.backends["pubsub"] = Backend(http=int(rest.rpartition(":")[2]), grpc=grpc)
         principal = Principal(kind="replica", name="1/workerpool0-0", email=ACCOUNT)
-        door = await access.open(principal, zone="us-central1-a")
-        stack.push_async_callback(access.close, door)
-        yield Replica(gateway=gateway, tokens=tokens, door=door)
+        identity = await identities.issue(principal, zone="us-central1-a")
+        stack.push_async_callback(identities.revoke, identity)
+        yield Replica(gateway=gateway, tokens=tokens, identity=identity)

@@ -71,7 +71,7 @@ def test_a_head_without_an_end_is_refused(replica: Replica) -> None:
 
 
 def test_other_hosts_are_passed_through_untouched(replica: Replica) -> None:
-    with echo() as port, connect(replica, f"127.0.0.1:{port}", replica.door.token) as connection:
+    with echo() as port, connect(replica, f"127.0.0.1:{port}", replica.identity.token) as connection:
         assert status(connection) == 200
         connection.sendall(b"hello")
         assert connection.recv(100) == b"hello"
@@ -80,14 +80,14 @@ def test_other_hosts_are_passed_through_untouched(replica: Replica) -> None:
 def test_a_host_that_does_not_answer_is_told(replica: Replica) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    with connect(replica, f"127.0.0.1:{port}", replica.door.token) as connection:
+    with connect(replica, f"127.0.0.1:{port}", replica.identity.token) as connection:
         assert status(connection) == 502
 
 
 def test_the_certificate_is_trusted_where_the_bundle_is_named_and_nowhere_else(replica: Replica) -> None:
-    proxy = replica.door.variables["https_proxy"]
+    proxy = replica.identity.variables["https_proxy"]
     url = "https://storage.googleapis.com/storage/v1/b?project=project-1"
-    trusting = ssl.create_default_context(cafile=replica.door.variables["SSL_CERT_FILE"])
+    trusting = ssl.create_default_context(cafile=replica.identity.variables["SSL_CERT_FILE"])
     with httpx.Client(proxy=proxy, verify=trusting, trust_env=False) as client:
         assert client.get(url).status_code == 200
     with (
@@ -107,10 +107,10 @@ def test_only_the_owner_reads_the_key_also_in_a_folder_that_was_there(tmp_path: 
 
 
 def test_metadata_is_read_with_its_header_alone(replica: Replica) -> None:
-    root = f"http://{replica.door.variables['GCE_METADATA_HOST']}/computeMetadata/v1"
+    root = f"http://{replica.identity.variables['GCE_METADATA_HOST']}/computeMetadata/v1"
     with httpx.Client(headers={"Metadata-Flavor": "Google"}) as client:
         token = client.get(f"{root}/instance/service-accounts/default/token").json()
-        assert token["access_token"] == replica.door.token
+        assert token["access_token"] == replica.identity.token
         assert client.get(f"{root}/instance/zone").text == "projects/123456789012/zones/us-central1-a"
         assert client.get(f"{root}/instance/nothing").status_code == 404
         assert client.get(f"{root}/project/project-id", headers={"X-Forwarded-For": "a"}).status_code == 403

@@ -8,12 +8,12 @@ import logging
 import os
 import socket
 import urllib.request
-from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from trainmaster.local.gateway.authority import Authority
 from trainmaster.local.gateway.routes import Backend, service_of
+from trainmaster.local.iam.principals import Tokens
 
 _HEAD_WITHIN_S = 10.0
 _CONNECT_WITHIN_S = 30.0
@@ -21,24 +21,21 @@ _CHUNK_BYTES = 256 << 10
 _MAX_CONNECTIONS = 2_000
 _log = logging.getLogger(__name__)
 
-MayPass = Callable[[str], bool]
-"""Whether a password opens the gateway now."""
-
 
 class Gateway:
     """An HTTP proxy on a loopback port that takes CONNECT alone.
 
     Connections to host names with a route end their TLS here and reach the local service in plain text; all others
     pass through untouched, by way of the proxy that this process's own environment names, if it names one.
-    A connection without a password that `may_pass` accepts is refused with 407, so a web page on this machine, which
-    can neither send CONNECT nor know a password, reaches nothing.
+    A connection without a good token as its password is refused with 407, so a web page on this machine, which
+    can neither send CONNECT nor know a token, reaches nothing.
     """
 
-    def __init__(self, *, authority: Authority, may_pass: MayPass) -> None:
+    def __init__(self, *, authority: Authority, tokens: Tokens) -> None:
         self._authority = authority
         self.backends: dict[str, Backend] = {}
         """The services that answer by now, by name."""
-        self._may_pass = may_pass
+        self._tokens = tokens
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self.port = 0
@@ -87,7 +84,7 @@ class Gateway:
         except _RefusedError as refused:
             await _refuse(writer, refused.status, str(refused))
             return
-        if not self._may_pass(asked.password):
+        if self._tokens.principal_of(asked.password) is None:
             await _refuse(
                 writer,
                 "407 Proxy Authentication Required",

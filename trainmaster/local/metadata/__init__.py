@@ -1,5 +1,5 @@
 """The metadata server of one replica: who it is, and tokens that say so."""
 
-from trainmaster.local.metadata.api import Identity, application
+from trainmaster.local.metadata.api import InstanceMetadata, application
 
-__all__ = ["Identity", "application"]
+__all__ = ["InstanceMetadata", "application"]

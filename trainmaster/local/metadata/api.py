@@ -24,7 +24,7 @@ LIFETIME_S = 3600
 
 
 @dataclass(frozen=True, kw_only=True)
-class Identity:
+class InstanceMetadata:
     """Who asks. `zone` is `europe-west4-a`; `email` is the service account's; `token` makes an access token."""
 
     project_id: str
@@ -34,7 +34,7 @@ class Identity:
     token: Callable[[], str]
 
 
-def application(identity: Identity) -> ASGIApp:
+def application(metadata: InstanceMetadata) -> ASGIApp:
     """The ASGI application, for one replica's own port.
 
     A request without `Metadata-Flavor: Google` is refused with 403 as by the service, and one that carries
@@ -44,7 +44,7 @@ def application(identity: Identity) -> ASGIApp:
     async def answer(request: Request) -> Response:
         if request.headers.get("metadata-flavor") != "Google" or "x-forwarded-for" in request.headers:
             return PlainTextResponse("Missing Metadata-Flavor:Google header.\n", 403, FLAVOR)
-        return _answer(identity, request.url.path, request.query_params)
+        return _answer(metadata, request.url.path, request.query_params)
 
     async def ping(_request: Request) -> Response:
         return PlainTextResponse("computeMetadata/\n", headers=FLAVOR)
@@ -52,37 +52,37 @@ def application(identity: Identity) -> ASGIApp:
     return LoopbackOnly(Starlette(routes=[Route("/", ping), Route(_ROOT + "{key:path}", answer)]))
 
 
-def _answer(identity: Identity, path: str, query: Mapping[str, str]) -> Response:
+def _answer(metadata: InstanceMetadata, path: str, query: Mapping[str, str]) -> Response:
     key = path.removeprefix(_ROOT)
-    account = {"aliases": ["default"], "email": identity.email, "scopes": list(_SCOPES)}
+    account = {"aliases": ["default"], "email": metadata.email, "scopes": list(_SCOPES)}
     texts = {
-        "project/project-id": identity.project_id,
-        "project/numeric-project-id": identity.project_number,
-        "instance/zone": f"projects/{identity.project_number}/zones/{identity.zone}",
-        "instance/region": f"projects/{identity.project_number}/regions/{identity.zone.rpartition('-')[0]}",
+        "project/project-id": metadata.project_id,
+        "project/numeric-project-id": metadata.project_number,
+        "instance/zone": f"projects/{metadata.project_number}/zones/{metadata.zone}",
+        "instance/region": f"projects/{metadata.project_number}/regions/{metadata.zone.rpartition('-')[0]}",
         "universe/universe-domain": "googleapis.com",
-        _ACCOUNTS: f"default/\n{identity.email}/\n",
+        _ACCOUNTS: f"default/\n{metadata.email}/\n",
     }
     if key == _ACCOUNTS and "recursive" in query:
-        return JSONResponse({"default": account, identity.email: account}, headers=FLAVOR)
+        return JSONResponse({"default": account, metadata.email: account}, headers=FLAVOR)
     if (text := texts.get(key)) is not None:
         return PlainTextResponse(text, headers=FLAVOR)
     name, _, field = key.removeprefix(_ACCOUNTS).partition("/")
-    if key.startswith(_ACCOUNTS) and name in ("default", identity.email):
-        return _account(identity, account, field)
+    if key.startswith(_ACCOUNTS) and name in ("default", metadata.email):
+        return _account(metadata, account, field)
     return PlainTextResponse(f"{path} is no key here.\n", 404, FLAVOR)
 
 
-def _account(identity: Identity, account: Mapping[str, object], field: str) -> Response:
+def _account(metadata: InstanceMetadata, account: Mapping[str, object], field: str) -> Response:
     match field:
         case "":
             return JSONResponse(account, headers=FLAVOR)
         case "email":
-            return PlainTextResponse(identity.email, headers=FLAVOR)
+            return PlainTextResponse(metadata.email, headers=FLAVOR)
         case "scopes":
             return PlainTextResponse("\n".join(_SCOPES) + "\n", headers=FLAVOR)
         case "token":
-            body = {"access_token": identity.token(), "expires_in": LIFETIME_S, "token_type": "Bearer"}
+            body = {"access_token": metadata.token(), "expires_in": LIFETIME_S, "token_type": "Bearer"}
             return JSONResponse(body, headers=FLAVOR)
         case _:
             return PlainTextResponse(f"service account has no {field!r} here.\n", 404, FLAVOR)

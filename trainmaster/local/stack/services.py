@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp
 
 from trainmaster.local.gateway import Authority, Backend, Gateway
-from trainmaster.local.gateway.access import Access
+from trainmaster.local.gateway.identity import WorkloadIdentities
 from trainmaster.local.http import Server, Service
 from trainmaster.local.iam import Grants, application
 from trainmaster.local.iam.principals import Tokens
@@ -75,7 +75,7 @@ async def running_services(
         pubsub_host = await start.pubsub(injections)
         publisher = Publisher(pubsub_host)
         running.callback(publisher.close)
-        access = await start.gateway()
+        identities = await start.gateway()
         logging = Logging(dir=state.folder("logging"), publish=publisher, injections=injections)
         storage = Storage(
             dir=state.folder("storage"), publish=publisher, injections=injections, grants=grants
@@ -96,7 +96,7 @@ async def running_services(
             guard=guard,
             injections=injections,
             quota=options.quota,
-            access=access,
+            identities=identities,
         )
         try:
             vertex_url = await start.live(jobs, "vertex")
@@ -147,15 +147,13 @@ class _Starting:
             return f"127.0.0.1:{self.ports['pubsub']}"
         raise self._port_taken("pubsub")
 
-    async def gateway(self) -> Access:
+    async def gateway(self) -> WorkloadIdentities:
         """Bind the gateway's port, which replicas' environments name; `open_gateway` adds the services behind it."""
         authority = await asyncio.to_thread(Authority, self.state.folder("gateway"))
-        self.gate = Gateway(
-            authority=authority, may_pass=lambda token: self.tokens.principal_of(token) is not None
-        )
+        self.gate = Gateway(authority=authority, tokens=self.tokens)
         self.running.push_async_callback(self.gate.stop)
         port = await self.gate.start()
-        return Access(
+        return WorkloadIdentities(
             tokens=self.tokens,
             project_id=self.options.project,
             project_number=project_number(self.options.project),

@@ -11,7 +11,7 @@ from typing import Literal
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.gateway.access import Access
+from trainmaster.local.gateway.identity import WorkloadIdentities
 from trainmaster.local.http import in_thread, serving
 from trainmaster.local.injections import Injections
 from trainmaster.local.jobs.capacity.line import Capacity
@@ -65,7 +65,7 @@ class Jobs:
         guard: who watches over the replicas' processes; a guard of its own when None.
         injections: shared with other emulators.
         quota: what the regions have; no limits when None.
-        access: lets replicas' clients reach the stack as Google Cloud.
+        identities: lets replicas' clients reach the stack as Google Cloud.
     """
 
     dir: Path
@@ -81,7 +81,7 @@ class Jobs:
     guard: ProcessGuard | None = None
     injections: Injections = field(default_factory=Injections)
     quota: Quota | None = None
-    access: Access | None = None
+    identities: WorkloadIdentities | None = None
     _running: _Running | None = field(default=None, init=False)
 
     async def start(self, _url: str = "") -> None:
@@ -142,7 +142,7 @@ class Jobs:
             grace_s=self.grace_s,
             processes=Processes(buckets=buckets, private=_has_private_mounts(self.mounts)),
             containers=containers,
-            access=self.access,
+            identities=self.identities,
         )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from trainmaster.local.gateway.access import Access
+from trainmaster.local.gateway.identity import WorkloadIdentities
 from trainmaster.local.jobs.images.programs import Program, Provided
 from trainmaster.local.process import ProcessGuard
 
@@ -65,7 +65,7 @@ class Machine:
         grace_s: from SIGTERM to SIGKILL.
         processes: runs what has no container.
         containers: runs images that were built; None where every replica is a process.
-        access: lets replicas' clients reach the stack as Google Cloud; None where they have to be told addresses.
+        identities: lets replicas' clients reach the stack as Google Cloud; None where they have to be told addresses.
     """
 
     guard: ProcessGuard
@@ -74,7 +74,7 @@ class Machine:
     grace_s: float
     processes: Isolation
     containers: Isolation | None = None
-    access: Access | None = None
+    identities: WorkloadIdentities | None = None
 
     def isolation_of(self, program: Program) -> Isolation:
         return self.containers if program.container and self.containers else self.processes

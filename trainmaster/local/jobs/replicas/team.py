@@ -10,8 +10,8 @@ from typing import Any
 
 from trainmaster.local.jobs.images.programs import Program, programs_of
 from trainmaster.local.jobs.replicas.cluster import environment
-from trainmaster.local.jobs.replicas.doors import Doors
 from trainmaster.local.jobs.replicas.exits import KILLED, Exit, exit_status, oom_kills
+from trainmaster.local.jobs.replicas.identities import ReplicaIdentities
 from trainmaster.local.jobs.replicas.isolation import Isolation, Machine, Placement
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.replica import Replica
@@ -60,7 +60,7 @@ class Team:
         ports = free_ports(len(job.replicas))
         # The service's addresses are `cmle-training-workerpoolN-<id>-<index>:2222`.
         self._addresses = {each: f"127.0.0.1:{port}" for each, port in zip(job.replicas, ports, strict=True)}
-        self._doors = Doors(machine.access, job)
+        self._identities = ReplicaIdentities(machine.identities, job)
         self._members: dict[Replica, _Member] = {}
         self._watchers: set[asyncio.Task[object]] = set()
         self._told = asyncio.Event()
@@ -87,11 +87,11 @@ class Team:
             program=program,
             service={
                 **environment(self._job, self._addresses, replica, program.environment),
-                **await self._doors.variables(replica),
+                **await self._identities.variables(replica),
             },
             scratch=scratch,
             name=name,
-            trust=self._doors.trust,
+            trust=self._identities.trust,
         )
         isolation = self._machine.isolation_of(program)
         start = await asyncio.to_thread(isolation.start_of, placement)
@@ -148,8 +148,8 @@ class Team:
         await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
 
     async def close(self) -> None:
-        """Give the addresses back, and close the doors. After `stop`."""
-        await self._doors.close()
+        """Give the addresses back, and revoke the identities. After `stop`."""
+        await self._identities.revoke()
         give_back(int(address.rpartition(":")[2]) for address in self._addresses.values())
 
     async def _watch(self, member: _Member) -> None:

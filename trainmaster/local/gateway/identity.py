@@ -8,23 +8,23 @@ from pathlib import Path
 from trainmaster.local.gateway.authority import BUNDLE, OWN
 from trainmaster.local.http import Server
 from trainmaster.local.iam.principals import Principal, Tokens
-from trainmaster.local.metadata import Identity, application
+from trainmaster.local.metadata import InstanceMetadata, application
 
 _LOOPBACK = "localhost,127.0.0.1,::1"
 _FSSPEC = json.dumps({"session_kwargs": {"trust_env": True}})
 
 
 @dataclass(kw_only=True, eq=False)
-class Door:
-    """One replica's way in: its token and its metadata server. `variables` are for its environment."""
+class WorkloadIdentity:
+    """What one principal's programs run with: a token, a metadata server, and the environment that leads to both."""
 
     token: str
     metadata: Server
     variables: Mapping[str, str]
 
 
-class Access:
-    """Opens a door for each replica, and closes it."""
+class WorkloadIdentities:
+    """Issues workload identities, and revokes them."""
 
     def __init__(
         self, *, tokens: Tokens, project_id: str, project_number: str, gateway_port: int, trust: Path
@@ -34,28 +34,28 @@ class Access:
         self._gateway_port = gateway_port
         self.trust = trust
 
-    async def open(self, principal: Principal, *, zone: str) -> Door:
+    async def issue(self, principal: Principal, *, zone: str) -> WorkloadIdentity:
         """Start the principal's metadata server and make its token.
 
         Raises:
             OSError: no port is free.
         """
         token = self._tokens.issue(principal)
-        identity = Identity(
+        metadata = InstanceMetadata(
             project_id=self._project_id,
             project_number=self._project_number,
             zone=zone,
             email=principal.email,
             token=lambda: token,
         )
-        metadata = Server(application(identity))
-        await metadata.start()
-        return Door(token=token, metadata=metadata, variables=self._variables(token, metadata.port))
+        server = Server(application(metadata))
+        await server.start()
+        return WorkloadIdentity(token=token, metadata=server, variables=self._variables(token, server.port))
 
-    async def close(self, door: Door) -> None:
+    async def revoke(self, identity: WorkloadIdentity) -> None:
         """End the metadata server; the token opens nothing from here on. Safe to repeat."""
-        self._tokens.revoke(door.token)
-        await door.metadata.stop()
+        self._tokens.revoke(identity.token)
+        await identity.metadata.stop()
 
     def _variables(self, token: str, metadata_port: int) -> dict[str, str]:
         proxy = f"http://replica:{token}@127.0.0.1:{self._gateway_port}"

@@ -1,0 +1,44 @@
+"""The identities of one job's replicas, see `trainmaster.local.gateway.identity`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from trainmaster.local.gateway.identity import WorkloadIdentities, WorkloadIdentity
+from trainmaster.local.iam.principals import Principal
+from trainmaster.local.jobs.resource.job import Job
+from trainmaster.local.jobs.resource.replica import Replica
+
+_DEFAULT_ACCOUNT = "{number}-compute@developer.gserviceaccount.com"
+"""Source: https://cloud.google.com/iam/docs/service-account-types#default"""
+
+
+class ReplicaIdentities:
+    """One identity for each replica, kept when the replica is restarted. Without `identities`, replicas get no variables."""
+
+    def __init__(self, identities: WorkloadIdentities | None, job: Job) -> None:
+        self._identities = identities
+        self._job_id = job.job_id
+        self._zone = f"{job.location}-a"
+        self._email = job.message.job_spec.service_account or _DEFAULT_ACCOUNT.format(number=job.project)
+        self._issued: dict[Replica, WorkloadIdentity] = {}
+
+    @property
+    def trust(self) -> Path | None:
+        """The folder that the variables name, for replicas that see only what they are given."""
+        return self._identities.trust if self._identities else None
+
+    async def variables(self, replica: Replica) -> Mapping[str, str]:
+        """What the replica's environment says. Raises `OSError` when no port is free."""
+        if self._identities is None:
+            return {}
+        if replica not in self._issued:
+            principal = Principal(kind="replica", name=f"{self._job_id}/{replica.name}", email=self._email)
+            self._issued[replica] = await self._identities.issue(principal, zone=self._zone)
+        return self._issued[replica].variables
+
+    async def revoke(self) -> None:
+        """Revoke every identity; the tokens are good for nothing afterwards."""
+        issued, self._issued = list(self._issued.values()), {}
+        for identity in issued:
+            if self._identities:
+                await self._identities.revoke(identity)

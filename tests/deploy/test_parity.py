@@ -17,7 +17,7 @@ from trainmaster.local.stack.provision import kept_subscription
 from trainmaster.local.stack.topology import Topology, read_topology
 from trainmaster.orchestrator.core.events.self_test import SELF_TEST_PREFIX
 from trainmaster.orchestrator.core.names import STARTED_PREFIX, cap_object
-from trainmaster.orchestrator.flows.admission.caps import KEPT
+from trainmaster.orchestrator.flows.sweep import STARTS_KEPT
 from trainmaster.orchestrator.settings import LEASE_MARGIN, settings_from
 from trainmaster.orchestrator.stores.self_tests import KEPT_FOR
 
@@ -188,7 +188,7 @@ def test_marks_in_the_ledger_stay_for_as_long_as_they_count() -> None:
     caps = cap_object("")
     assert set(days) == {STARTED_PREFIX, SELF_TEST_PREFIX, f"{PurePosixPath(caps).parent}/"}
     # A mark of a day's first minute still counts in its last, and old ones are removed a day after that.
-    assert days[STARTED_PREFIX] > timedelta(days=1) + KEPT
+    assert days[STARTED_PREFIX] > timedelta(days=1) + STARTS_KEPT
     assert days[SELF_TEST_PREFIX] > KEPT_FOR
 
 

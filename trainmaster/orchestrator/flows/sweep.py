@@ -13,7 +13,6 @@ from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
-from trainmaster.orchestrator.flows.admission.caps import forget_old_starts
 from trainmaster.orchestrator.flows.completion.finish import all_done, finish_run
 from trainmaster.orchestrator.flows.completion.settle import second_look_done, settle_job
 from trainmaster.orchestrator.flows.completion.telling import warned
@@ -26,6 +25,11 @@ ORPHAN_AGE = DELIVERED_WITHIN
 """A marker without a record is kept this long: the event that made it may come again."""
 VANISHED_AGE = timedelta(minutes=10)
 """A job not found this long after its submission was deleted, not merely not shown yet."""
+STARTS_KEPT = timedelta(days=1)
+"""Marks of caps of the days before this one's day are of no more use: a delivery may still count in yesterday's."""
+STARTS_FORGOTTEN_AT_ONCE = 500
+TIDY_MINUTES = 5
+"""Old marks go in the first minutes of an hour: a listing every minute would cost more than the marks do."""
 REPORT = EndReport(by="sweep")
 
 
@@ -38,7 +42,7 @@ def sweep(services: Services) -> Iterator[Happened]:
         yield happened
     yield from admit(services, room_freed=made_room, waiting=waiting, reclaim=True)
     try:
-        forget_old_starts(services)
+        _forget_old_starts(services)
     except TrainmasterError as error:
         yield Happened(message=f"old marks of caps are kept: {error}", severity="WARNING")
 
@@ -146,3 +150,13 @@ def _ask_job(services: Services, held: Held) -> Happened:
     if record.cancel_requested_at is not None and job.state not in OVER:
         services.jobs.cancel(job_name)  # which promises nothing, and may never have been asked
     return happened
+
+
+def _forget_old_starts(services: Services) -> None:
+    """Delete old marks of caps, once an hour."""
+    now = services.clock.now()
+    if now.minute >= TIDY_MINUTES:
+        return
+    policy = services.standards().policy
+    if policy is not None and policy.admission.caps.counted:
+        services.starts.forget(now.date() - STARTS_KEPT, STARTS_FORGOTTEN_AT_ONCE)

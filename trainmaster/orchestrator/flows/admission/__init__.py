@@ -1,1 +1,1 @@
-"""What a run holds and waits for before it is submitted: its place, its slots, its caps."""
+"""What a run holds and waits for before it is submitted: its place and its slots."""

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from trainmaster.orchestrator.core.errors import TrainmasterError
+from trainmaster.orchestrator.core.notices.notice import CapPayload, cap_reached
 from trainmaster.orchestrator.core.requests.spec import spec_from
 from trainmaster.orchestrator.core.runs.end import Completion
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.admission.caps import tell_cap
 from trainmaster.orchestrator.flows.admission.queue import give_back, leave_queue
 from trainmaster.orchestrator.flows.completion.champion import challenge
 from trainmaster.orchestrator.flows.completion.telling import tell_status, tell_steps
@@ -57,7 +57,18 @@ def _publish_notices(end: End) -> None:
 
 
 def _publish_cap_notice(end: End) -> None:
-    tell_cap(end.services, end.record)
+    """That a cap refused the run is published once for each window, however many it refused.
+
+    At least once: two runs at the same time may both publish it, under the same id.
+    """
+    services, record = end.services, end.record
+    window = record.rejection.cap if record.rejection else None
+    if window is None or services.starts.was_told(window):
+        return
+    reached = CapPayload(window=window, reason="; ".join(record.problems), run_id=record.run_id)
+    notice = cap_reached(reached, record.updated_at)
+    services.notices.publish(notice)
+    services.starts.keep_told(window, {"schema": "cap_reached.v1", **notice.data})
 
 
 def _leave_queue(end: End) -> None:

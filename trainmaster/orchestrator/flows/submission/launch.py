@@ -2,16 +2,33 @@
 
 The order of writes, and what a crash between two of them leaves:
 
-    mark      of the caps, where the policy has some: `admission/caps.py`
+    mark      counts the run under the policy's caps, where it has some: one object each
     marker    the sweep will look; without a record it finds nothing and the event comes again
     original  the text as it was written, under a name of its own hash: no record names it yet
     record    reserved, with a lease: until it expires nobody else submits; what follows is in `submit.py`
+
+Caps turn a storm into one clear refusal. The marks of the hour, or the day, are looked at before a mark is made, and
+again after it: the marks have an order that is the same for everybody, and so has whom they leave no room. A redelivery
+that meets its own mark is not counted twice; whoever writes a rejection takes its mark away. An hour's marks are looked
+at, or a day's where cost counts; so without a cap of cost, one in a later hour counts in that one too: less may go then
+than the cap allows, and never more. With one, it counts in the hour of its mark.
+
+An hour is the one that a mark's name says, by the clock of whoever made it; so all who look agree on it, though the
+store's clock, which orders the marks, may have gone into the next.
 """
 
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from trainmaster.orchestrator.core.admission.caps import CapReached, Counted, over_cap
 from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import RecordExists
 from trainmaster.orchestrator.core.names import model_name_from, stem
+from trainmaster.orchestrator.core.policy.admission import Caps
 from trainmaster.orchestrator.core.requests.arrival import Arrival, Text, submitted_document
 from trainmaster.orchestrator.core.requests.reading import checked_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request
@@ -25,7 +42,6 @@ from trainmaster.orchestrator.core.runs.record import (
     SubmissionState,
 )
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.admission.caps import OverCap, over_caps
 from trainmaster.orchestrator.flows.completion.telling import tell_status, warned
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.resume import resume
@@ -52,7 +68,7 @@ def launch(services: Services, arrival: Arrival, request: Request, text: Text) -
         LeaseHeld, LeaseTooShort, RecordMoved, SubmissionUnknown: a later delivery must look again.
     """
     run_id = arrival.run_id
-    over = over_caps(services, run_id, request.estimate.at_most if request.estimate else None)
+    over = _over_caps(services, run_id, request.estimate.at_most if request.estimate else None)
     if over is not None:
         return reject(services, arrival, Refused(faults=(over.reached.fault,)), over)
     services.ledger.mark_active(run_id)
@@ -63,6 +79,48 @@ def launch(services: Services, arrival: Arrival, request: Request, text: Text) -
     except RecordExists:
         return resume(services, services.ledger.present(arrival.run_id))
     return warned(submit(services, held), held.record.problems)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverCap:
+    """The cap that refuses the run, and the mark that it has all the same."""
+
+    reached: CapReached
+    mark: Counted | None
+
+
+def _over_caps(services: Services, run_id: str, cost: Decimal | None) -> OverCap | None:
+    """Which cap refuses one more run; None: it may go, and is counted. Without caps that count it costs nothing."""
+    policy = services.standards().policy
+    caps = policy.admission.caps if policy is not None else Caps()
+    if not caps.counted:
+        return None
+    now = services.clock.now()
+    marks = _marks(services, caps, now)
+    own = _own(marks, run_id)
+    if own is None:
+        # The marks have the store's clock: whatever is there already was before.
+        latest = max((now, *(mark.created_at for mark in marks)))
+        last = Counted(run_id=run_id, created_at=latest, cost=cost, hour=now, version=sys.maxsize)
+        reached = over_cap(caps, marks, last)
+        if reached is not None:
+            return OverCap(reached=reached, mark=None)
+        services.starts.mark(run_id, now, cost)
+        marks = _marks(services, caps, now)
+        own = _own(marks, run_id) or last
+    reached = over_cap(caps, marks, own)
+    return None if reached is None else OverCap(reached=reached, mark=own)
+
+
+def _marks(services: Services, caps: Caps, now: datetime) -> Sequence[Counted]:
+    """What counts beside a run that is started now: an hour's runs, or a day's where their cost counts."""
+    if caps.cost_per_day is None:
+        return services.starts.of_hour(now)
+    return services.starts.of_day(now.date())
+
+
+def _own(marks: Sequence[Counted], run_id: str) -> Counted | None:
+    return next((mark for mark in marks if mark.run_id == run_id), None)
 
 
 def _reserved(services: Services, arrival: Arrival, request: Request, original: Original) -> RunRecord:

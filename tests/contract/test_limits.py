@@ -25,11 +25,11 @@ from tests.contract.world import (
     Killed,
     standards_with,
 )
-from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.errors import LeaseHeld, RecordMoved, SubmissionRefused
 from trainmaster.orchestrator.core.names import held_slot
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.moves import taken_over

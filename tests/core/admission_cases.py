@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from tests.core.standards import NAMES, ROOT, STANDARDS, policy_document
-from trainmaster.orchestrator.core.admission.candidates import Candidate, candidates_in
 from trainmaster.orchestrator.core.admission.cost import Prices, priced, prices_from
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
+from trainmaster.orchestrator.core.requests.candidates import Candidate, candidates_in
 from trainmaster.orchestrator.core.requests.reading import checked_request
 from trainmaster.orchestrator.core.requests.request import Refused, Request, Standards
 

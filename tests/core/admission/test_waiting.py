@@ -7,7 +7,7 @@ import pytest
 
 from tests.core.admission_cases import document
 from tests.core.runs.test_record import NOW, record
-from trainmaster.orchestrator.core.admission.candidates import candidates_in, is_rate_limit
+from trainmaster.orchestrator.core.admission.quota import is_rate_limit
 from trainmaster.orchestrator.core.admission.waiting import (
     ROUNDS_MAX,
     back_off,
@@ -18,6 +18,7 @@ from trainmaster.orchestrator.core.admission.waiting import (
     stocked_out,
     unanswered,
 )
+from trainmaster.orchestrator.core.requests.candidates import candidates_in
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.record import (
     REASON_MAX_CHARS,

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from trainmaster.orchestrator.core.admission.candidates import Candidate, candidates_in, pools_of
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, listed
 from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
 from trainmaster.orchestrator.core.policy.currency import amount, money
 from trainmaster.orchestrator.core.policy.policy import Policy
-from trainmaster.orchestrator.core.requests.fallbacks import FALLBACKS
+from trainmaster.orchestrator.core.requests.candidates import FALLBACKS, Candidate, candidates_in, pools_of
 from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.requests.spec import Disk, JobSpec, WorkerPool
 from trainmaster.orchestrator.core.runs.record import Estimate

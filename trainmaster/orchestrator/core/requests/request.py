@@ -11,18 +11,18 @@ from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.policy.policy import Policy
-from trainmaster.orchestrator.core.requests.checks.cluster import cluster_faults, cluster_warnings
-from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
-from trainmaster.orchestrator.core.requests.checks.secrets import secret_faults
-from trainmaster.orchestrator.core.requests.checks.tuning import tuning_faults
-from trainmaster.orchestrator.core.requests.draft import Draft
-from trainmaster.orchestrator.core.requests.fallbacks import (
+from trainmaster.orchestrator.core.requests.candidates import (
     fallback_faults,
     fallback_path,
     fallbacks_in,
     merged,
     without_fallbacks,
 )
+from trainmaster.orchestrator.core.requests.checks.cluster import cluster_faults, cluster_warnings
+from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
+from trainmaster.orchestrator.core.requests.checks.secrets import secret_faults
+from trainmaster.orchestrator.core.requests.checks.tuning import tuning_faults
+from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.runs.record import Estimate
 

@@ -17,11 +17,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainmaster.orchestrator.core.admission.candidates import candidates_of, quota_class
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet, limits_of
+from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.errors import GenerationMoved, RecordDamaged
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.names import JobKind, held_slot_parts
+from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, RunState

@@ -10,7 +10,6 @@ the job's own log.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trainmaster.orchestrator.core.admission.candidates import candidates_of, regions_of
 from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.completion.model import ModelDirectory, files_document
@@ -25,6 +24,7 @@ from trainmaster.orchestrator.core.completion.outcome import (
 )
 from trainmaster.orchestrator.core.errors import JobNotFound, JobUnfinished, RecordMoved
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, is_run_id, job_kind
+from trainmaster.orchestrator.core.requests.candidates import candidates_of, regions_of
 from trainmaster.orchestrator.core.requests.spec import Tuning, spec_from
 from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Job

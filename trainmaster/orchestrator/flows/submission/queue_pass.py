@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.errors import (
@@ -20,6 +19,7 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionUnknown,
     TrainmasterError,
 )
+from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.admission.queue import full_limit, limits_for, place_of, start_pass
 from trainmaster.orchestrator.flows.completion.settle import settle_hint

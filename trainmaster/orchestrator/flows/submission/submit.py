@@ -15,13 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from trainmaster.orchestrator.core.admission.candidates import (
-    Candidate,
-    candidates_of,
-    is_rate_limit,
-    quota_class,
-)
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet
+from trainmaster.orchestrator.core.admission.quota import is_rate_limit, quota_class
 from trainmaster.orchestrator.core.admission.waiting import (
     attempts_of,
     back_off,
@@ -39,6 +34,7 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionUnknown,
     TrainmasterError,
 )
+from trainmaster.orchestrator.core.requests.candidates import Candidate, candidates_of
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting

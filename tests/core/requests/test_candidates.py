@@ -21,8 +21,7 @@ from tests.core.admission_cases import (
 from tests.core.roles import T4
 from tests.core.standards import schema
 from tests.core.vertex_files import spec_of
-from trainmaster.orchestrator.core.admission.candidates import candidates_in
-from trainmaster.orchestrator.core.requests.fallbacks import MAX_FALLBACKS, merged
+from trainmaster.orchestrator.core.requests.candidates import MAX_FALLBACKS, candidates_in, merged
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import Accelerator
 

@@ -1,7 +1,7 @@
 """What Terraform deploys is what the local stack starts, to the last name, filter, timeout and variable."""
 
 from datetime import timedelta
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 from google.pubsub_v1 import Subscription
@@ -11,6 +11,7 @@ from tests.deploy.plan import NUMBER, PROJECT, REGION, TERRAFORM_BINARY, plan
 from tests.deploy.reach import Call, calls_of
 from trainmaster.local.events.backoff import Backoff
 from trainmaster.local.events.eventarc import subscription_of, transport_of
+from trainmaster.local.functions.environment import environment_of
 from trainmaster.local.functions.function import BucketTrigger, Function, TopicTrigger
 from trainmaster.local.logging.filters import parse_filter
 from trainmaster.local.stack.provision import kept_subscription
@@ -25,6 +26,13 @@ pytestmark = pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is n
 
 CLOUD = Backoff(min_s=10, max_s=600)
 """Eventarc's pauses: https://cloud.google.com/eventarc/docs/retry-events"""
+
+SET_BY_THE_PLATFORM = {
+    "PATH", "HOME", "LANG", "PYTHONUNBUFFERED", "HOST", "PORT", "K_SERVICE", "K_REVISION", "K_CONFIGURATION",
+    "FUNCTION_TARGET", "FUNCTION_SIGNATURE_TYPE", "CLOUD_RUN_TIMEOUT_SECONDS",
+}  # fmt: skip
+"""What Cloud Run and the build of a function set themselves, or have of their own:
+https://cloud.google.com/functions/docs/configuring/env-var"""
 
 
 @pytest.fixture(scope="module")
@@ -87,14 +95,14 @@ def test_every_function_that_is_retried_has_its_dead_letter_topic() -> None:
         assert (policy["dead_letter_topic"] in plan()["topics"].values()) == function["retry"]
 
 
-def test_the_environment_is_the_same_and_is_one_that_the_functions_take(local: Topology) -> None:
+def test_the_environment_is_the_same_and_is_one_that_the_functions_take(
+    local: Topology, tmp_path: Path
+) -> None:
     for function in local.functions:
         environment = plan()["functions"][function.name]["environment"]
-        assert environment == {
-            **local.environment,
-            "GOOGLE_CLOUD_PROJECT": PROJECT,
-            "TRAINMASTER_FUNCTION_TIMEOUT_S": str(function.timeout_s),
-        }
+        shared = {**local.environment, "GOOGLE_CLOUD_PROJECT": PROJECT}
+        ours = environment_of(function, shared=shared, port=8080, home=tmp_path)
+        assert environment == {name: value for name, value in ours.items() if name not in SET_BY_THE_PLATFORM}
         settings = settings_from(environment)
         assert settings.project == PROJECT
         assert settings.region == REGION

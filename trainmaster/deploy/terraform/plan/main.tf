@@ -64,6 +64,9 @@ locals {
       environment = merge(local.topology.environment, {
         GOOGLE_CLOUD_PROJECT           = var.project
         TRAINMASTER_FUNCTION_TIMEOUT_S = tostring(function.timeout_s)
+        # functions-framework starts one worker with four threads a processor, whatever the concurrency is.
+        THREADS = tostring(function.concurrency)
+        WORKERS = "1"
       })
       # A tick does the work of all before it, so more than the one that runs and the next are of no use.
       max_instances = function.retry ? 20 : 2

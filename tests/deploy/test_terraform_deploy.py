@@ -30,8 +30,8 @@ def test_an_empty_project_gets_a_state_bucket_and_then_everything(cloud: Cloud) 
     ]
     assert f"-backend-config=bucket={PROJECT}-terraform" in ran.changes[2]
     assert (
-        f"-var=project={PROJECT} -var=region={REGION} -var=kept_buckets={{}} -var=foreign_topics=[]"
-        in ran.changes[3]
+        f"-var=project={PROJECT} -var=region={REGION} -var=kept_buckets={{}} -var=kept_roles=[] "
+        "-var=foreign_topics=[]" in ran.changes[3]
     )
     terraform = cloud.folder / ".trainmaster" / "deploy" / f"{PROJECT}-{REGION}" / "terraform"
     (source,) = (each for each in loaded(terraform)["variables.tf"]["variable"] if '"source_dir"' in each)
@@ -63,17 +63,33 @@ def test_a_deployment_is_brought_up_to_date(cloud: Cloud) -> None:
         *(managed("google_storage_bucket", name=name) for name in names.buckets.values()),
         *(managed("google_pubsub_topic", name=name) for name in names.topics.values()),
         *(managed("google_service_account", email=email) for email in names.taken["service account"]),
+        *(managed("google_project_iam_custom_role", role_id=name) for name in names.roles),
     )
     for name in names.buckets.values():
         cloud.has_bucket(name)
     cloud.content["lists"] = {
         "pubsub topics": [{"name": f"projects/{PROJECT}/topics/{name}"} for name in names.topics.values()],
         "iam service-accounts": [{"email": email} for email in names.taken["service account"]],
+        "iam roles": [role(name, "renamed by hand") for name in names.roles],
     }
     ran = cloud.up()
     assert ran.status == 0, ran.err
     assert [line.split()[1] for line in ran.changes] == ["init", "apply"]
-    assert "-var=kept_buckets={} -var=foreign_topics=[]" in ran.changes[1]
+    assert "-var=kept_buckets={} -var=kept_roles=[] -var=foreign_topics=[]" in ran.changes[1]
+
+
+def role(name: str, title: str) -> dict[str, str]:
+    """As `gcloud iam roles list` shows one."""
+    return {"name": f"projects/{PROJECT}/roles/{name}", "title": title}
+
+
+def test_roles_that_an_earlier_undeploy_left_are_taken_over(cloud: Cloud) -> None:
+    cloud.has_state()
+    cloud.content["lists"] = {"iam roles": [role("trainmaster_jobs", "Trainmaster jobs")]}
+    ran = cloud.up()
+    assert ran.status == 0, ran.err
+    assert '-var=kept_roles=["trainmaster_jobs"]' in ran.changes[-1]
+    assert "role trainmaster_jobs is there already and is kept" in ran.out
 
 
 def test_buckets_that_an_earlier_undeploy_left_are_taken_over(cloud: Cloud) -> None:
@@ -124,6 +140,7 @@ STATE_LIST = [
     'google_project_iam_member.project["on-tick/trainmaster_jobs/all"]',
     'google_project_service_identity.agent["eventarc.googleapis.com"]',
     'google_kms_crypto_key_iam_member.agent["gs-project-accounts"]',
+    'google_project_iam_custom_role.role["trainmaster_jobs"]',
 ]
 
 
@@ -133,7 +150,7 @@ def deployed(cloud: Cloud) -> None:
     cloud.terraform["state"] = STATE_LIST
 
 
-def test_undeploying_leaves_the_buckets_and_what_googles_accounts_may_do(cloud: Cloud) -> None:
+def test_undeploying_leaves_the_buckets_the_roles_and_what_googles_accounts_may_do(cloud: Cloud) -> None:
     deployed(cloud)
     ran = cloud.down()
     assert ran.status == 0, ran.err
@@ -157,7 +174,7 @@ def test_undeploying_again_where_it_stopped_halfway_imports_no_bucket_to_destroy
     assert ran.status == 0, ran.err
     assert "apply" not in [line.split()[1] for line in ran.changes]
     (destroyed,) = terraform_said(ran, "destroy")
-    assert "-var=kept_buckets={} " in destroyed
+    assert "-var=kept_buckets={} -var=kept_roles=[] " in destroyed
 
 
 def test_undeploying_removes_the_buckets_when_told(cloud: Cloud) -> None:

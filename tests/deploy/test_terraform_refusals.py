@@ -99,7 +99,10 @@ TAKEN: dict[str, tuple[dict[str, object], str]] = {
         {"email": f"tm-trainer@{PROJECT}.iam.gserviceaccount.com"},
         "service account 'tm-trainer@",
     ),
-    "iam roles": ({"name": f"projects/{PROJECT}/roles/trainmaster_jobs"}, "role 'trainmaster_jobs'"),
+    "iam roles": (
+        {"name": f"projects/{PROJECT}/roles/trainmaster_jobs", "title": "Jobs"},
+        "role 'trainmaster_jobs'",
+    ),
 }
 
 
@@ -109,6 +112,16 @@ def test_names_that_somebody_else_took_are_refused(cloud: Cloud) -> None:
     for _, told in TAKEN.values():
         assert f"refused: {told}" in said
     assert said.count("no deployment of Trainmaster made it") == len(TAKEN)
+
+
+def test_a_role_that_was_deleted_is_refused_with_the_command_that_brings_it_back(cloud: Cloud) -> None:
+    deleted = {
+        "name": f"projects/{PROJECT}/roles/trainmaster_jobs",
+        "title": "Trainmaster jobs",
+        "deleted": True,
+    }
+    cloud.content["lists"] = {"iam roles": [deleted]}
+    assert f"`gcloud iam roles undelete trainmaster_jobs --project={PROJECT}`" in refused(cloud.up())
 
 
 def test_somebody_elses_counter_with_the_same_last_word_is_no_collision(cloud: Cloud) -> None:

@@ -12,11 +12,13 @@ from trainmaster.deploy.up import REFUSED
 
 BUCKETS = "google_storage_bucket.bucket"
 LEFT = (
+    "google_project_iam_custom_role.role[",
     "google_project_iam_member.agent",
     "google_project_service_identity.",
     "google_kms_crypto_key_iam_member.agent",
 )
-"""What Google's own accounts may do serves the whole project, so it is forgotten and not taken from them. Without the
+"""The id of a deleted role stays taken for 37 days, in which nothing could be deployed again: `deploy` takes the role
+over. What Google's own accounts may do serves the whole project, so it is forgotten and not taken from them. Without the
 key, Cloud Storage could read nothing of the buckets that stay."""
 
 
@@ -71,7 +73,7 @@ def _remove(names: Names, clearance: Clearance, *, delete_buckets: bool) -> None
         terraform.run("state", "rm", *forgotten)
     # Terraform before 1.9 imports also to destroy, and so would remove what an earlier go has forgotten:
     # https://github.com/hashicorp/terraform/pull/35262
-    imports_nothing = replace(clearance, kept_buckets={})
+    imports_nothing = replace(clearance, kept_buckets={}, kept_roles=())
     told = terraform.variables(imports_nothing, delete_buckets=delete_buckets)
     terraform.run("destroy", "-input=false", "-auto-approve", *told)
     if delete_buckets:

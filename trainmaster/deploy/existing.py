@@ -23,11 +23,23 @@ class Bucket:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Role:
+    """A custom role of the project. A deleted one can be undeleted for 7 days, and keeps its id for 37.
+
+    Source: https://cloud.google.com/iam/docs/creating-custom-roles#deleting-custom-role
+    """
+
+    title: str
+    deleted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Existing:
     """`named` and `made` hold names by kind of thing; `made` are those that Terraform's state knows."""
 
     project_number: str
     buckets: Mapping[str, Bucket]
+    roles: Mapping[str, Role]
     named: Mapping[str, frozenset[str]]
     made: Mapping[str, frozenset[str]]
 
@@ -47,7 +59,6 @@ _LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "schedule": (("scheduler", "jobs", "list", "--location={scheduler_region}"), "name"),
     "repository": (("artifacts", "repositories", "list", "--location={region}"), "name"),
     "service account": (("iam", "service-accounts", "list"), "email"),
-    "role": (("iam", "roles", "list"), "name"),
 }
 
 # The same kinds in Terraform's state, and the attribute that names one.
@@ -76,6 +87,7 @@ def existing_in(names: Names, project_number: str) -> Existing:
     # Each question is a process that waits a second or two for its answer.
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answers = pool.map(_bucket, wanted)
+        roles = pool.submit(_roles, names)
         named = pool.map(lambda how: _names(names, *how), _LISTS.values())
         buckets = {name: bucket for name, bucket in zip(wanted, answers, strict=True) if bucket is not None}
         kept_in = buckets.get(names.state_bucket)
@@ -84,6 +96,7 @@ def existing_in(names: Names, project_number: str) -> Existing:
     return Existing(
         project_number=project_number,
         buckets=buckets,
+        roles=roles.result(),
         named=dict(zip(_LISTS, named, strict=True)),
         made=_made(state),
     )
@@ -93,6 +106,16 @@ def _names(names: Names, command: tuple[str, ...], path: str) -> frozenset[str]:
     words = [word.format(region=names.region, scheduler_region=names.scheduler_region) for word in command]
     found = [str(_value(each, path)) for each in listed(*words, f"--project={names.project}")]
     return frozenset(name.rpartition("/")[2] if name.startswith("projects/") else name for name in found)
+
+
+def _roles(names: Names) -> dict[str, Role]:
+    found = listed("iam", "roles", "list", "--show-deleted", f"--project={names.project}")
+    return {
+        each["name"].rpartition("/")[2]: Role(
+            title=each.get("title", ""), deleted=bool(each.get("deleted", False))
+        )
+        for each in found
+    }
 
 
 def _value(thing: Mapping[str, Any], path: str) -> object:

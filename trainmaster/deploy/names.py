@@ -23,7 +23,7 @@ _SCHEDULER_REGION = re.compile(r'^[ \t]*scheduler_region[ \t]*=[ \t]*"([^"]*)"',
 class Names:
     """`buckets` and `topics` by role; `taken` by kind of thing, the kinds of trainmaster/deploy/existing.py.
 
-    `scheduler_region`: where the schedules are, for regions that Cloud Scheduler lacks.
+    `roles`: the titles of the custom roles, by id. `scheduler_region`: where the schedules are, for regions that Cloud Scheduler lacks.
     """
 
     project: str
@@ -31,6 +31,7 @@ class Names:
     scheduler_region: str
     buckets: Mapping[str, str]
     topics: Mapping[str, str]
+    roles: Mapping[str, str]
     taken: Mapping[str, frozenset[str]]
 
     @property
@@ -69,6 +70,7 @@ def names_of(project: str, region: str) -> Names:
         scheduler_region=scheduler_region() or region,
         buckets={**topology["buckets"], "builds": f"{project}-builds"},
         topics=topology["topics"],
+        roles={name: role["title"] for name, role in table["roles"].items() if role.get("custom")},
         taken={
             "topic": frozenset(topology["topics"].values()),
             "subscription": frozenset(topology["subscriptions"]),
@@ -81,7 +83,6 @@ def names_of(project: str, region: str) -> Names:
             "service account": frozenset(
                 account_email(name, project) for name in [*functions, *table["accounts"]]
             ),
-            "role": frozenset(name for name, role in table["roles"].items() if role.get("custom")),
         },
     )
 

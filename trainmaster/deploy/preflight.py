@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from trainmaster.deploy.existing import Existing, existing_in
+from trainmaster.deploy.existing import Existing, Role, existing_in
 from trainmaster.deploy.gcloud import GcloudFailed, described, gcloud
 from trainmaster.deploy.names import SETTINGS, Names, training_regions
 from trainmaster.resources import DEPLOY
@@ -20,6 +20,7 @@ class Clearance:
 
     faults: tuple[str, ...]
     kept_buckets: dict[str, str] = field(default_factory=dict)
+    kept_roles: tuple[str, ...] = ()
     foreign_topics: tuple[str, ...] = ()
     state_bucket_exists: bool = False
 
@@ -53,12 +54,18 @@ def judged(names: Names, existing: Existing, before: tuple[str, ...] = ()) -> Cl
     shared = names.topics[SHARED_TOPIC]
     foreign = shared in existing.named.get("topic", ()) and shared not in existing.made.get("topic", ())
     return Clearance(
-        faults=(*before, *_bucket_faults(names, existing), *_collisions(names, existing)),
+        faults=(
+            *before,
+            *_bucket_faults(names, existing),
+            *_role_faults(names, existing),
+            *_collisions(names, existing),
+        ),
         kept_buckets={
             role: name
             for role, name in names.buckets.items()
             if name in existing.buckets and name not in existing.made_buckets
         },
+        kept_roles=tuple(sorted(_other_roles(names, existing))),
         foreign_topics=(SHARED_TOPIC,) if foreign else (),
         state_bucket_exists=names.state_bucket in existing.buckets,
     )
@@ -137,13 +144,34 @@ def _bucket_faults(names: Names, existing: Existing) -> Iterator[str]:
             )
 
 
+def _other_roles(names: Names, existing: Existing) -> dict[str, Role]:
+    """Roles of our names that are there and not in the state: by their titles, an earlier undeploy left them."""
+    made = existing.made.get("role", frozenset())
+    return {name: existing.roles[name] for name in names.roles if name in existing.roles and name not in made}
+
+
+def _role_faults(names: Names, existing: Existing) -> Iterator[str]:
+    for name, role in _other_roles(names, existing).items():
+        if role.deleted:
+            yield (
+                f"role {name!r} was deleted in the last 7 days, and its id stays taken for 37: "
+                f"`gcloud iam roles undelete {name} --project={names.project}`, then deploy again"
+            )
+        elif role.title != names.roles[name]:
+            yield _collision("role", name, names.project)
+
+
 def _collisions(names: Names, existing: Existing) -> Iterator[str]:
     for kind, wanted in names.taken.items():
         there = wanted & existing.named.get(kind, frozenset()) - existing.made.get(kind, frozenset())
         for name in sorted(there):
             if kind == "topic" and name == names.topics[SHARED_TOPIC]:
                 continue
-            yield (
-                f"{kind} {name!r} exists already in {names.project!r}, and no deployment of Trainmaster made it: "
-                "rename or delete it, or deploy to another project"
-            )
+            yield _collision(kind, name, names.project)
+
+
+def _collision(kind: str, name: str, project: str) -> str:
+    return (
+        f"{kind} {name!r} exists already in {project!r}, and no deployment of Trainmaster made it: "
+        "rename or delete it, or deploy to another project"
+    )

@@ -81,6 +81,7 @@ class Terraform:
             f"-var=project={self.names.project}",
             f"-var=region={self.names.region}",
             f"-var=kept_buckets={json.dumps(clearance.kept_buckets)}",
+            f"-var=kept_roles={json.dumps(clearance.kept_roles)}",
             f"-var=foreign_topics={json.dumps(clearance.foreign_topics)}",
             f"-var=delete_buckets={json.dumps(delete_buckets)}",
         ]

@@ -78,6 +78,7 @@ def _notes(clearance: Clearance) -> list[str]:
         if SETTINGS.is_file()
         else f"no {SETTINGS} here: default settings",
         *(f"bucket {name} is there already and is kept" for name in clearance.kept_buckets.values()),
+        *(f"role {name} is there already and is kept" for name in clearance.kept_roles),
         *(
             f"the topic for {role} is somebody else's and is used as it is"
             for role in clearance.foreign_topics

@@ -9,6 +9,14 @@ resource "google_service_account" "account" {
   depends_on = [google_project_service.api]
 }
 
+# The id of a deleted role stays taken for 37 days, so `make undeploy` leaves the roles, and they are taken over here.
+# Source: https://cloud.google.com/iam/docs/creating-custom-roles#deleting-custom-role
+import {
+  for_each = var.kept_roles
+  to       = google_project_iam_custom_role.role[each.key]
+  id       = "projects/${var.project}/roles/${each.key}"
+}
+
 resource "google_project_iam_custom_role" "role" {
   for_each = module.plan.custom_roles
 

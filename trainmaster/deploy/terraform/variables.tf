@@ -37,6 +37,12 @@ variable "kept_buckets" {
   description = "Buckets that exist in this project and are taken over, by role: those that an earlier `make undeploy` left."
 }
 
+variable "kept_roles" {
+  type        = set(string)
+  default     = []
+  description = "Custom roles that exist in this project and are taken over: those that an earlier `make undeploy` left."
+}
+
 variable "foreign_topics" {
   type        = set(string)
   default     = []

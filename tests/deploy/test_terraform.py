@@ -125,6 +125,11 @@ def test_buckets_are_closed_to_the_public_and_to_object_acls() -> None:
     assert bucket["force_destroy"] == "${var.delete_buckets}"
 
 
+def test_nothing_that_was_overwritten_or_deleted_is_billed_for_a_week() -> None:
+    (policy,) = block("google_storage_bucket", "bucket")["soft_delete_policy"]
+    assert policy["retention_duration_seconds"] == 0
+
+
 def test_old_marks_leave_the_ledger_and_it_alone() -> None:
     rules = [
         body

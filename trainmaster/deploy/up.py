@@ -68,6 +68,7 @@ def make_state_bucket(names: Names) -> None:
         f"--location={names.region}",
         "--uniform-bucket-level-access",
         "--public-access-prevention",
+        "--soft-delete-duration=0",
     )
     gcloud("storage", "buckets", "update", uri, "--versioning")
 

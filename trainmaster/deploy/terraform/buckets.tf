@@ -42,6 +42,12 @@ resource "google_storage_bucket" "bucket" {
 
   force_destroy = var.delete_buckets
 
+  # Soft delete, 7 days by default, bills every checkpoint that was overwritten and every marker that was removed.
+  # What must be had back is in the buckets with versions. https://cloud.google.com/storage/docs/soft-delete
+  soft_delete_policy {
+    retention_duration_seconds = 0
+  }
+
   versioning {
     enabled = contains(keys(local.earlier), each.key)
   }

@@ -157,12 +157,12 @@ def test_a_build_may_do_what_its_steps_do_and_no_more_to_functions() -> None:
         "account build",
     }
     assert ("pubsub.topics.publish", "topic images") in given
-    # What `gcloud functions deploy` calls of a function that exists: get, generateUploadUrl, patch, operations.get.
     assert {permission for permission, _ in given if permission.startswith("cloudfunctions.")} == {
         "cloudfunctions.functions.get",
         "cloudfunctions.functions.sourceCodeSet",
         "cloudfunctions.functions.update",
         "cloudfunctions.operations.get",
+        "cloudfunctions.runtimes.list",
     }
     assert not any(on.startswith("bucket ledger") for _, on in given)
 

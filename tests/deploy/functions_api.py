@@ -1,0 +1,142 @@
+"""The APIs that `gcloud functions deploy` calls, as one account may use them: what it may not do is answered with 403.
+
+The requests are those of gcloud 528; the answers have the fields that it reads, in the form of
+https://cloud.google.com/functions/docs/reference/rest/v2/projects.locations.functions.
+"""
+
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from trainmaster.local.http import google_error, in_thread, serving
+
+Answer = Callable[["FunctionsApi", Request], Awaitable[Any]]
+IN_LOCATION = "/v2/projects/{project}/locations/{location}"
+FUNCTION = IN_LOCATION + "/functions/{name}"
+
+
+@dataclass(kw_only=True)
+class FunctionsApi:
+    """What was asked for, and what came of it.
+
+    Args:
+        may: the account's permissions.
+        failing: functions that cannot be built.
+    """
+
+    may: frozenset[str]
+    failing: frozenset[str] = frozenset()
+    url: str = ""
+    asked: set[str] = field(default_factory=set)
+    sources: list[bytes] = field(default_factory=list)
+    updated: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What makes gcloud use these APIs."""
+        names = ("CLOUDFUNCTIONS", "CLOUDRESOURCEMANAGER", "SERVICEUSAGE", "CLOUDBUILD")
+        return {f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name}": f"{self.url}/" for name in names}
+
+    def route(self, method: str, path: str, permission: str, answer: Answer) -> Route:
+        async def respond(request: Request) -> Response:
+            self.asked.add(permission)
+            if permission not in self.may:
+                return google_error(403, f"Permission '{permission}' denied", status="PERMISSION_DENIED")
+            answered = await answer(self, request)
+            return answered if isinstance(answered, Response) else JSONResponse(answered)
+
+        return Route(path, respond, methods=[method])
+
+    async def upload(self, request: Request) -> Response:
+        self.sources.append(await request.body())
+        return JSONResponse({})
+
+
+async def get_function(api: FunctionsApi, request: Request) -> object:
+    return {
+        "name": request.url.path.removeprefix("/v2/"),
+        "environment": "GEN_2",
+        "state": "ACTIVE",
+        "buildConfig": {"runtime": "python311", "entryPoint": "f", "source": {"storageSource": {}}},
+        "serviceConfig": {"allTrafficOnLatestRevision": True, "uri": "https://f.a.run.app"},
+    }
+
+
+async def update_function(api: FunctionsApi, request: Request) -> object:
+    name = request.path_params["name"]
+    if name in api.failing:
+        return google_error(400, "Could not build the function", status="FAILED_PRECONDITION")
+    api.updated[name] = await request.json()
+    return {"name": f"projects/p/locations/r/operations/{name}", "done": False}
+
+
+async def list_runtimes(api: FunctionsApi, request: Request) -> object:
+    return {"runtimes": [{"name": "python311", "environment": "GEN_2", "stage": "GA"}]}
+
+
+async def generate_upload_url(api: FunctionsApi, request: Request) -> object:
+    source = {"bucket": "gcf-v2-uploads", "object": "source.zip"}
+    return {"uploadUrl": f"{api.url}/upload/source.zip", "storageSource": source}
+
+
+async def get_operation(api: FunctionsApi, request: Request) -> object:
+    metadata = {
+        "@type": "type.googleapis.com/google.cloud.functions.v2.OperationMetadata",
+        "stages": [{"name": "BUILD", "state": "COMPLETE"}],
+    }
+    return {"name": request.url.path.removeprefix("/v2/"), "metadata": metadata, "done": True, "response": {}}
+
+
+async def get_project(api: FunctionsApi, request: Request) -> object:
+    return {"projectId": request.path_params["project"], "projectNumber": "123456789012"}
+
+
+async def get_service(api: FunctionsApi, request: Request) -> object:
+    return {"name": request.url.path.removeprefix("/v1/"), "state": "ENABLED"}
+
+
+async def get_default_account(api: FunctionsApi, request: Request) -> object:
+    email = "123456789012-compute@developer.gserviceaccount.com"
+    return {"serviceAccountEmail": f"projects/my-project/serviceAccounts/{email}"}
+
+
+# Sources of the permissions: https://cloud.google.com/functions/docs/reference/iam/permissions,
+# https://cloud.google.com/resource-manager/reference/rest/v1/projects/get,
+# https://cloud.google.com/service-usage/docs/access-control and
+# https://cloud.google.com/build/docs/api/reference/rest/v1/projects.locations/getDefaultServiceAccount
+METHODS: tuple[tuple[str, str, str, Answer], ...] = (
+    ("GET", FUNCTION, "cloudfunctions.functions.get", get_function),
+    ("PATCH", FUNCTION, "cloudfunctions.functions.update", update_function),
+    ("GET", IN_LOCATION + "/runtimes", "cloudfunctions.runtimes.list", list_runtimes),
+    (
+        "POST",
+        IN_LOCATION + "/functions:generateUploadUrl",
+        "cloudfunctions.functions.sourceCodeSet",
+        generate_upload_url,
+    ),
+    ("GET", IN_LOCATION + "/operations/{name}", "cloudfunctions.operations.get", get_operation),
+    ("GET", "/v1/projects/{project}", "resourcemanager.projects.get", get_project),
+    ("GET", "/v1/projects/{project}/services/{service}", "serviceusage.services.get", get_service),
+    (
+        "GET",
+        "/v1/projects/{project}/locations/{location}/defaultServiceAccount",
+        "cloudbuild.builds.get",
+        get_default_account,
+    ),
+)
+
+
+@contextlib.contextmanager
+def functions_api(may: frozenset[str], failing: frozenset[str] = frozenset()) -> Iterator[FunctionsApi]:
+    """The APIs on a free port, until the block ends."""
+    api = FunctionsApi(may=may, failing=failing)
+    routes = [api.route(*method) for method in METHODS]
+    upload = Route("/upload/{name}", api.upload, methods=["PUT"])
+    with in_thread(lambda: serving(Starlette(routes=[*routes, upload]))) as api.url:
+        yield api

@@ -27,7 +27,7 @@ from trainmaster.orchestrator.core.errors import (
 from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.completion.telling import tell_status
+from trainmaster.orchestrator.flows.completion.status import tell_status
 
 RECORD = Draft202012Validator(schema("run_record.v2"))
 SUBMITTED = Draft202012Validator(schema("submitted_request.v1"))

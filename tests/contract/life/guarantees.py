@@ -13,6 +13,7 @@ from tests.contract.world import LEDGER
 from trainmaster.orchestrator.core.errors import ObjectGone
 from trainmaster.orchestrator.core.names import held_slot, held_slot_parts, same_job, started_hour
 from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.moves import gave_up
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, ENDS, RunState
 
@@ -202,7 +203,7 @@ def _found(record: RunRecord, other: Job) -> bool:
     """Whether a job that is not the run's goes on no more, or the record tells of it."""
     return (
         other.state is JobState.CANCELLED
-        or record.submission.gave_up(other.name)
+        or gave_up(record, other.name)
         or any(other.name in problem for problem in record.problems)
     )
 

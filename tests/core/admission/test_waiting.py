@@ -20,6 +20,7 @@ from trainmaster.orchestrator.core.admission.waiting import (
 )
 from trainmaster.orchestrator.core.requests.candidates import candidates_in
 from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.moves import gave_up
 from trainmaster.orchestrator.core.runs.record import (
     REASON_MAX_CHARS,
     TRIES_KEPT,
@@ -135,6 +136,4 @@ def test_a_stockout_makes_the_next_candidate_due_at_once_and_after_the_last_the_
         NOW + back_off(1),
     )
     assert [each.candidate for each in last.submission.abandoned_jobs] == [0, 1]
-    assert all(
-        last.submission.gave_up(f"projects/9/locations/us-central1/customJobs/{number}") for number in (1, 2)
-    )
+    assert all(gave_up(last, f"projects/9/locations/us-central1/customJobs/{number}") for number in (1, 2))

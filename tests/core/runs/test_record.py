@@ -30,7 +30,7 @@ from trainmaster.orchestrator.core.runs.job import (
     RecordedTrial,
     TrialState,
 )
-from trainmaster.orchestrator.core.runs.moves import moved, taken_over
+from trainmaster.orchestrator.core.runs.moves import live_lease, moved, taken_over
 from trainmaster.orchestrator.core.runs.record import (
     AbandonedJob,
     AcceptedRequest,
@@ -81,9 +81,9 @@ def test_no_move_goes_back_but_that_of_a_job_without_capacity() -> None:
 def test_a_lease_keeps_others_off_until_it_ends() -> None:
     minute = timedelta(minutes=1)
     held = taken_over(record(), attempt="b", now=NOW, lease=minute)
-    assert held.live_lease(NOW) == held.live_lease(NOW + minute / 2) == held.submission.lease
-    assert held.live_lease(NOW + minute) is None
-    assert record().live_lease(NOW) is None
+    assert live_lease(held, NOW) == live_lease(held, NOW + minute / 2) == held.submission.lease
+    assert live_lease(held, NOW + minute) is None
+    assert live_lease(record(), NOW) is None
 
 
 @pytest.mark.parametrize("end", sorted(ENDS))

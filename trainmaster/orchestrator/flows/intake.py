@@ -39,7 +39,7 @@ from trainmaster.orchestrator.core.requests.request import Refused, too_large
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.retraining.signals import heeds, manual_call
 from trainmaster.orchestrator.flows.completion.champion import roll_back
-from trainmaster.orchestrator.flows.completion.telling import tell_order
+from trainmaster.orchestrator.flows.completion.status import tell_order
 from trainmaster.orchestrator.flows.retraining.accept import accept
 from trainmaster.orchestrator.flows.retraining.turn import take_signal
 from trainmaster.orchestrator.flows.services import Happened, Services

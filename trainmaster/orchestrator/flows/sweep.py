@@ -14,8 +14,9 @@ from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
 from trainmaster.orchestrator.flows.completion.finish import all_done, finish_run
-from trainmaster.orchestrator.flows.completion.settle import second_look_done, settle_job
-from trainmaster.orchestrator.flows.completion.telling import warned
+from trainmaster.orchestrator.flows.completion.settle import settle_job
+from trainmaster.orchestrator.flows.completion.status import warned
+from trainmaster.orchestrator.flows.completion.transitions import second_look_done
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import admit
 from trainmaster.orchestrator.flows.submission.resume import resume

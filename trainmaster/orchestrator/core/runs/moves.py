@@ -47,16 +47,31 @@ def taken_over(record: RunRecord, *, attempt: str, now: datetime, lease: timedel
     return replace(record, attempt=attempt, updated_at=now, submission=submission)
 
 
+def live_lease(record: RunRecord, now: datetime) -> Lease | None:
+    """The lease that keeps other attempts from taking the run over; None: any attempt may."""
+    lease = record.submission.lease
+    return lease if lease is not None and lease.expires_at > now else None
+
+
+def gave_up(record: RunRecord, job_name: str) -> bool:
+    """Whether the job was the run's, and found no capacity before it ran."""
+    return any(same_job(each.job, job_name) for each in record.submission.abandoned_jobs)
+
+
+def found_second(record: RunRecord, job_name: str) -> bool:
+    """Whether that job was found to be a second one."""
+    return job_name in record.submission.second_jobs
+
+
 def job_of_run(record: RunRecord, job: Job) -> bool:
     """Whether `job` is this run's: labelled with it, and either the one on record or of the shape we submit.
 
     A label alone proves nothing: whoever may create jobs can write any label. A job that was given up is its no
     more, and one that was found to be a second one never is.
     """
-    submission = record.submission
-    if job.labels.get(RUN_LABEL) != record.run_id or submission.gave_up(job.name):
+    if gave_up(record, job.name) or found_second(record, job.name):
         return False
-    if submission.found_second(job.name):
+    if job.labels.get(RUN_LABEL) != record.run_id:
         return False
     return is_shaped(record, job) if record.job is None else same_job(record.job.name, job.name)
 
@@ -95,12 +110,12 @@ def second_jobs(record: RunRecord, jobs: Sequence[Job]) -> Sequence[Job]:
     given up have ended by themselves.
     One that bears the label alone is somebody else's.
     """
-    shaped = [job for job in jobs if is_shaped(record, job) and not record.submission.gave_up(job.name)]
+    shaped = [job for job in jobs if is_shaped(record, job) and not gave_up(record, job.name)]
     if record.job is not None:
         name = record.job.name
         shaped = [job for job in shaped if not same_job(name, job.name)]
     elif not record.ended:
-        own = next((job for job in shaped if not record.submission.found_second(job.name)), None)
+        own = next((job for job in shaped if not found_second(record, job.name)), None)
         shaped = [job for job in shaped if job is not own]
     return shaped
 

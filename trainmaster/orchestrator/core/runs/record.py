@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
-from trainmaster.orchestrator.core.names import same_job
 from trainmaster.orchestrator.core.runs.end import Completion, Model, Rejection, TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, RecordedJob
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
@@ -87,13 +86,6 @@ class SubmissionState:
     """Submissions in a row that got no answer."""
     second_job_check_at: datetime | None = None
     """When the sweep looks once for a job of an attempt that lost its lease; also after an end without a job."""
-
-    def found_second(self, job_name: str) -> bool:
-        """Whether that job was found to be a second one."""
-        return job_name in self.second_jobs
-
-    def gave_up(self, job_name: str) -> bool:
-        return any(same_job(each.job, job_name) for each in self.abandoned_jobs)
 
 
 def shortened(reason: str) -> str:
@@ -228,8 +220,3 @@ class RunRecord:
     @property
     def output_uri(self) -> str | None:
         return self.request.output_uri if self.request else None
-
-    def live_lease(self, now: datetime) -> Lease | None:
-        """The lease that keeps other attempts from taking the run over; None: any attempt may."""
-        lease = self.submission.lease
-        return lease if lease is not None and lease.expires_at > now else None

@@ -24,6 +24,7 @@ from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.names import JobKind, held_slot_parts
 from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.spec import JobSpec
+from trainmaster.orchestrator.core.runs.moves import live_lease
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, RunState
 from trainmaster.orchestrator.flows.services import Services
@@ -160,7 +161,7 @@ def _is_left(services: Services, slot: Slot) -> bool:
     record = held.record
     return record.ended or (
         record.state is RunState.WAITING
-        and record.live_lease(now) is None
+        and live_lease(record, now) is None
         and all(slot.name != _name_of(held_slot) for held_slot in record.admission.slots)
     )
 

@@ -1,1 +1,1 @@
-"""From the end of a job to the end of its run, and what follows."""
+"""A run changes state on record: it gets its job, waits for one, follows it to its end; and what follows the end."""

@@ -19,7 +19,7 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.admission.queue import give_back, leave_queue
 from trainmaster.orchestrator.flows.completion.champion import challenge
-from trainmaster.orchestrator.flows.completion.telling import tell_status, tell_steps
+from trainmaster.orchestrator.flows.completion.status import tell_status, tell_steps
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.stores.ledger import Held
 

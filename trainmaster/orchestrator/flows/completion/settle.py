@@ -1,13 +1,5 @@
-"""The end of a job becomes the end of its run. Whoever tells of it, only the job itself is believed.
+"""The end of a job becomes the end of its run. Whoever tells of it, only the job itself is believed."""
 
-A second job of a run is found and cancelled. It comes of a function that was stopped between its last look at its lease
-and its submission, and woke up when another had taken the run over. The one that woke writes nothing: its record has
-moved. It submits and then reads the record; the other writes the record and then lists the jobs. So at least one of
-them sees both jobs, whatever the order. If the one that woke dies in between, the sweep's second look finds its job, or
-the job's own log.
-"""
-
-from collections.abc import Sequence
 from dataclasses import replace
 
 from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
@@ -24,16 +16,20 @@ from trainmaster.orchestrator.core.completion.outcome import (
 )
 from trainmaster.orchestrator.core.errors import JobNotFound, JobUnfinished, RecordMoved
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, is_run_id, job_kind
-from trainmaster.orchestrator.core.requests.candidates import candidates_of, regions_of
+from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.spec import Tuning, spec_from
 from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Job
-from trainmaster.orchestrator.core.runs.moves import job_of_run, second_jobs, with_second_job
+from trainmaster.orchestrator.core.runs.moves import gave_up, job_of_run
 from trainmaster.orchestrator.core.runs.record import RunRecord
-from trainmaster.orchestrator.core.runs.states import END_OF, OVER, RunState
-from trainmaster.orchestrator.flows.admission.queue import give_back, place_of
+from trainmaster.orchestrator.core.runs.states import END_OF, RunState
 from trainmaster.orchestrator.flows.completion.finish import finish_run, refresh_status
-from trainmaster.orchestrator.flows.completion.telling import tell_status, tell_steps, warned
+from trainmaster.orchestrator.flows.completion.status import tell_status, tell_steps, warned
+from trainmaster.orchestrator.flows.completion.transitions import (
+    cancel_second_jobs,
+    look_for_second_job,
+    put_in_queue,
+)
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.stores.ledger import RACES_MAX, Held
 
@@ -103,7 +99,7 @@ def settle_job(services: Services, held: Held, job: Job, report: EndReport) -> H
 def _not_its_job(services: Services, held: Held, job: Job) -> Happened | None:
     """What becomes of a job that is not, or no more, the run's; None: it is."""
     run_id = held.record.run_id
-    if held.record.submission.gave_up(job.name):
+    if gave_up(held.record, job.name):
         return Happened(message=f"{job.name} was given up before", run_id=run_id, severity="DEBUG")
     if job_of_run(held.record, job):
         return None
@@ -155,21 +151,6 @@ def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Hap
     return Happened(message=message, run_id=waiting.run_id, severity="NOTICE", is_due=True)
 
 
-def put_in_queue(services: Services, held: Held, waiting: RunRecord, slots: Sequence[str] = ()) -> None:
-    """The place in the queue, the notice, the record; then whatever the run held is free again.
-
-    `slots` were taken and are not on record.
-
-    A place without a record that says so is removed by the next pass; a record without a place, which another
-    attempt may have taken away late, is given one by the sweep.
-    """
-    services.queue.put(place_of(services, waiting))
-    tell_steps(services, held.record, waiting)
-    waits = services.ledger.replace(held, waiting)
-    give_back(services, tuple(dict.fromkeys((*held.record.admission.slots, *slots))))
-    tell_status(services, waits)
-
-
 def tuning_of(record: RunRecord) -> Tuning | None:
     """What the run's request wants tuned; None for a run without trials."""
     return spec_from(record.request.document).tuning if record.request else None
@@ -178,49 +159,3 @@ def tuning_of(record: RunRecord) -> Tuning | None:
 def _is_of_a_trial(record: RunRecord, job: Job) -> bool:
     """Each trial runs as a custom job, labelled like its study: its end is not the run's."""
     return job_kind(job.name) is JobKind.CUSTOM and tuning_of(record) is not None
-
-
-def cancel_second_jobs(services: Services, held: Held, jobs: Sequence[Job]) -> Held:
-    """The record, which tells of each second job among `jobs`; those that go on are asked to end. Safe to repeat.
-
-    Raises:
-        RecordMoved: the record kept changing.
-    """
-    for job in second_jobs(held.record, jobs):
-        held = _told(services, held, job, jobs)
-        if job.state not in OVER and held.record.submission.found_second(job.name):
-            services.jobs.cancel(job.name)
-    return held
-
-
-def look_for_second_job(services: Services, held: Held) -> Held:
-    """The same for every job that is labelled with the run."""
-    return cancel_second_jobs(services, held, jobs_of(services, held.record))
-
-
-def jobs_of(services: Services, record: RunRecord) -> Sequence[Job]:
-    """Every job that is labelled with the run; it costs one listing of each region of its candidates."""
-    candidates = candidates_of(record)
-    return services.jobs.of_run(record.run_id, candidates[0].spec.kind, regions_of(candidates))
-
-
-def second_look_done(services: Services, held: Held) -> Held:
-    """The record after the sweep's one look, which is due no more."""
-    held = look_for_second_job(services, held)
-    submission = replace(held.record.submission, second_job_check_at=None)
-    done = replace(held.record, submission=submission, attempt=services.attempt)
-    return services.ledger.replace(held, done)
-
-
-def _told(services: Services, held: Held, job: Job, jobs: Sequence[Job]) -> Held:
-    """On record before the job is asked to end: one that is ending already is not told of again.
-
-    Nothing is told of a job that a record which has moved meanwhile has for its own.
-    """
-
-    def told(record: RunRecord) -> RunRecord | None:
-        if record.submission.found_second(job.name) or job not in second_jobs(record, jobs):
-            return None
-        return with_second_job(record, job, now=services.clock.now(), attempt=services.attempt)
-
-    return services.ledger.update(held, told)

@@ -1,1 +1,1 @@
-"""A run gets its job, waits for one, or ends without one."""
+"""A request becomes a run, and the run is submitted: at once, in its turn, or again after a crash."""

@@ -42,7 +42,7 @@ from trainmaster.orchestrator.core.runs.record import (
     SubmissionState,
 )
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.completion.telling import tell_status, warned
+from trainmaster.orchestrator.flows.completion.status import tell_status, warned
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.flows.submission.submit import submit

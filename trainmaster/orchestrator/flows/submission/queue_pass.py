@@ -20,6 +20,7 @@ from trainmaster.orchestrator.core.errors import (
     TrainmasterError,
 )
 from trainmaster.orchestrator.core.requests.candidates import candidates_of
+from trainmaster.orchestrator.core.runs.moves import live_lease
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.admission.queue import full_limit, limits_for, place_of, start_pass
 from trainmaster.orchestrator.flows.completion.settle import settle_hint
@@ -101,7 +102,7 @@ def _turn(services: Services, queue_pass: QueuePass, place: Place, *, reclaim: b
         queue_pass.mark_gone(place.run_id)
         return None
     record, now = held.record, services.clock.now()
-    if record.live_lease(now) is not None:
+    if live_lease(record, now) is not None:
         # Another attempt submits it at this moment, or died over it: it has had its turn.
         if now - record.updated_at < SUBMIT_NEEDS:
             queue_pass.mark_claimed(place)
@@ -142,7 +143,7 @@ def _placed(services: Services, queue_pass: QueuePass, waiting: Sequence[Held]) 
             held = services.ledger.find(run_id)
             if held is None or held.record.state is not RunState.WAITING:
                 continue
-            if held.record.live_lease(services.clock.now()) is None:
+            if live_lease(held.record, services.clock.now()) is None:
                 place = place_of(services, held.record)
                 services.queue.put(place)
                 queue_pass.add(place)

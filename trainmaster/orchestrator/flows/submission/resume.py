@@ -16,13 +16,13 @@ from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX
 from trainmaster.orchestrator.core.errors import LeaseHeld
 from trainmaster.orchestrator.core.requests.request import Refused, checked_again
 from trainmaster.orchestrator.core.runs.job import Failure
-from trainmaster.orchestrator.core.runs.moves import taken_over
+from trainmaster.orchestrator.core.runs.moves import live_lease, taken_over
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.finish import refresh_status
-from trainmaster.orchestrator.flows.completion.telling import tell_status, warned
+from trainmaster.orchestrator.flows.completion.status import tell_status, warned
+from trainmaster.orchestrator.flows.completion.transitions import cancelled, failed, job_of, submitted
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.flows.submission.results import cancelled, failed, job_of, submitted
 from trainmaster.orchestrator.flows.submission.submit import submit
 from trainmaster.orchestrator.stores.ledger import Held
 
@@ -36,7 +36,7 @@ def resume(services: Services, held: Held) -> Happened:
     record = held.record
     if record.state not in (RunState.RESERVED, RunState.WAITING):
         return refresh_status(services, held, "the run is on record already")
-    lease = record.live_lease(services.clock.now())
+    lease = live_lease(record, services.clock.now())
     if lease is not None:
         raise LeaseHeld(record.run_id, lease.expires_at)
     if record.state is RunState.WAITING:
@@ -109,7 +109,7 @@ def cancel(services: Services, held: Held) -> Happened:
         return Happened(message=f"{record.job.name} was asked to end", run_id=record.run_id)
     if record.submission.lease is None:
         return cancelled(services, held)
-    lease = record.live_lease(now)
+    lease = live_lease(record, now)
     if lease is not None:
         if is_new and record.submission.unanswered > 0:
             # The lease outlives a submission without an answer, and the sweep may be at the next one before us.

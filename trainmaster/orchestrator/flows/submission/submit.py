@@ -45,13 +45,13 @@ from trainmaster.orchestrator.flows.admission.queue import (
     start_pass,
     take_slots,
 )
-from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.flows.submission.results import (
+from trainmaster.orchestrator.flows.completion.transitions import (
     failed,
     job_of,
     kept_waiting,
     submitted,
 )
+from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.stores.ledger import Held
 
 SUBMIT_NEEDS = timedelta(seconds=45)

@@ -1,4 +1,11 @@
-"""What a submission came to is written down: the job, the refusal, or why the run waits and where."""
+"""A run on record enters a state: it has its job, waits, or has ended without a job.
+
+A second job of a run is found and cancelled. It comes of a function that was stopped between its last look at its lease
+and its submission, and woke up when another had taken the run over. The one that woke writes nothing: its record has
+moved. It submits and then reads the record; the other writes the record and then lists the jobs. So at least one of
+them sees both jobs, whatever the order. If the one that woke dies in between, the sweep's second look finds its job, or
+the job's own log.
+"""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -7,19 +14,22 @@ from dataclasses import replace
 from trainmaster.orchestrator.core.admission.waiting import waits
 from trainmaster.orchestrator.core.errors import RecordMoved
 from trainmaster.orchestrator.core.names import same_job
+from trainmaster.orchestrator.core.requests.candidates import candidates_of, regions_of
 from trainmaster.orchestrator.core.runs.job import Failure, Job
-from trainmaster.orchestrator.core.runs.moves import job_of_run, moved, with_job
-from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
-from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.admission.queue import leave_queue
-from trainmaster.orchestrator.flows.completion.finish import finish_run
-from trainmaster.orchestrator.flows.completion.settle import (
-    cancel_second_jobs,
-    jobs_of,
-    look_for_second_job,
-    put_in_queue,
+from trainmaster.orchestrator.core.runs.moves import (
+    found_second,
+    gave_up,
+    job_of_run,
+    moved,
+    second_jobs,
+    with_job,
+    with_second_job,
 )
-from trainmaster.orchestrator.flows.completion.telling import tell_status, tell_steps, warned
+from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
+from trainmaster.orchestrator.core.runs.states import OVER, RunState
+from trainmaster.orchestrator.flows.admission.queue import give_back, leave_queue, place_of
+from trainmaster.orchestrator.flows.completion.finish import finish_run
+from trainmaster.orchestrator.flows.completion.status import tell_status, tell_steps, warned
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.stores.ledger import Held
 
@@ -46,12 +56,12 @@ def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: b
         # and taken over, and this job is the second one.
         held = services.ledger.present(held.record.run_id)
         record = held.record
-        if record.job is None and not record.ended and not record.submission.gave_up(job.name):
+        if record.job is None and not record.ended and not gave_up(record, job.name):
             raise
         # The one that was found may be the run's, and ours, whose answer never came, the second one.
         held = look_for_second_job(services, cancel_second_jobs(services, held, [job]))
         if is_only and _is_given_up(held.record, job):
-            return _gave_up(services, held, job)
+            return _given_up(services, held, job)
     else:
         leave_queue(services, held.record)
         if held.record.submission.second_job_check_at is not None:
@@ -64,10 +74,10 @@ def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: b
 
 
 def _is_given_up(record: RunRecord, job: Job) -> bool:
-    return record.job is None and not record.ended and record.submission.gave_up(job.name)
+    return record.job is None and not record.ended and gave_up(record, job.name)
 
 
-def _gave_up(services: Services, held: Held, job: Job) -> Happened:
+def _given_up(services: Services, held: Held, job: Job) -> Happened:
     """The job found no capacity before it was on record: the lease, if it is still ours, keeps nobody off any more."""
     record, now = held.record, services.clock.now()
     lease = record.submission.lease
@@ -125,3 +135,64 @@ def kept_waiting(
     put_in_queue(services, held, record, slots)
     waits_on = Happened(message=f"the run waits: {waiting.reason}", run_id=record.run_id, severity="NOTICE")
     return replace(waits_on, is_due=is_due)
+
+
+def put_in_queue(services: Services, held: Held, waiting: RunRecord, slots: Sequence[str] = ()) -> None:
+    """The place in the queue, the notice, the record; then whatever the run held is free again.
+
+    `slots` were taken and are not on record.
+
+    A place without a record that says so is removed by the next pass; a record without a place, which another
+    attempt may have taken away late, is given one by the sweep.
+    """
+    services.queue.put(place_of(services, waiting))
+    tell_steps(services, held.record, waiting)
+    waits = services.ledger.replace(held, waiting)
+    give_back(services, tuple(dict.fromkeys((*held.record.admission.slots, *slots))))
+    tell_status(services, waits)
+
+
+def cancel_second_jobs(services: Services, held: Held, jobs: Sequence[Job]) -> Held:
+    """The record, which tells of each second job among `jobs`; those that go on are asked to end. Safe to repeat.
+
+    Raises:
+        RecordMoved: the record kept changing.
+    """
+    for job in second_jobs(held.record, jobs):
+        held = _told(services, held, job, jobs)
+        if job.state not in OVER and found_second(held.record, job.name):
+            services.jobs.cancel(job.name)
+    return held
+
+
+def look_for_second_job(services: Services, held: Held) -> Held:
+    """The same for every job that is labelled with the run."""
+    return cancel_second_jobs(services, held, jobs_of(services, held.record))
+
+
+def jobs_of(services: Services, record: RunRecord) -> Sequence[Job]:
+    """Every job that is labelled with the run; it costs one listing of each region of its candidates."""
+    candidates = candidates_of(record)
+    return services.jobs.of_run(record.run_id, candidates[0].spec.kind, regions_of(candidates))
+
+
+def second_look_done(services: Services, held: Held) -> Held:
+    """The record after the sweep's one look, which is due no more."""
+    held = look_for_second_job(services, held)
+    submission = replace(held.record.submission, second_job_check_at=None)
+    done = replace(held.record, submission=submission, attempt=services.attempt)
+    return services.ledger.replace(held, done)
+
+
+def _told(services: Services, held: Held, job: Job, jobs: Sequence[Job]) -> Held:
+    """On record before the job is asked to end: one that is ending already is not told of again.
+
+    Nothing is told of a job that a record which has moved meanwhile has for its own.
+    """
+
+    def told(record: RunRecord) -> RunRecord | None:
+        if found_second(record, job.name) or job not in second_jobs(record, jobs):
+            return None
+        return with_second_job(record, job, now=services.clock.now(), attempt=services.attempt)
+
+    return services.ledger.update(held, told)

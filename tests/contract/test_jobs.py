@@ -218,13 +218,22 @@ def test_a_refusal_for_good_carries_the_services_words(
     assert (refusal.value.code, refusal.value.reason) == (status, "machine type is not supported")
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_no_room_defers_the_submission_and_is_not_repeated(
-    vertex: VertexJobs, jobs_proxy: Proxy, status: int
+PROVISIONING = (
+    "Service agents are being provisioned (https://cloud.google.com/vertex-ai/docs/general/access-control#service-agents). "
+    "Service agents are needed to read the Cloud Storage file provided. So please try again in a few minutes."
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"), [(429, "quota exceeded"), (503, "quota exceeded"), (400, PROVISIONING)]
+)
+def test_a_service_without_room_or_not_ready_defers_the_submission_which_is_not_repeated(
+    vertex: VertexJobs, jobs_proxy: Proxy, status: int, message: str
 ) -> None:
-    jobs_proxy.faults.append(Fault(on=CREATE, status=status, message="quota exceeded"))
-    with pytest.raises(SubmissionDeferred, match="quota exceeded"):
+    jobs_proxy.faults.append(Fault(on=CREATE, status=status, message=message))
+    with pytest.raises(SubmissionDeferred) as deferral:
         vertex.submit(submission())
+    assert (deferral.value.code, deferral.value.reason) == (status, message)
     assert jobs_proxy.passed == []
 
 

@@ -52,6 +52,11 @@ _NO_CAPACITY = re.compile(r"insufficient|exhausted|capacity|quota", re.IGNORECAS
 
 Source: UNAVAILABLE in https://github.com/googleapis/googleapis/blob/master/google/rpc/code.proto
 """
+_NOT_READY = re.compile(r"service agents? .*being provisioned", re.IGNORECASE)
+"""In a project that uses Vertex AI for the first time, 400 FAILED_PRECONDITION says so for some minutes.
+
+Source: https://github.com/GoogleCloudPlatform/generative-ai/issues/1308
+"""
 UNAUTHENTICATED = 401  # our own credentials failed: no fault of the request, and they may recover
 REQUEST_TIMEOUT = 408
 UNKNOWN_FROM = 500  # whatever else the server could not do, it may have done half
@@ -317,7 +322,7 @@ def _submission_error(error: Exception) -> Exception:
 
 
 def _refusal(code: int, reason: str) -> TrainmasterError:
-    if code == NO_QUOTA or (code == UNAVAILABLE and _NO_CAPACITY.search(reason)):
+    if code == NO_QUOTA or (code == UNAVAILABLE and _NO_CAPACITY.search(reason)) or _NOT_READY.search(reason):
         return SubmissionDeferred(code, reason)
     if code == UNAUTHENTICATED:
         return ServiceFailed(SERVICE, "submit the job", reason)

@@ -15,7 +15,7 @@
     ├── LeaseHeld              retry    another delivery of this event is submitting the job now
     ├── LeaseTooShort          retry    too little of our own lease is left to submit safely
     ├── SubmissionRefused      -        Vertex AI refuses the job for good; the run ends failed
-    ├── SubmissionDeferred     -        no room now; the run waits
+    ├── SubmissionDeferred     -        not now; the run waits
     ├── SubmissionUnknown      retry    nobody can say yet whether the job was created
     ├── JobNotFound            -        Vertex AI knows no such job
     └── JobUnfinished          retry    the log tells of an end which the job itself does not confirm yet
@@ -146,7 +146,7 @@ class SubmissionRefused(TrainmasterError):
 
 class SubmissionDeferred(TrainmasterError):
     def __init__(self, code: int, reason: str) -> None:
-        super().__init__(f"Vertex AI has no room for the job now ({code}): {reason}")
+        super().__init__(f"Vertex AI does not take the job now ({code}): {reason}")
         self.code = code
         self.reason = reason
 

@@ -24,7 +24,7 @@ class TrainingJobs(Protocol):
 
         Raises:
             SubmissionRefused: the service will never take it.
-            SubmissionDeferred: the service has no room now; no job was created.
+            SubmissionDeferred: the service has no room, or is not ready; no job was created.
             SubmissionUnknown: there may be a job; look with `of_run` before trying again.
         """
         ...

@@ -10,7 +10,7 @@ import google.cloud.storage.exceptions as gcs_errors
 import pytest
 import requests
 
-from trainmaster.orchestrator.adapters import gcs, vertex
+from trainmaster.orchestrator.adapters import cloud_logging, gcs, vertex
 from trainmaster.orchestrator.core.errors import TrainmasterError
 
 
@@ -75,10 +75,18 @@ def test_every_error_of_the_job_client_is_translated(kind: type[Exception]) -> N
     assert isinstance(vertex._submission_error(made(kind)), TrainmasterError)
 
 
+@pytest.mark.parametrize("kind", SHARED, ids=lambda kind: f"{kind.__module__}.{kind.__name__}")
+def test_every_error_of_the_logging_client_is_translated(kind: type[Exception]) -> None:
+    with pytest.raises(TrainmasterError):
+        cloud_logging._translate(made(kind), "read a log")
+
+
 @pytest.mark.parametrize("mistake", [TypeError("t"), AttributeError("a"), KeyError("k")])
 def test_a_mistake_of_this_program_is_not_disguised(mistake: Exception) -> None:
     with pytest.raises(type(mistake)):
         gcs._translate(mistake, "read", "gs://bucket/name")
     with pytest.raises(type(mistake)):
         vertex._translate(mistake, "read a job")
+    with pytest.raises(type(mistake)):
+        cloud_logging._translate(mistake, "read a log")
     assert vertex._submission_error(mistake) is mistake

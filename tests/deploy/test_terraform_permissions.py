@@ -199,6 +199,8 @@ def test_every_call_of_a_service_that_an_adapter_makes_is_in_the_table() -> None
     assert set(object_methods()) == in_table["gcs.py"]
     assert "publish" in attributes("pubsub.py")
     assert in_table["pubsub.py"] == {"publish"}
+    assert "list_entries" in attributes("cloud_logging.py")
+    assert in_table["cloud_logging.py"] == {"list_entries"}
 
 
 def test_every_file_that_reaches_a_service_is_known() -> None:
@@ -207,7 +209,7 @@ def test_every_file_that_reaches_a_service_is_known() -> None:
         for path in ADAPTERS.glob("*.py")
         if "from google.cloud" in path.read_text() or "import google.cloud" in path.read_text()
     }
-    assert reaching == {"gcs.py", "vertex.py", "pubsub.py"}
+    assert reaching == {"gcs.py", "vertex.py", "pubsub.py", "cloud_logging.py"}
 
 
 def attributes(file: str) -> set[str]:

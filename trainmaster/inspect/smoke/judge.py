@@ -7,6 +7,7 @@ from trainmaster.inspect.finding import Finding, Level, Subject, nearest
 from trainmaster.inspect.request import Request
 from trainmaster.inspect.smoke.last_error import LastError
 from trainmaster.inspect.smoke.watch import State
+from trainmaster.orchestrator.core.completion.last_error import tells_of_lost_peer
 
 SIGNS = {
     "PerReplica": Subject.KERAS,
@@ -15,9 +16,6 @@ SIGNS = {
     "task_type": Subject.ROLES,
 }
 """Words of TensorFlow's own errors that name the cause."""
-LOST_PEER = (
-    "UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError", "Collective ops is aborted", "Socket closed",
-)  # fmt: skip
 MISUSED = 2  # the exit status of argparse, and of this project's trainer, for what cannot be
 
 
@@ -65,7 +63,9 @@ def settled(static: Sequence[Finding], smoke: Sequence[Finding]) -> list[Finding
 
 def _ends(outcomes: Sequence[Outcome]) -> Iterator[Finding]:
     failed = [outcome for outcome in outcomes if outcome.state is State.ENDED and outcome.status != 0]
-    causes = [outcome for outcome in failed if len(outcomes) == 1 or not _lost_peer(outcome)]
+    causes = [
+        outcome for outcome in failed if len(outcomes) == 1 or not tells_of_lost_peer(outcome.last_error.text)
+    ]
     # Of those that failed in the same way, one.
     alike = {
         (each.last_error.text.partition(":")[0], each.last_error.place): each for each in reversed(causes)
@@ -96,10 +96,6 @@ def _failed(outcome: Outcome) -> Finding:
         cost="The job would fail the same way, after its machines have started and the image was pulled.",
         repair="Repair what the error says; `--keep_output DIR` keeps all that the replicas wrote.",
     )
-
-
-def _lost_peer(outcome: Outcome) -> bool:
-    return any(sign in outcome.last_error.text for sign in LOST_PEER)
 
 
 def _deserted(left: Sequence[Outcome], outcomes: Sequence[Outcome]) -> Finding:

@@ -5,22 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.inspect.finding import Place, as_seen
+from trainmaster.orchestrator.core.completion.last_error import TRACEBACK, error_in, without_ignored
 
 RAISED = re.compile(r'^\s*File "(.+?)", line (\d+), in ', re.MULTILINE)
 DUMPED = re.compile(r'^\s*File "(.+?)", line (\d+) in (.+)$', re.MULTILINE)
 THREAD = re.compile(r"^(?:Current thread|Thread) 0x.*?:$", re.MULTILINE)
-TRACEBACK = "Traceback (most recent call last)"
-EXCEPTION = re.compile(
-    r"^(?!(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL):)[^\W\d][\w.<>]*(?::.*)?$", re.MULTILINE
-)
-"""The line behind a traceback's frames, between which another thread may have logged."""
-IGNORED = re.compile(rf"^Exception ignored .*\n{re.escape(TRACEBACK)}:\n(?:[ \t].*\n)*.*\n?", re.MULTILINE)
-"""Of an object that is taken down with the interpreter, after the program has ended."""
-LAST_WORD = re.compile(r"^(?:Fatal Python error|\S+: error): .*$", re.MULTILINE)
-"""What a process says itself of its end, even behind a traceback: the interpreter, or a parser of arguments."""
-ERROR = re.compile(r"^(?:[\w.]+(?:Error|Exception|Interrupt|Exit)\b.*|.*\berror: .*)$", re.MULTILINE)
-NODE = re.compile(r"\{\{.*?\}\} ?")
-MAX_CHARACTERS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,31 +23,9 @@ class LastError:
 
 def last_error_in(text: str, root: Path) -> LastError:
     """Of the last traceback, or of the stacks that an aborted process wrote."""
-    text = IGNORED.sub("", text)
-    place = _dumped(text, root) or _raised(text, root)
-    return LastError(
-        text=_short(_error(text).strip()), place=place, code="" if place is None else _code(place)
-    )
-
-
-def _error(text: str) -> str:
-    """The exception that ended the program, whatever the threads of a runtime wrote after it of a lost peer."""
-    _, raised, last = text.rpartition(TRACEBACK)
-    if raised:
-        words, exceptions = LAST_WORD.findall(last), EXCEPTION.findall(last)
-        # An exception without a text comes last, for it may be a lone word that a thread has printed.
-        found = [*words[-1:], *(line for line in exceptions if ":" in line), *exceptions]
-        if found:
-            return str(found[0])
-    errors = ERROR.findall(text)
-    lines = [line for line in text.splitlines() if line.strip()]
-    return str(errors[-1]) if errors else (lines[-1] if lines else "")
-
-
-def _short(error: str) -> str:
-    """Without the graph nodes that TensorFlow names, and not endless."""
-    kept = NODE.sub("", error)
-    return kept if len(kept) <= MAX_CHARACTERS else kept[:MAX_CHARACTERS] + "…"
+    kept = without_ignored(text)
+    place = _dumped(kept, root) or _raised(kept, root)
+    return LastError(text=error_in(text), place=place, code="" if place is None else _code(place))
 
 
 def _code(place: Place) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import google_crc32c
 
+from trainmaster.orchestrator.core.completion.explanation import SERVICE, LogEntry, LogQuery
 from trainmaster.orchestrator.core.errors import GenerationMoved, JobNotFound, ObjectGone
 from trainmaster.orchestrator.core.names import (
     RUN_LABEL,
@@ -240,6 +241,28 @@ class MemoryJobs:
     def all(self) -> Sequence[Job]:
         with self._lock:
             return list(self._jobs.values())
+
+
+class MemoryJobLogs:
+    """Logs that hold what was written to them, and for every other job the service's line of its end."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._written: defaultdict[tuple[str, str | None], list[LogEntry]] = defaultdict(list)
+
+    def write(self, job_id: str, task: str, *lines: str, trial_id: str | None = None) -> None:
+        """Write lines as errors, each an entry at the clock's time; without any, the log of the job is late."""
+        entries = self._written[job_id, trial_id]
+        entries += (
+            LogEntry(task=task, at=self._clock.now(), insert_id=f"{number:06}", text=line)
+            for number, line in enumerate(lines, start=len(entries))
+        )
+
+    def read(self, query: LogQuery) -> Sequence[LogEntry]:
+        place = (query.job_id, query.trial_id)
+        if place not in self._written:
+            return (LogEntry(task=SERVICE, at=self._clock.now(), insert_id="", text="Job failed."),)
+        return [each for each in self._written[place] if query.replica in (None, each.task)]
 
 
 @dataclass

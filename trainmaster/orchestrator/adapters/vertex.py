@@ -316,7 +316,7 @@ def _submission_error(error: Exception) -> Exception:
         return _refusal(int(error.code or 0), _message(error))
     if isinstance(error, GoogleAuthError):
         return _refusal(UNAUTHENTICATED, f"{type(error).__name__}: {error}")
-    if isinstance(error, LimitPassed) or _is_transport(error):
+    if isinstance(error, LimitPassed) or is_transport_error(error):
         return SubmissionUnknown(f"{type(error).__name__}: {error}")
     return error
 
@@ -331,7 +331,8 @@ def _refusal(code: int, reason: str) -> TrainmasterError:
     return SubmissionUnknown(reason)
 
 
-def _is_transport(error: Exception) -> bool:
+def is_transport_error(error: Exception) -> bool:
+    """Whether a service, the way to it or its credentials failed, and not this program."""
     with IMPORTING:
         import requests
         from google.api_core.exceptions import GoogleAPIError
@@ -347,6 +348,6 @@ def _translate(error: Exception, operation: str) -> NoReturn:
     Raises:
         ServiceFailed: the service did not do it.
     """
-    if isinstance(error, TrainmasterError) or not _is_transport(error):
+    if isinstance(error, TrainmasterError) or not is_transport_error(error):
         raise error
     raise ServiceFailed(SERVICE, operation, f"{type(error).__name__}: {_message(error)}") from error

@@ -5,6 +5,7 @@
     ├── PolicyInvalid          retry    the policy file is wrong
     ├── EventMalformed         ack      an event that no redelivery can mend
     ├── ServiceFailed          retry    a service did not answer, or answered that it could not
+    ├── AccessDenied           -        a service does not let this deployment read; the flow does without
     ├── ObjectGone             -        this generation of an object no longer exists
     ├── GenerationMoved        retry    someone else wrote the object first
     ├── RecordExists           -        the run is on record already
@@ -65,6 +66,14 @@ class ServiceFailed(TrainmasterError):
         self.service = service
         self.operation = operation
         self.reason = reason
+
+
+class AccessDenied(TrainmasterError):
+    def __init__(self, service: str, operation: str, permission: str) -> None:
+        super().__init__(f"{service} does not let this deployment {operation}: {permission} is not granted")
+        self.service = service
+        self.operation = operation
+        self.permission = permission
 
 
 class ObjectGone(TrainmasterError):

@@ -1,9 +1,10 @@
-"""What flows need of the world beside objects: the time, Vertex AI's jobs, and the topic of the notices."""
+"""What flows need of the world beside objects: the time, Vertex AI's jobs, their logs, and the topic of the notices."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
 from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.submission import Submission
@@ -50,6 +51,21 @@ class TrainingJobs(Protocol):
 
         Raises:
             JobNotFound: there is none of that id.
+        """
+        ...
+
+
+class JobLogs(Protocol):
+    """What jobs and their replicas wrote, in one project."""
+
+    def read(self, query: LogQuery) -> Sequence[LogEntry]:
+        """The last 1,000 entries at most, in any order: errors of replicas, and the service's own lines.
+
+        With a replica in the query, the errors of that one alone. Of a log that arrives late, what is there.
+
+        Raises:
+            AccessDenied: this deployment may not read logs.
+            ServiceFailed: the service gave no answer in a few seconds, or an error.
         """
         ...
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
+from trainmaster.orchestrator.core.completion.explanation import says_exit
 from trainmaster.orchestrator.core.documents.faults import listed, nearest
 from trainmaster.orchestrator.core.requests.spec import Goal, Measurement, Tuning
 from trainmaster.orchestrator.core.runs.job import BestTrial, Measured, RecordedTrial, Trial, TrialState
@@ -87,6 +88,12 @@ def why_no_best(trials: Sequence[Trial], tuning: Tuning) -> str:
             f"no trial reported the metric {metric!r}; they reported {listed(map(repr, reported))}. "
             "The tag that the trainer reports must be the metric id of the request"
             + (f": {hint}" if hint else "")
+        )
+    failed = sum(says_exit(trial.infeasible_reason) for trial in trials)
+    if failed:
+        return (
+            f"no trial is best: {failed} of {len(trials)} failed before any reported {metric!r}; "
+            "`tuning.trials` of the record says why"
         )
     return (
         f"no trial reported the metric {metric!r} ({_states(trials)}). Most likely the trainer never reports it, "

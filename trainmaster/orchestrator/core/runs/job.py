@@ -44,6 +44,19 @@ class Trial:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Failure:
+    """Why a job or a run failed, in the service's words or ours."""
+
+    message: str
+    code: int = 0
+    """HTTP status of a refused submission, google.rpc.Code of a failed job, 0 where the words are ours."""
+    replica: str | None = None
+    """The first replica that failed, for example `workerpool1-0`."""
+    last_lines: tuple[str, ...] | None = None
+    """The last lines that this replica wrote of its error, oldest first."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecordedTrial:
     """What the record keeps of a trial: its measurements are counted, and only the one that counts is kept."""
 
@@ -55,6 +68,8 @@ class RecordedTrial:
     start_time: datetime | None = None
     end_time: datetime | None = None
     infeasible_reason: str | None = None
+    failure: Failure | None = None
+    """What the job's log says of the replica that failed first; of the first trials that failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,19 +102,6 @@ class JobState(StrEnum):
     EXPIRED = "JOB_STATE_EXPIRED"
     UPDATING = "JOB_STATE_UPDATING"
     PARTIALLY_SUCCEEDED = "JOB_STATE_PARTIALLY_SUCCEEDED"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Failure:
-    """Why a job or a run failed, in the service's words or ours."""
-
-    message: str
-    code: int = 0
-    """HTTP status of a refused submission, google.rpc.Code of a failed job, 0 where the words are ours."""
-    replica: str | None = None
-    """The first replica that failed, for example `workerpool1-0`."""
-    last_lines: tuple[str, ...] | None = None
-    """The last lines that this replica wrote, oldest first."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,168 @@
+"""The replica that failed first, its error and its last lines, from the end of a job's log."""
+
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from trainmaster.orchestrator.core.completion.explanation import (
+    LAST_LINES,
+    LINE_MAX_CHARS,
+    OF_ONE_END,
+    LogEntry,
+    first_failure,
+    has_arrived,
+)
+from trainmaster.orchestrator.core.runs.job import Failure
+
+START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+CHIEF, WORKER = "workerpool0-0", "workerpool1-0"
+USAGE = "usage: train.py [-h] [--epochs EPOCHS]\ntrain.py: error: unrecognized arguments: --lr=0.1"
+LOST = "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops is aborted by: Socket closed"
+
+
+def wrote(replica: str, text: str, *, after_s: float = 0) -> list[LogEntry]:
+    """One entry a line, as a replica's standard error comes to the log."""
+    return [
+        LogEntry(
+            task=replica,
+            at=START + timedelta(seconds=after_s, microseconds=number),
+            insert_id=f"{replica}-{after_s}-{number:03}",
+            text=line,
+        )
+        for number, line in enumerate(text.split("\n"))
+    ]
+
+
+def raised(error: str) -> str:
+    return f'Traceback (most recent call last):\n  File "/app/train.py", line 7, in <module>\n    main()\n{error}'
+
+
+def exited(replica: str, status: int) -> str:
+    return f"The replica {replica} exited with a non-zero status of {status}. To find out more see https://…"
+
+
+def found(entries: Sequence[LogEntry], words: str = "") -> Failure:
+    failure = first_failure(entries, words)
+    assert failure is not None
+    return failure
+
+
+def test_the_end_of_a_traceback_is_the_reason() -> None:
+    noise = "2026-03-01 12:00:00 I tensorflow/core: this is no error\n"
+    failure = found(wrote(CHIEF, noise + raised("ValueError: no data in gs://b/x")), exited(CHIEF, 1))
+    assert (failure.message, failure.replica) == ("ValueError: no data in gs://b/x", CHIEF)
+    assert failure.last_lines == tuple(raised("ValueError: no data in gs://b/x").split("\n"))
+
+
+def test_entries_in_any_order_tell_the_same() -> None:
+    entries = wrote(CHIEF, raised("ValueError: a")) + wrote(WORKER, raised(LOST), after_s=1)
+    shuffled = random.Random(7).sample(entries, len(entries))
+    assert found(shuffled, exited(CHIEF, 1)) == found(entries, exited(CHIEF, 1))
+
+
+@pytest.mark.parametrize("words", ["", exited(CHIEF, 1), exited(WORKER, 1)])
+def test_of_replicas_that_failed_the_first_one_counts_whichever_the_service_names(words: str) -> None:
+    entries = wrote(WORKER, raised("KeyError: 'label'")) + wrote(CHIEF, raised("RuntimeError: b"), after_s=1)
+    assert (found(entries, words).replica, found(entries, words).message) == (WORKER, "KeyError: 'label'")
+
+
+@pytest.mark.parametrize("words", ["", exited(CHIEF, 1)])
+def test_a_replica_that_lost_its_peer_is_not_the_one_that_failed_first(words: str) -> None:
+    entries = wrote(CHIEF, raised(LOST)) + wrote(WORKER, raised("ValueError: nan"), after_s=5)
+    assert found(entries, words).replica == WORKER
+
+
+def test_where_every_replica_tells_of_a_lost_peer_the_services_word_counts() -> None:
+    entries = wrote(CHIEF, raised(LOST)) + wrote(WORKER, raised(LOST), after_s=1)
+    assert found(entries, exited(WORKER, 134)).replica == WORKER
+    assert found(entries).replica == CHIEF
+
+
+def test_a_killed_replica_is_the_first_though_only_its_peers_wrote_an_error() -> None:
+    entries = wrote(CHIEF, "step 3: loss 0.5") + wrote(WORKER, raised("RuntimeError: no answer"), after_s=1)
+    words = f"The replica {CHIEF} ran out of memory and exited with a non-zero status of 137(SIGKILL)."
+    assert found(entries, words) == Failure(message="", replica=CHIEF, last_lines=("step 3: loss 0.5",))
+    assert first_failure(wrote(WORKER, raised("RuntimeError: no answer")), words) is None
+
+
+def test_an_error_of_an_earlier_start_of_the_job_is_not_the_reason() -> None:
+    later_s = (OF_ONE_END + timedelta(minutes=1)).total_seconds()
+    entries = wrote(WORKER, raised("OSError: a")) + wrote(CHIEF, raised("ValueError: b"), after_s=later_s)
+    assert found(entries, exited(CHIEF, 1)).message == "ValueError: b"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (USAGE, "train.py: error: unrecognized arguments: --lr=0.1"),
+        ("Usage: train.py [OPTIONS]\n\nError: No such option: --lr", "Error: No such option: --lr"),
+        (
+            "FATAL Flags parsing error:\n  Unknown command line flag 'lr'\nPass --help",
+            "FATAL Flags parsing error: Unknown command line flag 'lr'",
+        ),
+    ],
+    ids=["argparse", "click", "absl"],
+)
+def test_a_program_that_refuses_its_arguments_is_told_as_that(text: str, reason: str) -> None:
+    for words in ("", exited(CHIEF, 2)):
+        failure = found(wrote(CHIEF, "a warning of something\n" + text), words)
+        assert failure.message == f"the program refused its arguments: {reason}"
+        assert failure.last_lines == tuple(line for line in text.split("\n") if line)
+
+
+def test_usage_before_a_traceback_is_not_the_reason() -> None:
+    assert found(wrote(CHIEF, f"{USAGE}\n{raised('ValueError: a')}")).message == "ValueError: a"
+
+
+def test_without_an_error_the_last_lines_of_the_named_replica_are_given() -> None:
+    entries = wrote(CHIEF, "one\ntwo") + wrote(WORKER, "three", after_s=1)
+    assert found(entries, exited(CHIEF, 3)) == Failure(message="", replica=CHIEF, last_lines=("one", "two"))
+
+
+def test_lines_that_name_no_end_are_not_taken_for_one() -> None:
+    """Everything on standard error is logged as an error, for example what a runtime says at its start."""
+    assert first_failure(wrote(CHIEF, "E0000 cuda_dnn.cc:8310] error: no factory registered"), "") is None
+    assert first_failure([], exited(CHIEF, 1)) is None
+
+
+def test_an_exception_that_python_ignored_behind_the_error_is_not_the_reason() -> None:
+    ignored = "Exception ignored in: <function Pool.__del__>\n" + raised("AttributeError: 'NoneType'")
+    assert found(wrote(CHIEF, f"{raised('ValueError: a')}\n{ignored}")).message == "ValueError: a"
+
+
+def test_a_traceback_in_one_entry_and_entries_with_progress_bars_are_read_as_lines() -> None:
+    bar = "10%|#\r100%|##########"
+    entries = [
+        LogEntry(task=CHIEF, at=START, insert_id="1", text=f"{bar}\r\n{raised('ValueError: a')}\n"),
+        LogEntry(task=CHIEF, at=START, insert_id="2", text="bye"),
+    ]
+    failure = found(entries, exited(CHIEF, 1))
+    assert failure.message == "ValueError: a"
+    assert failure.last_lines == (*raised("ValueError: a").split("\n"), "bye")
+
+
+def test_control_characters_and_colours_are_removed() -> None:
+    failure = found(wrote(CHIEF, raised("\x1b[31mValueError\x1b[0m: a\x00\x07\u202eb")), exited(CHIEF, 1))
+    assert failure.message == "ValueError: a   b"
+    assert failure.last_lines is not None
+    assert all(line.isprintable() for line in failure.last_lines)
+
+
+def test_huge_lines_and_many_lines_are_cut() -> None:
+    frames = "\n".join(f'  File "/app/deep.py", line {number}, in f' for number in range(1000))
+    text = f"Traceback (most recent call last):\n{frames}\nRecursionError: {'x' * 200_000}"
+    failure = found(wrote(CHIEF, text), exited(CHIEF, 1))
+    assert failure.message.startswith("RecursionError: xxx")
+    assert len(failure.message) <= LINE_MAX_CHARS
+    assert failure.last_lines is not None
+    assert len(failure.last_lines) <= LAST_LINES
+    assert max(map(len, failure.last_lines)) <= LINE_MAX_CHARS
+    assert failure.last_lines[-1].startswith("RecursionError")
+
+
+def test_the_log_has_arrived_with_the_services_last_line() -> None:
+    assert not has_arrived(wrote(CHIEF, "Job failed."))
+    assert not has_arrived(wrote("service", "Tearing down training program."))
+    assert has_arrived(wrote("service", "Job failed."))

@@ -1,0 +1,161 @@
+"""The log of a training job, through google-cloud-logging over REST; imported when a job has failed."""
+
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from functools import cached_property, partial
+from io import BytesIO
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from trainmaster.orchestrator.adapters.importing import IMPORTING
+from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, within
+from trainmaster.orchestrator.adapters.vertex import is_transport_error
+from trainmaster.orchestrator.core.completion.explanation import SERVICE as SERVICE_TASK
+from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
+from trainmaster.orchestrator.core.documents.codec import encoded_time
+from trainmaster.orchestrator.core.errors import AccessDenied, ServiceFailed, TrainmasterError
+
+if TYPE_CHECKING:
+    from google.auth.credentials import Credentials
+
+SERVICE = "Cloud Logging"
+PERMISSION = "logging.logEntries.list"
+SCOPES = ("https://www.googleapis.com/auth/logging.read",)
+READ_WITHIN_S = 8.0
+"""Of one read with all its pages."""
+MAX_PAGES, PAGE_ENTRIES = 4, 500
+"""A page may have fewer entries than were asked for, or none: the service looks through a part of the log at a time.
+
+Source: https://cloud.google.com/logging/docs/reference/v2/rest/v2/entries/list, nextPageToken
+"""
+MAX_ENTRIES = 1000
+MAX_PAGE_BYTES = 16 * 2**20
+
+
+class CloudJobLogs:
+    """The logs of one project's jobs. `endpoint` is None for Google Cloud, else an emulator's URL."""
+
+    def __init__(self, *, project: str, endpoint: str | None) -> None:
+        self._project = project
+        self._endpoint = endpoint
+
+    @cached_property
+    def _credentials(self) -> "Credentials":
+        with IMPORTING:
+            import google.auth
+            from google.auth.credentials import AnonymousCredentials
+
+        credentials: Credentials = (
+            AnonymousCredentials() if self._endpoint else google.auth.default(scopes=SCOPES)[0]
+        )
+        return credentials
+
+    def read(self, query: LogQuery) -> Sequence[LogEntry]:
+        deadline = Deadline.after(READ_WITHIN_S)
+        try:
+            return within(deadline, partial(self._read, query, deadline))
+        except Exception as error:  # translated or raised again, never swallowed
+            _translate(error, f"read the log of job {query.job_id}")
+
+    def _read(self, query: LogQuery, deadline: Deadline) -> Sequence[LogEntry]:
+        with IMPORTING:
+            from google.auth.transport.requests import AuthorizedSession
+            from google.cloud.logging import DESCENDING, Client
+
+        found: list[LogEntry] = []
+        with closing(AuthorizedSession(self._credentials)) as session, suppress(_EnoughRead):
+            session.mount("http://", _bounded(deadline))
+            session.mount("https://", _bounded(deadline))
+            client = Client(
+                project=self._project,
+                credentials=self._credentials,
+                client_options={"api_endpoint": self._endpoint} if self._endpoint else None,
+                _http=session,
+                _use_grpc=False,  # an emulator without TLS is an address over REST, and no channel
+            )
+            listed = client.list_entries(
+                filter_=filter_of(query), order_by=DESCENDING, page_size=PAGE_ENTRIES
+            )
+            for entry in islice(listed, MAX_ENTRIES):
+                found.append(_entry(entry))  # noqa: PERF401  # what came before the last page counts
+        return found
+
+
+class _EnoughRead(Exception):
+    """As many pages were read as one read may have: what they held counts."""
+
+
+def _bounded(deadline: Deadline) -> Any:  # Any: a class made of the library's own at run time
+    """An adapter of `requests` for one read: so many answers, each of so many bytes, until the deadline."""
+    with IMPORTING:
+        from requests.adapters import HTTPAdapter
+
+    class Bounded(HTTPAdapter):
+        pages = 0
+
+        def send(self, request: Any, **options: Any) -> Any:  # type: ignore[override]  # see above
+            self.pages += 1
+            if self.pages > MAX_PAGES:
+                raise _EnoughRead
+            options.update(stream=True, timeout=deadline.left_s)
+            response = super().send(request, **options)
+            body = response.raw.read(MAX_PAGE_BYTES + 1, decode_content=True)
+            if len(body) > MAX_PAGE_BYTES:
+                response.close()
+                raise LimitPassed(f"a page of more than {MAX_PAGE_BYTES} bytes")
+            response.raw = BytesIO(body)
+            return response
+
+    return Bounded()
+
+
+def filter_of(query: LogQuery) -> str:
+    """The query in the language of Cloud Logging, in which OR binds more tightly than AND.
+
+    Source: https://cloud.google.com/logging/docs/view/logging-query-language
+    """
+    terms = ['resource.type="ml_job"', f"resource.labels.job_id={_quoted(query.job_id)}"]
+    if query.since is not None:
+        terms.append(f"timestamp>={_quoted(encoded_time(query.since))}")
+    if query.trial_id is not None:
+        terms.append(f'labels."ml.googleapis.com/trial_id"={_quoted(query.trial_id)}')
+    if query.replica is not None:
+        terms += [f"resource.labels.task_name={_quoted(query.replica)}", "severity>=ERROR"]
+    else:
+        terms.append(f"(severity>=ERROR OR resource.labels.task_name={_quoted(SERVICE_TASK)})")
+    return " AND ".join(terms)
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _entry(entry: Any) -> LogEntry:  # Any: the client's entry classes share no typed base
+    payload = entry.payload
+    text = payload.get("message", payload) if isinstance(payload, dict) else payload
+    return LogEntry(
+        task=str((entry.resource.labels or {}).get("task_name", "")),
+        at=entry.timestamp,
+        insert_id=str(entry.insert_id),
+        text=str(text or ""),
+    )
+
+
+def _translate(error: Exception, operation: str) -> NoReturn:
+    """Raise the library's error as ours, or as it is where it is a mistake in this program.
+
+    Raises:
+        AccessDenied: this deployment may not read logs.
+        ServiceFailed: the service did not answer in time, or answered something else.
+    """
+    with IMPORTING:
+        from google.api_core.exceptions import Forbidden
+
+    if isinstance(error, Forbidden):
+        raise AccessDenied(SERVICE, operation, PERMISSION) from error
+    if isinstance(error, TrainmasterError):
+        raise error
+    if isinstance(error, LimitPassed) or is_transport_error(error):
+        raise ServiceFailed(SERVICE, operation, f"{type(error).__name__}: {error}") from error
+    raise error

@@ -1,0 +1,228 @@
+"""Why a job failed, from the end of its log: the replica that failed first, its error and its last lines.
+
+The service names a replica and its exit status, and links to the log. Peers that wait for a lost replica fail too, often
+before the service has noticed the first.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from trainmaster.orchestrator.core.completion.entry import END_LINES
+from trainmaster.orchestrator.core.completion.last_error import ErrorFound, error_found, tells_of_lost_peer
+from trainmaster.orchestrator.core.runs.job import Failure, RecordedTrial, TrialState
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
+
+SERVICE = "service"
+"""The task of the service's own lines."""
+TRIALS_EXPLAINED = 3
+LAST_LINES = 20
+LINE_MAX_CHARS = 300
+READ_MAX_CHARS = 2000
+"""So much of a line is looked at."""
+LINES_OF_AN_ENTRY = 200
+OF_ONE_END = timedelta(minutes=5)
+"""Errors that lie further apart belong to different starts of the job's replicas."""
+LOG_DELAY = timedelta(minutes=2)
+"""How long after a run's end the log of its job may still arrive; the notice of the end waits so long at most."""
+_NO_TIME = datetime.max.replace(tzinfo=UTC)
+
+_EXITED = re.compile(
+    r"\breplica ([a-z0-9-]+) (?:ran out of memory and )?exited with a non-zero status of (\d+)"
+)
+"""Source: error messages of failed jobs quoted in public issues, 2021 to 2026."""
+_KILLED = "137"
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogEntry:
+    """One entry of a job's log: `task` is a replica, for example `workerpool1-0`, or the service itself."""
+
+    task: str
+    at: datetime
+    insert_id: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogQuery:
+    """Which entries are wanted: of the job, and of one trial or replica alone where one is named."""
+
+    job_id: str
+    since: datetime | None = None
+    trial_id: str | None = None
+    replica: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A job or a trial whose failure the log may explain. `words` are what the service says of it."""
+
+    query: LogQuery
+    words: str
+
+    @property
+    def trial_id(self) -> str | None:
+        return self.query.trial_id
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ending:
+    """How one replica ended, by its own lines."""
+
+    replica: str
+    at: datetime
+    error: ErrorFound | None
+    last_lines: tuple[str, ...]
+
+    @property
+    def is_cause(self) -> bool:
+        """Whether the replica failed by itself, not because a peer was lost."""
+        return self.error is not None and self.error.is_certain and not tells_of_lost_peer(self.error.text)
+
+
+def says_exit(words: str) -> bool:
+    """Whether the service says that a replica's program ended with an exit status."""
+    return _EXITED.search(words) is not None
+
+
+def questions_about(record: RunRecord) -> Sequence[Question]:
+    """What the log is asked about the ended run: its failed job, or the first of its failed trials; none for others."""
+    job = record.job
+    if job is None or job.start_time is None:
+        return ()
+    query = LogQuery(job_id=job.name.rpartition("/")[2], since=job.create_time)
+    if record.tuning is not None:
+        return _about_trials(record.tuning.trials, query)
+    if record.state is not RunState.FAILED or record.failure is None or record.failure.last_lines is not None:
+        return ()
+    return (Question(query=query, words=_service_words(record.failure)),)
+
+
+def _service_words(failure: Failure) -> str:
+    return failure.message if failure.code else ""
+
+
+def _about_trials(trials: Sequence[RecordedTrial], query: LogQuery) -> Sequence[Question]:
+    failed = sorted(filter(_may_have_failed, trials), key=lambda trial: trial.end_time or _NO_TIME)
+    return [
+        Question(query=replace(query, trial_id=trial.id), words=trial.infeasible_reason or "")
+        for trial in failed[:TRIALS_EXPLAINED]
+        if trial.failure is None
+    ]
+
+
+def _may_have_failed(trial: RecordedTrial) -> bool:
+    """Whether a replica of the trial failed; where the service gives another reason, that one counts."""
+    ran = trial.state is TrialState.INFEASIBLE and trial.start_time is not None
+    return ran and (not trial.infeasible_reason or says_exit(trial.infeasible_reason))
+
+
+def has_arrived(entries: Sequence[LogEntry]) -> bool:
+    """Whether the service's line of the end is among the entries: what replicas wrote before is there too."""
+    return any(entry.task == SERVICE and any(line in entry.text for line in END_LINES) for entry in entries)
+
+
+def first_failure(entries: Sequence[LogEntry], words: str) -> Failure | None:
+    """The replica that failed first, its error in one line, and its last lines; None where no entry tells.
+
+    `entries` come in any order; `words` are the service's and may be empty. The message is empty where the replica
+    wrote no error.
+    """
+    ending = _first(_endings(entries), words)
+    if ending is None:
+        return None
+    error = ending.error
+    message = error.text if error is not None else ""
+    if error is not None and error.refused_arguments:
+        message = f"the program refused its arguments: {message}"
+    return Failure(message=message, replica=ending.replica, last_lines=ending.last_lines)
+
+
+def _first(endings: Sequence[_Ending], words: str) -> _Ending | None:
+    """The earliest of one end's errors that tells of no lost peer.
+
+    A replica that was killed writes no error, and its peers do: then the one that the service names comes first.
+    """
+    exited = _EXITED.search(words)
+    named = exited[1] if exited else ""
+    own = next((each for each in endings if each.replica == named), None)
+    causes = [each for each in endings if each.is_cause]
+    if causes and not (exited and exited[2] == _KILLED):
+        last = own if own in causes else max(causes, key=_order)
+        return min((each for each in causes if each.at >= last.at - OF_ONE_END), key=_order)
+    if exited:
+        return own
+    return min((each for each in endings if each.error and each.error.is_certain), key=_order, default=None)
+
+
+def _order(ending: _Ending) -> tuple[datetime, str]:
+    return ending.at, ending.replica
+
+
+def _endings(entries: Sequence[LogEntry]) -> Sequence[_Ending]:
+    """How each replica ended."""
+    lines: defaultdict[str, list[tuple[datetime, str]]] = defaultdict(list)
+    for entry in sorted(entries, key=lambda entry: (entry.at, entry.insert_id)):
+        if entry.task != SERVICE:
+            lines[entry.task] += ((entry.at, line) for line in _lines(entry.text))
+    return [_ending(replica, own) for replica, own in lines.items() if own]
+
+
+def _ending(replica: str, lines: Sequence[tuple[datetime, str]]) -> _Ending:
+    texts = [text for _, text in lines]
+    error = error_found(texts)
+    shown = error.around if error is not None else texts
+    return _Ending(
+        replica=replica,
+        at=lines[error.index if error is not None else -1][0],
+        error=error,
+        last_lines=tuple(_cut(text) for text in shown[-LAST_LINES:]),
+    )
+
+
+def _lines(text: str) -> Sequence[str]:
+    """The printable lines of an entry without those that a terminal would have written over."""
+    lines = _ESCAPES.sub("", text).replace("\r\n", "\n").split("\n")[-LINES_OF_AN_ENTRY:]
+    shown = (line.rstrip("\r").rpartition("\r")[2][:READ_MAX_CHARS] for line in lines)
+    printable = ("".join(char if char.isprintable() else " " for char in line).rstrip() for line in shown)
+    return [line for line in printable if line]
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= LINE_MAX_CHARS else f"{line[: LINE_MAX_CHARS - 1]}…"
+
+
+def explained(record: RunRecord, found: Mapping[str | None, Failure]) -> RunRecord:
+    """The record with what was found of its job, under None, or of its trials, by id. Safe to repeat."""
+    if record.tuning is not None:
+        trials = tuple(
+            replace(trial, failure=found[trial.id]) if trial.failure is None and trial.id in found else trial
+            for trial in record.tuning.trials
+        )
+        record = replace(record, tuning=replace(record.tuning, trials=trials))
+    first = next(iter(found.items()), None)
+    if first is None or record.failure is None or record.failure.last_lines is not None:
+        return record
+    trial_id, failure = first
+    where = f"{failure.replica}" if trial_id is None else f"trial {trial_id}, {failure.replica}"
+    words = _service_words(record.failure)
+    message = f"{where}: {failure.message.rstrip('.')}. {words}".rstrip() if failure.message else words
+    return replace(
+        record,
+        failure=replace(
+            record.failure,
+            message=message or record.failure.message,
+            replica=failure.replica,
+            last_lines=failure.last_lines,
+        ),
+    )
+
+
+def unexplained(record: RunRecord, problem: str) -> RunRecord:
+    """The record that says why no log explains its failure. Safe to repeat."""
+    return record if problem in record.problems else replace(record, problems=(*record.problems, problem))

@@ -71,7 +71,7 @@ def job_spec() -> dict[str, Any]:
         "enableDashboardAccess": True,
         "persistentResourceId": "resource-1",
         "experiment": "projects/p/locations/us-central1/metadataStores/default/contexts/e",
-        "experimentRun": "r1",
+        "experimentRun": "projects/p/locations/us-central1/metadataStores/default/contexts/e-r1",
     }
 
 

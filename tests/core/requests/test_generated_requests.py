@@ -1,4 +1,4 @@
-"""Whatever the schema and the checks accept is a job that the service's own types can hold."""
+"""Whatever the schema and the checks accept is a job that the service's own types can hold, and that JobService takes."""
 
 from typing import Any
 
@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from tests.core.generated import documents, without
 from tests.core.roles import EXECUTOR, MACHINE, OTHER, POLICY, REDUCTION_SERVER, TARGET, TRAINER, answer
 from tests.core.standards import schema
+from trainmaster.local.jobs.resource.validation import faults_of as faults_of_job
+from trainmaster.local.tuning.validation import faults_of as faults_of_tuning_job
 from trainmaster.orchestrator.adapters.vertex import message_of
 from trainmaster.orchestrator.core.requests.draft import ROLES
 from trainmaster.orchestrator.core.requests.request import Refused, Request
@@ -90,11 +92,13 @@ def accepted(document: dict[str, Any]) -> Request:
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(requests())
-def test_what_is_accepted_is_a_job_that_the_service_can_be_sent(document: dict[str, Any]) -> None:
+def test_what_is_accepted_is_a_job_that_the_service_takes(document: dict[str, Any]) -> None:
     request = accepted(document)
     submission = submission_of("run-1", request.spec, TARGET)
     message: Any = message_of(submission)
     job = message.job_spec if "jobSpec" in submission.body else message.trial_job_spec
+    refused_by = faults_of_job if "jobSpec" in submission.body else faults_of_tuning_job
+    assert refused_by(type(message).pb(message)) == []
     cluster = request.document["cluster"]
     assert [bool(spec.replica_count) for spec in job.worker_pool_specs] == [
         role in cluster for role in ROLES[: len(job.worker_pool_specs)]

@@ -118,7 +118,7 @@ def message_of(submission: Submission) -> Any:
             "r",
         ),
         ({"experiment": EXPERIMENT}, "job_spec.experiment", EXPERIMENT),
-        ({"experiment": EXPERIMENT, "experiment_run": "r"}, "job_spec.experiment_run", "r"),
+        ({"experiment": EXPERIMENT, "experiment_run": "r"}, "job_spec.experiment_run", f"{EXPERIMENT}-r"),
         ({"encryption_key": KEY}, "encryption_spec.kms_key_name", KEY),
         ({"labels": {"team": "vision"}}, "labels[team]", "vision"),
         ({"tuning": TUNING}, "trial_job_spec.worker_pool_specs[0].replica_count", 1),

@@ -213,11 +213,20 @@ def spec_from(document: Mapping[str, Any]) -> JobSpec:
         scheduling=Scheduling(**document.get("scheduling", {})),
         labels=document.get("labels", {}),
         output_prefix_uri=document.get("output", {}).get("prefix_uri"),
-        settings={key: document[key] for key in SETTINGS if document.get(key)},
+        settings=_settings(document),
         encryption_key=document.get("encryption_key"),
         champion=decoded(ChampionTerms, champion) if champion else None,
         priority=document.get("priority", DEFAULT_PRIORITY),
     )
+
+
+def _settings(document: Mapping[str, Any]) -> Mapping[str, object]:
+    """The settings that the request makes. The service names a run of an experiment EXPERIMENT-RUN, in full."""
+    settings = {key: document[key] for key in SETTINGS if document.get(key)}
+    run = settings.get("experiment_run")
+    if run is not None and "/" not in run:
+        settings["experiment_run"] = f"{settings['experiment']}-{run}"
+    return settings
 
 
 def _cluster(document: Mapping[str, Any]) -> Cluster:

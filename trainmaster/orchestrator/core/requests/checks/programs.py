@@ -8,7 +8,7 @@ from trainmaster.orchestrator.core.requests.draft import Draft, names_program
 ENV_MOST = 100
 """Variables of one replica: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec#ContainerSpec"""
 ARGS_MOST_CHARS = 100_000
-"""Of all arguments together: https://cloud.google.com/vertex-ai/docs/training/create-custom-job"""
+"""Of the arguments and commands of all roles together: https://cloud.google.com/vertex-ai/docs/training/create-custom-job"""
 _WORDS = ("command", "args", "env")
 
 PARAMETER_SERVER = "parameter_server"
@@ -69,15 +69,21 @@ def _limits(draft: Draft) -> Iterator[Fault]:
                 found=f"{len(runs.env) + mine}{also}",
                 allowed=f"at most {ENV_MOST}",
             )
-        length = sum(len(word) for word in runs.args if isinstance(word, str))
-        if length > ARGS_MOST_CHARS:
-            yield Fault(
-                at=runs.args_at,
-                problem="the arguments are too long",
-                found=f"{length} characters",
-                allowed=f"at most {ARGS_MOST_CHARS} characters together",
-                repair="put long values in a file that the program reads, and name that",
-            )
+    running = [draft.running[role] for role in draft.roles]
+    lengths = [_chars(runs.command) + _chars(runs.args) for runs in running]
+    if sum(lengths) > ARGS_MOST_CHARS:
+        longest = running[lengths.index(max(lengths))]
+        yield Fault(
+            at=longest.args_at if longest.args else longest.command_at or ("command",),
+            problem="the arguments are too long",
+            found=f"{sum(lengths)} characters, the commands and arguments of all roles together",
+            allowed=f"at most {ARGS_MOST_CHARS} characters together",
+            repair="put long values in a file that the program reads, and name that",
+        )
+
+
+def _chars(words: object) -> int:
+    return sum(len(word) for word in words if isinstance(word, str)) if isinstance(words, Sequence) else 0
 
 
 def strategy_faults(draft: Draft, *, reduces: bool) -> Iterator[Fault]:

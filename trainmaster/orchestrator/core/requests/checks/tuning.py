@@ -25,7 +25,7 @@ def tuning_faults(draft: Draft) -> list[Fault]:
     """Every fault of the tuning, sorted by path; none where there is no tuning."""
     tuning = draft.tuning
     flags = _flags_given(draft)
-    faults = [*_counts(tuning), *_metrics(tuning), *_moments(tuning)]
+    faults = [*_counts(tuning), *_metrics(tuning), *_moments(tuning), *_names(tuning)]
     for path, name, parameter in parameters_in(tuning):
         faults += _parameter(path, parameter)
         if name in flags:
@@ -86,11 +86,43 @@ def _counts(tuning: Mapping[str, object]) -> Iterator[Fault]:
 
 
 def _metrics(tuning: Mapping[str, object]) -> Iterator[Fault]:
-    ids = [mapping_at(metric).get("id") for metric in list_at(tuning, "metrics")]
-    for number, name in enumerate(ids):
-        if isinstance(name, str) and name in ids[:number]:
+    metrics = [mapping_at(metric) for metric in list_at(tuning, "metrics")]
+    seen: set[str] = set()
+    for number, metric in enumerate(metrics):
+        name = metric.get("id")
+        if isinstance(name, str) and name in seen:
             path = (*HERE, "metrics", number, "id")
             yield Fault(at=path, problem="the metric stands here twice", value=name)
+        elif isinstance(name, str):
+            seen.add(name)
+    if metrics and all("safety" in metric for metric in metrics):
+        yield Fault(
+            at=(*HERE, "metrics"),
+            problem="every metric is a safety metric, so the study has nothing to optimize",
+            found=listed(seen),
+            repair="add the metric to optimize, without safety, as the first one",
+        )
+
+
+def _names(tuning: Mapping[str, object]) -> Iterator[Fault]:
+    """A trial is given each flag once. Source: StudySpec.ParameterSpec, parameter_id and conditional_parameter_specs."""
+    parents: dict[str, Path] = {}
+    for path, name, _parameter in parameters_in(tuning):
+        parent = path[:-4]  # (..., PARENT, "conditional", NUMBER, "parameters", name); empty at the top
+        if parents.setdefault(name, parent) != parent:
+            problem = (
+                "a parameter under another parent has this name, and a trial could be given the flag twice"
+            )
+            yield Fault(at=path, problem=problem, value=name, repair="give each a name of its own")
+    rate = at(tuning, "early_stopping", "learning_rate_parameter")
+    if isinstance(rate, str) and rate not in parents:
+        yield Fault(
+            at=(*HERE, "early_stopping", "learning_rate_parameter"),
+            problem="the tuning has no such parameter",
+            value=rate,
+            among=sorted(parents),
+            repair=nearest(rate, list(parents)),
+        )
 
 
 def _moments(tuning: Mapping[str, object]) -> Iterator[Fault]:
@@ -108,8 +140,10 @@ def _parameter(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
         yield from _values(path, parameter)
     yield from _scale(path, parameter)
     yield from _default(path, parameter)
-    for number, condition in enumerate(list_at(parameter, "conditional")):
+    conditions = list_at(parameter, "conditional")
+    for number, condition in enumerate(conditions):
         yield from _when((*path, "conditional", number, "when"), list_at(condition, "when"), parameter)
+    yield from _given_twice((*path, "conditional"), conditions)
 
 
 def _range(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
@@ -183,6 +217,7 @@ def _when(path: Path, when: Sequence[object], parameter: Mapping[str, object]) -
         else f"whole numbers from {parameter.get('min')} to {parameter.get('max')}"
     )
     words = [each for each in values if isinstance(each, str)]
+    seen: set[object] = set()  # a file may hold tens of thousands of values
     for place, value in enumerate(when):
         number = _number(value)
         in_range = number is not None and _is_int64(number) and _between(low, number, high)
@@ -190,8 +225,29 @@ def _when(path: Path, when: Sequence[object], parameter: Mapping[str, object]) -
             problem = "the parameter above never takes this value"
             repair = nearest(value, words) if isinstance(value, str) else ""
             yield Fault(at=(*path, place), problem=problem, value=value, allowed=allowed, repair=repair)
-        elif value in when[:place]:
-            yield Fault(at=(*path, place), problem=TWICE, value=value)
+        elif isinstance(value, str | int | float):
+            if value in seen:
+                yield Fault(at=(*path, place), problem=TWICE, value=value)
+            seen.add(value)
+
+
+def _given_twice(path: Path, conditions: Sequence[object]) -> Iterator[Fault]:
+    """A name may stand under several conditions only where no value of the parent meets two of them."""
+    met_by: dict[object, list[int]] = {}
+    for number, condition in enumerate(conditions):
+        for value in {each for each in list_at(condition, "when") if isinstance(each, str | int | float)}:
+            met_by.setdefault(value, []).append(number)
+    # Each group once: thousands of values may meet the same conditions.
+    for group in sorted({tuple(numbers) for numbers in met_by.values() if len(numbers) > 1}):
+        seen: set[str] = set()
+        for number in group:
+            for name in mapping_at(conditions[number], "parameters"):
+                if name in seen:
+                    problem = "for some value of the parent above, the parameter is there twice"
+                    here = (*path, number, "parameters", name)
+                    repair = "let no value stand in both `when`, or give each a name of its own"
+                    yield Fault(at=here, problem=problem, value=name, repair=repair)
+                seen.add(name)
 
 
 def _bounds(parameter: Mapping[str, object]) -> tuple[float | None, float | None]:

@@ -6,6 +6,8 @@ Binding to loopback keeps other machines out, but not a web page in a browser on
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+GATEWAY_ADDRESS = "127.0.0.2"
+"""Where the gateway's connections to the services come from: nothing that comes from there is the local user's own."""
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 _GOOGLE = ".googleapis.com"
 """What the gateway's clients ask for. No page can claim such a host: it would have to be Google's own."""

@@ -12,7 +12,7 @@ import pytest
 from trainmaster.local.gateway import Authority, Backend, Gateway
 from trainmaster.local.gateway.identity import WorkloadIdentities, WorkloadIdentity
 from trainmaster.local.http import in_thread, serving
-from trainmaster.local.iam import Grants, application
+from trainmaster.local.iam import Grant, Grants, application
 from trainmaster.local.iam.principals import Principal, Tokens
 from trainmaster.local.logging import Logging
 from trainmaster.local.logging.grpc_calls import services as logging_calls
@@ -46,6 +46,10 @@ class Replica:
         }
 
 
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
 @pytest.fixture(scope="module")
 def replica(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replica]:
     folder = tmp_path_factory.mktemp("gateway")
@@ -68,23 +72,29 @@ async def _running(folder: Path) -> AsyncIterator[Replica]:
             gateway_port=gateway.port,
             trust=authority.trust,
         )
-        storage = await stack.enter_async_context(served(folder / "storage"))
-        pubsub = PubSub(dir=folder / "pubsub")
+        grants = Grants(
+            project=PROJECT,
+            project_number="123456789012",
+            grants=[Grant(member=f"serviceAccount:{ACCOUNT}", role="roles/writer", resource="*")],
+            roles={"roles/writer": frozenset({"storage.objects.create"})},
+        )
+        storage = await stack.enter_async_context(served(folder / "storage", grants=grants, tokens=tokens))
+        pubsub = PubSub(dir=folder / "pubsub", tokens=tokens)
         stack.push_async_callback(pubsub.stop)
-        logging = Logging(dir=folder / "logging")
+        logging = Logging(dir=folder / "logging", tokens=tokens)
         jobs = Jobs(
             dir=folder / "jobs",
             buckets_dir=folder / "storage" / "buckets",
             images={},
             write_log=lambda entries: asyncio.to_thread(logging.write, entries),
             project=PROJECT,
+            tokens=tokens,
         )
-        grants = Grants(project=PROJECT, project_number="123456789012")
         urls = {
             "storage": storage,
             "logging": await stack.enter_async_context(serving(logging)),
             "vertex": await stack.enter_async_context(serving(jobs)),
-            "iam": await stack.enter_async_context(serving(application(grants))),
+            "iam": await stack.enter_async_context(serving(application(grants, tokens))),
         }
         calls = {"logging": logging_calls(), "vertex": vertex_calls()}
         for service, url in urls.items():
@@ -95,7 +105,7 @@ async def _running(folder: Path) -> AsyncIterator[Replica]:
                 grpc = await server.start()
             gateway.backends[service] = Backend(http=int(url.rpartition(":")[2]), grpc=grpc)
         grpc = await pubsub.start()
-        front = RestApplication(target=f"127.0.0.1:{grpc}", services=pubsub_calls())
+        front = RestApplication(target=f"127.0.0.1:{grpc}", services=pubsub_calls(), tokens=tokens)
         stack.push_async_callback(front.stop)
         rest = await stack.enter_async_context(serving(front))
         gateway.backends["pubsub"] = Backend(http=int(rest.rpartition(":")[2]), grpc=grpc)

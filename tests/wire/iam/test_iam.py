@@ -13,6 +13,7 @@ from google.oauth2.credentials import Credentials
 from trainmaster.deploy.names import ACCOUNT_PREFIX as DEPLOYED_PREFIX
 from trainmaster.local.http import in_thread, serving
 from trainmaster.local.iam import Grants, application
+from trainmaster.local.iam.principals import Principal, Tokens, TooManyTokensError
 from trainmaster.local.stack.access import ACCOUNT_PREFIX, grants_of
 from trainmaster.local.stack.topology import Topology, read_topology
 from trainmaster.local.storage.server import served
@@ -35,9 +36,14 @@ def grants(topology: Topology) -> Grants:
 
 
 @pytest.fixture(scope="module")
-def served_iam(grants: Grants) -> Iterator[httpx.Client]:
+def tokens() -> Tokens:
+    return Tokens(max_expiring=100)
+
+
+@pytest.fixture(scope="module")
+def served_iam(grants: Grants, tokens: Tokens) -> Iterator[httpx.Client]:
     with (
-        in_thread(lambda: serving(application(grants))) as url,
+        in_thread(lambda: serving(application(grants, tokens))) as url,
         httpx.Client(base_url=url, timeout=60) as client,
     ):
         yield client
@@ -158,11 +164,11 @@ def test_a_permission_taken_from_the_owner_is_refused(iam: httpx.Client) -> None
 
 
 def test_buckets_are_asked_about_with_the_official_client(
-    iam: httpx.Client, grants: Grants, tmp_path: Path
+    iam: httpx.Client, grants: Grants, tokens: Tokens, tmp_path: Path
 ) -> None:
     asked = ["storage.objects.create", "storage.buckets.delete"]
     bearer = token(iam)["Authorization"].removeprefix("Bearer ")
-    with in_thread(lambda: served(tmp_path, grants=grants)) as url:
+    with in_thread(lambda: served(tmp_path, grants=grants, tokens=tokens)) as url:
         httpx.post(f"{url}/storage/v1/b?project={PROJECT}", json={"name": f"{PROJECT}-ledger"}, timeout=60)
         client = Client(
             project=PROJECT, credentials=Credentials(bearer), client_options={"api_endpoint": url}
@@ -220,3 +226,33 @@ def test_what_is_no_question_is_refused(iam: httpx.Client, path: str, body: byte
 def test_another_site_is_refused(iam: httpx.Client) -> None:
     answer = iam.delete("/emulator/v1/taken-grants", headers={"Origin": "https://elsewhere.example"})
     assert answer.status_code == 403
+
+
+def test_a_token_is_good_for_its_lifetime() -> None:
+    tokens, account = Tokens(), Principal(kind="account", name=TICK, email=TICK)
+    assert tokens.principal_of(tokens.issue(account, lifetime_s=3600)) == account
+    assert tokens.principal_of(tokens.issue(account, lifetime_s=0)) is None
+
+
+def test_tokens_with_a_lifetime_are_bounded_and_expired_ones_make_room() -> None:
+    tokens, account = Tokens(max_expiring=2), Principal(kind="account", name=TICK, email=TICK)
+    good, _ = tokens.issue(account, lifetime_s=3600), tokens.issue(account, lifetime_s=0)
+    tokens.issue(account, lifetime_s=3600)
+    with pytest.raises(TooManyTokensError, match="2 tokens"):
+        tokens.issue(account, lifetime_s=3600)
+    assert tokens.principal_of(tokens.issue(account)) == account  # a replica's is not counted
+    tokens.revoke(good)
+    tokens.issue(account, lifetime_s=3600)
+
+
+def test_too_many_access_tokens_are_refused_until_one_expires(grants: Grants) -> None:
+    with (
+        in_thread(lambda: serving(application(grants, Tokens(max_expiring=1)))) as url,
+        httpx.Client(base_url=url, timeout=60) as client,
+    ):
+        token(client)
+        refused = client.post(
+            f"/v1/projects/-/serviceAccounts/{TICK}:generateAccessToken", json={"scope": SCOPE}
+        )
+    assert refused.status_code == 429
+    assert refused.json()["error"]["status"] == "RESOURCE_EXHAUSTED"

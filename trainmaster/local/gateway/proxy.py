@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from trainmaster.local.gateway.authority import Authority
 from trainmaster.local.gateway.routes import Backend, service_of
 from trainmaster.local.iam.principals import Tokens
+from trainmaster.local.loopback import GATEWAY_ADDRESS
 
 _HEAD_WITHIN_S = 10.0
 _CONNECT_WITHIN_S = 30.0
@@ -107,7 +108,7 @@ class Gateway:
         if not port:
             _log.warning("%s is not served over %s by the local stack", asked.host, protocol or "HTTP/1.1")
             return
-        await _join(reader, writer, *await _connected("127.0.0.1", port))
+        await _join(reader, writer, *await _connected("127.0.0.1", port, sender=(GATEWAY_ADDRESS, 0)))
 
 
 class _RefusedError(Exception):
@@ -204,9 +205,11 @@ def _own_proxy(host: str) -> str:
     return os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY") or ""
 
 
-async def _connected(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connected(
+    host: str, port: int, *, sender: tuple[str, int] | None = None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     async with asyncio.timeout(_CONNECT_WITHIN_S):
-        reader, writer = await asyncio.open_connection(host, port, limit=_CHUNK_BYTES)
+        reader, writer = await asyncio.open_connection(host, port, limit=_CHUNK_BYTES, local_addr=sender)
     _no_delay(writer)
     return reader, writer
 

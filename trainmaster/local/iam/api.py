@@ -13,6 +13,7 @@ GET, POST, DELETE /emulator/v1/taken-grants is the local stack's own: what a tes
 
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
@@ -22,8 +23,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from trainmaster.local.http import LoopbackOnly, google_error, json_value
-from trainmaster.local.iam.service import BadTakingError, Grants, member_of, token_of
+from trainmaster.local.http import google_error, json_value
+from trainmaster.local.iam.authentication import guarded
+from trainmaster.local.iam.principals import Principal, Tokens, TooManyTokensError, caller
+from trainmaster.local.iam.service import BadTakingError, Grants
 
 TAKEN = "/emulator/v1/taken-grants"
 MAX_BODY_BYTES = 1 << 20
@@ -42,10 +45,10 @@ _GET_POLICY_PERMISSION = {
     "serviceAccounts": "iam.serviceAccounts.getIamPolicy",
     "services": "run.services.getIamPolicy",
 }
-_STATUSES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
+_STATUSES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
 _TOKEN_PERMISSION = "iam.serviceAccounts.getAccessToken"  # noqa: S105  # no secret
 
-Answer: TypeAlias = Callable[[Grants, Request], Awaitable[dict[str, object]]]
+Answer: TypeAlias = Callable[["_State", Request], Awaitable[dict[str, object]]]
 
 
 class _RefusedError(Exception):
@@ -54,27 +57,36 @@ class _RefusedError(Exception):
         self.code = code
 
 
-def application(grants: Grants) -> ASGIApp:
+@dataclass(frozen=True, kw_only=True)
+class _State:
+    grants: Grants
+    tokens: Tokens
+
+
+def application(grants: Grants, tokens: Tokens | None = None) -> ASGIApp:
+    """The ASGI application. `tokens` are the stack's; `generateAccessToken` issues them."""
+    state = _State(grants=grants, tokens=tokens or Tokens())
     routes = [
-        Route(TAKEN, _answering(_taken, grants), methods=["GET", "POST", "DELETE"]),
-        Route("/{path:path}", _answering(_called, grants), methods=["GET", "POST"]),
+        Route(TAKEN, _answering(_taken, state), methods=["GET", "POST", "DELETE"]),
+        Route("/{path:path}", _answering(_called, state), methods=["GET", "POST"]),
     ]
-    return LoopbackOnly(Starlette(routes=routes))
+    return guarded(Starlette(routes=routes), state.tokens)
 
 
-def _answering(answer: Answer, grants: Grants) -> Callable[[Request], Awaitable[Response]]:
+def _answering(answer: Answer, state: _State) -> Callable[[Request], Awaitable[Response]]:
     """The answer as JSON, a refusal as Google's error body."""
 
     async def respond(request: Request) -> Response:
         try:
-            return JSONResponse(await answer(grants, request))
+            return JSONResponse(await answer(state, request))
         except _RefusedError as refused:
             return google_error(refused.code, str(refused), status=_STATUSES[refused.code])
 
     return respond
 
 
-async def _taken(grants: Grants, request: Request) -> dict[str, object]:
+async def _taken(state: _State, request: Request) -> dict[str, object]:
+    grants = state.grants
     if request.method == "POST":
         try:
             grants.take(await _body(request))
@@ -85,9 +97,9 @@ async def _taken(grants: Grants, request: Request) -> dict[str, object]:
     return grants.taken()
 
 
-async def _called(grants: Grants, request: Request) -> dict[str, object]:
+async def _called(state: _State, request: Request) -> dict[str, object]:
+    grants, member = state.grants, caller().member
     name, _, verb = request.path_params["path"].partition(":")
-    member = member_of(request.headers.get("authorization", ""))
     match request.method, verb:
         case "GET", "" if found := _PROJECT.fullmatch(name):
             return _project(grants, found[1])
@@ -102,7 +114,7 @@ async def _called(grants: Grants, request: Request) -> dict[str, object]:
             held = grants.permitted(member, asked, next(filter(None, found.groups())))
             return {"permissions": held} if held else {}
         case "POST", "generateAccessToken" if found := _ACCOUNT.fullmatch(name):
-            return _token(grants, member, found[1], await _body(request))
+            return _token(state, member, found[1], await _body(request))
         case _:
             raise _RefusedError(f"{request.method} {request.url.path} is no call here.", 404)
 
@@ -121,7 +133,8 @@ def _policy(grants: Grants, member: str, resource: str) -> dict[str, object]:
     return grants.policy(resource)
 
 
-def _token(grants: Grants, member: str, email: str, body: dict[str, object]) -> dict[str, object]:
+def _token(state: _State, member: str, email: str, body: dict[str, object]) -> dict[str, object]:
+    grants = state.grants
     scope = body.get("scope")
     lifetime = _LIFETIME.fullmatch(str(body.get("lifetime") or f"{LIFETIME_MOST_S}s"))
     if not isinstance(scope, list) or not scope:
@@ -134,8 +147,13 @@ def _token(grants: Grants, member: str, email: str, body: dict[str, object]) -> 
         raise _RefusedError(
             f"Permission '{_TOKEN_PERMISSION}' denied on resource (or it may not exist).", 403
         )
-    expires = datetime.now(UTC) + timedelta(seconds=int(lifetime[1]))
-    return {"accessToken": token_of(email), "expireTime": f"{expires:%Y-%m-%dT%H:%M:%SZ}"}
+    lifetime_s = int(lifetime[1])
+    try:
+        token = state.tokens.issue(Principal(kind="account", name=email, email=email), lifetime_s=lifetime_s)
+    except TooManyTokensError as fault:
+        raise _RefusedError(str(fault), 429) from fault
+    expires = datetime.now(UTC) + timedelta(seconds=lifetime_s)
+    return {"accessToken": token, "expireTime": f"{expires:%Y-%m-%dT%H:%M:%SZ}"}
 
 
 def _permissions(body: dict[str, object]) -> list[str]:

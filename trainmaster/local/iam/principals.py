@@ -1,9 +1,17 @@
 """Who a request comes from: each replica, function and local user has a token of its own."""
 
+import contextlib
+import math
 import secrets
 import threading
+import time
+from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
+
+MAX_EXPIRING = 10_000
+"""How many tokens with a lifetime may be good at once, by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -11,35 +19,96 @@ class Principal:
     """Who a token speaks for.
 
     Attributes:
-        kind: what it is.
-        name: which one: a job's id and a replica's name, a function's name, a user's.
-        email: the service account it runs as, whose grants hold for it.
+        kind: what it is; an `account` is a service account that somebody with the permission to do so impersonates.
+        name: which one: a job's id and a replica's name, a function's name, an account's email, a user's name.
+        email: the service account it runs as, whose grants hold for it; empty for the local user.
     """
 
-    kind: Literal["replica", "function", "user"]
+    kind: Literal["replica", "function", "account", "user"]
     name: str
     email: str
 
+    @property
+    def member(self) -> str:
+        """As a policy names it; empty for the local user, who owns the project and needs no grant."""
+        return f"serviceAccount:{self.email}" if self.email else ""
+
+
+LOCAL_USER = Principal(kind="user", name="local", email="")
+"""Who sends requests without a token from this machine, as with the clients' emulator variables."""
+
+_caller: ContextVar[Principal] = ContextVar("caller", default=LOCAL_USER)
+
+
+def caller() -> Principal:
+    """The principal of the request that is being answered; the local user outside of any request.
+
+    It follows the request into its tasks and, with `asyncio.to_thread`, into threads.
+    """
+    return _caller.get()
+
+
+@contextlib.contextmanager
+def acting_as(principal: Principal) -> Iterator[None]:
+    """Have `caller` return the principal inside the block."""
+    before = _caller.set(principal)
+    try:
+        yield
+    finally:
+        _caller.reset(before)
+
+
+class TooManyTokensError(Exception):
+    """As many tokens with a lifetime as allowed are good now; another can be issued when the first of them expires."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Issued:
+    principal: Principal
+    expires_at: float
+
 
 class Tokens:
-    """The tokens that are good now. They live as long as the stack, like the replicas that hold them. Thread-safe."""
+    """The tokens that are good now. They live no longer than the stack. Thread-safe."""
 
-    def __init__(self) -> None:
-        self._principals: dict[str, Principal] = {}
+    def __init__(self, *, max_expiring: int = MAX_EXPIRING) -> None:
+        self._issued: dict[str, _Issued] = {}
+        self._expiring: set[str] = set()
+        self._max_expiring = max_expiring
         self._lock = threading.Lock()
 
-    def issue(self, principal: Principal) -> str:
-        """A new token; it is as hard to guess as a key of 192 bits, and fit for a URL."""
-        token = secrets.token_urlsafe(24)
+    def issue(self, principal: Principal, *, lifetime_s: float = math.inf) -> str:
+        """A new token; it is as hard to guess as a key of 192 bits, and fit for a URL.
+
+        Raises:
+            TooManyTokensError: only where it has a lifetime.
+        """
+        token, now = secrets.token_urlsafe(24), time.monotonic()
         with self._lock:
-            self._principals[token] = principal
+            if lifetime_s < math.inf:
+                self._make_room(now)
+                self._expiring.add(token)
+            self._issued[token] = _Issued(principal=principal, expires_at=now + lifetime_s)
         return token
 
     def principal_of(self, token: str) -> Principal | None:
-        """The principal the token was issued to; None if it was never issued, or was revoked."""
-        return self._principals.get(token)
+        """The principal the token was issued to; None if it was never issued, has expired or was revoked."""
+        found = self._issued.get(token)
+        return found.principal if found and time.monotonic() < found.expires_at else None
 
     def revoke(self, token: str) -> None:
         """Make the token good for nothing. Safe to repeat."""
         with self._lock:
-            self._principals.pop(token, None)
+            self._remove(token)
+
+    def _make_room(self, now: float) -> None:
+        if len(self._expiring) < self._max_expiring:
+            return
+        for token in [each for each in self._expiring if self._issued[each].expires_at <= now]:
+            self._remove(token)
+        if len(self._expiring) >= self._max_expiring:
+            raise TooManyTokensError(f"{self._max_expiring} tokens are good now; wait until one expires")
+
+    def _remove(self, token: str) -> None:
+        self._issued.pop(token, None)
+        self._expiring.discard(token)

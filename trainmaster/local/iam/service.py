@@ -4,8 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-TOKEN_PREFIX = "emulator."  # noqa: S105  # no secret: it tells who somebody says to be
-
 _FIELDS = {"grants": ("member", "role", "resource"), "permissions": ("permission", "resource")}
 """What can be taken away, and what names it."""
 
@@ -109,19 +107,6 @@ class Grants:
             all(fnmatchcase(found[field], pattern) for field, pattern in row.items())
             for row in self._taken[key]
         )
-
-
-def member_of(authorization: str) -> str:
-    """Whom an `Authorization` header speaks for; empty for the owner, who needs none here."""
-    scheme, _, token = authorization.partition(" ")
-    if scheme.lower() != "bearer" or not token.startswith(TOKEN_PREFIX):
-        return ""
-    return f"serviceAccount:{token.removeprefix(TOKEN_PREFIX)}"
-
-
-def token_of(email: str) -> str:
-    """A token that `member_of` knows."""
-    return f"{TOKEN_PREFIX}{email}"
 
 
 def _faults(key: str, rows: object) -> Iterator[str]:

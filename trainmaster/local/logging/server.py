@@ -9,7 +9,9 @@ from pathlib import Path
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import LoopbackOnly, in_thread, serving
+from trainmaster.local.http import in_thread, serving
+from trainmaster.local.iam.authentication import guarded
+from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.injections import Injections
 from trainmaster.local.injections.http import WithInjections
 from trainmaster.local.logging.api import application
@@ -35,11 +37,13 @@ class Logging:
         dir: Path | str,  # noqa: A002  # the name every emulator of the stack uses
         publish: Publish | None = None,
         injections: Injections | None = None,
+        tokens: Tokens | None = None,
     ) -> None:
         """Open the state.
 
         Without `publish`, what sinks owe is kept until a later start has one.
-        `injections` are shared with other emulators; its own when None.
+        `injections` are shared with other emulators; its own when None. `tokens` name the principals of requests;
+        without, every request is the local user's.
 
         Raises:
             StateInUseError: another emulator runs on this folder.
@@ -49,14 +53,15 @@ class Logging:
         injections = injections or Injections()
         self._send = exporting(publish, injections, self._service.topic_of) if publish else None
         self._exporting: asyncio.Task[None] | None = None
-        self._app: ASGIApp = LoopbackOnly(
+        self._app: ASGIApp = guarded(
             WithInjections(
                 app=application(self._service),
                 injections=injections,
                 service="logging",
                 named=named,
                 subjects=subjects,
-            )
+            ),
+            tokens,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

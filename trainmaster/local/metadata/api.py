@@ -7,6 +7,7 @@ questions they ask.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -18,9 +19,10 @@ from trainmaster.local.http import LoopbackOnly
 
 FLAVOR = {"Metadata-Flavor": "Google", "Server": "Metadata Server for VM"}
 _ROOT = "/computeMetadata/v1/"
-_ACCOUNTS = "instance/service-accounts/"
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 LIFETIME_S = 3600
+
+_Node: TypeAlias = "str | int | list[str] | dict[str, _Node] | Callable[[], object]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,36 +55,60 @@ def application(metadata: InstanceMetadata) -> ASGIApp:
 
 
 def _answer(metadata: InstanceMetadata, path: str, query: Mapping[str, str]) -> Response:
-    key = path.removeprefix(_ROOT)
-    account = {"aliases": ["default"], "email": metadata.email, "scopes": list(_SCOPES)}
-    texts = {
-        "project/project-id": metadata.project_id,
-        "project/numeric-project-id": metadata.project_number,
-        "instance/zone": f"projects/{metadata.project_number}/zones/{metadata.zone}",
-        "instance/region": f"projects/{metadata.project_number}/regions/{metadata.zone.rpartition('-')[0]}",
-        "universe/universe-domain": "googleapis.com",
-        _ACCOUNTS: f"default/\n{metadata.email}/\n",
+    found: _Node = _tree(metadata)
+    for name in filter(None, path.removeprefix(_ROOT).split("/")):
+        if not isinstance(found, dict) or name not in found:
+            return PlainTextResponse(f"{path} is no key here.\n", 404, FLAVOR)
+        found = found[name]
+    if callable(found):
+        return JSONResponse(found(), headers=FLAVOR)
+    if query.get("recursive", "").lower() == "true" or query.get("alt") == "json":
+        return JSONResponse(_recursive(found), headers=FLAVOR)
+    return PlainTextResponse(_text(found), headers=FLAVOR)
+
+
+def _tree(metadata: InstanceMetadata) -> dict[str, "_Node"]:
+    """The keys by directory; a callable makes what is told on its own alone, never among others."""
+    account: dict[str, _Node] = {
+        "aliases": ["default"],
+        "email": metadata.email,
+        "scopes": list(_SCOPES),
+        "token": lambda: {
+            "access_token": metadata.token(),
+            "expires_in": LIFETIME_S,
+            "token_type": "Bearer",
+        },
     }
-    if key == _ACCOUNTS and "recursive" in query:
-        return JSONResponse({"default": account, metadata.email: account}, headers=FLAVOR)
-    if (text := texts.get(key)) is not None:
-        return PlainTextResponse(text, headers=FLAVOR)
-    name, _, field = key.removeprefix(_ACCOUNTS).partition("/")
-    if key.startswith(_ACCOUNTS) and name in ("default", metadata.email):
-        return _account(metadata, account, field)
-    return PlainTextResponse(f"{path} is no key here.\n", 404, FLAVOR)
+    number = metadata.project_number
+    return {
+        "instance": {
+            "region": f"projects/{number}/regions/{metadata.zone.rpartition('-')[0]}",
+            "service-accounts": {"default": account, metadata.email: account},
+            "zone": f"projects/{number}/zones/{metadata.zone}",
+        },
+        "project": {"numeric-project-id": int(number), "project-id": metadata.project_id},
+        "universe": {"universe-domain": "googleapis.com"},
+    }
 
 
-def _account(metadata: InstanceMetadata, account: Mapping[str, object], field: str) -> Response:
-    match field:
-        case "":
-            return JSONResponse(account, headers=FLAVOR)
-        case "email":
-            return PlainTextResponse(metadata.email, headers=FLAVOR)
-        case "scopes":
-            return PlainTextResponse("\n".join(_SCOPES) + "\n", headers=FLAVOR)
-        case "token":
-            body = {"access_token": metadata.token(), "expires_in": LIFETIME_S, "token_type": "Bearer"}
-            return JSONResponse(body, headers=FLAVOR)
+def _recursive(node: "_Node") -> object:
+    """The directory as one JSON value, whose keys are in camel case."""
+    if not isinstance(node, dict):
+        return node
+    return {_camel(name): _recursive(each) for name, each in node.items() if not callable(each)}
+
+
+def _text(node: "_Node") -> str:
+    match node:
+        case dict():
+            lines = [f"{name}/" if isinstance(each, dict) else name for name, each in node.items()]
+        case list():
+            lines = list(node)
         case _:
-            return PlainTextResponse(f"service account has no {field!r} here.\n", 404, FLAVOR)
+            return str(node)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("-") if "@" not in name else [name]
+    return first + "".join(each.title() for each in others)

@@ -1,6 +1,7 @@
 """What a call may be refused with.
 
 PubSubError
+├── Unauthenticated     the call shows a token that is none
 ├── InvalidArgument     the request can never succeed
 ├── NotFound            the resource does not exist
 ├── AlreadyExists       the name is taken
@@ -17,6 +18,10 @@ class PubSubError(Exception):
     """A refusal with its gRPC status; the message is what the caller reads."""
 
     code = grpc.StatusCode.UNKNOWN
+
+
+class Unauthenticated(PubSubError):
+    code = grpc.StatusCode.UNAUTHENTICATED
 
 
 class InvalidArgument(PubSubError):

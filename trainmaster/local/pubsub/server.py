@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 
 from trainmaster.local.http import in_thread
+from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.injections import Injections
 from trainmaster.local.pubsub.api.rpc import handlers_of
 from trainmaster.local.pubsub.service import Service
@@ -31,10 +32,15 @@ class PubSub:
         *,
         dir: Path | str,  # noqa: A002  # the name every emulator of the stack uses
         injections: Injections | None = None,
+        tokens: Tokens | None = None,
     ) -> None:
-        """`injections` are shared with other emulators; there are none when None, and nobody can ask for any."""
+        """`injections` are shared with other emulators; there are none when None, and nobody can ask for any.
+
+        `tokens` name the principals of calls; without, every call is the local user's.
+        """
         self._folder = Path(dir)
         self._injections = injections or Injections()
+        self._tokens = tokens
         self._server: Any = None  # grpcio ships no types
         self._service: Service | None = None
         self._sweeping: asyncio.Task[None] | None = None
@@ -61,7 +67,7 @@ class PubSub:
                 ("grpc.so_reuseport", 0),
             ]
         )
-        self._server.add_generic_rpc_handlers(handlers_of(service))
+        self._server.add_generic_rpc_handlers(handlers_of(service, self._tokens))
         try:
             bound = int(self._server.add_insecure_port(f"127.0.0.1:{port}"))
         except RuntimeError as fault:

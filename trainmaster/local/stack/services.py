@@ -76,9 +76,15 @@ async def running_services(
         publisher = Publisher(pubsub_host)
         running.callback(publisher.close)
         identities = await start.gateway()
-        logging = Logging(dir=state.folder("logging"), publish=publisher, injections=injections)
+        logging = Logging(
+            dir=state.folder("logging"), publish=publisher, injections=injections, tokens=start.tokens
+        )
         storage = Storage(
-            dir=state.folder("storage"), publish=publisher, injections=injections, grants=grants
+            dir=state.folder("storage"),
+            publish=publisher,
+            injections=injections,
+            grants=grants,
+            tokens=start.tokens,
         )
         logging_url, storage_url = await start.live(logging, "logging"), await start.live(storage, "storage")
         registry = await start.registry(publisher, images_topic, guard) if options.registry else ""
@@ -96,13 +102,14 @@ async def running_services(
             guard=guard,
             injections=injections,
             quota=options.quota,
+            tokens=start.tokens,
             identities=identities,
         )
         try:
             vertex_url = await start.live(jobs, "vertex")
         except RuntimeError as error:
             raise StackRefusedError(f"Vertex AI cannot run here: {error}") from error
-        iam_url = await start.bound(application(grants), "iam").start()
+        iam_url = await start.bound(application(grants, start.tokens), "iam").start()
         await start.open_gateway(
             {"storage": storage_url, "logging": logging_url, "vertex": vertex_url, "iam": iam_url},
             pubsub_host,
@@ -138,7 +145,7 @@ class _Starting:
 
     async def pubsub(self, injections: Injections) -> str:
         for port in self._candidates("pubsub"):
-            pubsub = PubSub(dir=self.state.folder("pubsub"), injections=injections)
+            pubsub = PubSub(dir=self.state.folder("pubsub"), injections=injections, tokens=self.tokens)
             try:
                 self.ports["pubsub"] = await pubsub.start(port)
             except OSError:
@@ -171,7 +178,7 @@ class _Starting:
                 self.running.push_async_callback(server.stop)
                 grpc = await server.start()
             self.gate.backends[service] = Backend(http=urlsplit(url).port or 80, grpc=grpc)
-        front = RestApplication(target=pubsub_host, services=pubsub_calls())
+        front = RestApplication(target=pubsub_host, services=pubsub_calls(), tokens=self.tokens)
         self.running.push_async_callback(front.stop)
         rest = self.bound(front, "pubsub-rest")
         await rest.start()

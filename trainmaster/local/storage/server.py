@@ -10,7 +10,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import LoopbackOnly, google_error, in_thread, serving
+from trainmaster.local.http import google_error, in_thread, serving
+from trainmaster.local.iam.authentication import guarded
+from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.iam.service import Grants
 from trainmaster.local.injections import Injections
 from trainmaster.local.injections.http import WithInjections
@@ -43,12 +45,14 @@ class Storage:
         publish: Publish | None = None,
         injections: Injections | None = None,
         grants: Grants | None = None,
+        tokens: Tokens | None = None,
     ) -> None:
         """Open the directory, and make it if need be.
 
         Without `publish`, notifications are kept until a later start has one.
         `injections` are shared with other emulators; its own when None. `grants` are what questions about permissions
-        are answered from; without, everyone may do everything.
+        are answered from; without, everyone may do everything. `tokens` name the principals of requests; without,
+        every request is the local user's.
 
         Raises:
             StateInUseError: another process has this directory open.
@@ -60,10 +64,11 @@ class Storage:
         )
         injections = injections or Injections()
         self._injections, self._publish = injections, publish
-        self._guarded: ASGIApp = LoopbackOnly(
+        self._guarded: ASGIApp = guarded(
             WithInjections(
                 app=self._answer, injections=injections, service="storage", named=named, subjects=subjects
-            )
+            ),
+            tokens,
         )
         self._watch: Watch | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -156,9 +161,10 @@ def served(
     publish: Publish | None = None,
     port: int = 0,
     grants: Grants | None = None,
+    tokens: Tokens | None = None,
 ) -> AbstractAsyncContextManager[str]:
     """The URL of an emulator over `dir`, served while the block runs. `port` 0 picks a free one."""
-    return serving(Storage(dir=dir, publish=publish, grants=grants), port=port)
+    return serving(Storage(dir=dir, publish=publish, grants=grants, tokens=tokens), port=port)
 
 
 def serve(dir: Path | str, *, publish: Publish | None = None, port: int = 0) -> AbstractContextManager[str]:  # noqa: A002  # as above

@@ -11,6 +11,7 @@ import httpx
 from google.protobuf.json_format import MessageToDict, Parse
 from google.protobuf.message import Message
 
+from trainmaster.local.loopback import GATEWAY_ADDRESS
 from trainmaster.local.transcoding.method import DEADLINE_S, MAX_MESSAGE_BYTES, Method, Services
 
 _PASSED_ON = ("authorization", "user-agent")
@@ -20,8 +21,15 @@ class GrpcServer:
     """A gRPC server on a loopback port that answers each call by asking a REST service."""
 
     def __init__(self, *, base_url: str, services: Services) -> None:
-        """Bind a free port. `base_url` is the REST service's, without a slash at its end."""
-        self._http = httpx.AsyncClient(base_url=base_url, timeout=DEADLINE_S, trust_env=False)
+        """Bind a free port. `base_url` is the REST service's, without a slash at its end.
+
+        Its calls are the gateway's to that service, which asks each for a token.
+        """
+        self._http = httpx.AsyncClient(
+            base_url=base_url,
+            timeout=DEADLINE_S,
+            transport=httpx.AsyncHTTPTransport(local_address=GATEWAY_ADDRESS),
+        )
         self._server = grpc.aio.server(options=[("grpc.max_receive_message_length", MAX_MESSAGE_BYTES)])
         for service, methods in services.items():
             handlers = {method.name: self._handler(method) for method in methods}

@@ -11,15 +11,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import LoopbackOnly, google_error, json_value
+from trainmaster.local.http import google_error, json_value
+from trainmaster.local.iam.authentication import guarded
+from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.transcoding.method import DEADLINE_S, MAX_MESSAGE_BYTES, Method, Services
 
 
 class RestApplication:
     """An ASGI application that answers each request by a call of a gRPC service on this machine."""
 
-    def __init__(self, *, target: str, services: Services) -> None:
-        """`target` is `host:port`. Make it in the event loop that serves it."""
+    def __init__(self, *, target: str, services: Services, tokens: Tokens | None = None) -> None:
+        """`target` is `host:port`, `tokens` are those it knows too. Make it in the event loop that serves it."""
         self._channel = grpc.aio.insecure_channel(target)
         self._methods = [
             (method, method.pattern, self._channel.unary_unary(
@@ -30,7 +32,7 @@ class RestApplication:
             for service, methods in services.items()
             for method in methods
         ]  # fmt: skip
-        self._guarded: ASGIApp = LoopbackOnly(self._answer)
+        self._guarded: ASGIApp = guarded(self._answer, tokens)
 
     async def stop(self) -> None:
         """Close the channel; stop the server that uses this application first."""
@@ -50,15 +52,19 @@ class RestApplication:
             if method.verb == request.method and (found := pattern.fullmatch(path)):
                 try:
                     fields = {**request.query_params, **await _body(method, request), **found.groupdict()}
-                    return JSONResponse(
-                        MessageToDict(await call(_message(method, fields), timeout=DEADLINE_S))
-                    )
+                    message = _message(method, fields)
+                    answer = await call(message, timeout=DEADLINE_S, metadata=_credentials(request))
+                    return JSONResponse(MessageToDict(answer))
                 except (ValueError, ParseError) as fault:
                     return google_error(400, str(fault), status="INVALID_ARGUMENT")
                 except grpc.aio.AioRpcError as refused:
                     code = from_grpc_error(refused).code or 500
                     return google_error(int(code), refused.details() or "", status=refused.code().name)
         return google_error(404, f"{request.method} {path} is not imitated here.", status="NOT_FOUND")
+
+
+def _credentials(request: Request) -> tuple[tuple[str, str], ...]:
+    return tuple(("authorization", value) for value in request.headers.getlist("authorization")[:1])
 
 
 def _message(method: Method, fields: dict[str, Any]) -> Message:

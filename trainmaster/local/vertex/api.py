@@ -13,8 +13,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
-from trainmaster.local.http import LoopbackOnly, google_error, json_value
+from trainmaster.local.http import google_error, json_value
+from trainmaster.local.iam.authentication import guarded
+from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.injections import Injections
 from trainmaster.local.injections.http import WithInjections
 from trainmaster.local.jobs.capacity.quota import Supply, quota_from
@@ -105,9 +108,14 @@ class StackCalls:
 
 
 def application(
-    jobs: JobService, tuning: TuningService, supply: Supply, *, injections: Injections
-) -> LoopbackOnly:
-    """The ASGI application of one JobService, with the injections at every call of it."""
+    jobs: JobService,
+    tuning: TuningService,
+    supply: Supply,
+    *,
+    injections: Injections,
+    tokens: Tokens | None = None,
+) -> ASGIApp:
+    """The ASGI application of one JobService, with the injections at every call of it, for principals with `tokens`."""
     own = StackCalls(jobs, supply)
     table = [
         *Calls(jobs).rows(),
@@ -119,8 +127,9 @@ def application(
         routes=[Route(path, handler, methods=[method]) for method, path, handler in table],
         exception_handlers={ApiError: _refused, HTTPException: _not_routed, Exception: _broken},
     )
-    return LoopbackOnly(
-        WithInjections(app=calls, injections=injections, service="vertex", named=named, subjects=subjects)
+    return guarded(
+        WithInjections(app=calls, injections=injections, service="vertex", named=named, subjects=subjects),
+        tokens,
     )
 
 

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainmaster.local.gateway.identity import WorkloadIdentities
 from trainmaster.local.http import in_thread, serving
+from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.injections import Injections
 from trainmaster.local.jobs.capacity.line import Capacity
 from trainmaster.local.jobs.capacity.quota import Quota, Supply
@@ -65,6 +66,7 @@ class Jobs:
         guard: who watches over the replicas' processes; a guard of its own when None.
         injections: shared with other emulators.
         quota: what the regions have; no limits when None.
+        tokens: name the principals of requests; every request is the local user's when None.
         identities: lets replicas' clients reach the stack as Google Cloud.
     """
 
@@ -81,6 +83,7 @@ class Jobs:
     guard: ProcessGuard | None = None
     injections: Injections = field(default_factory=Injections)
     quota: Quota | None = None
+    tokens: Tokens | None = None
     identities: WorkloadIdentities | None = None
     _running: _Running | None = field(default=None, init=False)
 
@@ -102,7 +105,7 @@ class Jobs:
             service=service,
             tuning=tuning,
             machine=machine,
-            app=application(service, tuning, shared.supply, injections=self.injections),
+            app=application(service, tuning, shared.supply, injections=self.injections, tokens=self.tokens),
         )
         service.resume()
         tuning.resume()

@@ -7,11 +7,13 @@ from typing import Any, NoReturn, TypeAlias
 
 import grpc
 
+from trainmaster.local.iam.authentication import UnauthenticatedError, authenticate
+from trainmaster.local.iam.principals import Principal, Tokens, acting_as
 from trainmaster.local.injections import Injections
 from trainmaster.local.pubsub import wire
 from trainmaster.local.pubsub.api.methods import REQUESTS, Method, methods_of
 from trainmaster.local.pubsub.api.streaming import serve_stream
-from trainmaster.local.pubsub.errors import PubSubError
+from trainmaster.local.pubsub.errors import PubSubError, Unauthenticated
 from trainmaster.local.pubsub.injections import opening, struck_call
 from trainmaster.local.pubsub.service import Service
 
@@ -22,10 +24,13 @@ Handler: TypeAlias = Any
 _DEFAULT_REMAINING_S = 60.0
 
 
-def handlers_of(service: Service) -> list[Handler]:
-    """The generic handlers of every service, and last the one that refuses what is not imitated."""
+def handlers_of(service: Service, tokens: Tokens | None = None) -> list[Handler]:
+    """The generic handlers of every service, and last the one that refuses what is not imitated.
+
+    `tokens` name the principals of calls; without, every call is the local user's.
+    """
     stream = grpc.stream_stream_rpc_method_handler(
-        _stream(service),
+        _stream(service, tokens),
         request_deserializer=wire.request_class("StreamingPull").FromString,
         response_serializer=wire.StreamingPullResponse.SerializeToString,
     )
@@ -33,7 +38,7 @@ def handlers_of(service: Service) -> list[Handler]:
     for name, methods in methods_of(service).items():
         unary = {
             method_name: grpc.unary_unary_rpc_method_handler(
-                _unary(method, method_name, service.injections),
+                _unary(method, method_name, service.injections, tokens),
                 request_deserializer=(
                     REQUESTS.get(method_name) or wire.request_class(method_name)
                 ).FromString,
@@ -64,7 +69,7 @@ def _serialize(message: wire.Message) -> bytes:
 
 
 def _unary(
-    method: Method, method_name: str, injections: Injections
+    method: Method, method_name: str, injections: Injections, tokens: Tokens | None
 ) -> Callable[[wire.Message, Context], Awaitable[wire.Message]]:
     async def do(request: wire.Message, context: Context) -> wire.Message:
         if not inspect.iscoroutinefunction(method):
@@ -74,10 +79,11 @@ def _unary(
 
     async def handle(request: wire.Message, context: Context) -> wire.Message:
         try:
-            if injections.active:
-                again = functools.partial(do, request, context)
-                return await struck_call(injections, method_name, request, again)
-            return await do(request, context)
+            with acting_as(_principal(tokens, context)):
+                if injections.active:
+                    again = functools.partial(do, request, context)
+                    return await struck_call(injections, method_name, request, again)
+                return await do(request, context)
         except PubSubError as refusal:
             await _refuse(context, refusal)
 
@@ -85,10 +91,11 @@ def _unary(
 
 
 def _stream(
-    service: Service,
+    service: Service, tokens: Tokens | None
 ) -> Callable[[AsyncIterator[wire.Message], Context], AsyncIterator[wire.Message]]:
     async def handle(requests: AsyncIterator[wire.Message], context: Context) -> AsyncIterator[wire.Message]:
         try:
+            _principal(tokens, context)
             if service.injections.active:
                 await opening(service.injections)
             async for response in serve_stream(service, requests):
@@ -97,6 +104,15 @@ def _stream(
             await _refuse(context, refusal)
 
     return handle
+
+
+def _principal(tokens: Tokens | None, context: Context) -> Principal:
+    """Raises `Unauthenticated`. A peer is `ipv4:127.0.0.1:41234`."""
+    header = dict(context.invocation_metadata() or ()).get("authorization", "")
+    try:
+        return authenticate(tokens, authorization=str(header), peer=context.peer().split(":")[1])
+    except UnauthenticatedError as refusal:
+        raise Unauthenticated(str(refusal)) from refusal
 
 
 async def _refuse(context: Context, refusal: PubSubError) -> NoReturn:

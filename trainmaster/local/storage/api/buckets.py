@@ -5,7 +5,7 @@ import shutil
 
 from starlette.responses import Response
 
-from trainmaster.local.iam.service import member_of
+from trainmaster.local.iam.principals import caller
 from trainmaster.local.storage.api.call import Call, Json, json_answer, no_content, text_field
 from trainmaster.local.storage.objects.errors import RefusedError, invalid
 from trainmaster.local.storage.objects.names import bucket_fault
@@ -115,8 +115,7 @@ async def test_iam_permissions(call: Call) -> Response:
     resource = _iam_name(call)
     asked = call.request.query_params.getlist("permissions")
     if call.service.grants:
-        member = member_of(call.request.headers.get("authorization", ""))
-        asked = call.service.grants.permitted(member, asked, resource)
+        asked = call.service.grants.permitted(caller().member, asked, resource)
     return json_answer({"kind": "storage#testIamPermissionsResponse", "permissions": asked})
 
 

@@ -1,0 +1,78 @@
+"""A page in a browser on this machine reaches neither the gateway, nor a metadata server, nor a service."""
+
+import socket
+
+import httpx
+import pytest
+
+from .conftest import Replica
+
+SERVICES = ["storage", "logging", "vertex", "iam", "pubsub"]
+CROSS_SITE = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+
+
+def address(replica: Replica, name: str) -> str:
+    if name == "metadata":
+        return f"http://{replica.identity.variables['GCE_METADATA_HOST']}"
+    if name == "gateway":
+        return f"http://127.0.0.1:{replica.gateway.port}"
+    return f"http://127.0.0.1:{replica.gateway.backends[name].http}"
+
+
+@pytest.mark.parametrize("name", [*SERVICES, "metadata"])
+@pytest.mark.parametrize(
+    ("verb", "headers"),
+    [
+        ("GET", {"Host": "evil.example"}),  # DNS rebinding: same origin to the browser, so no Origin
+        ("POST", {"Host": "evil.example:80"}),
+        ("GET", {"Host": "storage.googleapis.com.evil.example"}),
+        ("GET", {"Origin": "https://evil.example"}),
+        ("GET", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}),  # an image, a script
+        ("POST", {**CROSS_SITE, "Content-Type": "text/plain"}),  # fetch(…, {mode: "no-cors"}), or a form
+        (
+            "POST",
+            {"Origin": "null", "Content-Type": "application/x-www-form-urlencoded"},
+        ),  # a sandboxed frame
+    ],
+)
+def test_a_foreign_page_is_refused_everywhere(
+    replica: Replica, name: str, verb: str, headers: dict[str, str]
+) -> None:
+    answer = httpx.request(
+        verb, address(replica, name), headers=headers, content=b"{}" if verb == "POST" else None
+    )
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("name", [*SERVICES, "metadata", "gateway"])
+@pytest.mark.parametrize("origin", ["https://evil.example", "http://localhost:3000"])
+def test_no_page_may_send_headers_of_its_own_or_read_an_answer(
+    replica: Replica, name: str, origin: str
+) -> None:
+    """So a page can show neither `Metadata-Flavor` nor a token: a browser asks first, and is not allowed."""
+    headers = {
+        "Origin": origin,
+        "Access-Control-Request-Method": "GET",
+        "Access-Control-Request-Headers": "authorization, metadata-flavor",
+    }
+    answer = httpx.options(address(replica, name), headers=headers)
+    assert not answer.is_success
+    assert not [name for name in answer.headers if name.startswith("access-control-")]
+
+
+@pytest.mark.parametrize("verb", ["GET", "POST", "OPTIONS"])
+def test_the_gateway_takes_nothing_that_a_page_can_send(replica: Replica, verb: str) -> None:
+    url = f"{address(replica, 'gateway')}/storage/v1/b"
+    assert httpx.request(verb, url, headers={"Origin": "http://localhost:3000"}).status_code == 405
+
+
+@pytest.mark.parametrize("service", ["logging", "vertex", "pubsub"])
+def test_grpc_ports_do_not_answer_what_a_browser_speaks(replica: Replica, service: str) -> None:
+    with socket.create_connection(
+        ("127.0.0.1", replica.gateway.backends[service].grpc), timeout=60
+    ) as connection:
+        connection.sendall(b"POST /google.pubsub.v1.Publisher/Publish HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        received = b""
+        while chunk := connection.recv(1 << 16):
+            received += chunk
+    assert b"HTTP/1.1 2" not in received

@@ -1,0 +1,94 @@
+"""From a request's `Authorization` header to its principal, in front of every service.
+
+Source of the refusals: https://cloud.google.com/docs/authentication and the services' own answers to requests
+without, or with expired, credentials.
+"""
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from trainmaster.local.http import LoopbackOnly, google_error
+from trainmaster.local.iam.principals import LOCAL_USER, Principal, Tokens, acting_as
+from trainmaster.local.loopback import GATEWAY_ADDRESS
+
+_CHALLENGE = 'Bearer realm="https://accounts.google.com/"'
+_INVALID = (
+    "Request had invalid authentication credentials. Expected an access token of this local stack: a replica's is good "
+    "while its job runs. Outside of jobs send none, or use the variables that `trainmaster env` prints."
+)
+_MISSING = (
+    "Request is missing required authentication credential. Expected an OAuth 2 access token, as the clients take it "
+    "from the metadata server."
+)
+
+
+class UnauthenticatedError(Exception):
+    """The request's credentials are no good, or are missing where they are needed; 401 UNAUTHENTICATED."""
+
+
+def authenticate(tokens: Tokens | None, *, authorization: str, peer: str) -> Principal:
+    """Who a request comes from.
+
+    Args:
+        tokens: those that are good; None for a service that runs alone, where every request is the local user's.
+        authorization: the header, empty where there is none.
+        peer: the address that the connection comes from.
+
+    Raises:
+        UnauthenticatedError: the header holds anything but a good bearer token, or a request that came through the
+            gateway has none.
+    """
+    if tokens is None:
+        return LOCAL_USER
+    if authorization:
+        scheme, _, token = authorization.partition(" ")
+        principal = tokens.principal_of(token.strip()) if scheme.lower() == "bearer" else None
+        if principal is None:
+            raise UnauthenticatedError(_INVALID)
+        return principal
+    if peer == GATEWAY_ADDRESS:
+        raise UnauthenticatedError(_MISSING)
+    return LOCAL_USER
+
+
+class Authenticated:
+    """An ASGI application that answers requests with bad credentials by 401; in all others `caller` is the principal."""
+
+    def __init__(self, app: ASGIApp, tokens: Tokens | None) -> None:
+        self._app = app
+        self._tokens = tokens
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        header = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+        peer, _ = scope.get("client") or ("", 0)
+        try:
+            principal = authenticate(self._tokens, authorization=header, peer=peer)
+        except UnauthenticatedError as refusal:
+            await _drain(receive)
+            await _refused(str(refusal))(scope, receive, send)
+            return
+        with acting_as(principal):
+            await self._app(scope, receive, send)
+
+
+def guarded(app: ASGIApp, tokens: Tokens | None) -> ASGIApp:
+    """The application for this machine's requests alone, each with its principal. Every service is served through it."""
+    return LoopbackOnly(Authenticated(app, tokens))
+
+
+def _refused(message: str) -> ASGIApp:
+    return google_error(
+        401,
+        message,
+        reason="authError",
+        status="UNAUTHENTICATED",
+        headers={"WWW-Authenticate": _CHALLENGE},
+    )
+
+
+async def _drain(receive: Receive) -> None:
+    """Read the body: clients that are still sending would take an early answer for a broken connection."""
+    while (await receive()).get("more_body", False):
+        pass

@@ -1,5 +1,6 @@
 """Terraform's configuration as python-hcl2 reads it, its blocks told apart from its maps."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -44,6 +45,25 @@ def blocks() -> tuple[Block, ...]:
         if type_ not in _MARKS
         for name, body in named.items()
     )
+
+
+@cache
+def dependencies() -> dict[str, frozenset[str]]:
+    """What each resource, data source and local of the root module waits for, itself or through others, by address."""
+    bodies = {
+        f"{'data.' if each.kind == 'data' else ''}{each.type}.{each.name}": str(each.body)
+        for each in blocks()
+    }
+    for content in loaded().values():
+        for each in content.get("locals", []):
+            bodies |= {f"local.{name}": str(value) for name, value in each.items()}
+    named = {
+        one: frozenset(other for other in bodies if re.search(rf"(?<![\w.]){re.escape(other)}\b", body))
+        for one, body in bodies.items()
+    }
+    for _ in named:  # as many rounds as a chain could be long
+        named = {one: direct.union(*(named[other] for other in direct)) for one, direct in named.items()}
+    return named
 
 
 def block(type_: str, name: str) -> Mapping[str, Any]:

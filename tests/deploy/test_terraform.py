@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.deploy.hcl import TERRAFORM, Block, arguments, bare, block, blocks, loaded
+from tests.deploy.hcl import TERRAFORM, Block, arguments, bare, block, blocks, dependencies, loaded
 
 ROOT = Path(__file__).resolve().parents[2]
 FACTS = yaml.safe_load((Path(__file__).parent / "terraform_provider.yaml").read_text())
@@ -123,6 +123,26 @@ def test_buckets_are_closed_to_the_public_and_to_object_acls() -> None:
     assert str(bucket["uniform_bucket_level_access"]).lower() == "true"
     assert bucket["public_access_prevention"] == '"enforced"'
     assert bucket["force_destroy"] == "${var.delete_buckets}"
+
+
+def test_nothing_is_made_before_the_apis_that_were_just_enabled_answer() -> None:
+    # A topic that others made is there only where Pub/Sub answers already.
+    first = {"google_project_service.api", "data.google_project.this", "data.google_pubsub_topic.foreign"}
+    for address, before in dependencies().items():
+        if address not in first and address.removeprefix("data.").startswith("google_"):
+            assert "time_sleep.apis" in before, address
+
+
+def test_functions_are_built_and_triggers_made_once_what_they_need_is_in_force() -> None:
+    granted = {
+        "google_project_iam_member.project",
+        "google_project_iam_member.agent",
+        "google_storage_bucket_iam_member.bucket",
+        "google_service_account_iam_member.account",
+    }
+    assert granted <= dependencies()["time_sleep.grants"]
+    for address in ("google_cloudfunctions2_function.function", "google_eventarc_trigger.trigger"):
+        assert "time_sleep.grants" in dependencies()[address]
 
 
 def test_nothing_that_was_overwritten_or_deleted_is_billed_for_a_week() -> None:

@@ -6,7 +6,7 @@ resource "google_service_account" "account" {
   account_id   = each.value.id
   display_name = "Trainmaster: ${each.value.what}"
 
-  depends_on = [google_project_service.api]
+  depends_on = [time_sleep.apis]
 }
 
 # The id of a deleted role stays taken for 37 days, so `make undeploy` leaves the roles, and they are taken over here.
@@ -25,7 +25,7 @@ resource "google_project_iam_custom_role" "role" {
   description = each.value.description
   permissions = each.value.permissions
 
-  depends_on = [google_project_service.api]
+  depends_on = [time_sleep.apis]
 }
 
 locals {
@@ -91,6 +91,22 @@ resource "google_service_account_iam_member" "account" {
   service_account_id = google_service_account.account[each.value.name].name
   role               = each.value.role
   member             = local.members[each.value.account]
+}
+
+# What was granted is not in force at once, typically after two minutes: a function whose build may not read its source
+# yet fails, and a trigger whose account may not receive events yet is refused.
+# Sources: https://cloud.google.com/iam/docs/access-change-propagation and
+# https://cloud.google.com/eventarc/docs/troubleshooting
+resource "time_sleep" "grants" {
+  create_duration = "120s"
+  triggers = {
+    grants = sha256(join(",", sort(concat(
+      keys(google_project_iam_member.project),
+      keys(google_project_iam_member.agent),
+      keys(google_storage_bucket_iam_member.bucket),
+      keys(google_service_account_iam_member.account),
+    ))))
+  }
 }
 
 locals {

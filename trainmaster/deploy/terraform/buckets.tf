@@ -96,5 +96,5 @@ resource "google_storage_bucket" "bucket" {
     }
   }
 
-  depends_on = [google_project_service.api, google_kms_crypto_key_iam_member.agent]
+  depends_on = [time_sleep.apis, google_kms_crypto_key_iam_member.agent]
 }

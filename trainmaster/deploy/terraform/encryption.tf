@@ -18,7 +18,7 @@ resource "google_project_service_identity" "encrypting" {
   for_each = var.kms_key == null ? [] : toset(["artifactregistry.googleapis.com", "cloudfunctions.googleapis.com", "run.googleapis.com"])
 
   service    = each.value
-  depends_on = [google_project_service.api]
+  depends_on = [time_sleep.apis]
 }
 
 resource "google_kms_crypto_key_iam_member" "agent" {

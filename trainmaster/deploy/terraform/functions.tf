@@ -63,8 +63,7 @@ resource "google_cloudfunctions2_function" "function" {
   }
 
   depends_on = [
-    google_project_iam_member.project,
-    google_storage_bucket_iam_member.bucket,
+    time_sleep.grants,
     google_kms_crypto_key_iam_member.agent,
   ]
 }

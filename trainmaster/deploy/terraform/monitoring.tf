@@ -22,7 +22,7 @@ resource "google_logging_metric" "line" {
 
   label_extractors = { for label in each.value.labels : label => "EXTRACT(jsonPayload.${label})" }
 
-  depends_on = [google_project_service.api]
+  depends_on = [time_sleep.apis]
 }
 
 resource "google_monitoring_notification_channel" "email" {
@@ -32,7 +32,7 @@ resource "google_monitoring_notification_channel" "email" {
   type         = "email"
   labels       = { email_address = each.value }
 
-  depends_on = [google_project_service.api]
+  depends_on = [time_sleep.apis]
 }
 
 # For alert policies of a project's own models: rules may wait for them (docs/rules.md). Ours below do not use it.
@@ -41,7 +41,7 @@ resource "google_monitoring_notification_channel" "alerts" {
   type         = "pubsub"
   labels       = { topic = local.topic_ids["alerts"] }
 
-  depends_on = [google_project_service.api]
+  depends_on = [time_sleep.apis]
 }
 
 resource "google_monitoring_alert_policy" "policy" {

@@ -25,5 +25,5 @@ resource "google_artifact_registry_repository" "images" {
     }
   }
 
-  depends_on = [google_project_service.api, google_kms_crypto_key_iam_member.agent]
+  depends_on = [time_sleep.apis, google_kms_crypto_key_iam_member.agent]
 }

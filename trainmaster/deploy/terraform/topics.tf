@@ -10,7 +10,7 @@ resource "google_pubsub_topic" "topic" {
   name         = each.value
   kms_key_name = var.kms_key
 
-  depends_on = [google_project_service.api, google_kms_crypto_key_iam_member.agent]
+  depends_on = [time_sleep.apis, google_kms_crypto_key_iam_member.agent]
 }
 
 data "google_pubsub_topic" "foreign" {

@@ -1,14 +1,5 @@
 # How events reach the functions.
 
-# What was granted to Eventarc's and Cloud Storage's accounts is not in force at once, and a trigger that is made
-# too early is refused: https://cloud.google.com/eventarc/docs/troubleshooting
-resource "time_sleep" "grants" {
-  create_duration = "120s"
-  triggers = {
-    grants = join(",", sort(keys(google_project_iam_member.agent)))
-  }
-}
-
 resource "google_eventarc_trigger" "trigger" {
   for_each = module.plan.triggers
 
@@ -50,7 +41,6 @@ resource "google_eventarc_trigger" "trigger" {
 
   depends_on = [
     time_sleep.grants,
-    google_project_iam_member.project,
     google_cloud_run_v2_service_iam_member.function,
     google_storage_bucket.bucket,
   ]

@@ -84,15 +84,18 @@ def test_severities_tell_refusals_from_mistakes() -> None:
     assert counts("mistakes", entry("x", severity="CRITICAL"))
 
 
-def test_every_counter_in_a_query_exists_and_every_one_is_used() -> None:
-    queries = [alert["query"] for alert in plan()["alerts"].values()]
+def queries() -> list[str]:
+    """Of every alert and of every tile."""
     tiles = plan()["dashboard"]["mosaicLayout"]["tiles"]
-    queries += [
-        data["timeSeriesQuery"]["prometheusQuery"]
-        for tile in tiles
-        for data in tile["widget"]["xyChart"]["dataSets"]
+    shown = [data for tile in tiles for data in tile["widget"]["xyChart"]["dataSets"]]
+    return [
+        *(alert["query"] for alert in plan()["alerts"].values()),
+        *(data["timeSeriesQuery"]["prometheusQuery"] for data in shown),
     ]
-    named = {name for query in queries for name in re.findall(r"user_trainmaster_(\w+)", query)}
+
+
+def test_every_counter_in_a_query_exists_and_every_one_is_used() -> None:
+    named = {name for query in queries() for name in re.findall(r"user_trainmaster_(\w+)", query)}
     assert named == set(plan()["metrics"])
 
 
@@ -101,9 +104,11 @@ def test_the_checks_before_a_deployment_know_every_counter() -> None:
 
 
 def test_labels_in_queries_are_labels_of_the_counter() -> None:
-    for alert in plan()["alerts"].values():
-        for name, labels in re.findall(r"user_trainmaster_(\w+)\{([^}]*)\}", alert["query"]):
-            assert set(re.findall(r"(\w+)=", labels)) <= set(plan()["metrics"][name]["labels"])
+    for query in queries():
+        for name, labels in re.findall(r"user_trainmaster_(\w+)(?:\{([^}]*)\})?", query):
+            named = set(re.findall(r"(\w+)=", labels))
+            assert "monitored_resource" in named, query
+            assert named - {"monitored_resource"} <= set(plan()["metrics"][name]["labels"])
 
 
 def test_queries_name_functions_subscriptions_and_sinks_that_exist() -> None:
@@ -126,11 +131,20 @@ def test_the_runbook_has_a_section_for_every_alert() -> None:
 
 def test_the_dashboards_tiles_do_not_overlap() -> None:
     layout = plan()["dashboard"]["mosaicLayout"]
+    places = [(tile.get("xPos", 0), tile.get("yPos", 0), tile) for tile in layout["tiles"]]
     taken = [
         (x, y)
-        for tile in layout["tiles"]
-        for x in range(tile["xPos"], tile["xPos"] + tile["width"])
-        for y in range(tile["yPos"], tile["yPos"] + tile["height"])
+        for left, top, tile in places
+        for x in range(left, left + tile["width"])
+        for y in range(top, top + tile["height"])
     ]
     assert len(set(taken)) == len(taken)
     assert max(x for x, _ in taken) < layout["columns"]
+
+
+def test_the_dashboard_has_no_zero_which_the_service_would_leave_out_of_its_answer() -> None:
+    assert all(
+        tile.get(side) != 0
+        for tile in plan()["dashboard"]["mosaicLayout"]["tiles"]
+        for side in ("xPos", "yPos")
+    )

@@ -34,6 +34,8 @@ terraform {
 provider "google" {
   project = var.project
   region  = var.region
+  # On whatever takes labels, for reports of costs.
+  default_labels = { app = "trainmaster" }
 }
 
 # For google_project_service_identity, which only this one has.

@@ -1,5 +1,6 @@
 # What is measured and what raises an alert. docs/runbook.md says of each alert what it means and what to do.
-# Queries are PromQL: https://cloud.google.com/monitoring/promql/promql-mapping
+# Queries are PromQL, which name the resource wherever a metric may be written for several, as those of log lines may:
+# https://cloud.google.com/monitoring/promql/promql-mapping
 
 locals {
   # What the functions print: https://cloud.google.com/run/docs/logging
@@ -61,7 +62,7 @@ locals {
     }
     sink_silence = {
       title = "Only the sweep tells of ends"
-      query = "sum(increase(logging_googleapis_com:user_trainmaster_ends{entry_point=\"on_tick\"}[6h])) > 2 unless sum(increase(logging_googleapis_com:user_trainmaster_ends{entry_point=\"on_job_log\"}[6h])) > 0"
+      query = "sum(increase(logging_googleapis_com:user_trainmaster_ends{monitored_resource=\"cloud_run_revision\",entry_point=\"on_tick\"}[6h])) > 2 unless sum(increase(logging_googleapis_com:user_trainmaster_ends{monitored_resource=\"cloud_run_revision\",entry_point=\"on_job_log\"}[6h])) > 0"
       for_s = 0
     }
     no_ticks = {
@@ -72,17 +73,17 @@ locals {
     stuck_runs = {
       title = "A run is stuck"
       # Each tick says it once of each such run.
-      query = "sum(increase(logging_googleapis_com:user_trainmaster_unswept[30m])) > 20"
+      query = "sum(increase(logging_googleapis_com:user_trainmaster_unswept{monitored_resource=\"cloud_run_revision\"}[30m])) > 20"
       for_s = 0
     }
     sweep_behind = {
       title = "Sweeps have no time for all runs"
-      query = "sum(increase(logging_googleapis_com:user_trainmaster_behind[30m])) > 20"
+      query = "sum(increase(logging_googleapis_com:user_trainmaster_behind{monitored_resource=\"cloud_run_revision\"}[30m])) > 20"
       for_s = 0
     }
     runs_wait = {
       title = "Runs wait for capacity"
-      query = "sum(increase(logging_googleapis_com:user_trainmaster_waits[1h])) > 0"
+      query = "sum(increase(logging_googleapis_com:user_trainmaster_waits{monitored_resource=\"cloud_run_revision\"}[1h])) > 0"
       for_s = 21600
     }
     events_wait = {
@@ -97,23 +98,23 @@ locals {
     }
     mistakes = {
       title = "An unforeseen error"
-      query = "sum by (entry_point, error) (increase(logging_googleapis_com:user_trainmaster_mistakes[10m])) > 0"
+      query = "sum by (entry_point, error) (increase(logging_googleapis_com:user_trainmaster_mistakes{monitored_resource=\"cloud_run_revision\"}[10m])) > 0"
       for_s = 0
     }
   }
 
   # Each tile is a third of the dashboard's width.
   tiles = [
-    { title = "Ends of runs an hour, by who recorded them", query = "sum by (entry_point) (increase(logging_googleapis_com:user_trainmaster_ends[1h]))" },
-    { title = "Requests refused an hour", query = "sum by (entry_point, error) (increase(logging_googleapis_com:user_trainmaster_refusals[1h]))" },
-    { title = "Submissions put off an hour", query = "sum(increase(logging_googleapis_com:user_trainmaster_waits[1h]))" },
+    { title = "Ends of runs an hour, by who recorded them", query = "sum by (entry_point) (increase(logging_googleapis_com:user_trainmaster_ends{monitored_resource=\"cloud_run_revision\"}[1h]))" },
+    { title = "Requests refused an hour", query = "sum by (entry_point, error) (increase(logging_googleapis_com:user_trainmaster_refusals{monitored_resource=\"cloud_run_revision\"}[1h]))" },
+    { title = "Submissions put off an hour", query = "sum(increase(logging_googleapis_com:user_trainmaster_waits{monitored_resource=\"cloud_run_revision\"}[1h]))" },
     { title = "Events handled a minute", query = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[1m]))" },
     { title = "Events answered with an error, an hour", query = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\",response_code_class!=\"2xx\"}[1h]))" },
     { title = "Handling time, 99th percentile, ms", query = "histogram_quantile(0.99, sum by (le, service_name) (increase(run_googleapis_com:request_latencies_bucket{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[10m])))" },
     { title = "Oldest waiting event, s", query = "max by (subscription_id) (pubsub_googleapis_com:subscription_oldest_unacked_message_age{subscription_id=~\"eventarc-${var.region}-(${local.services})-.*\"})" },
     { title = "Dead letters", query = "max by (subscription_id) (pubsub_googleapis_com:subscription_num_undelivered_messages{subscription_id=~\"${join("|", keys(local.subscriptions))}\"})" },
     { title = "Log entries that the sink could not deliver, an hour", query = "sum by (name) (increase(logging_googleapis_com:exports_error_count{monitored_resource=\"logging_sink\",name=~\"${join("|", keys(local.sinks))}\"}[1h]))" },
-    { title = "Runs that sweeps could not look at, an hour", query = "sum(increase(logging_googleapis_com:user_trainmaster_unswept[1h]))" },
+    { title = "Runs that sweeps could not look at, an hour", query = "sum(increase(logging_googleapis_com:user_trainmaster_unswept{monitored_resource=\"cloud_run_revision\"}[1h]))" },
     { title = "Memory of instances, share of the limit, 99th percentile", query = "histogram_quantile(0.99, sum by (le, service_name) (increase(run_googleapis_com:container_memory_utilizations_bucket{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[10m])))" },
     { title = "Instances", query = "sum by (service_name) (max_over_time(run_googleapis_com:container_instance_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[5m]))" },
   ]
@@ -123,18 +124,21 @@ locals {
     mosaicLayout = {
       columns = 12
       tiles = [
-        for number, tile in local.tiles : {
-          xPos   = number % 3 * 4
-          yPos   = floor(number / 3) * 4
-          width  = 4
-          height = 4
-          widget = {
-            title = tile.title
-            xyChart = {
-              dataSets = [{ plotType = "LINE", targetAxis = "Y1", timeSeriesQuery = { prometheusQuery = tile.query } }]
+        for number, tile in local.tiles : merge(
+          # The service leaves a 0 out of what it answers, and every plan would put it back:
+          # https://github.com/hashicorp/terraform-provider-google/issues/7242
+          { for side, at in { xPos = number % 3 * 4, yPos = floor(number / 3) * 4 } : side => at if at != 0 },
+          {
+            width  = 4
+            height = 4
+            widget = {
+              title = tile.title
+              xyChart = {
+                dataSets = [{ plotType = "LINE", targetAxis = "Y1", timeSeriesQuery = { prometheusQuery = tile.query } }]
+              }
             }
           }
-        }
+        )
       ]
     }
   }

@@ -17,6 +17,7 @@ from google.api_core.exceptions import InvalidArgument
 from trainmaster.local.instants import format_instant, now_ns
 from trainmaster.local.publisher import Message
 from trainmaster.local.sqlite import Database
+from trainmaster.local.tasks import cancel_all
 
 OUTBOX_SCHEMA = """
 CREATE TABLE IF NOT EXISTS owed (
@@ -110,9 +111,7 @@ class Outbox:
                 await self._owed.wait()
         finally:
             self._loop = None
-            for task in tasks.values():
-                task.cancel()
-            await asyncio.gather(*tasks.values(), return_exceptions=True)
+            await cancel_all(tasks.values())
 
     async def _empty(self, key: str, send: Send) -> None:
         """Publish everything that one key is owed."""

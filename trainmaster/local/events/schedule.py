@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
+from trainmaster.local.tasks import cancel_all
+
 CRON_FIELDS = 5
 _UTC_NAMES = ("UTC", "Etc/UTC")
 _NAP_S = 20.0
@@ -88,9 +90,7 @@ class Scheduler:
     async def stop(self) -> None:
         """Safe to call twice."""
         tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(tasks)
 
     async def _run(self, schedule: Schedule) -> None:
         while True:

@@ -15,6 +15,7 @@ from trainmaster.local.gateway.authority import Authority
 from trainmaster.local.gateway.routes import Backend, service_of
 from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.loopback import GATEWAY_ADDRESS
+from trainmaster.local.tasks import cancel_all
 
 _HEAD_WITHIN_S = 10.0
 _CONNECT_WITHIN_S = 30.0
@@ -58,9 +59,7 @@ class Gateway:
         server, self._server = self._server, None
         if server:
             server.close()
-        for task in list(self._connections):
-            task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await cancel_all(self._connections)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -233,9 +232,7 @@ async def _join(
     try:
         await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for copy in copies:
-            copy.cancel()
-        await asyncio.gather(*copies, return_exceptions=True)
+        await cancel_all(copies)
         await _closed(far_writer)
 
 

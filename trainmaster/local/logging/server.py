@@ -20,6 +20,7 @@ from trainmaster.local.logging.injections import exporting, named, subjects
 from trainmaster.local.logging.service import Service
 from trainmaster.local.logging.store import Store
 from trainmaster.local.publisher import Publish, publisher_to
+from trainmaster.local.tasks import cancel_all
 
 RETENTION_S = 30 * 24 * 3600
 """As long as the service's own default bucket keeps entries."""
@@ -77,8 +78,7 @@ class Logging:
         """Stop delivering and close the state."""
         task, self._exporting = self._exporting, None
         if task:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await cancel_all([task])
         self._store.close()
 
     def write(self, entries: Sequence[Mapping[str, object]]) -> None:

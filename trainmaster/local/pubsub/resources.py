@@ -3,7 +3,8 @@
 Every public method answers the request of the gRPC method of that name.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from typing import Literal
 
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -21,14 +22,18 @@ EMPTY: wire.Message = Empty()
 _IMMUTABLE = frozenset({"name", "topic", "filter"})
 
 
+def _check_new(name: str, kind: Literal["topics", "subscriptions"], existing: Container[str]) -> None:
+    names.check_name(name, kind=kind)
+    if name in existing:
+        raise AlreadyExists(names.id_of(name))
+
+
 class Topics:
     def __init__(self, service: Service) -> None:
         self._service = service
 
     def create(self, topic: wire.Message) -> wire.Message:
-        names.check_name(topic.name, kind="topics")
-        if topic.name in self._service.topics:
-            raise AlreadyExists(names.id_of(topic.name))
+        _check_new(topic.name, "topics", self._service.topics)
         complete_topic(topic)
         self._service.store.put_topic(topic.name, topic.SerializeToString())
         self._service.topics[topic.name] = topic
@@ -67,9 +72,7 @@ class Subscriptions:
         self._service = service
 
     def create(self, config: wire.Message) -> wire.Message:
-        names.check_name(config.name, kind="subscriptions")
-        if config.name in self._service.subscriptions:
-            raise AlreadyExists(names.id_of(config.name))
+        _check_new(config.name, "subscriptions", self._service.subscriptions)
         self._service.topic(config.topic)
         complete_subscription(config)
         subscription_id = self._service.store.add_subscription(config.name, config.SerializeToString())

@@ -14,6 +14,7 @@ from trainmaster.local.injections import Injections
 from trainmaster.local.pubsub.api.rpc import handlers_of
 from trainmaster.local.pubsub.service import Service
 from trainmaster.local.pubsub.store import Store
+from trainmaster.local.tasks import cancel_all
 
 # Above the 10 MB of a publish request, so that the emulator itself says what is too large.
 _MAX_REQUEST_BYTES = 16 * 1024 * 1024
@@ -83,8 +84,7 @@ class PubSub:
             await server.stop(None)  # streams never end by themselves, and every other call is short
         sweeping, self._sweeping = self._sweeping, None
         if sweeping is not None:
-            sweeping.cancel()
-            await asyncio.gather(sweeping, return_exceptions=True)
+            await cancel_all([sweeping])
         if self._service is not None:
             self._service.close()
 

@@ -27,6 +27,7 @@ from trainmaster.local.storage.objects.errors import RefusedError
 from trainmaster.local.storage.service import Service
 from trainmaster.local.storage.sessions import Uploads
 from trainmaster.local.storage.store import Store
+from trainmaster.local.tasks import cancel_all
 
 _LOOK_AGAIN_S = 0.1
 _REFRESH_S = 5.0
@@ -95,9 +96,7 @@ class Storage:
         What is still owed is delivered after the next start, of a new `Storage`.
         """
         tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(tasks)
         watch, self._watch = self._watch, None
         if watch:
             await asyncio.to_thread(watch.stop)

@@ -15,6 +15,7 @@ from trainmaster.local.storage.objects.preconditions import (
     preconditions_from,
     whole_number,
 )
+from trainmaster.local.storage.objects.records import StoredObject
 from trainmaster.local.storage.objects.resource import WRITABLE_OBJECT_FIELDS
 from trainmaster.local.storage.service import Service
 from trainmaster.local.storage.store import Store
@@ -60,6 +61,10 @@ class Call:
             generation=whole_number(self.query, "generation"),
             conditions=self.conditions(),
         )
+
+    async def stored(self, target: Target) -> StoredObject:
+        """The target's object, once its file has settled. Raises `RefusedError` (404) where there is none."""
+        return await self.service.settled(lambda *, strict: self.store.get(target, strict=strict))
 
     def flag(self, key: str) -> bool:
         return self.query.get(key, "").lower() == "true"

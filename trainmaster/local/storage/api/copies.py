@@ -104,7 +104,7 @@ async def _copied(call: Call) -> StoredObject:
 
 
 async def _find(call: Call, source: Target) -> StoredObject:
-    found = await call.service.settled(lambda *, strict: call.store.get(source, strict=strict))
+    found = await call.stored(source)
     source.conditions.check_write(found)
     return found
 

@@ -88,7 +88,7 @@ async def delete(call: Call) -> Response:
 
 async def _read(call: Call) -> StoredObject:
     target = call.target()
-    stored = await call.service.settled(lambda *, strict: call.store.get(target, strict=strict))
+    stored = await call.stored(target)
     target.conditions.check_read(stored)
     return stored
 

@@ -75,16 +75,22 @@ class Refused:
             object.__setattr__(self, "faults", (*self.faults[:MAX_FAULTS], rest))
 
 
-def too_large(size_bytes: int) -> Refused | None:
-    """The refusal of a request by its size alone, before any of it is read."""
-    if size_bytes <= MAX_REQUEST_BYTES:
+def too_large(
+    size_bytes: int,
+    *,
+    what: str = "a request",
+    at_most: int = MAX_REQUEST_BYTES,
+    repair: str = "put data where the trainer reads it, and name the place in args",
+) -> Refused | None:
+    """The refusal of a request, or of another kind of file, by its size alone, before any of it is read."""
+    if size_bytes <= at_most:
         return None
     fault = Fault(
         path="$",
-        problem="the file is too large for a request",
+        problem=f"the file is too large for {what}",
         found=f"{size_bytes} bytes",
-        allowed=f"at most {MAX_REQUEST_BYTES} bytes",
-        repair="put data where the trainer reads it, and name the place in args",
+        allowed=f"at most {at_most} bytes",
+        repair=repair,
     )
     return Refused(faults=(fault,))
 

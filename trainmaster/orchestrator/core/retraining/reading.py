@@ -9,7 +9,7 @@ from trainmaster.orchestrator.core.documents.document import Document, document_
 from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import REQUESTS_PREFIX, RULES_PREFIX, Buckets, split_object_uri
-from trainmaster.orchestrator.core.requests.request import Refused
+from trainmaster.orchestrator.core.requests.request import Refused, too_large
 from trainmaster.orchestrator.core.retraining.book import MAX_BOOK_BYTES, MAX_RULES, Book, loops_of
 from trainmaster.orchestrator.core.retraining.condition import Condition, condition_from
 from trainmaster.orchestrator.core.retraining.request_check import (
@@ -22,6 +22,7 @@ from trainmaster.orchestrator.core.retraining.request_check import (
 from trainmaster.orchestrator.core.retraining.rule import Rule
 
 MAX_RULE_BYTES = 64 * 1024
+_SHORTEN = "put the request into a file of its own and name it with request_uri"
 _RULE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 RULE_SCHEMA = "retraining_rule.v1"
 """`Standards.schemas` must hold it beside the request's schema."""
@@ -51,7 +52,7 @@ def rule_in(
     `template` is the content of the object that `template_uri` found named, or None where it is missing or
     none is named.
     """
-    refusal = too_large(len(content))
+    refusal = rule_too_large(len(content))
     if refusal is not None:
         return refusal
     rule_id, read = rule_id_of(dropped_name), _read(content, dropped_name)
@@ -89,18 +90,9 @@ def rule_in(
     return _refused(*faults) if faults else rule
 
 
-def too_large(size_bytes: int) -> Refused | None:
+def rule_too_large(size_bytes: int) -> Refused | None:
     """The refusal of a rule by its size alone, before any of it is read."""
-    if size_bytes <= MAX_RULE_BYTES:
-        return None
-    fault = Fault(
-        path="$",
-        problem="the file is too large for a rule",
-        found=f"{size_bytes} bytes",
-        allowed=f"at most {MAX_RULE_BYTES} bytes",
-        repair="put the request into a file of its own and name it with request_uri",
-    )
-    return Refused(faults=(fault,))
+    return too_large(size_bytes, what="a rule", at_most=MAX_RULE_BYTES, repair=_SHORTEN)
 
 
 def _read(content: bytes, dropped_name: str) -> Document:
@@ -252,5 +244,5 @@ def _room_faults(book: Book, rule: Rule) -> Iterator[Fault]:
             problem="the rules together would be too large",
             found=f"{others.with_rule(rule).size_bytes} bytes",
             allowed=f"at most {MAX_BOOK_BYTES} bytes",
-            repair="put the request into a file of its own and name it with request_uri",
+            repair=_SHORTEN,
         )

@@ -8,7 +8,7 @@ from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.requests.arrival import Arrival, StoredObject, drop_of
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.book import Book
-from trainmaster.orchestrator.core.retraining.reading import rule_id_of, rule_in, template_uri, too_large
+from trainmaster.orchestrator.core.retraining.reading import rule_id_of, rule_in, rule_too_large, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleStandards
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus, state_for, status_of
@@ -44,7 +44,7 @@ def accept(services: Services, arrival: Arrival, dropped: StoredObject) -> Happe
 
 def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
     """The rule of this id that the book now holds: the dropped one, or a newer."""
-    refusal = too_large(dropped.size_bytes)
+    refusal = rule_too_large(dropped.size_bytes)
     if refusal is not None:
         return refusal
     content = services.inbox.read(dropped.bucket, dropped.name, dropped.generation)

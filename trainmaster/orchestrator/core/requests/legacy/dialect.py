@@ -150,10 +150,10 @@ def _region(spec: Fields) -> str | None:
 
 
 def _write_scheduling(job: Job) -> None:
-    written = job.spec.fields("scheduling")
-    if not job.spec.has("scheduling"):
+    part = job.part("scheduling", "scheduling")
+    if part is None:
         return
-    own = job.own.inner("scheduling", written.path)
+    written, own = part
     own.put("timeout_s", _seconds(written, "maxRunningTime"), written.at("maxRunningTime"))
     _write_wait(written, own, job.cluster)
     _warn_of_priority(written)

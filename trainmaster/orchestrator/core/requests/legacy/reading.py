@@ -58,6 +58,11 @@ class Job:
         """Whether our own document has replicas of the role."""
         return role.ours in self.cluster.content
 
+    def part(self, theirs: str, ours: str) -> tuple[Fields, Own] | None:
+        """What `spec` has under `theirs`, and the mapping of our own document for it; None where it has nothing."""
+        written = self.spec.fields(theirs)
+        return (written, self.own.inner(ours, written.path)) if self.spec.has(theirs) else None
+
     def replicas(self, role: Role) -> Own:
         """The role in our own document."""
         return Own(self.own.translation, ("cluster", role.ours), self.cluster.content[role.ours])

@@ -16,10 +16,10 @@ _LISTS = {"CATEGORICAL": "categoricalValues", "DISCRETE": "discreteValues"}
 
 def write_hyperparameters(job: Job) -> None:
     """Write the part that only a tuning has."""
-    written = job.spec.fields("hyperparameters")
-    if not job.spec.has("hyperparameters"):
+    part = job.part("hyperparameters", "tuning")
+    if part is None:
         return
-    tuning = job.own.inner("tuning", written.path)
+    written, tuning = part
     _write_metric(written, tuning)
     trials = written.number("maxTrials")
     tuning.put("max_trials", 1 if trials is None else trials, written.at("maxTrials"))

@@ -109,8 +109,7 @@ def _write_count(pool: Fields, role: Own) -> None:
 
 def _write_machine(machine: Fields, role: Own) -> None:
     copy_keys(machine, role, {"machineType": "machine"})
-    accelerator = Own(role.translation, (*role.path, "accelerator"))
-    role.translation.place(accelerator.path, machine.at("acceleratorType"))
+    accelerator = role.inner("accelerator", machine.at("acceleratorType"), there=False)
     kind = by_number(machine.get("acceleratorType"), ACCELERATOR_NUMBERS)
     if isinstance(kind, int):
         machine.refuse_choice("acceleratorType", tuple(ACCELERATOR_NUMBERS.values()))
@@ -190,8 +189,7 @@ def _write_package(package: Fields, own: Own) -> list[Variable]:
 
 def _write_arguments(program: Fields, own: Own) -> list[Variable]:
     copy_keys(program, own, {"args": "args"})
-    env = Own(own.translation, (*own.path, "env"))
-    own.translation.place(env.path, program.at("env"))
+    env = own.inner("env", program.at("env"), there=False)
     entries = list(program.mappings("env", "a mapping of name and value is wanted here"))
     environments = [
         (entry.at("value"), entry.get("value")) for entry in entries if not _write_variable(entry, env)

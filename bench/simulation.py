@@ -52,15 +52,18 @@ def table(title: str, counts: Mapping[str, int], per: int) -> None:
 
 
 def told(tally: Tally, seconds: float, broken: Mapping[int, int]) -> bool:
-    table("deliveries", tally.deliveries, tally.events)
-    table("delivered again, for they were not acknowledged", tally.redelivered, tally.events)
-    table("events sent twice", tally.duplicated, tally.events)
-    table("events that never came", tally.dropped, tally.events)
-    table("accidents", tally.struck, tally.events)
-    table("the service's answers to submissions", tally.service, tally.service.total())
-    table("ends of runs", tally.ends, tally.runs)
-    table("how long runs waited, each time", tally.waits, tally.waits.total())
-    table("the step of its candidates that a run had its job on", tally.candidates, tally.candidates.total())
+    for title, counts, per in (
+        ("deliveries", tally.deliveries, tally.events),
+        ("delivered again, for they were not acknowledged", tally.redelivered, tally.events),
+        ("events sent twice", tally.duplicated, tally.events),
+        ("events that never came", tally.dropped, tally.events),
+        ("accidents", tally.struck, tally.events),
+        ("the service's answers to submissions", tally.service, tally.service.total()),
+        ("ends of runs", tally.ends, tally.runs),
+        ("how long runs waited, each time", tally.waits, tally.waits.total()),
+        ("the step of its candidates that a run had its job on", tally.candidates, tally.candidates.total()),
+    ):
+        table(title, counts, per)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     memory_mib = max(children.ru_maxrss, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / 1024
     print(f"\nevents                   {tally.events:>12,}")

@@ -38,9 +38,7 @@ class ProgressReport(tf.keras.callbacks.Callback):  # type: ignore[misc]  # Tens
         super().__init__()
         # Keras then hands tensors over; reading them waits for the device, so only reported steps do.
         self._supports_tf_logs = True
-        self._epoch = 0
-        self._step = 0
-        self._reported_step = 0
+        self._epoch, self._step, self._reported_step = 0, 0, 0
         self._reported_at = 0.0
 
     def on_epoch_begin(self, epoch: int, logs: object = None) -> None:  # noqa: ARG002 - Keras' signature

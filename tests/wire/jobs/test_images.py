@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster.local.jobs.images.dockerfile import Image, ImageError, read_image, repository_of
-from trainmaster.local.jobs.replicas.rootfs import layout
+from trainmaster.local.jobs.images.layout import layout
 
 
 def image(tree: Path, text: str) -> Image:
@@ -111,7 +111,55 @@ def test_nothing_above_the_tree_can_be_copied(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
     (tmp_path / "secret").touch()
-    assert layout(image(tree, "FROM b\nCOPY ../secret /s\n")) == {}
+    with pytest.raises(ImageError, match=r"COPY \.\./secret: there is no such file or directory"):
+        image(tree, "FROM b\nCOPY ../secret /s\n")
+
+
+def test_every_file_that_is_copied_and_not_there_is_named_and_a_pattern_may_match_nothing(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(ImageError, match=r"COPY train\.py: there is no such .*; COPY lib/: there is no such"):
+        image(tmp_path, "FROM b\nCOPY train.py none*.txt /app/\nCOPY lib/ /lib\n")
+    assert layout(image(tmp_path, "FROM b\nCOPY none*.txt /app/\n")) == {}
+
+
+def test_what_stages_that_are_not_used_copy_is_not_looked_for(tmp_path: Path) -> None:
+    assert layout(image(tmp_path, "FROM b AS unused\nCOPY no /\nFROM c\n")) == {}
+
+
+def test_instructions_that_nothing_here_carries_out_are_kept_as_they_are_written(tmp_path: Path) -> None:
+    found = image(
+        tmp_path,
+        "FROM b\nLABEL a=1\nEXPOSE 80\nUSER 1000\nHEALTHCHECK CMD true\nADD https://example.com/x /x\n",
+    )
+    assert found.not_done == ("USER 1000", "HEALTHCHECK CMD true", "ADD https://example.com/x /x")
+
+
+def test_an_instruction_that_docker_does_not_know_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        ImageError, match="INSTALL 'numpy' cannot be understood: there is no such instruction"
+    ):
+        image(tmp_path, "FROM b\nINSTALL numpy\n")
+
+
+def test_a_base_can_be_a_source_tree_too(tmp_path: Path) -> None:
+    base, tree = tmp_path / "base", tmp_path / "tree"
+    for folder in (base, tree):
+        folder.mkdir()
+        (folder / "own.py").touch()
+    (base / "Dockerfile").write_text("FROM python:3\nENV A=1\nWORKDIR /app\nCOPY own.py base.py\nCMD base\n")
+    (tree / "Dockerfile").write_text("FROM example.com/base:2\nCOPY own.py .\n")
+    found = read_image(tree, {"example.com/base": base})
+    assert (found.base, found.env, found.workdir) == ("python:3", {"A": "1"}, "/app")
+    assert layout(found) == {"app": {"base.py": base / "own.py", "own.py": tree / "own.py"}}
+
+
+def test_trees_that_stand_on_each_other_in_a_circle_are_refused(tmp_path: Path) -> None:
+    for name, other in (("a", "b"), ("b", "a")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "Dockerfile").write_text(f"FROM {other}\n")
+    with pytest.raises(ImageError, match="more than 10 source trees stand one on the other"):
+        read_image(tmp_path / "a", {"a": tmp_path / "a", "b": tmp_path / "b"})
 
 
 @pytest.mark.parametrize("text", ["", "ENV A=1\n", "FROM b\nENV A=1 B\n"])

@@ -12,6 +12,7 @@ import pytest
 from trainmaster.local.jobs.capacity.line import Capacity
 from trainmaster.local.jobs.capacity.quota import Supply
 from trainmaster.local.jobs.collection import Shared
+from trainmaster.local.jobs.images.environments import Environments
 from trainmaster.local.jobs.images.programs import Provided
 from trainmaster.local.jobs.replicas.isolation import Machine
 from trainmaster.local.jobs.replicas.processes import Processes
@@ -82,7 +83,8 @@ def line(tmp_path: Path) -> Iterator[Line]:
     with ProcessGuard(grace_s=0.1) as guard:
         machine = Machine(
             guard=guard,
-            provided=Provided(images={}),
+            provided=Provided(images=dict),
+            environments=Environments(tmp_path / "environments", guard),
             scratch=tmp_path,
             grace_s=0.1,
             processes=Processes(buckets=tmp_path, private=False),

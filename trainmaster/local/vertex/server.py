@@ -19,6 +19,7 @@ from trainmaster.local.jobs.capacity.line import Capacity
 from trainmaster.local.jobs.capacity.quota import Quota, Supply
 from trainmaster.local.jobs.collection import Shared
 from trainmaster.local.jobs.images.dockerfile import repository_of
+from trainmaster.local.jobs.images.environments import Environments
 from trainmaster.local.jobs.images.programs import Provided
 from trainmaster.local.jobs.replicas.containers import containers_here
 from trainmaster.local.jobs.replicas.isolation import Machine
@@ -55,7 +56,7 @@ class Jobs:
     Attributes:
         dir: where jobs are kept; a new `Jobs` on the same directory takes up unfinished ones.
         buckets_dir: the directory whose folders are the buckets; `/gcs` to a replica.
-        images: source tree by image URI. Tag and digest are not compared.
+        images: source tree by image URI, looked at for each job. Tag and digest are not compared.
         write_log: takes batches of log entries, in order.
         project: the project's id; its number is made from it.
         mounts: whether replicas get a root of their own; `auto` where this machine allows it.
@@ -136,17 +137,21 @@ class Jobs:
         if self.runtime == "container":
             containers = containers_here(buckets=buckets, stack=str(state), registry=self.registry)
             containers.remove_leftovers()
-        images = {repository_of(uri): tree.resolve() for uri, tree in self.images.items()}
         buckets.mkdir(parents=True, exist_ok=True)
+        guard = self.guard or ProcessGuard()
         return Machine(
-            guard=self.guard or ProcessGuard(),
-            provided=Provided(images=images, find=containers.find if containers else None),
+            guard=guard,
+            provided=Provided(images=self._trees, find=containers.find if containers else None),
+            environments=Environments(state / "environments", guard),
             scratch=empty_folder("tm", state),
             grace_s=self.grace_s,
             processes=Processes(buckets=buckets, private=_has_private_mounts(self.mounts)),
             containers=containers,
             identities=self.identities,
         )
+
+    def _trees(self) -> dict[str, Path]:
+        return {repository_of(uri): tree.resolve() for uri, tree in self.images.items()}
 
 
 def serve(jobs: Jobs, *, port: int = 0) -> AbstractContextManager[str]:

@@ -1,7 +1,8 @@
 """An image as its source tree and Dockerfile describe it: what runs, with which environment, and where.
 
-Instructions that hold: FROM of an earlier stage, ARG, ENV, WORKDIR, COPY and ADD of local files, ENTRYPOINT, CMD.
-RUN, the base image and `COPY --from` do not: the stack's own interpreter and packages stand for them.
+Instructions that hold: FROM of an earlier stage or of another source tree, ARG, ENV, WORKDIR, COPY and ADD of local
+files, ENTRYPOINT, CMD. RUN lines are kept as they are: `installs.py` reads what they install. Of `COPY --from`, the RUN
+lines of the stage that it names are kept, for its packages; its files are not there.
 Source: https://docs.docker.com/reference/dockerfile/, read 2026-11.
 """
 
@@ -9,6 +10,7 @@ import io
 import json
 import posixpath
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,10 +20,18 @@ from dockerfile_parse.util import WordSplitter, extract_key_values
 
 _SHELL = ("/bin/sh", "-c")
 _DEFAULT = re.compile(r"\$\{(\w+):([-+])([^}]*)\}")
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_WILDCARDS = frozenset("*?[")
+_WITHOUT_EFFECT = frozenset({"LABEL", "EXPOSE", "MAINTAINER"})
+_NOT_DONE = frozenset({"HEALTHCHECK", "ONBUILD", "SHELL", "STOPSIGNAL", "USER", "VOLUME"})
+MAX_BYTES = 1024 * 1024
+"""Of a Dockerfile."""
+MAX_BASES = 10
+"""Source trees that stand one on the other."""
 
 
 class ImageError(Exception):
-    """A source tree that cannot stand for an image: no Dockerfile, or one that cannot be read."""
+    """A source tree that cannot stand for an image: no Dockerfile, one that cannot be read, or files that are not there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,14 +41,28 @@ class Copy:
     `into` says that the target is a directory because the Dockerfile ends it with a slash.
     """
 
+    tree: Path
     sources: tuple[str, ...]
     target: str
     into: bool
 
 
 @dataclass(frozen=True, kw_only=True)
+class Run:
+    """One RUN: its command with the image's variables filled in, and the image as it was before it."""
+
+    command: str
+    before: "Image" = field(compare=False, repr=False)  # which holds the runs before it, and so on
+
+
+@dataclass(frozen=True, kw_only=True)
 class Image:
-    """What the last stage of a Dockerfile sets."""
+    """What the last stage of a Dockerfile sets.
+
+    Attributes:
+        base: the image that its first stage begins with.
+        not_done: instructions that nothing here carries out, as the Dockerfile has them.
+    """
 
     tree: Path
     entrypoint: tuple[str, ...] = ()
@@ -47,6 +71,9 @@ class Image:
     args: Mapping[str, str] = field(default_factory=dict)
     workdir: str = "/"
     copies: tuple[Copy, ...] = ()
+    base: str = ""
+    runs: tuple[Run, ...] = ()
+    not_done: tuple[str, ...] = ()
 
     def argv(self, *, command: Sequence[str], args: Sequence[str]) -> list[str]:
         """What a container of this image runs: `command` replaces ENTRYPOINT and CMD, `args` replaces CMD.
@@ -65,28 +92,51 @@ def repository_of(image_uri: str) -> str:
     return head + slash + last.partition(":")[0]
 
 
-def read_image(tree: Path) -> Image:
-    """The image that `tree/Dockerfile` describes.
+def read_image(tree: Path, bases: Mapping[str, Path] | None = None) -> Image:
+    """The image that `tree/Dockerfile` describes. `bases` are source trees of images that a FROM may name, by repository.
 
     Raises:
-        ImageError: there is no Dockerfile, or an instruction in it cannot be understood.
+        ImageError: there is no Dockerfile, an instruction in it cannot be understood, or a COPY names what is not there.
     """
+    image = _read(tree, bases or {}, depth=1)
+    faults = [
+        f"COPY {source}: there is no such file or directory in {str(copy.tree)!r}"
+        for copy in image.copies
+        for source in copy.sources
+        # As with BuildKit, a pattern may match nothing.
+        if not _WILDCARDS.intersection(source) and not inside(copy.tree, source).exists()
+    ]
+    if faults:
+        raise ImageError(f"{tree / 'Dockerfile'}: " + "; ".join(dict.fromkeys(faults)))
+    return image
+
+
+def inside(tree: Path, source: str) -> Path:
+    """The path of a COPY's source. Nothing above the tree can be copied."""
+    return tree / posixpath.normpath("/" + source).lstrip("/")
+
+
+def _read(tree: Path, bases: Mapping[str, Path], *, depth: int) -> Image:
     path = tree / "Dockerfile"
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ImageError(f"no Dockerfile can be read at {str(path)!r}: {error.strerror}") from error
+    if len(raw) > MAX_BYTES:
+        raise ImageError(f"{path} has more than {MAX_BYTES} bytes")
     stages: dict[str, Image] = {}
     globals_ = Image(tree=tree)
     image = globals_
-    for instruction, value in _instructions(text):
+    for instruction, value in _instructions(raw):
         try:
             if instruction == "FROM":
                 base, name = _from(_plain(value, globals_))
-                image = replace(stages.get(base, Image(tree=tree)), args=globals_.args)
+                image = stages.get(base) or _base(tree, base, bases, depth=depth)
+                image = replace(image, tree=tree, args=globals_.args)
                 stages[name] = image
             else:
-                image = _applied(image, instruction, value, globals_)
+                image = _applied(image, instruction, value, defaults=globals_, stages=stages)
             if stages:
                 stages[list(stages)[-1]] = image
             else:
@@ -98,8 +148,17 @@ def read_image(tree: Path) -> Image:
     return image
 
 
-def _instructions(text: str) -> Iterable[tuple[str, str]]:
-    parser = DockerfileParser(fileobj=io.BytesIO(text.encode()))
+def _base(tree: Path, base: str, bases: Mapping[str, Path], *, depth: int) -> Image:
+    provided = bases.get(repository_of(base))
+    if provided is None or provided == tree:  # a tree may stand for its own base's next version
+        return Image(tree=tree, base=base)
+    if depth == MAX_BASES:
+        raise ValueError(f"more than {MAX_BASES} source trees stand one on the other")
+    return _read(provided, bases, depth=depth + 1)
+
+
+def _instructions(raw: bytes) -> Iterable[tuple[str, str]]:
+    parser = DockerfileParser(fileobj=io.BytesIO(raw))
     for found in parser.structure:
         if found["instruction"] != "COMMENT":
             yield found["instruction"], found["value"]
@@ -112,7 +171,9 @@ def _from(words: str) -> tuple[str, str]:
     return parts[0], parts[2] if named else f"unnamed stage of {parts[0]}"
 
 
-def _applied(image: Image, instruction: str, value: str, defaults: Image) -> Image:
+def _applied(
+    image: Image, instruction: str, value: str, *, defaults: Image, stages: Mapping[str, Image]
+) -> Image:
     match instruction:
         case "ARG":
             image = replace(image, args={**image.args, **_arguments(value, image, defaults)})
@@ -121,12 +182,18 @@ def _applied(image: Image, instruction: str, value: str, defaults: Image) -> Ima
         case "WORKDIR":
             path = posixpath.join(image.workdir, _plain(value, image))
             image = replace(image, workdir=posixpath.normpath(path))
+        case "RUN":
+            image = replace(image, runs=(*image.runs, Run(command=_command(value, image), before=image)))
         case "COPY" | "ADD":
-            image = replace(image, copies=(*image.copies, *_copy(value, image)))
+            image = _copied(image, f"{instruction} {value}", _copy_words(value, image), stages)
         case "ENTRYPOINT":
             image = replace(image, entrypoint=_words(value))
         case "CMD":
             image = replace(image, command=_words(value))
+        case _ if instruction in _NOT_DONE:
+            image = replace(image, not_done=(*image.not_done, f"{instruction} {value}"))
+        case _ if instruction not in _WITHOUT_EFFECT:
+            raise ValueError("there is no such instruction")
     return image
 
 
@@ -159,17 +226,43 @@ def _defaulted(value: str, image: Image) -> str:
     return _DEFAULT.sub(resolved, value)
 
 
-def _copy(value: str, image: Image) -> list[Copy]:
-    exec_form = _list(value)
-    words = exec_form or list(WordSplitter(_defaulted(value, image), args=image.args, envs=image.env).split())
-    if any(word.startswith("--from") for word in words):
-        return []
+def _copy_words(value: str, image: Image) -> list[str]:
+    return _list(value) or list(
+        WordSplitter(_defaulted(value, image), args=image.args, envs=image.env).split()
+    )
+
+
+def _copied(image: Image, line: str, words: Sequence[str], stages: Mapping[str, Image]) -> Image:
+    flags = dict(word.removeprefix("--").partition("=")[::2] for word in words if word.startswith("--"))
     *sources, target = [word for word in words if not word.startswith("--")]
+    if "from" in flags:
+        stage = stages.get(flags["from"]) or dict(enumerate(stages.values())).get(_number(flags["from"]))
+        runs = [run for run in stage.runs if all(run is not known for known in image.runs)] if stage else []
+        return replace(image, runs=(*image.runs, *runs), not_done=(*image.not_done, line))
     local = tuple(source for source in sources if "://" not in source)
+    if len(local) < len(sources):
+        image = replace(image, not_done=(*image.not_done, line))
     if not local:
-        return []
+        return image
     full = posixpath.normpath(posixpath.join(image.workdir, target))
-    return [Copy(sources=local, target=full, into=target.endswith(("/", "/.")) or target == ".")]
+    into = target.endswith(("/", "/.")) or target == "."
+    copy = Copy(tree=image.tree, sources=local, target=full, into=into)
+    return replace(image, copies=(*image.copies, copy))
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else -1
+
+
+def _command(value: str, image: Image) -> str:
+    """The command as a shell takes it, the image's variables filled in; others stay."""
+    if value.startswith("<<"):
+        raise ValueError("here-documents are not read here; write the commands as `RUN a && b`")
+    listed = _list(value)
+    if listed is not None:
+        return shlex.join(listed)
+    known = {**image.args, **image.env}
+    return _VARIABLE.sub(lambda found: known.get(found[1] or found[2], found[0]), _defaulted(value, image))
 
 
 def _words(value: str) -> tuple[str, ...]:

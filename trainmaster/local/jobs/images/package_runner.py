@@ -1,9 +1,9 @@
 """Installs a job's Python packages for one replica, then becomes `python -m MODULE ARGS`.
 
-Run inside the replica as `python -I package_runner.py ORDER ARGS…`, where ORDER is JSON:
-`{"package_uris": ["gs://…"], "python_module": "trainer.task"}`.
-Packages go into a folder of the replica's own, which stands before this machine's packages.
-What they need and this machine has is not installed again; the rest is asked of the package index.
+Run inside the replica as `python -I package_runner.py PYTHON ORDER ARGS…`, where ORDER is JSON:
+`{"package_uris": ["gs://…"], "python_module": "trainer.task"}`, and PYTHON the interpreter that the module gets.
+Packages go into a folder of the replica's own, which stands before the packages of that interpreter's environment.
+What they need and it has is not installed again; the rest is asked of the package index.
 Exit status 1, with the reason on standard error, where they cannot be installed.
 """
 
@@ -35,35 +35,36 @@ class InstallError(Exception):
 
 def main(arguments: Sequence[str]) -> int:
     """Never returns when all goes well: the process is the module's then."""
-    order = json.loads(arguments[0])
+    python, order = arguments[0], json.loads(arguments[1])
     target = Path(os.environ["TMPDIR"]) / "packages"
     try:
-        install([_file_of(uri) for uri in order["package_uris"]], target)
+        install([_file_of(uri) for uri in order["package_uris"]], target, python)
     except InstallError as error:
         sys.stderr.write(f"{error}\n")
         return 1
     sys.stdout.flush()
-    return _become([sys.executable, "-m", order["python_module"], *arguments[1:]], _search_paths(target))
+    return _become([python, "-m", order["python_module"], *arguments[2:]], _search_paths(target))
 
 
 def _become(program: Sequence[str], variables: Mapping[str, str]) -> NoReturn:
     os.execve(program[0], list(program), {**os.environ, **variables})  # noqa: S606  becoming the module is the purpose
 
 
-def install(files: Sequence[Path], target: Path) -> None:
+def install(files: Sequence[Path], target: Path, python: str) -> None:
     """Install wheels and source distributions into `target`, and what they need that is nowhere yet.
 
     Raises:
         InstallError: a file is no package, cannot be built, or needs what cannot be found.
     """
-    have = _by_name(distributions())
-    _uv(target, *map(str, files))
+    is_own = python == sys.executable
+    have = by_name(distributions() if is_own else distributions(path=[str(site_packages(Path(python)))]))
+    _uv(target, python, *map(str, files))
     asked: set[str] = set()
-    while lacking := _lacking(have, _by_name(distributions(path=[str(target)]))):
+    while lacking := _lacking(have, by_name(distributions(path=[str(target)]))):
         if asked.issuperset(lacking):
             raise InstallError(f"These requirements contradict each other: {', '.join(sorted(lacking))}.")
         asked.update(lacking)
-        _uv(target, *sorted(lacking))
+        _uv(target, python, *sorted(lacking))
 
 
 def _lacking(have: Mapping[str, Distribution], mine: Mapping[str, Distribution]) -> set[str]:
@@ -100,8 +101,14 @@ def needs_of(found: Distribution, extras: Iterable[str] = (), *, only_extras: bo
     return needs
 
 
-def _by_name(found: Iterable[Distribution]) -> dict[str, Distribution]:
+def by_name(found: Iterable[Distribution]) -> dict[str, Distribution]:
     return {canonicalize_name(one.name): one for one in found}
+
+
+def site_packages(python: Path) -> Path:
+    """Where the packages of an environment lie, by its interpreter, which is of this one's version."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return python.parent.parent / "lib" / version / "site-packages"
 
 
 def _file_of(uri: str) -> Path:
@@ -126,10 +133,10 @@ def _search_paths(target: Path) -> dict[str, str]:
     }
 
 
-def _uv(target: Path, *what: str) -> None:
+def _uv(target: Path, python: str, *what: str) -> None:
     """Install exactly `what`, without what it needs. Output goes to the log, as errors where it fails.
 
-    What must be built is built with this machine's packages, without network; else in an environment of its own.
+    What must be built is built with the environment's packages, without network; else in an environment of its own.
 
     Raises:
         InstallError: uv does not succeed.
@@ -137,7 +144,7 @@ def _uv(target: Path, *what: str) -> None:
     from uv import find_uv_bin
 
     sys.stdout.write(f"Installing {', '.join(Path(one).name for one in what)}\n")
-    command = [find_uv_bin(), "pip", "install", "--python", sys.executable, "--target", str(target)]
+    command = [find_uv_bin(), "pip", "install", "--python", python, "--target", str(target)]
     failures: dict[str, None] = {}
     for how in (["--no-build-isolation"], []):
         done = subprocess.run(

@@ -6,25 +6,20 @@ read 2026-11.
 
 import functools
 import json
-import platform
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
+from trainmaster.local.jobs.images.bases import base_of
 from trainmaster.local.jobs.images.dockerfile import Image, ImageError, read_image, repository_of
+from trainmaster.local.jobs.images.recipes import Recipe, recipe_of
 from trainmaster.local.jobs.resource.validation import Message
 
 ENVIRONMENT_VARIABLE = "TRAINMASTER_REPLICA_ENVIRONMENT"
 
 PACKAGE_RUNNER = Path(__file__).with_name("package_runner.py")
-
-# gcloud knows them by this pattern too (googlecloudsdk/command_lib/ai/docker/build.py).
-_PREBUILT = re.compile(
-    r"(us|europe|asia)-docker\.pkg\.dev/vertex-ai/training/(tf|scikit-learn|pytorch|xgboost)-.+"
-)
 
 
 class ReplicaEnvironment(Enum):
@@ -55,10 +50,12 @@ class Program:
     """What one pool's replicas run.
 
     Attributes:
-        argv: the whole command line.
+        argv: the command line; for Python packages, what their runner takes after its interpreter's path.
         env: the pool's own variables, in order, their references not yet resolved.
         container: runs instead of `argv`, which is empty then; None where a process of this machine stands for it.
-        stands_for: what of the request this machine itself stands in for, in words; empty where nothing.
+        recipe: what the environment of a process is made from; None for a container, which has its own.
+        python: the interpreter of that environment, once there is one.
+        is_package: whether Python packages are installed first.
     """
 
     image: Image
@@ -66,7 +63,16 @@ class Program:
     env: tuple[tuple[str, str], ...]
     environment: ReplicaEnvironment = ReplicaEnvironment.VERTEX
     container: Container | None = None
-    stands_for: str = field(default="", compare=False)
+    recipe: Recipe | None = None
+    python: Path = Path(sys.executable)
+    is_package: bool = False
+
+    @property
+    def command_line(self) -> tuple[str, ...]:
+        """All words of the process."""
+        if self.is_package:
+            return (sys.executable, "-I", str(PACKAGE_RUNNER), str(self.python), *self.argv)
+        return self.argv
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,12 +80,12 @@ class Provided:
     """What images there are.
 
     Attributes:
-        images: source tree by repository, as `images.repository_of` gives it.
+        images: gives source trees by repository, as `images.repository_of` has it; asked for each job.
         find: the name of an image in the store of the machine's containers by its URI, None where it is not there;
             itself None where replicas are processes.
     """
 
-    images: Mapping[str, Path]
+    images: Callable[[], Mapping[str, Path]]
     find: Callable[[str], str | None] | None = None
 
 
@@ -110,35 +116,33 @@ def _program(pool_spec: Message, pool: int, provided: Provided) -> Program:
     task = getattr(pool_spec, pool_spec.WhichOneof("task"))
     env = tuple((variable.name, variable.value) for variable in task.env)
     made = functools.partial(Program, env=env, environment=_environment(dict(env), pool))
-    # A Python package needs this machine's runner and packages: it is a process in any case.
+    # A Python package needs this machine's runner: it is a process in any case.
     if pool_spec.WhichOneof("task") == "python_package_spec":
-        image, stands_for = _image(task.executor_image_uri, provided.images)
-        return made(image=image, argv=_package_argv(task), stands_for=stands_for)
+        image = _image(task.executor_image_uri, provided.images())
+        return made(image=image, recipe=recipe_of(image), argv=_package_argv(task), is_package=True)
     if provided.find is not None:
         if (found := provided.find(task.image_uri)) is None:
             raise _not_in_store(task.image_uri)
         container = Container(image=found, command=tuple(task.command), args=tuple(task.args))
         return made(image=Image(tree=Path("/")), argv=(), container=container)
-    image, stands_for = _image(task.image_uri, provided.images)
-    if stands_for and not task.command:  # a prebuilt container's own program is not here
-        argv = []
-    else:
-        argv = image.argv(command=list(task.command), args=list(task.args))
+    image = _image(task.image_uri, provided.images())
+    is_base = image.tree == Path("/")  # its own program is not here
+    argv = image.argv(command=list(task.command), args=list(task.args)) if task.command or not is_base else []
     if not argv:
         raise ProgramError(
             f"Worker pool {pool} has nothing to run: what stands for the image {task.image_uri!r} has no program of "
             "its own, so its containerSpec needs a command."
         )
-    return made(image=image, argv=tuple(argv), stands_for=stands_for)
+    return made(image=image, recipe=recipe_of(image), argv=tuple(argv))
 
 
-def _image(uri: str, images: Mapping[str, Path]) -> tuple[Image, str]:
+def _image(uri: str, images: Mapping[str, Path]) -> Image:
+    """What a source tree says, else an image that is known as a base."""
     tree = images.get(repository_of(uri))
     if tree is not None:
-        return read_image(tree), ""
-    if _PREBUILT.fullmatch(uri):
-        here = f"Python {platform.python_version()} and the packages of this machine stand for it"
-        return Image(tree=Path("/")), f"The prebuilt container {uri} is not run here: {here}."
+        return read_image(tree, images)
+    if base_of(uri) is not None:
+        return Image(tree=Path("/"), base=uri)
     raise _not_provided(uri, images)
 
 
@@ -157,7 +161,7 @@ def _not_in_store(uri: str) -> ProgramError:
 
 def _package_argv(task: Message) -> tuple[str, ...]:
     order = json.dumps({"package_uris": list(task.package_uris), "python_module": task.python_module})
-    return (sys.executable, "-I", str(PACKAGE_RUNNER), order, *task.args)
+    return (order, *task.args)
 
 
 def _environment(env: Mapping[str, str], pool: int) -> ReplicaEnvironment:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from trainmaster.local.gateway.identity import WorkloadIdentities
+from trainmaster.local.jobs.images.environments import Environments
 from trainmaster.local.jobs.images.programs import Program, Provided
 from trainmaster.local.process import ProcessGuard
 
@@ -61,6 +62,7 @@ class Machine:
 
     Attributes:
         provided: what images jobs may name.
+        environments: the Python environments of those images.
         scratch: a directory of short path that is the stack's own to fill and to empty.
         grace_s: from SIGTERM to SIGKILL.
         processes: runs what has no container.
@@ -70,6 +72,7 @@ class Machine:
 
     guard: ProcessGuard
     provided: Provided
+    environments: Environments
     scratch: Path
     grace_s: float
     processes: Isolation

@@ -43,18 +43,19 @@ class Processes:
             if self.private
             else rootfs.linked_steps(image),
             "workdir": image.workdir,
-            "argv": placement.program.argv,
+            "argv": placement.program.command_line,
         }
 
     def _environment(self, placement: Placement) -> dict[str, str]:
         """The whole environment. Nothing of this process's own environment is in it."""
-        image = placement.program.image
+        image, recipe = placement.program.image, placement.program.recipe
         ours = {} if self.private else {GCS_ROOT: str(self.buckets)}
         return {
             "HOME": str(placement.scratch / "home"),
             "LANG": "C.UTF-8",
+            **(recipe.base.variables if recipe else {}),
             **image.env,
-            "PATH": f"{Path(sys.executable).parent}:{image.env.get('PATH', SYSTEM_PATH)}",
+            "PATH": f"{placement.program.python.parent}:{image.env.get('PATH', SYSTEM_PATH)}",
             **placement.variables(**ours),
             "TMPDIR": str(placement.scratch / "tmp"),
         }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainmaster.local.jobs.images.programs import Program, programs_of
+from trainmaster.local.jobs.images.programs import Program
 from trainmaster.local.jobs.replicas.cluster import environment
 from trainmaster.local.jobs.replicas.exits import KILLED, Exit, exit_status, oom_kills
 from trainmaster.local.jobs.replicas.identities import ReplicaIdentities
@@ -67,11 +67,6 @@ class Team:
         self._scratch = machine.scratch / job.job_id[-8:]
         self._starts = 0
         self._isolated: dict[str, Isolation] = {}
-
-    @property
-    def notes(self) -> list[str]:
-        """What of the request this machine stands in for, each said once."""
-        return list(dict.fromkeys(each.stands_for for each in self._programs.values() if each.stands_for))
 
     async def start_all(self) -> None:
         for replica in self._job.replicas:
@@ -173,16 +168,8 @@ def _out_of_memory(*, before: int | None) -> bool | None:
     return None if before is None or now is None else now > before
 
 
-def team_of(job: Job, *, machine: Machine, on_lines: OnReplicaLines) -> Team:
-    """The team that a job asks for, with the ports it needs.
-
-    Reads files. `Team.close` gives the ports back.
-
-    Raises:
-        ProgramError: a pool cannot be run here.
-    """
-    pools = {replica.pool for replica in job.replicas}
-    programs = programs_of(job.spec, pools=pools, provided=machine.provided)
+def team_of(job: Job, *, machine: Machine, on_lines: OnReplicaLines, programs: Mapping[int, Program]) -> Team:
+    """The team that a job asks for, with the ports it needs; `Team.close` gives them back. Makes a folder for a trial."""
     if job.trial:
         Path(job.trial.metrics_dir).mkdir(parents=True, exist_ok=True)
     return Team(job, machine=machine, on_lines=on_lines, programs=programs)

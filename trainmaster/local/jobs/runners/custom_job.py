@@ -13,7 +13,8 @@ from typing import Any, NoReturn, TypeVar
 
 from trainmaster.local.jobs.capacity.line import Capacity, Turn
 from trainmaster.local.jobs.capacity.quota import Supply
-from trainmaster.local.jobs.images.programs import ProgramError
+from trainmaster.local.jobs.images.environments import Held
+from trainmaster.local.jobs.images.programs import ProgramError, programs_of
 from trainmaster.local.jobs.replicas.isolation import Machine
 from trainmaster.local.jobs.replicas.team import Team, team_of
 from trainmaster.local.jobs.resource.job import CANCELLED_CODE, EXHAUSTED_CODE, INTERNAL_CODE, USER_CODE, Job
@@ -122,13 +123,25 @@ class CustomJobRunner(JobRunner[Job]):
         for text in (lines.PROVISIONING, lines.SETTING_UP):
             await self._log.service(text)
         try:
-            team = await asyncio.to_thread(
-                team_of, self.job, machine=self._machine, on_lines=self._log.worker
-            )
+            held = await self._unless_cancelled(self._environments())
         except ProgramError as error:
             await self._fail(USER_CODE, str(error))
-        for text in team.notes:
-            await self._log.service(text)
+        try:
+            await self._train_in(held)
+        finally:
+            held.release()
+
+    async def _environments(self) -> Held:
+        pools = {replica.pool for replica in self.job.replicas}
+        programs = await asyncio.to_thread(
+            programs_of, self.job.spec, pools=pools, provided=self._machine.provided
+        )
+        return await self._machine.environments.acquire(programs, self._log.service)
+
+    async def _train_in(self, held: Held) -> None:
+        team = await asyncio.to_thread(
+            team_of, self.job, machine=self._machine, on_lines=self._log.worker, programs=held.programs
+        )
         self._running = team
         try:
             self._keep(replace(self.job, attempts=self.job.attempts + 1))

@@ -1,0 +1,243 @@
+"""The Python environment that a job's image gets: really made by uv, from wheels on this machine."""
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainmaster.local.jobs.images import environments
+
+from .conftest import Stack, container
+from .test_packages import MODES, wheel
+
+OWN = "us-docker.pkg.dev/p1/repo/own"
+SHOW = """
+import sys
+import vendored
+print("answer", vendored.ANSWER, "in", sys.prefix, flush=True)
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A source tree with a wheel of its own and a program that imports it."""
+    folder = tmp_path / "own"
+    wheel(folder, "vendored", code="ANSWER = 42\n")
+    (folder / "show.py").write_text(SHOW)
+    write(folder, "RUN pip install --no-index ./vendored-1.0-py3-none-any.whl")
+    return folder
+
+
+@pytest.fixture
+def stack(start: Callable[..., Any], tree: Path, request: pytest.FixtureRequest) -> Iterator[Stack]:
+    with start(mounts=getattr(request, "param", "auto"), images={OWN: tree}) as running:
+        yield running
+
+
+def write(tree: Path, *lines: str, base: str = "python:3-slim") -> None:
+    text = "\n".join(
+        (f"FROM {base}", "WORKDIR /app", "COPY . .", *lines, 'ENTRYPOINT ["python", "show.py"]', "")
+    )
+    (tree / "Dockerfile").write_text(text)
+
+
+def run(stack: Stack, *, succeeds: bool = True) -> str:
+    """The name of a job that has ended."""
+    job = stack.ended(stack.submit(container(image=OWN)).name)
+    assert (job.state.name == "JOB_STATE_SUCCEEDED") is succeeds, stack.texts(job.name)
+    return job.name
+
+
+def error(stack: Stack) -> str:
+    """The error of a job that has failed."""
+    job = stack.jobs.get_custom_job(name=run(stack, succeeds=False))
+    return str(job.error.message)
+
+
+def prefix(stack: Stack, name: str) -> Path:
+    """The environment that the job's program ran in."""
+    (said,) = [text for text in stack.texts(name, "workerpool0-0") if text.startswith("answer 42 in ")]
+    return Path(said.removeprefix("answer 42 in "))
+
+
+@pytest.mark.parametrize("stack", MODES, indirect=True)
+def test_what_the_dockerfile_installs_is_there_and_the_next_job_finds_it_ready(stack: Stack) -> None:
+    first, second = run(stack), run(stack)
+    assert prefix(stack, first) == prefix(stack, second) != Path(sys.prefix)
+    assert any("vendored==1.0" in text for text in stack.service_lines(first))
+    making = "Making the image's Python environment; it is kept for the next job."
+    assert making in stack.service_lines(first)
+    assert making not in stack.service_lines(second)
+
+
+def test_a_stack_that_is_started_again_finds_the_environment_ready(
+    start: Callable[..., Any], tree: Path
+) -> None:
+    found = []
+    for _ in range(2):
+        with start(images={OWN: tree}) as stack:
+            found.append(prefix(stack, run(stack)))
+            made = (found[0] / "bin" / "python").lstat().st_ino
+    assert found[0] == found[1]
+    assert (found[0] / "bin" / "python").lstat().st_ino == made
+
+
+def test_jobs_that_want_the_same_environment_wait_for_one_that_makes_it(stack: Stack) -> None:
+    names = [stack.submit(container(image=OWN)).name for _ in range(3)]
+    assert {stack.ended(name).state.name for name in names} == {"JOB_STATE_SUCCEEDED"}
+    assert len({prefix(stack, name) for name in names}) == 1
+    assert sum("Making the image's" in text for name in names for text in stack.service_lines(name)) == 1
+
+
+def test_requirements_and_a_project_of_the_source_tree_are_installed(stack: Stack, tree: Path) -> None:
+    (tree / "requirements.txt").write_text("# ours\n./vendored-1.0-py3-none-any.whl\n")
+    project = tree / "lib"
+    wheel(project, "second", code="")
+    write(
+        tree,
+        "RUN pip install --no-index -r requirements.txt",
+        "RUN cd lib && pip install --no-index --find-links . second",
+    )
+    name = run(stack)
+    lines = stack.service_lines(name)
+    assert any("vendored==1.0" in text for text in lines)
+    assert any("second==1.0" in text for text in lines)
+
+
+def test_a_change_of_what_is_installed_makes_another_environment(stack: Stack, tree: Path) -> None:
+    before = prefix(stack, run(stack))
+    wheel(tree, "vendored", code="ANSWER = 42  # again\n")
+    assert prefix(stack, run(stack)) != before
+
+
+def test_the_stacks_own_environment_serves_where_it_has_everything(stack: Stack, tree: Path) -> None:
+    (tree / "vendored.py").write_text("ANSWER = 42\n")
+    (tree / "requirements.txt").write_text("packaging>=20\nnowhere; python_version < '3'\n")
+    write(tree, "RUN pip install -r requirements.txt 'pyyaml'")
+    assert prefix(stack, run(stack)) == Path(sys.prefix)
+
+
+def test_what_the_dockerfile_does_besides_is_in_the_jobs_log(stack: Stack, tree: Path) -> None:
+    (tree / "vendored.py").write_text("ANSWER = 42\n")
+    write(tree, "RUN apt-get update && apt-get install -y libgl1", "HEALTHCHECK CMD true")
+    (tree / "requirements.txt").write_text("vendored\n")
+    lines = stack.service_lines(run(stack))
+    assert "Not done here, from the Dockerfile: RUN apt-get update && apt-get install -y libgl1" in lines
+    assert "Not done here, from the Dockerfile: HEALTHCHECK CMD true" in lines
+
+
+def test_requirements_that_no_line_installs_are_pointed_at(stack: Stack, tree: Path) -> None:
+    (tree / "vendored.py").write_text("ANSWER = 42\n")
+    (tree / "requirements.txt").write_text("numpy\n")
+    write(tree)
+    said = "Not done here, from the Dockerfile: requirements.txt, for no RUN line installs it"
+    assert said in stack.service_lines(run(stack))
+
+
+def test_a_base_that_has_keras_2_gets_it(stack: Stack, tree: Path) -> None:
+    (tree / "show.py").write_text("import os; print('keras', os.environ['TF_USE_LEGACY_KERAS'])")
+    write(tree, base="gcr.io/deeplearning-platform-release/tf2-cpu.2-7")
+    name = run(stack)
+    assert "keras 1" in stack.texts(name, "workerpool0-0")
+    assert any("stands for tensorflow 2.7 of the base image" in text for text in stack.service_lines(name))
+
+
+def test_packages_that_cannot_be_installed_fail_the_job_with_the_end_of_what_uv_said(
+    stack: Stack, tree: Path
+) -> None:
+    write(tree, "RUN pip install --no-index nowhere-at-all==9")
+    message = error(stack)
+    assert message.startswith(
+        "The image's packages cannot be installed here: uv failed at nowhere-at-all==9.\n"
+    )
+    assert "nowhere-at-all was not found" in message
+
+
+def test_an_index_that_cannot_be_reached_is_told_with_the_way_out(
+    stack: Stack, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    write(tree, "RUN pip install --index-url http://user:secret@127.0.0.1:9/simple nowhere-at-all")
+    message = error(stack)
+    assert "The package index cannot be reached. Name one that can be" in message
+    assert "127.0.0.1:9/simple/nowhere-at-all/" in message
+    assert not [entry for entry in stack.entries if "secret" in str(entry)]
+    assert "secret" not in message
+
+
+def test_a_base_that_is_not_known_is_refused_with_the_repair(stack: Stack, tree: Path) -> None:
+    write(tree, base="example.com/team/base:3")
+    message = error(stack)
+    assert message.startswith("The base image 'example.com/team/base:3' is not known here")
+    assert "example.com/team/base=DIR" in message
+
+
+def test_a_file_that_is_copied_and_not_there_is_refused(stack: Stack, tree: Path) -> None:
+    write(tree, "COPY gone.py /app/")
+    assert "COPY gone.py: there is no such file or directory" in error(stack)
+
+
+def test_a_job_that_is_cancelled_meanwhile_leaves_nothing_half_made(
+    stack: Stack, tree: Path, tmp_path: Path
+) -> None:
+    endless(tree, tmp_path)
+    job = stack.submit(container(image=OWN))
+    until((tmp_path / "begun").exists)
+    stack.jobs.cancel_custom_job(name=job.name)
+    assert stack.ended(job.name).state.name == "JOB_STATE_CANCELLED"
+    assert list((tmp_path / "state" / "environments").iterdir()) == []
+
+
+def test_a_stack_that_ends_meanwhile_leaves_nothing_half_made_and_the_next_takes_the_job_up(
+    start: Callable[..., Any], tree: Path, tmp_path: Path
+) -> None:
+    endless(tree, tmp_path)
+    with start(images={OWN: tree}) as stack:
+        name = stack.submit(container(image=OWN)).name
+        until((tmp_path / "begun").exists)
+    half = tmp_path / "state" / "environments" / "0123"
+    half.mkdir()
+    shutil.copy(tree / "vendored-1.0-py3-none-any.whl", half)
+    write(tree, "RUN pip install --no-index ./vendored-1.0-py3-none-any.whl")
+    with start(images={OWN: tree}) as stack:
+        assert stack.ended(name).state.name == "JOB_STATE_SUCCEEDED"
+        assert [path.name for path in half.parent.iterdir()] == [prefix(stack, name).name]
+
+
+def test_the_environment_that_was_not_used_for_longest_makes_room(
+    start: Callable[..., Any], tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "MAX_KEPT", 2)
+    found = []
+    with start(images={OWN: tree}) as stack:
+        for number in range(3):
+            wheel(tree, "vendored", code=f"ANSWER = 42  # {number}\n")
+            found.append(prefix(stack, run(stack)))
+            os.utime(found[-1] / "ready", (number, number))
+        assert [path.exists() for path in found] == [False, True, True]
+
+
+def endless(tree: Path, tmp_path: Path) -> None:
+    """Have the installation of the tree build a package that never is done, and says that it has begun."""
+    package = tree / "endless"
+    package.mkdir()
+    (package / "pyproject.toml").write_text(
+        '[project]\nname = "endless"\nversion = "1"\n'
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    )
+    (package / "backend.py").write_text(
+        f"import pathlib, threading\npathlib.Path({str(tmp_path / 'begun')!r}).touch()\nthreading.Event().wait()\n"
+    )
+    write(tree, "RUN pip install --no-index ./endless")
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -1,0 +1,113 @@
+"""What the RUN lines of a Dockerfile install."""
+
+from pathlib import Path
+
+import pytest
+
+from trainmaster.local.jobs.images.dockerfile import ImageError, read_image
+from trainmaster.local.jobs.images.installs import Install, Project, installs_of
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in ("requirements.txt", "c.txt", "lib/pyproject.toml", "wheels/a.whl", "src/m/__init__.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return tmp_path
+
+
+def read(tree: Path, *lines: str) -> tuple[list[Install], list[str]]:
+    (tree / "Dockerfile").write_text("\n".join(("FROM python:3", *lines, "")))
+    return installs_of(read_image(tree))
+
+
+@pytest.mark.parametrize(
+    ("command", "requirements", "options"),
+    [
+        ("pip install a -q b", ["a", "b"], []),
+        ("pip install cloudml-hypertune", ["cloudml-hypertune"], []),
+        ("pip3 install -U --no-cache-dir 'torch==2.1' numpy", ["torch==2.1", "numpy"], []),
+        ("pip3.11 --no-cache-dir install a", ["a"], []),
+        ('["pip", "install", "a>=1"]', ["a>=1"], []),
+        ("/opt/venv/bin/python -m pip install a", ["a"], []),
+        ("--mount=type=cache,target=/c pip install a", ["a"], []),
+        ("PIP_NO_INPUT=1 pip install a 2> /dev/null", ["a"], []),
+        ("python -m venv /v && . /v/bin/activate && set -e && pip install --upgrade pip wheel a", ["a"], []),
+        ("uv venv /v && uv pip install --python /v/bin/python a", ["a"], []),
+        ("pip install a==${VERSION} b==$OTHER", ["a==2.0", "b==$OTHER"], []),
+        ("pip install --pre -i https://x.example/s a", ["a"], ["--prerelease=allow", "--default-index", "https://x.example/s"]),
+        ("pip install a --extra-index-url=https://x.example/s", ["a"], ["--index", "https://x.example/s"]),
+    ],
+)  # fmt: skip
+def test_an_install_is_understood(
+    tree: Path, command: str, requirements: list[str], options: list[str]
+) -> None:
+    expected = Install(requirements=tuple(requirements), options=tuple(options))
+    assert read(tree, "ARG VERSION=2.0", f"RUN {command}") == ([expected], [])
+
+
+def test_paths_are_those_of_the_files_that_were_copied_before(tree: Path) -> None:
+    installs, not_done = read(
+        tree,
+        "WORKDIR /app",
+        "COPY requirements.txt c.txt ./",
+        "RUN pip install -r requirements.txt -c /app/c.txt",
+        "COPY lib /opt/lib",
+        "COPY wheels wheels",
+        "RUN cd /opt && pip install ./lib -f wheels --no-index && pip install -e lib/[gpu]",
+        "RUN pip install --find-links wheels m",
+        "COPY lib/pyproject.toml .",
+        "COPY src src",
+        "RUN pip install .",
+    )
+    toml = tree / "lib" / "pyproject.toml"
+    module = {"m": tree / "src" / "m"}
+    assert installs[:3] == [
+        Install(files=(tree / "requirements.txt",), constraints=(tree / "c.txt",)),
+        Install(projects=(Project(node={"pyproject.toml": toml}, extras="[gpu]"),)),
+        Install(requirements=("m",), links=({"a.whl": tree / "wheels" / "a.whl"},)),
+    ]
+    (project,) = installs[3].projects
+    assert isinstance(project.node, dict)
+    assert (project.node["pyproject.toml"], project.node["src"]) == (toml, module)
+    assert not_done == ["RUN pip install ./lib -f wheels --no-index"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "apt-get install -y libgl1",
+        "pip install --target /opt/x numpy",
+        "pip install -r missing.txt",
+        "pip install --unheard-of numpy",
+        "pip install -r",
+        "pip uninstall -y numpy",
+        "curl https://example.com/install.sh | sh",
+        "conda install -y numpy",
+    ],
+)
+def test_what_is_not_done_here_is_shown_as_it_is_written(tree: Path, command: str) -> None:
+    assert read(tree, f"RUN {command}") == ([], [f"RUN {command}"])
+
+
+def test_commands_in_one_line_are_taken_apart(tree: Path) -> None:
+    installs, not_done = read(
+        tree, "RUN apt-get update && \\", "    pip install a 'b;python_version>\"3\"'; rm -rf /var/lib"
+    )
+    assert installs == [Install(requirements=("a", 'b;python_version>"3"'))]
+    assert not_done == ["RUN apt-get update && rm -rf /var/lib"]
+
+
+def test_packages_come_with_a_copy_from_the_stage_that_installs_them(tree: Path) -> None:
+    installs, _ = read(
+        tree, "RUN pip install a", "FROM python:3-slim", "COPY --from=0 /usr/local /usr/local", "RUN pip install b"
+    )  # fmt: skip
+    assert [install.requirements for install in installs] == [("a",), ("b",)]
+
+
+def test_a_here_document_is_refused_with_what_to_write_instead(tree: Path) -> None:
+    with pytest.raises(
+        ImageError, match="here-documents are not read here; write the commands as `RUN a && b`"
+    ):
+        read(tree, "RUN <<EOF", "pip install a", "EOF")

@@ -1,0 +1,93 @@
+"""The package indexes that this machine's user has chosen, in uv's variables: from uv's own settings, else from pip's.
+
+Source: https://pip.pypa.io/en/stable/topics/configuration/ and https://docs.astral.sh/uv/reference/environment/,
+read 2026-11.
+"""
+
+import configparser
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_BYTES = 64 * 1024
+"""Of one configuration file of pip's; what is longer is not read."""
+
+_UVS_OWN = frozenset({
+    "UV_CONFIG_FILE", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_INDEX", "UV_INDEX_URL",
+})  # fmt: skip
+_VARIABLES = {
+    "index-url": ("UV_DEFAULT_INDEX", " "),
+    "extra-index-url": ("UV_INDEX", " "),
+    "find-links": ("UV_FIND_LINKS", ","),
+    "trusted-host": ("UV_INSECURE_HOST", " "),
+    "cert": ("SSL_CERT_FILE", ""),
+}
+"""uv's variable for each of pip's settings, and what stands between several values."""
+_SETTINGS = (*_VARIABLES, "no-index")
+_OF_ANOTHER_ENVIRONMENT = frozenset({
+    "CONDA_PREFIX", "PYTHONHOME", "PYTHONPATH", "UV_PROJECT_ENVIRONMENT", "UV_PYTHON", "UV_SYSTEM_PYTHON", "VIRTUAL_ENV",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The environment that uv runs with, and options of `uv pip install` that no variable stands for."""
+
+    environment: dict[str, str]
+    options: tuple[str, ...] = ()
+
+
+def settings_of_uv(environ: Mapping[str, str], *, home: Path) -> Settings:
+    """The user's own environment, with pip's settings in uv's words. Reads pip's configuration files.
+
+    Several indexes are one pool to choose from, as they are to pip, unless the user has said otherwise to uv.
+    """
+    found = {name: value for name, value in environ.items() if name not in _OF_ANOTHER_ENVIRONMENT}
+    pip = {} if _UVS_OWN.intersection(found) else _pip_settings(environ, home)
+    no_index = pip.pop("no-index", "").lower() not in {"", "0", "false", "no", "off"}
+    for setting, value in pip.items():
+        variable, between = _VARIABLES[setting]
+        found.setdefault(variable, between.join(value.split()) if between else value.strip())
+    environment = {"UV_INDEX_STRATEGY": "unsafe-best-match", **found, "NO_COLOR": "1"}
+    return Settings(environment=environment, options=("--no-index",) if no_index else ())
+
+
+def _pip_settings(environ: Mapping[str, str], home: Path) -> dict[str, str]:
+    """Those that are set, a variable before the files, and of these the last."""
+    found: dict[str, str] = {}
+    for path in _pip_files(environ, home):
+        found |= _read(path)
+    for setting in _SETTINGS:
+        name = f"PIP_{setting.replace('-', '_').upper()}"
+        if value := environ.get(name):
+            found[setting] = value
+    return found
+
+
+def _pip_files(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
+    named = environ.get("PIP_CONFIG_FILE")
+    if named == os.devnull:
+        return
+    yield from (Path("/etc/xdg/pip/pip.conf"), Path("/etc/pip.conf"), home / ".pip" / "pip.conf")
+    yield Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / "pip.conf"
+    yield Path(sys.prefix) / "pip.conf"
+    if named:
+        yield Path(named)
+
+
+def _read(path: Path) -> dict[str, str]:
+    parser = configparser.RawConfigParser(strict=False)
+    try:
+        with path.open(encoding="utf-8") as file:
+            parser.read_string(file.read(MAX_BYTES))
+    except (OSError, UnicodeDecodeError, configparser.Error):
+        return {}  # pip itself will say what is wrong with it
+    return {
+        setting: parser[section][setting]
+        for section in ("global", "install")
+        if section in parser
+        for setting in _SETTINGS
+        if setting in parser[section]
+    }

@@ -1,0 +1,180 @@
+"""What the Python environment of an image is made from: its base's packages, and those that its RUN lines install."""
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import Distribution
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from trainmaster.local.jobs.images.bases import EXAMPLES, Base, base_of
+from trainmaster.local.jobs.images.dockerfile import Image, ImageError, repository_of
+from trainmaster.local.jobs.images.installs import Install, installs_of
+from trainmaster.local.jobs.images.layout import Node
+from trainmaster.local.jobs.images.package_runner import missing
+from trainmaster.local.jobs.images.requirements import lines_of, need_of
+from trainmaster.resources import ROOT
+
+MAX_PROJECT_FILES = 20_000
+MAX_PROJECT_BYTES = 1024**3
+MAX_NOTES = 20
+_NOTE_CHARACTERS = 300
+
+_LEFT_OUT = frozenset({".git", ".trainmaster", ".venv", "__pycache__", "node_modules"})
+_OWN_TRAINER = ("tensorflow", "tensorboard", "tensorflow-datasets", "tf-keras")
+_HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What an environment is made from.
+
+    Attributes:
+        needs: requirements of which it must meet every one; None where this cannot be known before it is made.
+        not_done: instructions of the Dockerfile that nothing here carries out.
+        key: stands for the content of all that it is made from.
+    """
+
+    base: Base
+    installs: tuple[Install, ...]
+    needs: tuple[str, ...] | None
+    not_done: tuple[str, ...]
+    key: str
+
+    def is_met_by(self, have: Mapping[str, Distribution]) -> bool:
+        """Whether distributions, by canonical name, are all that is needed."""
+        return self.needs is not None and not missing(self.needs, have)
+
+    def notes(self, have: Mapping[str, Distribution]) -> list[str]:
+        """What to know of an environment with these distributions that stands for the image's."""
+        found = [*_versions(self.base, have), *_lacking(self.base, have)]
+        left = [f"Not done here, from the Dockerfile: {line:.{_NOTE_CHARACTERS}}" for line in self.not_done]
+        if len(left) > MAX_NOTES:
+            left[MAX_NOTES:] = [f"… and {len(left) - MAX_NOTES} more of its lines."]
+        return [*found, *left]
+
+
+def recipe_of(image: Image) -> Recipe:
+    """Reads the files that the image's RUN lines name.
+
+    Raises:
+        ImageError: the base is not known here, or a file is too large.
+    """
+    if image.tree == ROOT:
+        # The locked packages of its Dockerfile are those of the extra `tensorflow`, built for one version of Python.
+        return _recipe(Base(name=image.base, needed=_OWN_TRAINER), [], [])
+    installs, not_done = installs_of(image)
+    not_done = [*not_done, *image.not_done, *_unused(image, installs)]
+    return _recipe(_known(image.base), installs, not_done)
+
+
+def _recipe(base: Base, installs: list[Install], not_done: list[str]) -> Recipe:
+    needs = [*base.needed, *(need for install in installs for need in _needs(install))]
+    return Recipe(
+        base=base,
+        installs=tuple(installs),
+        needs=None if None in needs else tuple(need for need in needs if need),
+        not_done=tuple(not_done),
+        key=_key(base, installs),
+    )
+
+
+def files_of(node: Node) -> Iterator[tuple[Path, Path]]:
+    """The files of a node, each with its path below it; `.` for a node that is one file.
+
+    Raises:
+        ImageError: they are too many, or too large together.
+    """
+    count = size = 0
+    for relative, path in _walk(node, Path()):
+        count, size = count + 1, size + path.stat().st_size
+        if count > MAX_PROJECT_FILES or size > MAX_PROJECT_BYTES:
+            raise ImageError(
+                f"What a RUN line installs from the source tree, at {str(path.parent)!r}, has more than "
+                f"{MAX_PROJECT_FILES} files or {MAX_PROJECT_BYTES // 1024**2} MiB; COPY only what belongs to the package"
+            )
+        yield relative, path
+
+
+def _walk(node: Node, below: Path) -> Iterator[tuple[Path, Path]]:
+    if isinstance(node, Path) and node.is_file():
+        yield below, node
+        return
+    children = (
+        {path.name: path for path in node.iterdir()} if isinstance(node, Path) and node.is_dir() else node
+    )
+    if isinstance(children, dict):
+        for name in sorted(children.keys() - _LEFT_OUT):
+            child = children[name]
+            # A link to a directory may lead in circles.
+            if not (isinstance(child, Path) and child.is_symlink() and child.is_dir()):
+                yield from _walk(child, below / name)
+
+
+def _known(name: str) -> Base:
+    base = base_of(name)
+    if base is None:
+        raise ImageError(
+            f"The base image {name!r} is not known here, so what it brings cannot be installed. Known are {EXAMPLES}. "
+            f"If you have its source tree, provide it too: {repository_of(name)}=DIR, where DIR has its Dockerfile; "
+            "or build the image and run it with --runtime container"
+        )
+    return base
+
+
+def _unused(image: Image, installs: list[Install]) -> Iterator[str]:
+    """Files that declare packages, in a source tree whose Dockerfile installs none."""
+    if not installs:
+        for name in ("requirements.txt", "pyproject.toml"):
+            if image.runs == () and image.tree != Path("/") and (image.tree / name).is_file():
+                yield f"{name}, for no RUN line installs it"
+
+
+def _needs(install: Install) -> Iterator[str | None]:
+    if install.projects or install.links or install.options or install.constraints:
+        yield None
+    lines = (line for path in install.files for line in lines_of(path))
+    yield from map(need_of, (*install.requirements, *lines))
+
+
+def _key(base: Base, installs: list[Install]) -> str:
+    digest = hashlib.sha256(json.dumps([sys.version, sys.base_prefix, base.needed, base.more]).encode())
+    for install in installs:
+        extras = [project.extras for project in install.projects]
+        digest.update(repr((install.requirements, install.options, extras)).encode())
+        for path in (*install.files, *install.constraints):
+            digest.update(f"\0{path.name}\0".encode())
+            digest.update("\n".join(lines_of(path)).encode())
+        for node in install.nodes:
+            for relative, path in files_of(node):
+                digest.update(f"\0{relative}\0".encode())
+                with path.open("rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:24]
+
+
+def _versions(base: Base, have: Mapping[str, Distribution]) -> Iterator[str]:
+    here, there = [], []
+    if base.python and base.python != _HERE:
+        here.append(f"Python {_HERE}")
+        there.append(f"Python {base.python}")
+    if base.version:
+        here.append(f"{base.needed[0]} {have[canonicalize_name(base.needed[0])].version}")
+        there.append(f"{base.needed[0]} {base.version}")
+    if here:
+        verb = "stands" if len(here) == 1 else "stand"
+        yield f"{' and '.join(here)} {verb} for {' and '.join(there)} of the base image {base.name}."
+    if base.has_keras_2:
+        yield "tf.keras is Keras 2 there: TF_USE_LEGACY_KERAS=1 and tf-keras make it so here."
+
+
+def _lacking(base: Base, have: Mapping[str, Distribution]) -> Iterator[str]:
+    lacking = [name for name in base.more if canonicalize_name(name) not in have]
+    if lacking:
+        yield (
+            f"The base image {base.name} also brings {', '.join(lacking)}, which the stack's own environment lacks. "
+            f"A line `RUN pip install {lacking[0]}` in the Dockerfile gives the image an environment that has them all."
+        )

@@ -16,6 +16,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "up": ("stack:up", "Run the local stack in the foreground until Ctrl-C."),
     "down": ("stack:down", "Stop the local stack that runs on a state folder."),
     "status": ("stack:status", "Show the local stack that runs on a state folder."),
+    "env": ("stack:env", "Print the variables that make gcloud use the local stack."),
     "preempt": ("stack:preempt", "Take the machine of a running job's replica away."),
     "convert": ("convert:convert", "Print the Vertex AI form of a request in any dialect."),
     "study": ("study.command:study", "Draw a tuning job: learning curves, parameters and results."),

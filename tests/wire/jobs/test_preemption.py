@@ -153,6 +153,11 @@ def test_the_command_preempts_on_the_stack_of_a_state_folder(
     assert "JOB_STATE_SUCCEEDED" in capsys.readouterr().err
 
 
-def test_the_command_says_where_no_stack_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["preempt", "1", "--state", str(tmp_path)]) == 1
-    assert f"No stack is ready on {str(tmp_path)!r}" in capsys.readouterr().err
+@pytest.mark.parametrize("words", [["preempt", "1"], ["env"], ["env", "--gateway"]])
+def test_the_command_says_where_no_stack_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    assert main([*words, "--state", str(tmp_path)]) == 1
+    told = capsys.readouterr()
+    assert f"No stack is ready on {str(tmp_path)!r}. Start one with: trainmaster up --state" in told.err
+    assert not told.out

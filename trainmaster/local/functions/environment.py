@@ -23,7 +23,7 @@ def environment_of(function: Function, *, shared: Mapping[str, str], port: int, 
 
     Args:
         function: whose process it is.
-        shared: the same for all functions: project, buckets, addresses of the services.
+        shared: of the deployment: project, buckets, addresses of the services, and the function's identity.
         port: where the process listens, on loopback.
         home: a directory of its own, where gunicorn keeps its control socket.
     """

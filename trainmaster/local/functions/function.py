@@ -1,7 +1,7 @@
 """What a deployment says of one function, and what all of its functions share."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -63,6 +63,7 @@ class Deployment:
     Attributes:
         source: the source directory, with `main.py`.
         environment: variables that every function has.
+        identities: for each function by name, the variables that make it known to the services.
         state: what functions print is in its folder `logs`.
         project: id of the project that log entries name.
         region: and their location.
@@ -77,3 +78,4 @@ class Deployment:
     region: str
     guard: ProcessGuard
     write_log: WriteLog
+    identities: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -53,7 +53,10 @@ class Instance:
         self._log = FunctionLog(function, deployment)
         self._port = _ReservedPort()
         self._environment = environment_of(
-            function, shared=deployment.environment, port=self._port.number, home=home
+            function,
+            shared={**deployment.identities.get(function.name, {}), **deployment.environment},
+            port=self._port.number,
+            home=home,
         )
         home.mkdir(parents=True, exist_ok=True)
         self._ready = threading.Event()

@@ -14,6 +14,14 @@ _LOOPBACK = "localhost,127.0.0.1,::1"
 _FSSPEC = json.dumps({"session_kwargs": {"trust_env": True}})
 
 
+def default_account(project_number: str) -> str:
+    """The account that programs run as for which none is chosen.
+
+    Source: https://cloud.google.com/iam/docs/service-account-types#default
+    """
+    return f"{project_number}-compute@developer.gserviceaccount.com"
+
+
 @dataclass(kw_only=True, eq=False)
 class WorkloadIdentity:
     """What one principal's programs run with: a token, a metadata server, and the environment that leads to both."""
@@ -45,20 +53,22 @@ class WorkloadIdentities:
             project_id=self._project_id,
             project_number=self._project_number,
             zone=zone,
-            email=principal.email,
+            email=principal.email or default_account(self._project_number),
             token=lambda: token,
         )
         server = Server(application(metadata))
         await server.start()
-        return WorkloadIdentity(token=token, metadata=server, variables=self._variables(token, server.port))
+        return WorkloadIdentity(
+            token=token, metadata=server, variables=self._variables(principal, token, server.port)
+        )
 
     async def revoke(self, identity: WorkloadIdentity) -> None:
         """End the metadata server; the token opens nothing from here on. Safe to repeat."""
         self._tokens.revoke(identity.token)
         await identity.metadata.stop()
 
-    def _variables(self, token: str, metadata_port: int) -> dict[str, str]:
-        proxy = f"http://replica:{token}@127.0.0.1:{self._gateway_port}"
+    def _variables(self, principal: Principal, token: str, metadata_port: int) -> dict[str, str]:
+        proxy = f"http://{principal.kind}:{token}@127.0.0.1:{self._gateway_port}"
         bundle = str(self.trust / BUNDLE)
         metadata = f"127.0.0.1:{metadata_port}"
         return {

@@ -1,4 +1,4 @@
-"""The command line: `trainmaster up | down | status | preempt`."""
+"""The command line: `trainmaster up | down | status | env | preempt`."""
 
 import argparse
 import contextlib
@@ -26,7 +26,7 @@ from trainmaster.local.stack.options import (
     injections_of,
     quota_of,
 )
-from trainmaster.local.stack.state import owner_of
+from trainmaster.local.stack.state import client_variables_path, owner_of
 
 DOWN_DEADLINE_S = 20.0
 CHIEF = "workerpool0-0"
@@ -42,6 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _up(arguments)
             case "down":
                 return _down(arguments.state)
+            case "env":
+                sys.stdout.write(_client_environment(arguments.state, through_gateway=arguments.gateway))
+                return 0
             case "preempt":
                 _preempt(arguments.state, arguments.job, arguments.replica)
                 sys.stdout.write(f"The replica {arguments.replica} of job {arguments.job} is preempted.\n")
@@ -96,6 +99,30 @@ def _status(state: Path) -> int:
     return 0
 
 
+def _client_environment(state: Path, *, through_gateway: bool) -> str:
+    """Lines for a shell's `eval`.
+
+    Raises:
+        StateError: no stack is ready there.
+    """
+    kinds = ["gcloud", *(["gateway"] if through_gateway else [])]
+    if owner_of(state) is None or not (state / "stack.env").exists():
+        raise _not_ready(state)
+    texts = [
+        (state / "stack.env").read_text(),
+        *(client_variables_path(state, kind).read_text() for kind in kinds),
+    ]
+    # It would come before the metadata server's account.
+    return "".join([*texts, *(["unset GOOGLE_APPLICATION_CREDENTIALS\n"] if through_gateway else [])])
+
+
+def _not_ready(state: Path) -> StateError:
+    start = f"trainmaster up --state {shlex.quote(str(state))}"
+    return StateError(
+        f"No stack is ready on {str(state)!r}. Start one with: {start}, or choose another folder with --state DIR."
+    )
+
+
 def _preempt(state: Path, job: str, replica: str = CHIEF) -> None:
     """Preempt one replica of a custom job that runs on the stack. Returns when its SIGTERM is sent.
 
@@ -128,7 +155,7 @@ def _variables(state: Path) -> dict[str, str]:
     try:
         words = shlex.split((state / "stack.env").read_text(encoding="utf-8"))
     except OSError as error:
-        raise StateError(f"No stack is ready on {str(state)!r}; choose another with --state DIR.") from error
+        raise _not_ready(state) from error
     return dict(word.split("=", 1) for word in words if "=" in word)
 
 
@@ -148,15 +175,20 @@ def _parser() -> argparse.ArgumentParser:
         description="The local stack: Google Cloud's services on this machine.",
         allow_abbrev=False,
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="up|down|status|preempt")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="up|down|status|env|preempt")
     up = commands.add_parser("up", help="run a stack in the foreground until Ctrl-C", allow_abbrev=False)
     down = commands.add_parser("down", help="stop the stack that runs on a state folder")
     status = commands.add_parser("status", help="show the stack that runs on a state folder")
+    environment = commands.add_parser(
+        "env", help="print the variables that make gcloud use the stack, for eval"
+    )
+    environment.add_argument("--gateway", action="store_true",
+        help="and those that lead programs which name no endpoint there, as in a local job")  # fmt: skip
     taking = commands.add_parser("preempt", help="take the machine of a running job's replica away")
     taking.add_argument("job", metavar="JOB", help="a custom job's id, or its full name")
     taking.add_argument("replica", metavar="REPLICA", nargs="?", default=CHIEF,
         help=f"the replica, as the job's log names it; default {CHIEF}")  # fmt: skip
-    for command in (up, down, status, taking):
+    for command in (up, down, status, environment, taking):
         command.add_argument(
             "--state", type=Path, default=DEFAULT_STATE, metavar="DIR",
             help=f"folder of the stack's whole state; default {DEFAULT_STATE}",

@@ -44,6 +44,7 @@ class Services:
 
     storage_url: str
     pubsub_host: str
+    pubsub_rest_url: str
     vertex_url: str
     logging_url: str
     buckets_dir: Path
@@ -51,6 +52,7 @@ class Services:
     logging: Logging
     iam_url: str
     injections: Injections
+    identities: WorkloadIdentities
     registry: str = ""
 
 
@@ -110,7 +112,7 @@ async def running_services(
         except RuntimeError as error:
             raise StackRefusedError(f"Vertex AI cannot run here: {error}") from error
         iam_url = await start.bound(application(grants, start.tokens), "iam").start()
-        await start.open_gateway(
+        pubsub_rest_url = await start.open_gateway(
             {"storage": storage_url, "logging": logging_url, "vertex": vertex_url, "iam": iam_url},
             pubsub_host,
         )
@@ -118,6 +120,7 @@ async def running_services(
         yield Services(
             storage_url=storage_url,
             pubsub_host=pubsub_host,
+            pubsub_rest_url=pubsub_rest_url,
             vertex_url=vertex_url,
             logging_url=logging_url,
             buckets_dir=buckets_dir,
@@ -125,6 +128,7 @@ async def running_services(
             logging=logging,
             iam_url=iam_url,
             injections=injections,
+            identities=identities,
             registry=registry,
         )
 
@@ -168,8 +172,11 @@ class _Starting:
             trust=authority.trust,
         )
 
-    async def open_gateway(self, urls: Mapping[str, str], pubsub_host: str) -> None:
-        """Let the gateway's clients through to the services at these URLs, gRPC where they speak it."""
+    async def open_gateway(self, urls: Mapping[str, str], pubsub_host: str) -> str:
+        """Let the gateway's clients through to the services at these URLs, gRPC where they speak it.
+
+        Returns the URL of Pub/Sub over REST.
+        """
         calls = {"vertex": vertex_calls(), "logging": logging_calls()}
         for service, url in urls.items():
             grpc = 0
@@ -183,6 +190,7 @@ class _Starting:
         rest = self.bound(front, "pubsub-rest")
         await rest.start()
         self.gate.backends["pubsub"] = Backend(http=rest.port, grpc=int(pubsub_host.rpartition(":")[2]))
+        return rest.url
 
     async def registry(self, publisher: Publisher, images_topic: str, guard: ProcessGuard) -> str:
         registry = Registry(

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,11 +24,12 @@ from trainmaster.local.functions import Deployment, FunctionsHost, Instance, Sta
 from trainmaster.local.injections import Injections
 from trainmaster.local.process import ProcessGuard, Stream
 from trainmaster.local.stack.access import grants_of
+from trainmaster.local.stack.clients import function_variables, user_variables
 from trainmaster.local.stack.errors import StackRefusedError
 from trainmaster.local.stack.options import Options
 from trainmaster.local.stack.provision import provision
 from trainmaster.local.stack.services import Services, running_services
-from trainmaster.local.stack.state import StateFolder
+from trainmaster.local.stack.state import USER_FOLDER, StateFolder
 from trainmaster.local.stack.table import endpoints, show
 from trainmaster.local.stack.topology import Topology, read_topology
 from trainmaster.resources import DEPLOY, IMPORTED_FROM, ROOT
@@ -42,11 +43,16 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, kw_only=True)
 class Stack:
-    """A stack in which everything answers."""
+    """A stack in which everything answers.
+
+    `gcloud` and `clients` are variables for the local user's own tools, see `user_variables`.
+    """
 
     topology: Topology
     services: Services
     host: FunctionsHost
+    gcloud: Mapping[str, str]
+    clients: Mapping[str, str]
 
     def variables(self) -> dict[str, str]:
         """What `stack.env` exports: where the services are, and what the functions were told."""
@@ -113,6 +119,7 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
             region=topology.region,
             guard=guard,
             write_log=services.logging.write,
+            identities=await function_variables(services, topology, running),
         )
         host = FunctionsHost(topology.functions, deployment)
         running.push_async_callback(host.stop)
@@ -123,7 +130,10 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
         await _deliver_events(options, topology, services, host, running)
         # From here on: what a stack needs in order to start is not what an injection is for.
         services.injections.put(options.injections)
-        yield Stack(topology=topology, services=services, host=host)
+        gcloud, clients = await user_variables(
+            services, topology, running, folder=state.private_folder(USER_FOLDER)
+        )
+        yield Stack(topology=topology, services=services, host=host, gcloud=gcloud, clients=clients)
 
 
 async def _deliver_events(
@@ -262,5 +272,7 @@ async def _until_stopped(options: Options, topology: Topology, state: StateFolde
                 (inbox / folder).mkdir(parents=True, exist_ok=True)
             functions = [(instance.function, instance.url) for instance in stack.host.instances.values()]
             show(endpoints(stack.services, topology, functions, env_path=state.env_path))
+            state.keep_client_variables("gcloud", stack.gcloud)
+            state.keep_client_variables("gateway", stack.clients)
             state.announce(stack.variables())
             await asyncio.Event().wait()

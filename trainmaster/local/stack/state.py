@@ -12,6 +12,8 @@ from pathlib import Path
 from trainmaster.local.stack.errors import StateError
 
 LEFTOVERS_DEADLINE_S = 20.0
+USER_FOLDER = "user"
+"""The folder of what only the local user reads: an access token, and the variables that name it."""
 _WATCHER_MODULE = b"trainmaster.local.process.guard"
 _POLL_S = 0.05
 
@@ -53,6 +55,12 @@ class StateFolder:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
+    def private_folder(self, name: str) -> Path:
+        """As `folder`, and readable to its owner alone."""
+        path = self.folder(name)
+        path.chmod(0o700)
+        return path
+
     def own(self, *, watcher_pid: int) -> None:
         """Say who has claimed the folder: this process, and the watcher that outlives it for a moment."""
         text = json.dumps({"pid": os.getpid(), "watcher_pid": watcher_pid}).encode()
@@ -72,8 +80,11 @@ class StateFolder:
 
     def announce(self, variables: Mapping[str, str]) -> None:
         """Write `stack.env`: it appears whole, so whoever sees it can use the stack."""
-        lines = (f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
-        write_whole(self.env_path, "".join(lines))
+        write_whole(self.env_path, _exports(variables))
+
+    def keep_client_variables(self, kind: str, variables: Mapping[str, str]) -> None:
+        """Keep what `trainmaster env` prints; in a folder that only its owner reads, for it may hold a token."""
+        write_whole(client_variables_path(self.path, kind), _exports(variables))
 
     def withdraw(self) -> None:
         """Remove `stack.env`. Safe to call twice."""
@@ -122,11 +133,20 @@ def owner_of(path: Path) -> int | None:
         os.close(lock)
 
 
+def client_variables_path(path: Path, kind: str) -> Path:
+    """Where a state folder has the variables of the user's own clients, `gcloud` or `gateway`."""
+    return path / USER_FOLDER / f"{kind}.env"
+
+
 def write_whole(path: Path, text: str) -> None:
     """Replace a file so that readers see the old text or the new one."""
     staged = path.with_name(f".{path.name}.{os.getpid()}")
     staged.write_text(text)
     staged.replace(path)
+
+
+def _exports(variables: Mapping[str, str]) -> str:
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
 
 
 def _noted(path: Path) -> dict[str, int]:

@@ -3,13 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from trainmaster.local.gateway.identity import WorkloadIdentities, WorkloadIdentity
+from trainmaster.local.gateway.identity import WorkloadIdentities, WorkloadIdentity, default_account
 from trainmaster.local.iam.principals import Principal
 from trainmaster.local.jobs.resource.job import Job
 from trainmaster.local.jobs.resource.replica import Replica
-
-_DEFAULT_ACCOUNT = "{number}-compute@developer.gserviceaccount.com"
-"""Source: https://cloud.google.com/iam/docs/service-account-types#default"""
 
 
 class ReplicaIdentities:
@@ -19,7 +16,7 @@ class ReplicaIdentities:
         self._identities = identities
         self._job_id = job.job_id
         self._zone = f"{job.location}-a"
-        self._email = job.message.job_spec.service_account or _DEFAULT_ACCOUNT.format(number=job.project)
+        self._email = job.message.job_spec.service_account or default_account(job.project)
         self._issued: dict[Replica, WorkloadIdentity] = {}
 
     @property

@@ -1,0 +1,95 @@
+"""The local user's own tools, and the functions, reach a running stack as principals of their own."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from .project import ROOT, Project
+
+pytestmark = pytest.mark.slow
+
+
+def in_shell(project: Project, home: Path, script: str, *flags: str) -> str:
+    """What a shell prints that has taken the stack's variables, and has nothing else."""
+    variables = f"{sys.executable} -m trainmaster env --state {project.state} {' '.join(flags)}"
+    done = subprocess.run(
+        ["bash", "-euc", f'eval "$({variables})"\n{script}'],
+        cwd=ROOT, env={"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"},
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
+def test_gcloud_uses_the_stack_after_one_command_and_without_an_account(
+    project: Project, tmp_path: Path
+) -> None:
+    (tmp_path / "hello.txt").write_text("hello")
+    printed = in_shell(
+        project,
+        tmp_path,
+        f"""
+        gcloud storage cp {tmp_path}/hello.txt gs://{project.models}/gcloud/hello.txt
+        gcloud storage cat gs://{project.models}/gcloud/hello.txt; echo
+        gcloud pubsub topics list --format='value(name)' --filter=name:trainmaster-requests
+        gcloud logging write by-gcloud written
+        gcloud logging read logName:by-gcloud --format='value(textPayload)'
+        gcloud ai custom-jobs list --format='value(name)' | wc -l
+        """,
+    )
+    assert printed.split() == [
+        "hello",
+        f"projects/{project.id}/topics/trainmaster-requests",
+        "written",
+        str(sum("customJobs" in name for name in project.all_jobs())),
+    ]
+    assert not (tmp_path / ".config").exists()
+
+
+def test_a_program_that_names_no_endpoint_uses_the_stack_through_the_gateway(
+    project: Project, tmp_path: Path
+) -> None:
+    program = """
+import google.auth, json
+from google.cloud import aiplatform, storage
+aiplatform.init(location="us-central1")
+jobs = aiplatform.CustomJob.list()
+print(json.dumps([google.auth.default()[1], [each.name for each in storage.Client().list_buckets()]]))
+"""
+    printed = in_shell(project, tmp_path, f"{sys.executable} -c '{program}'", "--gateway")
+    found, buckets = json.loads(printed)
+    assert found == project.id
+    assert {project.inbox, project.ledger, project.models} <= set(buckets)
+
+
+def test_what_names_a_token_is_readable_to_its_owner_alone(project: Project) -> None:
+    token = (project.state / "user" / "access-token").read_text()
+    assert (project.state / "user").stat().st_mode & 0o777 == 0o700
+    assert token not in (project.state / "stack.env").read_text()
+
+
+@pytest.mark.parametrize(
+    ("function", "held"), [("on-tick", ["aiplatform.customJobs.create"]), ("on-data-arrived", [])]
+)
+def test_a_function_is_a_principal_with_an_account_of_its_own(
+    project: Project, function: str, held: list[str]
+) -> None:
+    environment = project.function_processes(function)[0].environ()
+    root = f"http://{environment['GCE_METADATA_HOST']}/computeMetadata/v1/instance/service-accounts/default"
+    with httpx.Client(headers={"Metadata-Flavor": "Google"}, timeout=60) as client:
+        assert client.get(f"{root}/email").text == f"tm-{function}@{project.id}.iam.gserviceaccount.com"
+        token = client.get(f"{root}/token").json()["access_token"]
+    asked = httpx.post(
+        f"{project.env['IAM_EMULATOR_HOST']}/v1/projects/{project.id}:testIamPermissions",
+        json={"permissions": ["aiplatform.customJobs.create", "aiplatform.endpoints.create"]},
+        headers={"Authorization": f"Bearer {token}"},
+        timeout=60,
+    )
+    assert asked.json().get("permissions", []) == held

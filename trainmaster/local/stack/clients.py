@@ -1,0 +1,76 @@
+"""What leads the functions and the local user's own tools to the services: identities, and variables for both."""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from trainmaster.local.gateway.identity import WorkloadIdentity
+from trainmaster.local.iam.principals import LOCAL_USER, Principal
+from trainmaster.local.stack.access import ACCOUNT_PREFIX
+from trainmaster.local.stack.services import Services
+from trainmaster.local.stack.state import write_whole
+from trainmaster.local.stack.topology import Topology
+
+TOKEN = "access-token"  # noqa: S105  # a file's name
+
+
+async def function_variables(
+    services: Services, topology: Topology, running: AsyncExitStack
+) -> dict[str, Mapping[str, str]]:
+    """For each function the environment of its own identity, which ends with `running`."""
+    found: dict[str, Mapping[str, str]] = {}
+    for function in topology.functions:
+        email = f"{ACCOUNT_PREFIX}{function.name}@{topology.project}.iam.gserviceaccount.com"
+        principal = Principal(kind="function", name=function.name, email=email)
+        found[function.name] = (await _issued(principal, services, topology, running)).variables
+    return found
+
+
+async def user_variables(
+    services: Services, topology: Topology, running: AsyncExitStack, *, folder: Path
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Variables for the local user's gcloud, and others for programs that name no endpoint at all.
+
+    `folder`, which only the user reads, gets the file with the access token, and gcloud's own configuration.
+    """
+    identity = await _issued(LOCAL_USER, services, topology, running)
+    token_file = folder / TOKEN
+    write_whole(token_file, identity.token)
+    gcloud = gcloud_variables(services, topology, token_file=token_file, config=folder / "gcloud")
+    return gcloud, dict(identity.variables)
+
+
+def gcloud_variables(
+    services: Services, topology: Topology, *, token_file: Path, config: Path
+) -> dict[str, str]:
+    """Gcloud's properties as variables: https://cloud.google.com/sdk/docs/properties
+
+    A configuration of its own keeps the user's account out of the stack, and the stack out of the user's configuration.
+    An endpoint must end in a slash.
+    """
+    endpoints = {
+        "AIPLATFORM": f"{services.vertex_url}/",
+        "STORAGE": f"{services.storage_url}/storage/v1/",
+        "LOGGING": f"{services.logging_url}/",
+        "PUBSUB": f"{services.pubsub_rest_url}/",
+        "IAM": f"{services.iam_url}/",
+        "IAMCREDENTIALS": f"{services.iam_url}/",
+        "CLOUDRESOURCEMANAGER": f"{services.iam_url}/",
+    }
+    return {
+        "CLOUDSDK_CONFIG": str(config.resolve()),
+        "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": str(token_file.resolve()),
+        "CLOUDSDK_CORE_PROJECT": topology.project,
+        "CLOUDSDK_AI_REGION": topology.region,
+        "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "true",
+        "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "true",
+        **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name}": url for name, url in endpoints.items()},
+    }
+
+
+async def _issued(
+    principal: Principal, services: Services, topology: Topology, running: AsyncExitStack
+) -> WorkloadIdentity:
+    identity = await services.identities.issue(principal, zone=f"{topology.region}-a")
+    running.push_async_callback(services.identities.revoke, identity)
+    return identity

@@ -4,18 +4,9 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from trainmaster.cli.study.study import (
-    Choices,
-    Goal,
-    Interval,
-    Measurement,
-    Parameter,
-    Scale,
-    Study,
-    Trial,
-    TrialState,
-    Value,
-)
+from trainmaster.cli.study.study import Choices, Interval, Measurement, Parameter, Scale, Study, Trial, Value
+from trainmaster.orchestrator.core.requests.spec import Goal
+from trainmaster.orchestrator.core.runs.job import TrialState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 RATE = Interval(name="learning_rate", low=1e-4, high=1e-1, scale=Scale.LOG)

@@ -17,8 +17,9 @@ from trainmaster.cli.demo.tuning.report import disagreements, report
 from trainmaster.cli.demo.view import View
 from trainmaster.cli.demo.watch import Sighting, epochs
 from trainmaster.cli.study.board import Board
-from trainmaster.cli.study.study import Study, TrialState
+from trainmaster.cli.study.study import Study
 from trainmaster.client.clients import Target
+from trainmaster.orchestrator.core.runs.job import TrialState
 
 from .studies import JOB, START, many, study, trial
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from trainmaster.cli.study.page import page_of, write_study
-from trainmaster.cli.study.study import Choices, Study, TrialState
+from trainmaster.cli.study.study import Choices, Study
+from trainmaster.orchestrator.core.runs.job import TrialState
 
 from .studies import START, many, study, trial
 

@@ -9,17 +9,10 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from trainmaster.cli.study.study import (
-    Goal,
-    Study,
-    Trial,
-    TrialState,
-    counts,
-    number,
-    plural,
-    shown,
-)
+from trainmaster.cli.study.study import Study, Trial, counts, number, plural, shown
 from trainmaster.client.terminal import one_line
+from trainmaster.orchestrator.core.requests.spec import Goal
+from trainmaster.orchestrator.core.runs.job import TrialState
 
 VALUE_CHARS, METRIC_CHARS, GAP = 18, 40, 2
 FIRST_PARAMETERS = 3

@@ -8,8 +8,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, Locator, MaxNLocator
 
 from trainmaster.cli.study.ink import BEST, FAINT, FEW, GREY, INK, Ink, spans_decades
-from trainmaster.cli.study.study import Study, Trial, TrialState, number
+from trainmaster.cli.study.study import Study, Trial, number
 from trainmaster.client.terminal import one_line
+from trainmaster.orchestrator.core.runs.job import TrialState
 
 MARKS_UP_TO = 40
 """A curve with more points than this has no marks."""

@@ -14,7 +14,9 @@ from matplotlib import colormaps
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.patheffects import Normal, withStroke
 
-from trainmaster.cli.study.study import Goal, Study, Trial, TrialState
+from trainmaster.cli.study.study import Study, Trial
+from trainmaster.orchestrator.core.requests.spec import Goal
+from trainmaster.orchestrator.core.runs.job import TrialState
 
 INK, FAINT, GRID, PAPER = "#1b1f24", "#5b6470", "#dfe3e8", "#ffffff"
 BEST, GREY = "#d55e00", "#8a929c"

@@ -7,37 +7,16 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from trainmaster.client.terminal import one_line
+from trainmaster.orchestrator.core.requests.spec import Goal
+from trainmaster.orchestrator.core.runs.job import TrialState
 
 Value = float | str
-
-
-class TrialState(StrEnum):
-    """Vertex AI's Trial.State.
-
-    Source: google.cloud.aiplatform_v1.types.Trial.State
-    """
-
-    UNSPECIFIED = "STATE_UNSPECIFIED"
-    REQUESTED = "REQUESTED"
-    ACTIVE = "ACTIVE"
-    STOPPING = "STOPPING"
-    SUCCEEDED = "SUCCEEDED"
-    INFEASIBLE = "INFEASIBLE"
-
-    @property
-    def ended(self) -> bool:
-        return self in {TrialState.SUCCEEDED, TrialState.INFEASIBLE}
 
 
 class Scale(StrEnum):
     LINEAR = "linear"
     LOG = "log"
     REVERSE_LOG = "reverse_log"
-
-
-class Goal(StrEnum):
-    MAXIMIZE = "maximize"
-    MINIMIZE = "minimize"
 
 
 @dataclass(frozen=True, kw_only=True)

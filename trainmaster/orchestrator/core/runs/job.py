@@ -19,6 +19,10 @@ class TrialState(StrEnum):
     SUCCEEDED = "SUCCEEDED"
     INFEASIBLE = "INFEASIBLE"
 
+    @property
+    def ended(self) -> bool:
+        return self in {TrialState.SUCCEEDED, TrialState.INFEASIBLE}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:

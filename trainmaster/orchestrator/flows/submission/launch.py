@@ -19,7 +19,7 @@ store's clock, which orders the marks, may have gone into the next.
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -124,14 +124,10 @@ def _own(marks: Sequence[Counted], run_id: str) -> Counted | None:
 
 
 def _reserved(services: Services, arrival: Arrival, request: Request, original: Original) -> RunRecord:
-    now = services.clock.now()
-    return RunRecord(
-        run_id=arrival.run_id,
-        state=RunState.RESERVED,
-        source=arrival.source,
-        attempt=services.attempt,
-        updated_at=now,
-        history=(Step(state=RunState.RESERVED, at=now),),
+    first = _first_record(services, arrival, RunState.RESERVED)
+    lease = Lease(attempt=services.attempt, expires_at=first.updated_at + services.lease)
+    return replace(
+        first,
         request=AcceptedRequest(
             document=request.document,
             original=original,
@@ -139,8 +135,20 @@ def _reserved(services: Services, arrival: Arrival, request: Request, original: 
             output_uri=request.spec.output_uri(arrival.run_id, services.target.models_bucket),
             estimate=request.estimate,
         ),
-        submission=SubmissionState(lease=Lease(attempt=services.attempt, expires_at=now + services.lease)),
+        submission=SubmissionState(lease=lease),
         problems=tuple(str(warning) for warning in request.warnings),
+    )
+
+
+def _first_record(services: Services, arrival: Arrival, state: RunState) -> RunRecord:
+    now = services.clock.now()
+    return RunRecord(
+        run_id=arrival.run_id,
+        state=state,
+        source=arrival.source,
+        attempt=services.attempt,
+        updated_at=now,
+        history=(Step(state=state, at=now),),
     )
 
 
@@ -152,15 +160,9 @@ def reject(services: Services, arrival: Arrival, refused: Refused, over: OverCap
     The sweep tells the notice: the Pub/Sub client takes longer to import than all of this takes to do.
     """
     services.ledger.mark_active(arrival.run_id)
-    now = services.clock.now()
     report_uri = report(services, arrival, refused)
-    record = RunRecord(
-        run_id=arrival.run_id,
-        state=RunState.REJECTED,
-        source=arrival.source,
-        attempt=services.attempt,
-        updated_at=now,
-        history=(Step(state=RunState.REJECTED, at=now),),
+    record = replace(
+        _first_record(services, arrival, RunState.REJECTED),
         problems=tuple(str(fault) for fault in refused.faults),
         rejection=Rejection(report_uri=report_uri, cap=over.reached.window if over is not None else None),
     )

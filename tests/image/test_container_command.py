@@ -1,5 +1,6 @@
 """The command that becomes a container, made without one."""
 
+import asyncio
 import json
 import resource
 from collections.abc import Iterator
@@ -7,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from trainmaster.local.gateway import Authority
+from trainmaster.local.gateway.identity import WorkloadIdentities
+from trainmaster.local.iam.principals import Principal, Tokens
 from trainmaster.local.jobs.images.dockerfile import Image
 from trainmaster.local.jobs.images.programs import Container, Program
 from trainmaster.local.jobs.replicas.containers import Containers, limits, mirrored_name
@@ -43,6 +47,37 @@ def test_a_value_of_several_lines_is_kept_whole(tmp_path: Path) -> None:
 def test_the_guards_mark_goes_into_the_container(tmp_path: Path) -> None:
     words = argv(tmp_path, Container(image="i"))
     assert words[words.index("--env") + 1] == MARK
+
+
+def test_the_replicas_identity_and_the_authority_it_trusts_go_into_the_container(tmp_path: Path) -> None:
+    trust = Authority(tmp_path / "gateway").trust
+    variables, token = asyncio.run(_issued(trust))
+    program = Program(image=Image(tree=tmp_path), argv=(), env=(), container=Container(image="i"))
+    placement = Placement(
+        program=program, service=variables, scratch=tmp_path / "scratch", name="replica-1", trust=trust
+    )
+    words = HERE.start_of(placement).argv
+    lines = (tmp_path / "scratch" / "variables").read_text().splitlines()
+    assert dict(line.split("=", 1) for line in lines) == variables
+    assert f"--volume={trust}:{trust}:ro" in words
+    assert (
+        words[words.index("--network") + 1] == "host"
+    )  # the gateway and the metadata server are on loopback
+    named = [Path(value) for value in variables.values() if value.startswith("/")]
+    assert named
+    assert all(path.exists() and path.is_relative_to(trust) for path in named)
+    assert not [word for word in words if token in word]
+
+
+async def _issued(trust: Path) -> tuple[dict[str, str], str]:
+    """The variables of a replica's identity, and the token in them."""
+    identities = WorkloadIdentities(
+        tokens=Tokens(), project_id="p", project_number="1", gateway_port=1, trust=trust
+    )
+    principal = Principal(kind="replica", name="1/workerpool0-0", email="a@p")
+    identity = await identities.issue(principal, zone="us-central1-a")
+    await identities.revoke(identity)
+    return dict(identity.variables), identity.token
 
 
 def test_a_command_replaces_the_entry_point_and_args_follow_the_image(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A certificate authority that lives as long as the stack, and is trusted only where its bundle is named."""
 
+import os
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -40,7 +41,10 @@ class Authority:
         server = _certificate(NAMES[-1], key, signed_by=authority, signing_key=authority_key)
         self.trust.mkdir(exist_ok=True)
         (self.trust / OWN).write_bytes(_pem(authority))
-        trusted = ssl.get_default_verify_paths().cafile or certifi.where()
+        # A user whose proxy ends TLS itself names its authority in REQUESTS_CA_BUNDLE, or SSL_CERT_FILE: OpenSSL's default.
+        trusted = (
+            os.environ.get("REQUESTS_CA_BUNDLE") or ssl.get_default_verify_paths().cafile or certifi.where()
+        )
         (self.trust / BUNDLE).write_bytes(Path(trusted).read_bytes() + b"\n" + _pem(authority))
         (self.trust / ".curlrc").write_text(f'cacert = "{self.trust / BUNDLE}"\n', encoding="utf-8")
         chain = folder / "server.pem"

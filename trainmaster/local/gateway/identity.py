@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.local.gateway.authority import BUNDLE, OWN
+from trainmaster.local.gateway.egress import http_variables
 from trainmaster.local.http import Server
 from trainmaster.local.iam.principals import Principal, Tokens
 from trainmaster.local.metadata import InstanceMetadata, application
 
-_LOOPBACK = "localhost,127.0.0.1,::1"
 _FSSPEC = json.dumps({"session_kwargs": {"trust_env": True}})
 
 
@@ -74,8 +74,7 @@ class WorkloadIdentities:
         return {
             "https_proxy": proxy,
             "HTTPS_PROXY": proxy,
-            "no_proxy": _LOOPBACK,
-            "NO_PROXY": _LOOPBACK,
+            **http_variables(),
             # TensorFlow reads this file for each request, so it holds only what TensorFlow needs; the command
             # curl reads it too, so .curlrc points curl at the full bundle.
             "CURL_CA_BUNDLE": str(self.trust / OWN),

@@ -5,21 +5,16 @@ import base64
 import binascii
 import contextlib
 import logging
-import os
-import socket
-import urllib.request
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
 
 from trainmaster.local.gateway.authority import Authority
+from trainmaster.local.gateway.egress import CHUNK_BYTES, closed, connect, open_stream
 from trainmaster.local.gateway.routes import Backend, service_of
 from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.loopback import GATEWAY_ADDRESS
 from trainmaster.local.tasks import cancel_all
 
 _HEAD_WITHIN_S = 10.0
-_CONNECT_WITHIN_S = 30.0
-_CHUNK_BYTES = 256 << 10
 _MAX_CONNECTIONS = 2_000
 _log = logging.getLogger(__name__)
 
@@ -49,7 +44,7 @@ class Gateway:
             OSError: the port is taken.
         """
         self._server = await asyncio.start_server(
-            self._accept, "127.0.0.1", port, limit=_CHUNK_BYTES, backlog=512
+            self._accept, "127.0.0.1", port, limit=CHUNK_BYTES, backlog=512
         )
         self.port = self._server.sockets[0].getsockname()[1]
         return self.port
@@ -76,7 +71,7 @@ class Gateway:
             _log.debug("a connection ended: %s", fault)
         finally:
             self._connections.discard(task)
-            await _closed(writer)
+            await closed(writer)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -107,7 +102,7 @@ class Gateway:
         if not port:
             _log.warning("%s is not served over %s by the local stack", asked.host, protocol or "HTTP/1.1")
             return
-        await _join(reader, writer, *await _connected("127.0.0.1", port, sender=(GATEWAY_ADDRESS, 0)))
+        await _join(reader, writer, *await open_stream("127.0.0.1", port, sender=(GATEWAY_ADDRESS, 0)))
 
 
 class _RefusedError(Exception):
@@ -131,9 +126,7 @@ async def _asked(reader: asyncio.StreamReader) -> _Asked:
         async with asyncio.timeout(_HEAD_WITHIN_S):
             head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
-        raise _RefusedError(
-            "431 Request Header Fields Too Large", f"more than {_CHUNK_BYTES} bytes"
-        ) from None
+        raise _RefusedError("431 Request Header Fields Too Large", f"more than {CHUNK_BYTES} bytes") from None
     line, *fields = head.decode("latin-1").split("\r\n")
     method, _, rest = line.partition(" ")
     host, _, port = rest.partition(" ")[0].rpartition(":")
@@ -159,63 +152,12 @@ def _password(fields: list[str]) -> str:
 async def _tunnel(asked: _Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Join the client with a host that is none of ours."""
     try:
-        far = await _far(asked)
-    except (
-        OSError,
-        TimeoutError,
-        _RefusedError,
-        asyncio.IncompleteReadError,
-        asyncio.LimitOverrunError,
-    ) as fault:
+        far = await connect(asked.host, asked.port)
+    except (OSError, TimeoutError) as fault:
         await _refuse(writer, "502 Bad Gateway", f"{asked.host}:{asked.port} cannot be reached: {fault}")
         return
     await _answer(writer, "200 Connection established")
     await _join(reader, writer, *far)
-
-
-async def _far(asked: _Asked) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    proxy = _own_proxy(asked.host)
-    if not proxy:
-        return await _connected(asked.host, asked.port)
-    url = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    if url.scheme != "http" or not url.hostname:
-        raise _RefusedError(
-            "502 Bad Gateway", f"the proxy {proxy!r} of this machine is not of the form http://host:port"
-        )
-    reader, writer = await _connected(url.hostname, url.port or 80)
-    credentials = ""
-    if url.username is not None:
-        pair = f"{unquote(url.username)}:{unquote(url.password or '')}"
-        credentials = f"Proxy-Authorization: Basic {base64.b64encode(pair.encode()).decode()}\r\n"
-    target = f"{asked.host}:{asked.port}"
-    writer.write(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{credentials}\r\n".encode())
-    async with asyncio.timeout(_CONNECT_WITHIN_S):
-        status = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0]
-    if status.split(b" ")[1:2] != [b"200"]:
-        await _closed(writer)
-        raise _RefusedError("502 Bad Gateway", f"this machine's proxy answered {status.decode('latin-1')!r}")
-    return reader, writer
-
-
-def _own_proxy(host: str) -> str:
-    """The proxy that this process's environment names for an https address; empty for none."""
-    if urllib.request.proxy_bypass_environment(host):  # type: ignore[attr-defined]  # not in typeshed
-        return ""
-    return os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY") or ""
-
-
-async def _connected(
-    host: str, port: int, *, sender: tuple[str, int] | None = None
-) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    async with asyncio.timeout(_CONNECT_WITHIN_S):
-        reader, writer = await asyncio.open_connection(host, port, limit=_CHUNK_BYTES, local_addr=sender)
-    _no_delay(writer)
-    return reader, writer
-
-
-def _no_delay(writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 async def _join(
@@ -233,11 +175,11 @@ async def _join(
         await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
     finally:
         await cancel_all(copies)
-        await _closed(far_writer)
+        await closed(far_writer)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(_CHUNK_BYTES):
+    while data := await reader.read(CHUNK_BYTES):
         writer.write(data)
         await writer.drain()
 
@@ -253,9 +195,3 @@ async def _refuse(writer: asyncio.StreamWriter, status: str, reason: str) -> Non
     head = f"HTTP/1.1 {status}\r\n{challenge}Content-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     writer.write(head.encode() + body)
     await writer.drain()
-
-
-async def _closed(writer: asyncio.StreamWriter) -> None:
-    writer.close()
-    with contextlib.suppress(OSError, asyncio.CancelledError):
-        await writer.wait_closed()

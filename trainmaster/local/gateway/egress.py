@@ -1,0 +1,108 @@
+"""How the stack itself reaches the network: straight, or by the proxies that its own environment names."""
+
+import asyncio
+import base64
+import contextlib
+import os
+import socket
+import urllib.request
+from typing import TypeAlias
+from urllib.parse import unquote, urlsplit
+
+CHUNK_BYTES = 256 << 10
+_CONNECT_WITHIN_S = 30.0
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_GOOGLE = "googleapis.com"
+
+Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def proxy_for(host: str) -> str:
+    """The proxy of this process for an https address; empty for none."""
+    if urllib.request.proxy_bypass_environment(host):  # type: ignore[attr-defined]  # not in typeshed
+        return ""
+    proxies = urllib.request.getproxies_environment()
+    return proxies.get("https") or proxies.get("all", "")
+
+
+def http_variables() -> dict[str, str]:
+    """What makes programs reach http:// addresses as this process does: its proxy, and the hosts that need none.
+
+    Hosts that stand for Google's are left out: they lead into the stack.
+    """
+    direct = [each.strip() for each in os.environ.get("no_proxy", os.environ.get("NO_PROXY", "")).split(",")]
+    no_proxy = ",".join([*_LOOPBACK, *(each for each in direct if each and not _concerns_google(each))])
+    proxy = urllib.request.getproxies_environment().get("http", "")
+    http = {"http_proxy": proxy, "HTTP_PROXY": proxy} if proxy else {}
+    return {**http, "no_proxy": no_proxy, "NO_PROXY": no_proxy}
+
+
+def _concerns_google(pattern: str) -> bool:
+    name = pattern.lower().lstrip("*.").partition(":")[0]
+    return not name or _GOOGLE.endswith(name) or name.endswith(_GOOGLE)
+
+
+async def connect(host: str, port: int) -> Streams:
+    """A connection to a host of the network, by way of this machine's own proxy where it names one.
+
+    Raises:
+        OSError: it cannot be reached, or the proxy refuses; the message says which.
+        TimeoutError: it took longer than 30 s.
+    """
+    if not (proxy := proxy_for(host)):
+        return await open_stream(host, port)
+    url = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    if url.scheme != "http" or not url.hostname:
+        raise OSError(f"the proxy {_shown(proxy)!r} of this machine is not of the form http://host:port")
+    reader, writer = await open_stream(url.hostname, url.port or 80)
+    credentials = ""
+    if url.username is not None:
+        pair = f"{unquote(url.username)}:{unquote(url.password or '')}"
+        credentials = f"Proxy-Authorization: Basic {base64.b64encode(pair.encode()).decode()}\r\n"
+    target = f"{host}:{port}"
+    writer.write(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{credentials}\r\n".encode())
+    try:
+        status = await _status(reader)
+    except (OSError, TimeoutError):
+        await closed(writer)
+        raise
+    if status.split(" ")[1:2] != ["200"]:
+        await closed(writer)
+        raise OSError(f"this machine's proxy answered {status!r}")
+    return reader, writer
+
+
+async def open_stream(host: str, port: int, *, sender: tuple[str, int] | None = None) -> Streams:
+    """A connection straight to a host, from the address `sender` where one is given. Raises as `connect` does."""
+    async with asyncio.timeout(_CONNECT_WITHIN_S):
+        reader, writer = await asyncio.open_connection(host, port, limit=CHUNK_BYTES, local_addr=sender)
+    with contextlib.suppress(OSError):
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return reader, writer
+
+
+async def closed(writer: asyncio.StreamWriter) -> None:
+    """Close the connection, whatever its state."""
+    writer.close()
+    with contextlib.suppress(OSError, asyncio.CancelledError):
+        await writer.wait_closed()
+
+
+async def _status(reader: asyncio.StreamReader) -> str:
+    """The status line of a proxy's answer, whose head is read to its end."""
+    try:
+        async with asyncio.timeout(_CONNECT_WITHIN_S):
+            head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        raise OSError("this machine's proxy closed the connection without an answer") from None
+    except asyncio.LimitOverrunError:
+        raise OSError(
+            f"the answer of this machine's proxy has a head of more than {CHUNK_BYTES} bytes"
+        ) from None
+    return head.split(b"\r\n", 1)[0].decode("latin-1")
+
+
+def _shown(proxy: str) -> str:
+    """The address without its credentials."""
+    scheme, separator, rest = proxy.rpartition("://")
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}"

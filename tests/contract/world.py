@@ -9,8 +9,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryNotices, MemoryObjects
+from trainmaster.orchestrator.adapters.memory import (
+    ManualClock,
+    MemoryJobLogs,
+    MemoryJobs,
+    MemoryNotices,
+    MemoryObjects,
+)
 from trainmaster.orchestrator.core.completion.entry import JobHint
+from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, location_name
@@ -29,7 +36,7 @@ from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
 from trainmaster.orchestrator.flows.sweep import sweep
 from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored
-from trainmaster.orchestrator.ports.services import Notices, TrainingJobs
+from trainmaster.orchestrator.ports.services import JobLogs, Notices, TrainingJobs
 from trainmaster.orchestrator.settings import settings_from
 from trainmaster.orchestrator.stores.ledger import Ledger
 from trainmaster.orchestrator.wiring import Adapters, services_over
@@ -177,6 +184,15 @@ class BoundaryJobs:
 
 
 @dataclass
+class BoundaryJobLogs:
+    inner: JobLogs
+    boundary: Boundary
+
+    def read(self, query: LogQuery) -> Sequence[LogEntry]:
+        return self.boundary.cross("read log", lambda: self.inner.read(query))
+
+
+@dataclass
 class BoundaryNotices:
     inner: Notices
     boundary: Boundary
@@ -193,6 +209,7 @@ class World:
         self.clock = ManualClock(START)
         self.objects = MemoryObjects(self.clock)
         self.jobs = MemoryJobs(self.clock, project=PROJECT)
+        self.job_logs = MemoryJobLogs(self.clock)
         self.notices = MemoryNotices()
         self.ledger = Ledger(self.objects, LEDGER)
         self._attempts = itertools.count(1)
@@ -204,6 +221,7 @@ class World:
         adapters = Adapters(
             objects=objects,
             jobs=BoundaryJobs(jobs or self.jobs, crossed),
+            job_logs=BoundaryJobLogs(self.job_logs, crossed),
             notices=BoundaryNotices(self.notices, crossed),
             clock=self.clock,
         )

@@ -46,6 +46,8 @@ def ports() -> dict[str, tuple[str, str | None]]:
                             found[str(keyword.arg)] = (adapter, _bucket(args))
                         case ast.Attribute(attr="jobs"):
                             found[str(keyword.arg)] = ("VertexJobs", None)
+                        case ast.Attribute(attr="job_logs"):
+                            found[str(keyword.arg)] = ("CloudJobLogs", None)
                         case ast.Attribute(attr="notices"):
                             found[str(keyword.arg)] = ("PubsubNotices", None)
     return found

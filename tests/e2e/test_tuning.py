@@ -141,6 +141,23 @@ def test_a_tuning_whose_trainer_reports_another_tag_says_so_in_the_record(projec
     assert "must be the metric id of the request" in problem
 
 
+def test_a_tuning_whose_program_refuses_a_parameter_says_so_in_the_record(project: Project) -> None:
+    content = tuning(max_trials=1, parallel_trials=1, max_failed_trials=1, parameters={"rates": RATE})
+    name = "requests/refused.yaml"
+    generation = project.upload(name, request(project.id, "--epochs=2", tuning=content))
+    record = project.finished_record(project.settled_status(name, generation)["run_id"])
+    assert record["state"] == "failed"
+    (trial,) = record["tuning"]["trials"]
+    assert "non-zero status of 2" in trial["infeasible_reason"]
+    told = trial["failure"]["message"]
+    assert told.startswith("the program refused its arguments: ")
+    assert "unrecognized arguments: --rates=" in told
+    assert trial["failure"]["last_lines"][0].startswith("usage: ")
+    assert record["failure"]["message"].startswith(f"trial 1, workerpool0-0: {told}. Too many trials failed")
+    (problem,) = record["problems"]
+    assert problem.startswith("no trial is best: 1 of 1 failed before any reported 'loss'")
+
+
 def test_a_tuning_that_is_cancelled_on_vertex_ends_cancelled_with_no_process_left(project: Project) -> None:
     name, token = "requests/cancelled-tuning.yaml", project.token()
     before = set(members(token))

@@ -130,14 +130,22 @@ def test_ten_deliveries_of_one_event_at_once_give_one_job_and_one_record(project
     assert len(same) == 1
 
 
-def test_a_failing_trainer_ends_as_a_failed_run_with_the_replicas_error(project: Project) -> None:
+def test_a_failing_trainer_ends_as_a_failed_run_with_the_replicas_own_error(project: Project) -> None:
     project.upload("requests/failing.yaml", request(project.id, "--fail=out of luck"))
-    status = project.settled_status("requests/failing.yaml")
-    record = project.record(status["run_id"])
+    record = project.finished_record(project.settled_status("requests/failing.yaml")["run_id"])
     jsonschema.validate(record, schema("run_record.v2"))
     assert record["state"] == "failed"
-    assert "non-zero status of 1" in record["failure"]["message"]
-    assert "workerpool0-0" in record["failure"]["message"]
+    failure = record["failure"]
+    assert failure["message"].startswith(
+        "workerpool0-0: RuntimeError: out of luck. The replica workerpool0-0 "
+    )
+    assert "non-zero status of 1" in failure["message"]
+    assert failure["replica"] == "workerpool0-0"
+    assert failure["last_lines"][0] == "Traceback (most recent call last):"
+    assert failure["last_lines"][-1] == "RuntimeError: out of luck"
+    status = project.status("requests/failing.yaml")
+    assert status is not None
+    assert status["reason"] == failure["message"]
     assert "model" not in record
 
 

@@ -29,7 +29,7 @@ REQUIRED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The deployment, as the environment describes it. `vertex_endpoint` None means Google Cloud.
+    """The deployment, as the environment describes it. An endpoint of None means Google Cloud.
 
     `trainer_account` None leaves it to Vertex AI as whom a job runs whose request does not say.
     """
@@ -46,6 +46,7 @@ class Settings:
     prices_path: Path
     schemas_dir: Path
     vertex_endpoint: str | None
+    logging_endpoint: str | None
 
     @property
     def lease(self) -> timedelta:
@@ -95,6 +96,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         prices_path=SOURCE_DIR / "prices.yaml",
         schemas_dir=schemas_dir(SOURCE_DIR),
         vertex_endpoint=environment.get("VERTEX_EMULATOR_HOST") or None,
+        logging_endpoint=environment.get("LOGGING_EMULATOR_HOST") or None,
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trainmaster.orchestrator.adapters.clock import SystemClock
+from trainmaster.orchestrator.adapters.cloud_logging import CloudJobLogs
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.adapters.pubsub import PubsubNotices
@@ -25,7 +26,7 @@ from trainmaster.orchestrator.core.requests.submission import Target
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.ports.objects import Objects
-from trainmaster.orchestrator.ports.services import Clock, Notices, TrainingJobs
+from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, TrainingJobs
 from trainmaster.orchestrator.settings import Settings
 from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
 from trainmaster.orchestrator.stores.arrivals import ArrivalLog, Arrivals
@@ -44,6 +45,7 @@ class Adapters:
 
     objects: Objects
     jobs: TrainingJobs
+    job_logs: JobLogs
     notices: Notices
     clock: Clock
 
@@ -65,6 +67,7 @@ def services_over(
         inbox=Inbox(objects, settings.inbox_bucket),
         models=Models(objects),
         jobs=adapters.jobs,
+        job_logs=adapters.job_logs,
         notices=adapters.notices,
         clock=adapters.clock,
         target=Target(
@@ -110,7 +113,13 @@ class Wiring:
             topic=settings.notices_topic,
             source=f"//trainmaster/{location_name(settings.project, settings.region)}",
         )
-        self._adapters = Adapters(objects=objects, jobs=self._jobs, notices=notices, clock=clock)
+        self._adapters = Adapters(
+            objects=objects,
+            jobs=self._jobs,
+            job_logs=CloudJobLogs(project=settings.project, endpoint=settings.logging_endpoint),
+            notices=notices,
+            clock=clock,
+        )
         self.arrival_log = ArrivalLog(objects, settings.ledger_bucket, clock)
 
     def services(self) -> Services:

@@ -118,7 +118,9 @@ def test_usage_before_a_traceback_is_not_the_reason() -> None:
 
 def test_without_an_error_the_last_lines_of_the_named_replica_are_given() -> None:
     entries = wrote(CHIEF, "one\ntwo") + wrote(WORKER, "three", after_s=1)
-    assert found(entries, exited(CHIEF, 3)) == Failure(message="", replica=CHIEF, last_lines=("one", "two"))
+    assert found(entries, exited(CHIEF, 3)) == Failure(
+        message="it last wrote 'two'", replica=CHIEF, last_lines=("one", "two")
+    )
 
 
 def test_lines_that_name_no_end_are_not_taken_for_one() -> None:

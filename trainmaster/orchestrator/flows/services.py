@@ -9,7 +9,7 @@ from trainmaster.orchestrator.core.admission.cost import ReadPrices
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import Standards
 from trainmaster.orchestrator.core.requests.submission import Target
-from trainmaster.orchestrator.ports.services import Clock, Notices, TrainingJobs
+from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, TrainingJobs
 from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
 from trainmaster.orchestrator.stores.arrivals import Arrivals
 from trainmaster.orchestrator.stores.champions import Champions
@@ -32,6 +32,7 @@ class Services:
     inbox: Inbox
     models: Models
     jobs: TrainingJobs
+    job_logs: JobLogs
     notices: Notices
     clock: Clock
     target: Target

@@ -31,7 +31,7 @@ def main() -> None:
         wait_for(path_of(arguments.wait_for))
     slope, intercept, loss = fit(points(), arguments, replica=replica)
     if arguments.fail:
-        sys.exit(arguments.fail)
+        raise RuntimeError(arguments.fail)
     if replica in PRIMARY:
         metrics = {"loss": loss, "accuracy": 1.0 - min(1.0, loss)}
         export(

@@ -11,7 +11,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from trainmaster.orchestrator.core.completion.entry import END_LINES
-from trainmaster.orchestrator.core.completion.last_error import ErrorFound, error_found, tells_of_lost_peer
+from trainmaster.orchestrator.core.completion.last_error import (
+    ErrorFound,
+    error_found,
+    shortened_error,
+    tells_of_lost_peer,
+)
 from trainmaster.orchestrator.core.runs.job import Failure, RecordedTrial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -85,9 +90,10 @@ class _Ending:
         return self.error is not None and self.error.is_certain and not tells_of_lost_peer(self.error.text)
 
 
-def says_exit(words: str) -> bool:
-    """Whether the service says that a replica's program ended with an exit status."""
-    return _EXITED.search(words) is not None
+def named_replica(words: str) -> str | None:
+    """The replica whose exit status the service names; None where it gives no such reason."""
+    exited = _EXITED.search(words)
+    return exited[1] if exited else None
 
 
 def questions_about(record: RunRecord) -> Sequence[Question]:
@@ -119,7 +125,7 @@ def _about_trials(trials: Sequence[RecordedTrial], query: LogQuery) -> Sequence[
 def _may_have_failed(trial: RecordedTrial) -> bool:
     """Whether a replica of the trial failed; where the service gives another reason, that one counts."""
     ran = trial.state is TrialState.INFEASIBLE and trial.start_time is not None
-    return ran and (not trial.infeasible_reason or says_exit(trial.infeasible_reason))
+    return ran and (not trial.infeasible_reason or named_replica(trial.infeasible_reason) is not None)
 
 
 def has_arrived(entries: Sequence[LogEntry]) -> bool:
@@ -131,31 +137,36 @@ def first_failure(entries: Sequence[LogEntry], words: str) -> Failure | None:
     """The replica that failed first, its error in one line, and its last lines; None where no entry tells.
 
     `entries` come in any order; `words` are the service's and may be empty. The message is empty where the replica
-    wrote no error.
+    was killed.
     """
-    ending = _first(_endings(entries), words)
+    exited = _EXITED.search(words)
+    killed = exited is not None and exited[2] == _KILLED
+    ending = _first(_endings(entries), named=exited[1] if exited else None, killed=killed)
     if ending is None:
         return None
-    error = ending.error
-    message = error.text if error is not None else ""
-    if error is not None and error.refused_arguments:
-        message = f"the program refused its arguments: {message}"
+    message = "" if killed else _message(ending)
     return Failure(message=message, replica=ending.replica, last_lines=ending.last_lines)
 
 
-def _first(endings: Sequence[_Ending], words: str) -> _Ending | None:
+def _message(ending: _Ending) -> str:
+    if ending.error is None:  # of sys.exit(text), for example
+        return f"it last wrote {shortened_error(ending.last_lines[-1])!r}"
+    if ending.error.refused_arguments:
+        return f"the program refused its arguments: {ending.error.text}"
+    return ending.error.text
+
+
+def _first(endings: Sequence[_Ending], *, named: str | None, killed: bool) -> _Ending | None:
     """The earliest of one end's errors that tells of no lost peer.
 
     A replica that was killed writes no error, and its peers do: then the one that the service names comes first.
     """
-    exited = _EXITED.search(words)
-    named = exited[1] if exited else ""
     own = next((each for each in endings if each.replica == named), None)
     causes = [each for each in endings if each.is_cause]
-    if causes and not (exited and exited[2] == _KILLED):
+    if causes and not killed:
         last = own if own in causes else max(causes, key=_order)
         return min((each for each in causes if each.at >= last.at - OF_ONE_END), key=_order)
-    if exited:
+    if named is not None:
         return own
     return min((each for each in endings if each.error and each.error.is_certain), key=_order, default=None)
 

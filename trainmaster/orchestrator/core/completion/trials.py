@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from trainmaster.orchestrator.core.completion.explanation import says_exit
+from trainmaster.orchestrator.core.completion.explanation import named_replica
 from trainmaster.orchestrator.core.documents.faults import listed, nearest
 from trainmaster.orchestrator.core.requests.spec import Goal, Measurement, Tuning
 from trainmaster.orchestrator.core.runs.job import BestTrial, Measured, RecordedTrial, Trial, TrialState
@@ -89,7 +89,7 @@ def why_no_best(trials: Sequence[Trial], tuning: Tuning) -> str:
             "The tag that the trainer reports must be the metric id of the request"
             + (f": {hint}" if hint else "")
         )
-    failed = sum(says_exit(trial.infeasible_reason) for trial in trials)
+    failed = sum(named_replica(trial.infeasible_reason) is not None for trial in trials)
     if failed:
         return (
             f"no trial is best: {failed} of {len(trials)} failed before any reported {metric!r}; "

@@ -9,7 +9,7 @@ After a crash between any two of these the marker is still there, and the sweep 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import CapPayload, cap_reached
@@ -19,18 +19,24 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.admission.queue import give_back, leave_queue
 from trainmaster.orchestrator.flows.completion.champion import challenge
+from trainmaster.orchestrator.flows.completion.explain import explain_failure
 from trainmaster.orchestrator.flows.completion.status import tell_status, tell_steps
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.stores.ledger import Held
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class End:
-    """What a step is given. `before` is the record before the end, where this process wrote it."""
+    """What a step is given. `before` is the record before the end, where this process wrote it.
+
+    A step that changes the record puts the new one into `held`, for the steps after it. `waiting` are the steps before
+    that still wait for something.
+    """
 
     services: Services
     held: Held
     before: RunRecord | None
+    waiting: set[str] = field(default_factory=set)
 
     @property
     def record(self) -> RunRecord:
@@ -39,6 +45,16 @@ class End:
 
 Step = Callable[[End], str | None]
 """Returns what a slow step still waits for: the sweep calls it again. None: the step is done."""
+
+
+def _explain_failure(end: End) -> str | None:
+    before, result = end.held, explain_failure(end.services, end.held)
+    if isinstance(result, str):
+        return result
+    end.held = result
+    if result is not before and "status" in steps_done(end.record):
+        tell_status(end.services, result)
+    return None
 
 
 def _update_status(end: End) -> None:
@@ -52,8 +68,11 @@ def _compare_with_champion(end: End) -> None:
         challenge(end.services, end.record, spec)
 
 
-def _publish_notices(end: End) -> None:
+def _publish_notices(end: End) -> str | None:
+    if REASON in end.waiting:
+        return "the reason of the failure is part of the notice"
     tell_steps(end.services, end.before or replace(end.record, history=()), end.record)
+    return None
 
 
 def _publish_cap_notice(end: End) -> None:
@@ -80,7 +99,9 @@ def _free_slots(end: End) -> None:
     give_back(end.services, end.record.admission.slots)
 
 
+REASON = "reason"
 STEPS: Mapping[str, Step] = {
+    REASON: _explain_failure,
     "status": _update_status,
     "champion": _compare_with_champion,
     "notices": _publish_notices,
@@ -88,7 +109,7 @@ STEPS: Mapping[str, Step] = {
     "queue": _leave_queue,
     "slots": _free_slots,
 }
-"""The champion comes before the notices: a rule that waits for the end of a run sees the champion after it."""
+"""The reason of a failure comes before whatever tells it. The champion comes before the notices: a rule that waits for the end of a run sees the champion after it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,8 +133,14 @@ def finish_run(
     """
     end = End(services=services, held=held, before=before)
     left = {name: step for name, step in steps.items() if name not in steps_done(held.record)}
-    outcomes = {name: _outcome(step, end) for name, step in left.items()}
-    held = _with_steps_done(services, held, [name for name, outcome in outcomes.items() if outcome is None])
+    outcomes: dict[str, str | Exception | None] = {}
+    for name, step in left.items():
+        outcomes[name] = _outcome(step, end)
+        if isinstance(outcomes[name], str):
+            end.waiting.add(name)
+    held = _with_steps_done(
+        services, end.held, [name for name, outcome in outcomes.items() if outcome is None]
+    )
     problems = tuple(
         f"step {name!r} is not done: {outcome}" for name, outcome in outcomes.items() if outcome is not None
     )

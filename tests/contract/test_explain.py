@@ -1,0 +1,261 @@
+"""A failed run's record, status and notice say why its job failed, by the job's log; whatever becomes of that log."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.contract.boundaries import At, raising
+from tests.contract.test_settle import launched
+from tests.contract.test_tuning import launched as launched_tuning
+from tests.contract.test_tuning import trial
+from tests.contract.world import START, Boundary, Killed, World, schema
+from trainmaster.orchestrator.adapters.memory import MemoryJobLogs
+from trainmaster.orchestrator.adapters.pubsub import cloud_event
+from trainmaster.orchestrator.core.completion.explanation import (
+    LOG_DELAY,
+    TRIALS_EXPLAINED,
+    LogEntry,
+    LogQuery,
+)
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.errors import AccessDenied, ServiceFailed
+from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Trial, TrialState
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import RunState
+
+RECORD = Draft202012Validator(schema("run_record.v2"))
+NOTICE = Draft202012Validator(schema("notice.v1"))
+CHIEF = "workerpool0-0"
+WORDS = f"The replica {CHIEF} exited with a non-zero status of 1. To find out more see https://…"
+TRACEBACK = (
+    "Traceback (most recent call last):",
+    '  File "/app/train.py", line 7, in <module>',
+    "ValueError: no data",
+)
+USAGE = ("usage: train.py [-h]", "train.py: error: unrecognized arguments: --num_units=64")
+DENIED = AccessDenied("Cloud Logging", "read the log of job 1000", "logging.logEntries.list")
+DOWN = ServiceFailed("Cloud Logging", "read the log of job 1000", "503")
+STATUS = "status/requests/cassava.yaml.json"
+
+
+def job_id(job: Job) -> str:
+    return job.name.rpartition("/")[2]
+
+
+def failed() -> tuple[World, str, Job]:
+    """A run whose job has failed; nobody was told of it yet."""
+    world, arrival, job = launched()
+    world.jobs.become(job.name, JobState.RUNNING)
+    world.jobs.become(job.name, JobState.FAILED, error=Failure(code=3, message=WORDS))
+    return world, arrival.run_id, job
+
+
+def ends_told(world: World) -> list[Mapping[str, object]]:
+    return [notice.data for notice in world.notices.published if notice.type == "trainmaster.run.failed.v1"]
+
+
+def assert_explained(world: World, run_id: str) -> None:
+    """Record, status and notice name the replica, its error and its last lines."""
+    record = world.record(run_id)
+    message = f"{CHIEF}: ValueError: no data. {WORDS}"
+    assert record.failure == Failure(code=3, message=message, replica=CHIEF, last_lines=TRACEBACK)
+    assert record.problems == ()
+    RECORD.validate(encoded(record))
+    assert world.document(STATUS)["reason"] == message
+    assert ends_told(world)
+    assert all(each["error"] == encoded(record.failure) for each in ends_told(world))
+    for notice in world.notices.published:
+        NOTICE.validate(cloud_event(notice, "//trainmaster/projects/p/locations/l"))
+    assert world.active() == []
+
+
+def test_a_failed_run_says_which_replica_failed_first_and_with_what() -> None:
+    world, run_id, job = failed()
+    world.job_logs.write(job_id(job), CHIEF, *TRACEBACK)
+    boundary = Boundary()
+    world.settle(world.hint(job), boundary)
+    assert_explained(world, run_id)
+    assert boundary.calls.count("read log") == 1
+    assert boundary.calls.count("write runs") == 3
+    assert boundary.calls.count("write status") == 1
+
+
+def test_a_run_that_did_not_fail_reads_no_log() -> None:
+    world, arrival, job = launched()
+    world.train(world.record(arrival.run_id))
+    boundary = Boundary()
+    world.settle(world.hint(job), boundary)
+    assert "read log" not in boundary.calls
+
+
+def test_a_job_that_never_ran_has_no_log_to_read() -> None:
+    world, arrival, job = launched()
+    error = Failure(code=3, message="Image 'p/q' is not found.")
+    world.jobs.become(job.name, JobState.FAILED, error=error, ran=False)
+    boundary = Boundary()
+    world.settle(world.hint(job), boundary)
+    assert "read log" not in boundary.calls
+    assert world.record(arrival.run_id).failure == error
+
+
+def test_a_failure_of_which_the_log_tells_no_more_keeps_the_services_words_and_waits_for_nothing() -> None:
+    world, run_id, job = failed()
+    world.settle(world.hint(job))
+    record = world.record(run_id)
+    assert (record.failure, record.problems) == (Failure(code=3, message=WORDS), ())
+    assert len(ends_told(world)) == 1
+    assert world.active() == []
+
+
+def test_a_deployment_that_may_not_read_logs_says_what_to_grant_and_delays_nothing() -> None:
+    world, run_id, job = failed()
+    world.settle(world.hint(job), At("read log", before=raising(DENIED)))
+    record = world.record(run_id)
+    assert (record.state, record.failure) == (RunState.FAILED, Failure(code=3, message=WORDS))
+    (problem,) = record.problems
+    assert problem == (
+        "the log of the job does not say here why the job failed: Cloud Logging does not let this deployment read "
+        "the log of job 1000: logging.logEntries.list is not granted; `trainmaster deploy` grants it"
+    )
+    assert world.document(STATUS)["problems"] == [problem]
+    assert len(ends_told(world)) == 1
+    assert world.active() == []
+
+
+def test_a_log_that_arrives_late_is_looked_at_again_and_only_the_notice_waits() -> None:
+    world, run_id, job = failed()
+    world.job_logs.write(job_id(job), CHIEF)
+    happened = world.settle(world.hint(job))
+    assert happened.made_room
+    assert "step 'reason' is not done: the log of its job: it told nothing within 120 s" in happened.message
+    assert world.record(run_id).state is RunState.FAILED
+    assert world.document(STATUS)["reason"] == WORDS
+    assert ends_told(world) == []
+    world.clock.advance(LOG_DELAY / 2)
+    world.sweep()
+    assert ends_told(world) == []
+    world.job_logs.write(job_id(job), CHIEF, *TRACEBACK)
+    world.sweep()
+    assert_explained(world, run_id)
+    assert len(ends_told(world)) == 1
+
+
+@pytest.mark.parametrize("boundary", [None, At("read log", before=raising(DOWN))], ids=["silent", "down"])
+def test_a_log_that_does_not_come_is_waited_for_two_minutes(boundary: Boundary | None) -> None:
+    world, run_id, job = failed()
+    world.job_logs.write(job_id(job), CHIEF)
+    world.settle(world.hint(job), boundary)
+    world.clock.advance(LOG_DELAY)
+    world.sweep(boundary)
+    record = world.record(run_id)
+    assert record.failure == Failure(code=3, message=WORDS)
+    (problem,) = record.problems
+    assert problem.startswith("the log of the job does not say here why the job failed: ")
+    assert ("503" in problem) == (boundary is not None)
+    assert len(ends_told(world)) == 1
+    assert world.active() == []
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["there", "late"])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("number", range(18))
+def test_a_death_at_any_call_loses_no_reason(number: int, *, after: bool, late: bool) -> None:
+    world, run_id, job = failed()
+    world.job_logs.write(job_id(job), CHIEF, *(() if late else TRACEBACK))
+    boundary = Boundary(die_at=number, die_after_the_call=after)
+    try:
+        world.settle(world.hint(job), boundary)
+    except Killed:
+        pass
+    else:
+        assert number >= len(boundary.calls)
+    if late:
+        world.job_logs.write(job_id(job), CHIEF, *TRACEBACK)
+    world.settle(world.hint(job))
+    world.sweep()
+    assert_explained(world, run_id)
+
+
+class Flooded(MemoryJobLogs):
+    """Holds so much that only who asks for the chief alone sees what it wrote."""
+
+    def read(self, query: LogQuery) -> Sequence[LogEntry]:
+        return [each for each in super().read(query) if query.replica or each.task != CHIEF]
+
+
+def test_where_peers_fill_the_log_the_replica_that_the_service_names_is_read_alone() -> None:
+    world, run_id, job = failed()
+
+    world.job_logs = Flooded(world.clock)
+    world.job_logs.write(job_id(job), CHIEF, *TRACEBACK)
+    world.job_logs.write(job_id(job), "workerpool1-0", "Aborted: a peer is lost")
+    world.settle(world.hint(job))
+    assert_explained(world, run_id)
+
+
+def tuned(state: JobState, trials: list[Trial], *, refused: int) -> tuple[World, RunRecord, Boundary]:
+    """The settled run of a tuning with these trials, the first of which refused their arguments."""
+    world, arrival, job = launched_tuning()
+    world.try_out(world.record(arrival.run_id), state, trials)
+    job = world.jobs.read(job.name)
+    error = Failure(code=3, message="Too many trials failed.") if state is JobState.FAILED else None
+    world.jobs.become(job.name, state, error=error)
+    for number in range(1, refused + 1):
+        world.job_logs.write(job_id(job), CHIEF, *USAGE, trial_id=str(number))
+    boundary = Boundary()
+    world.settle(world.hint(job), boundary)
+    record = world.record(arrival.run_id)
+    RECORD.validate(encoded(record))
+    return world, record, boundary
+
+
+def infeasible(number: int, reason: str = "") -> Trial:
+    ended = START + timedelta(minutes=number)
+    state = TrialState.INFEASIBLE
+    return replace(trial(number, None, state), start_time=START, end_time=ended, infeasible_reason=reason)
+
+
+def test_a_trial_that_refused_its_arguments_is_told_as_that_and_not_as_a_missing_metric() -> None:
+    reason = f"The replica {CHIEF} exited with a non-zero status of 2. To find out more see https://…"
+    _, record, _ = tuned(JobState.FAILED, [infeasible(1, reason), infeasible(2, reason)], refused=2)
+    told = f"the program refused its arguments: {USAGE[-1]}"
+    assert record.tuning is not None
+    for each in record.tuning.trials:
+        assert each.infeasible_reason == reason
+        assert each.failure == Failure(message=told, replica=CHIEF, last_lines=USAGE)
+    assert record.failure == Failure(
+        code=3,
+        message=f"trial 1, {CHIEF}: {told}. Too many trials failed.",
+        replica=CHIEF,
+        last_lines=USAGE,
+    )
+    (problem,) = record.problems
+    assert problem.startswith("no trial is best: 2 of 2 failed before any reported 'accuracy'")
+
+
+def test_of_many_failed_trials_the_first_are_read_and_those_with_a_reason_of_the_services_own_are_not() -> (
+    None
+):
+    missing = "The trial ended without reporting the metric 'accuracy'; it reported []."
+    trials = [infeasible(number) for number in range(1, 7)] + [infeasible(7, missing)]
+    _, record, boundary = tuned(JobState.FAILED, trials, refused=7)
+    assert record.tuning is not None
+    assert [each.id for each in record.tuning.trials if each.failure] == ["1", "2", "3"]
+    assert boundary.calls.count("read log") == TRIALS_EXPLAINED
+    assert record.tuning.trials[-1].infeasible_reason == missing
+
+
+def test_a_tuning_that_succeeded_says_why_some_trials_failed_and_waits_for_no_log() -> None:
+    world, record, boundary = tuned(JobState.SUCCEEDED, [infeasible(1), trial(2, 0.9)], refused=1)
+    assert record.tuning is not None
+    first, second = record.tuning.trials
+    assert first.failure is not None
+    assert (first.failure.replica, second.failure, record.failure) == (CHIEF, None, None)
+    assert world.active() == []
+    assert boundary.calls.count("read log") == 1
+    world, record, _ = tuned(JobState.SUCCEEDED, [infeasible(1), trial(2, 0.9)], refused=0)
+    assert record.problems == ()
+    assert world.active() == []

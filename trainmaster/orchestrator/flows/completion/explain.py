@@ -1,0 +1,104 @@
+"""What a failed job's log says of it comes on record, before the status and the notice of the end.
+
+The log may arrive after the end: until LOG_DELAY has passed, the sweep looks again. Whatever the log service does, the
+run has ended, and no later step waits any longer.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from trainmaster.orchestrator.core.completion.explanation import (
+    LOG_DELAY,
+    SERVICE,
+    LogEntry,
+    Question,
+    explained,
+    first_failure,
+    has_arrived,
+    named_replica,
+    questions_about,
+    unexplained,
+)
+from trainmaster.orchestrator.core.errors import AccessDenied, ServiceFailed
+from trainmaster.orchestrator.core.runs.job import Failure
+from trainmaster.orchestrator.core.runs.record import RunRecord, shortened
+from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.services import Services
+from trainmaster.orchestrator.stores.ledger import Held
+
+LATE = f"it told nothing within {LOG_DELAY.total_seconds():g} s of the end"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Answer:
+    """What the log told by trial, under None of the job itself; and why it did not tell the rest.
+
+    `may_come`: it may tell that later.
+    """
+
+    found: Mapping[str | None, Failure] = field(default_factory=dict)
+    missing: str | None = None
+    may_come: bool = False
+
+
+def explain_failure(services: Services, held: Held) -> Held | str:
+    """The record with what the log tells of the failed job or of its first failed trials, or what is waited for.
+
+    Costs nothing for a run without a failure. Safe to repeat.
+
+    Raises:
+        RecordMoved: the record kept changing.
+    """
+    questions = questions_about(held.record)
+    if not questions:
+        return held
+    answer, now = _ask(services, questions), services.clock.now()
+    if answer.may_come and not answer.found and _may_wait(services, held.record):
+        return f"the log of its job: {answer.missing}"
+
+    def changed(record: RunRecord) -> RunRecord | None:
+        known = explained(record, answer.found)
+        if answer.missing is not None and not answer.found:
+            known = unexplained(known, _problem(record, answer.missing))
+        return None if known == record else replace(known, updated_at=now, attempt=services.attempt)
+
+    return services.ledger.update(held, changed)
+
+
+def _ask(services: Services, questions: Sequence[Question]) -> _Answer:
+    """The answers to the questions until one cannot be asked."""
+    found: dict[str | None, Failure] = {}
+    missing: str | None = None
+    for question in questions:
+        try:
+            entries = _read(services, question)
+        except AccessDenied as denied:
+            return _Answer(found=found, missing=f"{denied}; `trainmaster deploy` grants it")
+        except ServiceFailed as failed:
+            return _Answer(found=found, missing=shortened(str(failed)), may_come=True)
+        failure = first_failure(entries, question.words)
+        if failure is not None:
+            found[question.trial_id] = failure
+        elif not has_arrived(entries):
+            missing = LATE
+    return _Answer(found=found, missing=missing, may_come=missing is not None)
+
+
+def _read(services: Services, question: Question) -> Sequence[LogEntry]:
+    """The end of the log; where peers alone fill it, also that of the replica that the service names."""
+    entries = services.job_logs.read(question.query)
+    named = named_replica(question.words)
+    wrote = {entry.task for entry in entries} - {SERVICE}
+    if named is None or not wrote or named in wrote:
+        return entries
+    return (*entries, *services.job_logs.read(replace(question.query, replica=named)))
+
+
+def _may_wait(services: Services, record: RunRecord) -> bool:
+    """Only the notice of a failure is worth waiting for."""
+    return record.state is RunState.FAILED and services.clock.now() - record.history[-1].at < LOG_DELAY
+
+
+def _problem(record: RunRecord, missing: str) -> str:
+    what = "the job" if record.tuning is None else "trials"
+    return f"the log of the job does not say here why {what} failed: {missing}"

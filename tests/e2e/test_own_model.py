@@ -1,10 +1,12 @@
 """A trainer of one's own, written for Vertex AI, ends with its model on record."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
-from .project import Project, own_image_uri
+from .project import OWN, ROOT, Project, own_image_uri
 
 pytestmark = pytest.mark.slow
 
@@ -33,3 +35,24 @@ def test_a_script_that_knows_only_vertex_ai_ends_with_its_model_and_metrics_on_r
     champion = project.document(project.ledger, "champions/own.json")
     assert champion is not None
     assert champion["current"]["value"] == 0.93
+
+
+def test_an_image_that_is_provided_while_the_stack_runs_can_be_asked_for(project: Project) -> None:
+    image = f"{own_image_uri(project.id)}-later"
+    command = [
+        sys.executable,
+        "-m",
+        "trainmaster",
+        "provide",
+        f"{image}={OWN}",
+        "--state",
+        str(project.state),
+    ]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    document = {
+        "model_name": "later",
+        "image": image,
+        "cluster": {"chief": {"machine": "n1-standard-4"}},
+    }
+    project.upload("requests/later.yaml", json.dumps(document))
+    assert project.settled_status("requests/later.yaml")["state"] == "succeeded"

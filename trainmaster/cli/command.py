@@ -17,6 +17,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "down": ("stack:down", "Stop the local stack that runs on a state folder."),
     "status": ("stack:status", "Show the local stack that runs on a state folder."),
     "env": ("stack:env", "Print the variables that make gcloud use the local stack."),
+    "provide": ("stack:provide", "Provide images by source trees, also while the local stack runs."),
     "preempt": ("stack:preempt", "Take the machine of a running job's replica away."),
     "convert": ("convert:convert", "Print the Vertex AI form of a request in any dialect."),
     "study": ("study.command:study", "Draw a tuning job: learning curves, parameters and results."),

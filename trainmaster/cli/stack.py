@@ -1,4 +1,4 @@
-"""`trainmaster up`, `down`, `status`, `env` and `preempt`: the local stack, with its own options."""
+"""`trainmaster up`, `down`, `status`, `env`, `provide` and `preempt`: the local stack, with its own options."""
 
 import os
 import sys
@@ -29,4 +29,6 @@ def _of_stack(name: str) -> click.Command:
     return run
 
 
-up, down, status, env, preempt = map(_of_stack, ("up", "down", "status", "env", "preempt"))
+up, down, status, env, provide, preempt = map(
+    _of_stack, ("up", "down", "status", "env", "provide", "preempt")
+)

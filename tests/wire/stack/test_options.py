@@ -27,8 +27,8 @@ def test_every_bad_argument_is_named_at_once(tmp_path: Path, capsys: pytest.Capt
         "--retry-min-s", "9", "--retry-max-s", "3",
     )  # fmt: skip
     for expected in (
-        "--image a: there is no directory",
-        "--image b: no Dockerfile can be read at",
+        "The image a: there is no directory",
+        "The image b: no Dockerfile can be read at",
         "there is no main.py in it; `make stage`",
         "--project 'No_Project': a project id has 6 to 30",
         "--port-base 70000: expected a port from 1 to 65532",

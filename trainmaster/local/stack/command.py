@@ -1,4 +1,4 @@
-"""The command line: `trainmaster up | down | status | env | preempt`."""
+"""The command line: `trainmaster up | down | status | env | provide | preempt`."""
 
 import argparse
 import contextlib
@@ -9,7 +9,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -17,12 +17,14 @@ from trainmaster.local.events.backoff import Backoff
 from trainmaster.local.events.rest import CallRefusedError, call
 from trainmaster.local.injections import Plan
 from trainmaster.local.stack.errors import BadOptionsError, BadTopologyError, StackRefusedError, StateError
+from trainmaster.local.stack.images import provide
 from trainmaster.local.stack.options import (
     DEFAULT_PROJECT,
     DEFAULT_REGION,
     DEFAULT_STATE,
     DEFAULT_TOPOLOGY,
     Options,
+    image_faults,
     injections_of,
     quota_of,
 )
@@ -42,18 +44,20 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return _up(arguments)
             case "down":
                 return _down(arguments.state)
-            case "env":
-                sys.stdout.write(_client_environment(arguments.state, through_gateway=arguments.gateway))
-                return 0
-            case "preempt":
-                _preempt(arguments.state, arguments.job, arguments.replica)
-                sys.stdout.write(f"The replica {arguments.replica} of job {arguments.job} is preempted.\n")
-                return 0
-            case _:
+            case "status":
                 return _status(arguments.state)
+            case "env":
+                said = _client_environment(arguments.state, through_gateway=arguments.gateway)
+            case "provide":
+                said = _provide(arguments.state, dict(arguments.images))
+            case _:
+                _preempt(arguments.state, arguments.job, arguments.replica)
+                said = f"The replica {arguments.replica} of job {arguments.job} is preempted.\n"
+        sys.stdout.write(said)
     except StackRefusedError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 2 if isinstance(refusal, BadOptionsError | BadTopologyError) else 1
+    return 0
 
 
 def _up(arguments: argparse.Namespace) -> int:
@@ -123,6 +127,15 @@ def _not_ready(state: Path) -> StateError:
     )
 
 
+def _provide(state: Path, images: Mapping[str, Path]) -> str:
+    if faults := image_faults(images):
+        raise BadOptionsError("\n".join(faults))
+    provide(state, images)
+    return "".join(
+        f"{tree.resolve()} provides the image {uri} from the next job on.\n" for uri, tree in images.items()
+    )
+
+
 def _preempt(state: Path, job: str, replica: str = CHIEF) -> None:
     """Preempt one replica of a custom job that runs on the stack. Returns when its SIGTERM is sent.
 
@@ -175,7 +188,9 @@ def _parser() -> argparse.ArgumentParser:
         description="The local stack: Google Cloud's services on this machine.",
         allow_abbrev=False,
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="up|down|status|env|preempt")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="up|down|status|env|provide|preempt"
+    )
     up = commands.add_parser("up", help="run a stack in the foreground until Ctrl-C", allow_abbrev=False)
     down = commands.add_parser("down", help="stop the stack that runs on a state folder")
     status = commands.add_parser("status", help="show the stack that runs on a state folder")
@@ -184,11 +199,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     environment.add_argument("--gateway", action="store_true",
         help="and those that lead programs which name no endpoint there, as in a local job")  # fmt: skip
+    providing = commands.add_parser("provide", help="provide images by source trees, also while a stack runs")
+    providing.add_argument("images", type=_image, nargs="+", metavar="URI=DIR",
+        help="the image, and a source tree with a Dockerfile")  # fmt: skip
     taking = commands.add_parser("preempt", help="take the machine of a running job's replica away")
     taking.add_argument("job", metavar="JOB", help="a custom job's id, or its full name")
     taking.add_argument("replica", metavar="REPLICA", nargs="?", default=CHIEF,
         help=f"the replica, as the job's log names it; default {CHIEF}")  # fmt: skip
-    for command in (up, down, status, environment, taking):
+    for command in (up, down, status, environment, providing, taking):
         command.add_argument(
             "--state", type=Path, default=DEFAULT_STATE, metavar="DIR",
             help=f"folder of the stack's whole state; default {DEFAULT_STATE}",
@@ -200,7 +218,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_up_arguments(up: argparse.ArgumentParser) -> None:
     add = up.add_argument
     add("--image", type=_image, action="append", default=[], metavar="URI=DIR",
-        help="an image, provided by a source tree with a Dockerfile; repeatable")  # fmt: skip
+        help="an image, provided by a source tree with a Dockerfile, now and at later starts; repeatable")  # fmt: skip
     add("--functions", type=Path, metavar="DIR",
         help="the staged functions; default: the repository's own, staged at each start")  # fmt: skip
     add("--topology", type=Path, default=DEFAULT_TOPOLOGY, metavar="FILE",

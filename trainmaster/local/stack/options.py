@@ -59,7 +59,7 @@ class Options:
     def check(self) -> None:
         """Raises `BadOptionsError` with every fault."""
         faults = [
-            *_image_faults(self.images),
+            *image_faults(self.images),
             *_functions_faults(self.functions),
             *_number_faults(self),
         ]
@@ -100,7 +100,8 @@ def _read_file(
         raise BadOptionsError(f"{flag} {str(path)!r}:\n{error}") from error
 
 
-def _image_faults(images: Mapping[str, Path]) -> list[str]:
+def image_faults(images: Mapping[str, Path]) -> list[str]:
+    """Source trees by URI that cannot provide an image, and why."""
     from trainmaster.local.jobs.images.dockerfile import (  # so that `down` and `status` start at once
         ImageError,
         read_image,
@@ -109,12 +110,12 @@ def _image_faults(images: Mapping[str, Path]) -> list[str]:
     faults: list[str] = []
     for uri, tree in images.items():
         if not tree.is_dir():
-            faults.append(f"--image {uri}: there is no directory {str(tree)!r}.")
+            faults.append(f"The image {uri}: there is no directory {str(tree)!r}.")
             continue
         try:
             read_image(tree)
         except ImageError as error:
-            faults.append(f"--image {uri}: {error}.")
+            faults.append(f"The image {uri}: {error}.")
     return faults
 
 

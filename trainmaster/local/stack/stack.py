@@ -26,6 +26,7 @@ from trainmaster.local.process import ProcessGuard, Stream
 from trainmaster.local.stack.access import grants_of
 from trainmaster.local.stack.clients import function_variables, user_variables
 from trainmaster.local.stack.errors import StackRefusedError
+from trainmaster.local.stack.images import ProvidedImages, provide, remembered
 from trainmaster.local.stack.options import Options
 from trainmaster.local.stack.provision import provision
 from trainmaster.local.stack.services import Services, running_services
@@ -100,7 +101,7 @@ async def running_stack(options: Options, topology: Topology, state: StateFolder
             running_services(
                 options,
                 state=state,
-                images=_images(options, topology),
+                images=_images(options, topology, state),
                 guard=guard,
                 grants=grants,
                 images_topic=_images_topic(options, topology),
@@ -195,10 +196,12 @@ def _images_topic(options: Options, topology: Topology) -> str:
     return ""
 
 
-def _images(options: Options, topology: Topology) -> dict[str, Path]:
-    """The images by URI: the repository provides its own trainer, unless the command line says otherwise."""
+def _images(options: Options, topology: Topology, state: StateFolder) -> ProvidedImages:
+    """The images by URI: the repository provides its own trainer, unless the user provides it."""
     own = {topology.images["trainer"]: ROOT} if (ROOT / "Dockerfile").is_file() else {}
-    return {**own, **options.images}
+    provide(state.path, options.images)
+    remembered(state.path)  # refuses a damaged file now, and not at the first job
+    return ProvidedImages(state.path, own)
 
 
 async def _source_directory(given: Path | None, *, destination: Path, guard: ProcessGuard) -> Path:

@@ -39,8 +39,9 @@ _GRACE_S = 2.0
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _UNREACHABLE = ("error sending request", "dns error", "failed to fetch", "network connectivity is disabled")
 _WAY_OUT = (
-    "The package index cannot be reached. Name one that can be, or a folder of wheels, as for pip: pip.conf, PIP_INDEX_URL, "
-    "PIP_FIND_LINKS. Or install the packages into the stack's own environment, which is used where it has all of them."
+    "The package index cannot be reached. Name one that can be, or a folder of wheels, where it is named now: in the line of "
+    "the Dockerfile, else in pip.conf, PIP_INDEX_URL or PIP_FIND_LINKS. Or install the packages into the stack's own "
+    "environment, which is used where it has all of them."
 )
 
 Say = Callable[[str], Awaitable[object]]
@@ -188,8 +189,10 @@ class _Uv:
     async def _hear(self, _stream: Stream, lines: list[bytes]) -> None:
         for line in lines:
             text = _CREDENTIALS.sub("***@", line.decode("utf-8", "replace").rstrip())[:_LINE_CHARACTERS]
+            if not text or text.startswith("Using Python "):
+                continue
             self._last.append(text)
-            if text and self._said < MAX_LINES:
+            if self._said < MAX_LINES:
                 self._said += 1
                 await self._say(text)
 

@@ -71,13 +71,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with long tests first: those that say how long they take, then one of each folder in turn.
 
     So no worker is left alone with a long file at the end, and those that train, and want the processor, run beside
-    those that wait for leases and restarts.
+    those that wait for leases and restarts. Files that share one stack follow each other: it ends with the last of them.
     """
     marks = [(item.path, mark) for item in items if (mark := item.get_closest_marker("slow"))]
+    sharing = {item.path for item in items if shares_a_stack(item)}
     of_folder: Counter[Path] = Counter()
     turn: dict[Path, tuple[float, int]] = {}
     for path in dict.fromkeys(path for path, _ in marks):
         longest = max(mark.kwargs.get("seconds", 0) for owner, mark in marks if owner == path)
-        turn[path] = (-longest, of_folder[path.parent])
-        of_folder[path.parent] += 1
+        turn[path] = (-longest, 0 if path in sharing else of_folder[path.parent])
+        of_folder[path.parent] += path not in sharing
     items.sort(key=lambda item: (item.path not in turn, turn.get(item.path, (0, 0))))
+
+
+def shares_a_stack(item: pytest.Item) -> bool:
+    """Whether the test runs on the stack of tests/e2e/conftest.py; a file may have a `project` of its own."""
+    return isinstance(item, pytest.Function) and any(
+        fixture.argname == "project" and fixture.scope == "package"
+        for found in item._fixtureinfo.name2fixturedefs.values()
+        for fixture in found[-1:]
+    )

@@ -10,7 +10,7 @@ import pytest
 from .project import OWN, ROOT, Project, own_image_uri, running_project
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # a stack that idles until the last test of all still ticks
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     state = tmp_path_factory.mktemp("shared") / "state"
     image = f"{own_image_uri('e2e-shared')}={OWN}"

@@ -1,4 +1,4 @@
-"""A run on record enters a state: it has its job, waits, or has ended without a job.
+"""A run on record enters a state: submitted, waiting, or ended without a job.
 
 A second job of a run is found and cancelled. It comes of a function that was stopped between its last look at its lease
 and its submission, and woke up when another had taken the run over. The one that woke writes nothing: its record has

@@ -2,19 +2,20 @@
 
 The order of writes, and what a crash between two of them leaves:
 
-    mark      counts the run under the policy's caps, where it has some: one object each
+    mark      counts the run, where the policy has caps
     marker    the sweep will look; without a record it finds nothing and the event comes again
     original  the text as it was written, under a name of its own hash: no record names it yet
     record    reserved, with a lease: until it expires nobody else submits; what follows is in `submit.py`
 
-Caps turn a storm into one clear refusal. The marks of the hour, or the day, are looked at before a mark is made, and
-again after it: the marks have an order that is the same for everybody, and so has whom they leave no room. A redelivery
-that meets its own mark is not counted twice; whoever writes a rejection takes its mark away. An hour's marks are looked
-at, or a day's where cost counts; so without a cap of cost, one in a later hour counts in that one too: less may go then
-than the cap allows, and never more. With one, it counts in the hour of its mark.
+Caps turn a storm of requests into one clear refusal. Each run is counted by a mark of its own. The marks of its window,
+an hour, or a day where the policy caps cost, are read before the mark is written and again afterwards: all attempts see
+the marks in the same order, so they agree on which runs exceed a cap. A redelivery that finds its own mark is not
+counted twice, and the attempt that writes a rejection deletes the mark. Without a cap on cost, a redelivery in a later
+hour counts in that hour too: fewer runs may start than the cap allows, never more. With one, the run counts in the hour
+of its mark.
 
-An hour is the one that a mark's name says, by the clock of whoever made it; so all who look agree on it, though the
-store's clock, which orders the marks, may have gone into the next.
+The hour is the one in the mark's name, by the clock of the attempt that wrote it, so all readers agree on it; the
+store's clock, which orders the marks, may already be in the next hour.
 """
 
 import sys

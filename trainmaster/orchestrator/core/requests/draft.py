@@ -40,6 +40,8 @@ class Draft:
 
     document: Mapping[str, object]
     policy: Policy | None = None
+    region: str = ""
+    """Where it would run; only the policy asks for it."""
 
     @cached_property
     def cluster(self) -> Mapping[str, object]:

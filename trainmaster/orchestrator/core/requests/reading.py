@@ -71,10 +71,8 @@ def _allowed(meant: Translated, standards: Standards) -> Translated:
     """The request without what the policy refuses and the dialect can do without."""
     if not meant.yielding:
         return meant
-    home = _home(meant, standards)
-    refused = {
-        fault.path for fault in policy_faults(Draft(document=meant.document, policy=standards.policy), home)
-    }
+    draft = Draft(document=meant.document, policy=standards.policy, region=_home(meant, standards))
+    refused = {fault.path for fault in policy_faults(draft)}
     gone = [key for key in meant.yielding if any(path.startswith(f"$.{key}") for path in refused)]
     warnings = [
         Fault(

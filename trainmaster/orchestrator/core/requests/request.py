@@ -113,14 +113,14 @@ def checked(
 
     `faults` are known already, and `spelled` is the text of booleans by their path in the document.
     """
-    draft = Draft(document=document, policy=standards.policy)
-    secrets, *found = _found(draft, standards, region, spelled or {})
+    draft = Draft(document=document, policy=standards.policy, region=region)
+    secrets, *found = _found(draft, standards, spelled or {})
 
     def written(group: Iterable[Fault]) -> list[Fault]:
         return [replace(fault, path=written_path(fault.path)) for fault in group]
 
     # No fault of a place may quote its secret; what the text spoiled, nobody need report again.
-    of_fallbacks = _of_fallbacks(draft, standards, region, found)
+    of_fallbacks = _of_fallbacks(draft, standards, found)
     known = _first_of_each_place((written(secrets), faults, *map(written, (*found, *of_fallbacks))))
     if known:
         return Refused(faults=tuple(sorted(known)))
@@ -141,31 +141,27 @@ def _first_of_each_place(groups: Iterable[Iterable[Fault]]) -> set[Fault]:
     return faults
 
 
-def _found(
-    draft: Draft, standards: Standards, region: str, spelled: Mapping[str, str]
-) -> tuple[list[Fault], ...]:
+def _found(draft: Draft, standards: Standards, spelled: Mapping[str, str]) -> tuple[list[Fault], ...]:
     """What is wrong with our own document; the first group that names a place knows most of it.
 
     The roles come before the schema: of a second chief they know more.
     """
     # Before all others, for it makes 2.0 the 2 that they count.
     of_schema = schema_faults(standards.schemas[REQUEST_SCHEMA], draft.document, spelled)
-    rest = (cluster_faults(draft), of_schema, policy_faults(draft, region), tuning_faults(draft))
+    rest = (cluster_faults(draft), of_schema, policy_faults(draft), tuning_faults(draft))
     return (secret_faults(draft), *rest)
 
 
-def _of_fallbacks(
-    draft: Draft, standards: Standards, home: str, known: Iterable[list[Fault]]
-) -> Iterator[list[Fault]]:
+def _of_fallbacks(draft: Draft, standards: Standards, known: Iterable[list[Fault]]) -> Iterator[list[Fault]]:
     """What each fallback makes of the request, at its own place; what the request has wrong anyway is known."""
     document = draft.document
     own = without_fallbacks(document)
-    yield fallback_faults(document, home)
+    yield fallback_faults(document, draft.region)
     told = {fault for group in known for fault in group}
     for index, patch in fallbacks_in(document):
-        candidate = replace(draft, document=without_fallbacks(merged(own, patch)))
-        region = text_at(candidate.document, "region") or home
-        for group in _found(candidate, standards, region, {})[1:]:
+        whole = without_fallbacks(merged(own, patch))
+        candidate = replace(draft, document=whole, region=text_at(whole, "region") or draft.region)
+        for group in _found(candidate, standards, {})[1:]:
             yield [
                 replace(fault, path=f"{fallback_path(index)}{fault.path.removeprefix('$')}")
                 for fault in group

@@ -26,16 +26,15 @@ from trainmaster.orchestrator.core.requests.draft import EXECUTOR_IMAGE, Draft
 _CHIPS = "leave it out: tpu_topology says how many chips there are"
 
 
-def policy_faults(draft: Draft, region: str) -> list[Fault]:
+def policy_faults(draft: Draft) -> list[Fault]:
     """Every place where the request asks for what the policy does not give, sorted by path.
 
-    `region` is where it would run. Without a policy everything is given.
+    Without a policy everything is given.
     """
     policy = draft.policy
     if policy is None:
         return []
-    faults = [fault for check in _CHECKS for fault in check(policy, draft)]
-    return sorted([*faults, *_region(policy, draft, region)])
+    return sorted(fault for check in _CHECKS for fault in check(policy, draft))
 
 
 def _refused(path: Path, found: object, allowed: str | Sequence[object], repair: str = "") -> Fault:
@@ -44,14 +43,14 @@ def _refused(path: Path, found: object, allowed: str | Sequence[object], repair:
     return Fault(at=path, problem="the policy does not allow it", value=found, allowed=text, repair=repair)
 
 
-def _region(policy: Policy, draft: Draft, region: str) -> Iterator[Fault]:
-    if not among(region, policy.regions):
+def _region(policy: Policy, draft: Draft) -> Iterator[Fault]:
+    if not among(draft.region, policy.regions):
         yield Fault(
             at=("region",) if text_at(draft.document, "region") is not None else (),
             problem="no region of the policy",
-            value=region,
+            value=draft.region,
             among=policy.regions,
-            repair=nearest(region, policy.regions),
+            repair=nearest(draft.region, policy.regions),
         )
 
 
@@ -225,6 +224,7 @@ def _flags(_: Policy, draft: Draft) -> Iterator[Fault]:
 
 
 _CHECKS: tuple[Callable[[Policy, Draft], Iterator[Fault]], ...] = (
+    _region,
     _images,
     _packages,
     _machines,

@@ -10,8 +10,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import google_error, in_thread, serving
-from trainmaster.local.iam.authentication import guarded
+from trainmaster.local.http import LoopbackOnly, google_error, in_thread, serving
+from trainmaster.local.iam.authentication import Authenticated
 from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.iam.service import Grants
 from trainmaster.local.injections import Injections
@@ -24,6 +24,7 @@ from trainmaster.local.storage.drops.watching import Watch
 from trainmaster.local.storage.injections import named, notifying, subjects
 from trainmaster.local.storage.notifications import with_links
 from trainmaster.local.storage.objects.errors import RefusedError
+from trainmaster.local.storage.public_data import SERVICE, PublicData
 from trainmaster.local.storage.service import Service
 from trainmaster.local.storage.sessions import Uploads
 from trainmaster.local.storage.store import Store
@@ -47,13 +48,15 @@ class Storage:
         injections: Injections | None = None,
         grants: Grants | None = None,
         tokens: Tokens | None = None,
+        public_data: str = SERVICE,
     ) -> None:
         """Open the directory, and make it if need be.
 
         Without `publish`, notifications are kept until a later start has one.
         `injections` are shared with other emulators; its own when None. `grants` are what questions about permissions
         are answered from; without, everyone may do everything. `tokens` name the principals of requests; without,
-        every request is the local user's.
+        every request is the local user's. Anonymous reads through the gateway of buckets that are not here are handed on
+        to `public_data`.
 
         Raises:
             StateInUseError: another process has this directory open.
@@ -65,12 +68,21 @@ class Storage:
         )
         injections = injections or Injections()
         self._injections, self._publish = injections, publish
-        self._guarded: ASGIApp = guarded(
-            WithInjections(
-                app=self._answer, injections=injections, service="storage", named=named, subjects=subjects
+        self._public = PublicData(
+            Authenticated(
+                WithInjections(
+                    app=self._answer,
+                    injections=injections,
+                    service="storage",
+                    named=named,
+                    subjects=subjects,
+                ),
+                tokens,
             ),
-            tokens,
+            has_bucket=lambda name: self.store.catalog.find_bucket(name) is not None,
+            url=public_data,
         )
+        self._guarded: ASGIApp = LoopbackOnly(self._public)
         self._watch: Watch | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -100,6 +112,7 @@ class Storage:
         watch, self._watch = self._watch, None
         if watch:
             await asyncio.to_thread(watch.stop)
+        await self._public.close()
         self._service.uploads.close()
         self.store.close()
 
@@ -161,9 +174,12 @@ def served(
     port: int = 0,
     grants: Grants | None = None,
     tokens: Tokens | None = None,
+    public_data: str = SERVICE,
 ) -> AbstractAsyncContextManager[str]:
     """The URL of an emulator over `dir`, served while the block runs. `port` 0 picks a free one."""
-    return serving(Storage(dir=dir, publish=publish, grants=grants, tokens=tokens), port=port)
+    return serving(
+        Storage(dir=dir, publish=publish, grants=grants, tokens=tokens, public_data=public_data), port=port
+    )
 
 
 def serve(dir: Path | str, *, publish: Publish | None = None, port: int = 0) -> AbstractContextManager[str]:  # noqa: A002  # as above

@@ -1,0 +1,89 @@
+"""Public data that a project does not have itself: data sets and weights that libraries download.
+
+`https://storage.googleapis.com/tensorflow/…` is one address among those of the project's own buckets, so it leads
+into the stack. On Vertex AI the download works because the bucket is public; here it is handed on to the service.
+"""
+
+import ssl
+from collections.abc import Callable
+
+import httpx
+from starlette.responses import StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from trainmaster.local.http import google_error
+from trainmaster.local.loopback import GATEWAY_ADDRESS
+from trainmaster.local.storage.api.routes import route_for
+from trainmaster.local.storage.objects.errors import RefusedError
+
+SERVICE = "https://storage.googleapis.com"
+_READS = frozenset({"buckets.get", "objects.get", "objects.list"})
+_ASKED = frozenset({b"accept", b"accept-encoding", b"range", b"user-agent", b"if-match", b"if-none-match"})
+_HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"trailer"})
+_TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+
+
+class PublicData:
+    """An ASGI application: `app`, but for anonymous reads through the gateway of buckets that `has_bucket` denies.
+
+    No other request leaves the machine: one with a token is about the project's own data, whatever it finds.
+    """
+
+    def __init__(self, app: ASGIApp, *, has_bucket: Callable[[str], bool], url: str = SERVICE) -> None:
+        self._app = app
+        self._has_bucket = has_bucket
+        self._url = url
+        self._client: httpx.AsyncClient | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if _is_anonymous(scope) and (bucket := _bucket_read(scope)) and not self._has_bucket(bucket):
+            await self._hand_on(bucket, scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def close(self) -> None:
+        """Close the connections to the service. Safe to call twice."""
+        client, self._client = self._client, None
+        if client:
+            await client.aclose()
+
+    async def _hand_on(self, bucket: str, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._client is None:  # most stacks need none
+            self._client = httpx.AsyncClient(timeout=_TIMEOUT, verify=ssl.create_default_context())
+        query = scope["query_string"].decode("ascii", errors="replace")
+        asked = {name: value for name, value in scope["headers"] if name in _ASKED}
+        request = self._client.build_request(
+            scope["method"],
+            f"{self._url}{(scope.get('raw_path') or scope['path'].encode()).decode('ascii', errors='replace')}{'?' if query else ''}{query}",
+            headers=list({b"accept-encoding": b"identity", **asked}.items()),
+        )
+        try:
+            answer = await self._client.send(request, stream=True)
+        except httpx.TransportError as fault:
+            message = f"There is no bucket {bucket!r} in this stack, and {self._url} cannot be asked for it: {fault}"
+            await google_error(502, message, reason="badGateway")(scope, receive, send)
+            return
+        try:
+            response = StreamingResponse(answer.aiter_raw(), answer.status_code)
+            response.raw_headers = [
+                (name.lower(), value) for name, value in answer.headers.raw if name.lower() not in _HOP_BY_HOP
+            ]
+            await response(scope, receive, send)
+        finally:
+            await answer.aclose()
+
+
+def _is_anonymous(scope: Scope) -> bool:
+    """Whether a request came through the gateway without credentials."""
+    if scope["type"] != "http" or (scope.get("client") or ("",))[0] != GATEWAY_ADDRESS:
+        return False
+    return not any(name == b"authorization" for name, _ in scope["headers"])
+
+
+def _bucket_read(scope: Scope) -> str:
+    """The bucket whose data a request reads; empty for every other request."""
+    try:
+        route, path = route_for({**scope, "method": "GET"} if scope["method"] == "HEAD" else scope)
+    except RefusedError:
+        return ""
+    return path.get("bucket", "") if route.name in _READS else ""

@@ -33,9 +33,9 @@ from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.moves import taken_over
-from trainmaster.orchestrator.flows.admission.queue import limits_for
 from trainmaster.orchestrator.flows.completion.settle import settle_hint
 from trainmaster.orchestrator.flows.intake import take_and_admit
+from trainmaster.orchestrator.flows.queue import limits_for
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS, submit
 
 

@@ -17,10 +17,10 @@ from trainmaster.orchestrator.core.requests.spec import spec_from
 from trainmaster.orchestrator.core.runs.end import Completion
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.admission.queue import give_back, leave_queue
 from trainmaster.orchestrator.flows.completion.champion import challenge
 from trainmaster.orchestrator.flows.completion.explain import explain_failure
 from trainmaster.orchestrator.flows.completion.status import tell_status, tell_steps
+from trainmaster.orchestrator.flows.queue import give_back, leave_queue
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.stores.ledger import Held
 

@@ -27,9 +27,9 @@ from trainmaster.orchestrator.core.runs.moves import (
 )
 from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
-from trainmaster.orchestrator.flows.admission.queue import give_back, leave_queue, place_of
 from trainmaster.orchestrator.flows.completion.finish import finish_run
 from trainmaster.orchestrator.flows.completion.status import tell_status, tell_steps, warned
+from trainmaster.orchestrator.flows.queue import give_back, leave_queue, place_of
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.stores.ledger import Held
 

@@ -22,8 +22,8 @@ from trainmaster.orchestrator.core.errors import (
 from trainmaster.orchestrator.core.requests.candidates import candidates_of
 from trainmaster.orchestrator.core.runs.moves import live_lease
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.admission.queue import full_limit, limits_for, place_of, start_pass
 from trainmaster.orchestrator.flows.completion.settle import settle_hint
+from trainmaster.orchestrator.flows.queue import full_limit, limits_for, place_of, start_pass
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.resume import take_over
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS

@@ -38,18 +38,18 @@ from trainmaster.orchestrator.core.requests.candidates import Candidate, candida
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
-from trainmaster.orchestrator.flows.admission.queue import (
-    full_limit,
-    limits_for,
-    place_of,
-    start_pass,
-    take_slots,
-)
 from trainmaster.orchestrator.flows.completion.transitions import (
     failed,
     job_of,
     kept_waiting,
     submitted,
+)
+from trainmaster.orchestrator.flows.queue import (
+    full_limit,
+    limits_for,
+    place_of,
+    start_pass,
+    take_slots,
 )
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.stores.ledger import Held

@@ -99,12 +99,12 @@ def test_nothing_but_the_package_is_importable(installed: Installed) -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_the_command_says_what_it_is_and_which_extra_a_verb_needs(installed: Installed) -> None:
+def test_the_command_says_what_it_is_and_which_extra_a_verb_needs(installed: Installed, wheel: Path) -> None:
     assert installed.run("--version").stdout == f"trainmaster {VERSION}\n"
     assert "dead-letters" in installed.run("--help").stdout
-    assert "pip install 'trainmaster[tensorflow]'" in installed.run("demo", status=1).stderr
+    assert f"pip install '{wheel}[tensorflow]'" in installed.run("demo", status=1).stderr
     job = "projects/p/locations/r/hyperparameterTuningJobs/1"
-    assert "pip install 'trainmaster[study]'" in installed.run("study", job, status=1).stderr
+    assert f"pip install '{wheel}[study]'" in installed.run("study", job, status=1).stderr
 
 
 def test_a_request_is_converted_and_a_program_inspected(installed: Installed) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from trainmaster.local.jobs.images import environments
 
-from .conftest import Stack, container
+from .conftest import Stack, container, package
 from .test_packages import MODES, wheel
 
 OWN = "us-docker.pkg.dev/p1/repo/own"
@@ -180,6 +180,24 @@ def test_a_base_that_is_not_known_is_refused_with_the_repair(stack: Stack, tree:
 def test_a_file_that_is_copied_and_not_there_is_refused(stack: Stack, tree: Path) -> None:
     write(tree, "COPY gone.py /app/")
     assert "COPY gone.py: there is no such file or directory" in error(stack)
+
+
+def test_a_python_package_runs_in_the_environment_of_its_executor_image(stack: Stack) -> None:
+    app = wheel(stack.buckets / "b", "demo_app", code=SHOW, needs=("vendored>=1",))
+    job = stack.ended(
+        stack.submit(package(f"gs://b/{app}", module="demo_app", image=OWN, UV_OFFLINE="1")).name
+    )
+    assert job.state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
+    assert prefix(stack, job.name) != Path(sys.prefix)
+
+
+def test_an_installation_has_a_time_limit(
+    stack: Stack, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "INSTALL_LIMIT_S", 0.5)
+    endless(tree, tmp_path)
+    assert error(stack) == "The image's packages were not installed within 0.5 s."
+    assert list((tmp_path / "state" / "environments").iterdir()) == []
 
 
 def test_a_job_that_is_cancelled_meanwhile_leaves_nothing_half_made(

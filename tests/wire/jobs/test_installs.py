@@ -1,10 +1,13 @@
 """What the RUN lines of a Dockerfile install."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from trainmaster.local.jobs.images.dockerfile import ImageError, read_image
+from trainmaster.local.jobs.images.dockerfile import ImageError, Run, read_image
 from trainmaster.local.jobs.images.installs import Install, Project, installs_of
 
 
@@ -111,3 +114,68 @@ def test_a_here_document_is_refused_with_what_to_write_instead(tree: Path) -> No
         ImageError, match="here-documents are not read here; write the commands as `RUN a && b`"
     ):
         read(tree, "RUN <<EOF", "pip install a", "EOF")
+
+
+WORDS = st.lists(
+    st.one_of(
+        st.sampled_from(
+            [
+                "pip",
+                "install",
+                "-r",
+                "-c",
+                "-e",
+                "-f",
+                "-i",
+                "--pre",
+                "--no-index",
+                "--index-url=",
+                "--index-url",
+                "--no-index=x",
+                "--",
+                ";",
+                "&&",
+                "|",
+                ">",
+                "2>",
+                "(",
+                "'",
+                '"',
+                "\\",
+                ".",
+                "./lib",
+                "lib[x]",
+                "wheels",
+                "requirements.txt",
+                "cd",
+                "set",
+                ".",
+                "uv",
+                "python",
+                "-m",
+                "venv",
+                "--python",
+                "a==1",
+                "git+https://x/y",
+                "--target=x",
+            ]
+        ),
+        st.text(max_size=6),
+    ),
+    max_size=10,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(words=WORDS)
+def test_any_command_is_an_install_or_is_shown_as_not_done(tree: Path, words: list[str]) -> None:
+    image = read_image(_plain(tree))
+    run = Run(command="pip install " + " ".join(words), before=image)
+    installs, not_done = installs_of(replace(image, runs=(run,)))
+    assert isinstance(installs, list)
+    assert len(not_done) <= 1
+
+
+def _plain(tree: Path) -> Path:
+    (tree / "Dockerfile").write_text("FROM python:3\nCOPY . .\n")
+    return tree

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from trainmaster.cli.extras import install_command
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Demo:
@@ -37,8 +39,7 @@ def demo(name: str, state: Path | None) -> int:
     chosen = DEMOS[name]
     missing = sorted({extra for package, extra in chosen.extras.items() if find_spec(package) is None})
     if missing:
-        wanted = f"trainmaster[{','.join(missing)}]"
-        raise click.ClickException(f"The demo {name} needs more packages: pip install '{wanted}'")
+        raise click.ClickException(f"The demo {name} needs more packages: {install_command(missing)}")
     status: int = import_module(f"trainmaster.cli.demo.{chosen.module}").run(
         state or Path(".trainmaster") / chosen.state
     )

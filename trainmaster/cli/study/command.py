@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmaster.cli.extras import install_command
+
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 
@@ -37,7 +39,7 @@ def study(job_name: str, out: Path) -> int:
             param_hint="JOB",
         )
     if find_spec("matplotlib") is None:
-        raise click.ClickException("A study is drawn with matplotlib: pip install 'trainmaster[study]'")
+        raise click.ClickException(f"A study is drawn with matplotlib: {install_command(['study'])}")
     from trainmaster.cli.study.page import write_study
     from trainmaster.cli.study.read import study_of
 

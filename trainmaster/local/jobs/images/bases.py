@@ -22,6 +22,7 @@ _SCIENCE = ("pandas", "scikit-learn", "matplotlib", "pillow")
 _Row = tuple[str, tuple[str, ...], tuple[str, ...]]
 _ROWS: Sequence[_Row] = (
     (rf"scratch|{_HUB}(alpine|busybox|debian|ubuntu|python|buildpack-deps){_ANY}", (), ()),
+    (rf"{_HUB}(continuumio/(ana|mini)conda3|condaforge/miniforge3){_ANY}", (), ()),
     (rf"{_HUB}nvidia/cuda{_ANY}|gcr\.io/distroless/[-a-z0-9]+{_ANY}|ghcr\.io/astral-sh/uv{_ANY}", (), ()),
     (rf"{_GOOGLES}/base-{_ON}.*", (), _SCIENCE),
     (rf"{_HUB}tensorflow/tensorflow(:(?P<version>\d+\.\d+).*|{_ANY})", ("tensorflow",), ()),

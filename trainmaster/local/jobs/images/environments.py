@@ -120,8 +120,9 @@ class Environments:
             async with asyncio.timeout(INSTALL_LIMIT_S):
                 await self._fill(recipe, folder, scratch, say)
         except TimeoutError as error:
-            minutes = f"{INSTALL_LIMIT_S / 60:.0f} minutes"
-            raise ProgramError(f"The image's packages were not installed within {minutes}.") from error
+            raise ProgramError(
+                f"The image's packages were not installed within {INSTALL_LIMIT_S:g} s."
+            ) from error
         except (ImageError, OSError) as error:
             raise ProgramError(f"The image's Python environment cannot be made: {error}") from error
         finally:

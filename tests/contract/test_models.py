@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
+import pytest
 from jsonschema import Draft202012Validator
 
-from tests.contract.world import LEDGER, MODELS, World, schema
+from tests.contract.world import LEDGER, World, schema, standards_with
+from tests.core.roles import TUNING
 from trainmaster.orchestrator.core.names import split_object_uri
-from trainmaster.orchestrator.core.runs.job import Failure, JobState
+from trainmaster.orchestrator.core.runs.job import Failure, JobState, Measured, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -23,21 +26,38 @@ REQUEST: dict[str, Any] = {
 }
 
 
-def ended(world: World, name: str, state: JobState, files: Mapping[str, object]) -> RunRecord:
-    """The record of a run whose chief left these files; a document is written as JSON."""
-    arrival = world.drop(json.dumps(REQUEST).encode(), f"requests/{name}.json")
+def ended(
+    world: World,
+    name: str,
+    state: JobState,
+    files: Mapping[str, object],
+    request: Mapping[str, Any] = REQUEST,
+    elsewhere: Mapping[str, object] | None = None,
+) -> RunRecord:
+    """The record of a run whose chief left these files in AIP_MODEL_DIR, and those at `gs://` URIs.
+
+    A document is written as JSON; `RUN_ID` in a URI is the run's.
+    """
+    arrival = world.drop(json.dumps(request).encode(), f"requests/{name}.json")
     world.launch(arrival)
     record = world.record(arrival.run_id)
-    prefix = f"{record.output_uri}/model/".removeprefix(f"gs://{MODELS}/")
-    for path, content in files.items():
-        body = content if isinstance(content, bytes) else json.dumps(content).encode()
-        world.objects.write(MODELS, prefix + path, body, if_generation=None)
     assert record.job is not None
+    world.clock.advance(timedelta(seconds=60))
+    world.jobs.become(record.job.name, JobState.RUNNING)
+    left = {f"{record.output_uri}/model/{path}": content for path, content in files.items()}
+    for uri, content in {**left, **(elsewhere or {})}.items():
+        put(world, uri.replace("RUN_ID", arrival.run_id), content)
     error = Failure(code=3, message="exit 1") if state is JobState.FAILED else None
     world.jobs.become(record.job.name, state, error=error)
     world.settle(world.hint(world.jobs.read(record.job.name)))
     RECORD.validate(world.document(f"runs/{arrival.run_id}.json"))
     return world.record(arrival.run_id)
+
+
+def put(world: World, uri: str, content: object) -> None:
+    bucket, name = split_object_uri(uri)
+    body = content if isinstance(content, bytes) else json.dumps(content).encode()
+    world.objects.write(bucket, name, body, if_generation=None)
 
 
 def test_a_pytorch_model_is_on_record_with_its_metrics_and_every_file() -> None:
@@ -86,3 +106,168 @@ def test_a_champion_needs_a_metric_and_nothing_more() -> None:
     reasons = [verdict["reason"] for verdict in champion["considered"]]
     assert reasons[1] == "val_accuracy 0.4 is not better than the champion's 0.5"
     assert reasons[3] == "the run has no metric 'val_accuracy'; it has: none"
+
+
+def elsewhere(uri: str, **changes: object) -> dict[str, Any]:
+    """The request of a program that saves at this URI."""
+    without = {key: value for key, value in REQUEST.items() if key != "champion"}
+    return {**without, "model_uri": uri, **changes}
+
+
+ANYWHERE = {"output_prefixes": ("gs://codelab",)}
+
+
+@pytest.mark.parametrize(
+    ("uri", "saved", "recorded"),
+    [
+        ("gs://models/out/${run_id}/", "gs://models/out/RUN_ID/saved_model.pb", "gs://models/out/RUN_ID/"),
+        ("gs://codelab/saved", "gs://codelab/saved/1/saved_model.pb", "gs://codelab/saved/"),
+        ("gs://codelab/saved/m.pb", "gs://codelab/saved/m.pb", "gs://codelab/saved/m.pb"),
+        ("gs://codelab/m.pb", "gs://codelab/m.pb", "gs://codelab/m.pb"),
+    ],
+)
+def test_a_model_that_the_program_saves_elsewhere_is_on_record_with_the_metrics_beside_it(
+    uri: str, saved: str, recorded: str
+) -> None:
+    world = World(standards_with(**ANYWHERE))
+    folder = saved.rpartition("/")[0] if recorded == saved else recorded.rstrip("/")
+    left = {saved: b"model", f"{folder}/metrics.json": {"val_accuracy": 0.9}}
+    record = ended(world, "codelab", JobState.SUCCEEDED, {}, elsewhere(uri), left)
+    assert record.model is not None
+    assert record.model.uri == recorded.replace("RUN_ID", record.run_id)
+    assert (record.model.metrics, record.problems) == ({"val_accuracy": 0.9}, ())
+    assert record.model.files is not None
+    assert record.model.files.count == 1
+
+
+def test_files_of_an_earlier_run_at_a_fixed_path_are_no_model_of_this_one() -> None:
+    world = World()
+    request = elsewhere("gs://models/fixed")
+    first = ended(world, "first", JobState.SUCCEEDED, {}, request, {"gs://models/fixed/model.h5": b"1"})
+    assert first.model is not None
+    second = ended(world, "second", JobState.SUCCEEDED, {}, request)
+    assert second.model is None
+    (problem,) = second.problems
+    assert (
+        "gs://models/fixed/ holds files from before the job's start, 2026-03-01T12:02:00Z: model.h5"
+        in problem
+    )
+    third = ended(world, "third", JobState.SUCCEEDED, {}, request, {"gs://models/fixed/weights.pt": b"3"})
+    assert third.model is not None
+    assert (third.model.format, third.model.files and third.model.files.count) == ("pytorch", 1)
+    assert third.problems[0].endswith("model.h5, which are not recorded")
+
+
+def test_metrics_of_an_earlier_run_at_a_fixed_path_are_not_this_ones() -> None:
+    world = World()
+    put(world, "gs://models/fixed/metrics.json", {"val_accuracy": 1.0})
+    record = ended(
+        world, "own", JobState.SUCCEEDED, {}, elsewhere("gs://models/fixed"), {"gs://models/fixed/m.pt": b"x"}
+    )
+    assert record.model is not None
+    assert record.model.metrics == {}
+
+
+def test_the_directories_of_other_runs_below_a_fixed_path_are_passed_over() -> None:
+    world = World()
+    request = elsewhere("gs://models/own-model")
+    other = "gs://models/own-model/other-20260301t120000-0123456789/model/saved_model.pb"
+    record = ended(world, "own", JobState.SUCCEEDED, {}, request, {other: b"x"})
+    assert record.model is None
+
+
+def test_where_nothing_was_found_each_place_is_told_with_what_it_holds_and_what_to_write() -> None:
+    args = ["--epochs=2", "--job-dir", "gs://models/jobs/${run_id}"]
+    left = {"gs://models/jobs/RUN_ID/model.keras": b"x"}
+    request = elsewhere("gs://models/export/${run_id}", args=args)
+    record = ended(World(), "lost", JobState.SUCCEEDED, {"metrics.json": {"loss": 1}}, request, left)
+    (problem,) = record.problems
+    assert (
+        f"gs://models/export/{record.run_id}/ holds nothing; {record.output_uri}/model/ holds only metrics.json"
+        in problem
+    )
+    assert problem.endswith("try model_uri: gs://models/jobs/${run_id}")
+    again = ended(
+        World(), "found", JobState.SUCCEEDED, {}, elsewhere("gs://models/jobs/${run_id}", args=args), left
+    )
+    assert again.model is not None
+
+
+def test_a_model_in_the_usual_place_is_recorded_where_the_named_one_holds_none() -> None:
+    record = ended(World(), "own", JobState.SUCCEEDED, {"m.pt": b"x"}, elsewhere("gs://models/nowhere"))
+    assert record.model is not None
+    assert record.model.uri == f"{record.output_uri}/model/"
+    assert record.problems == ("gs://models/nowhere/ holds nothing: no model",)
+
+
+@pytest.mark.parametrize("own_directory", [False, True])
+def test_a_model_in_ai_platforms_job_dir_is_on_record_unless_there_is_one_in_the_usual_place(
+    own_directory: bool,
+) -> None:
+    world = World()
+    request = {
+        "trainingInput": {
+            "scaleTier": "CUSTOM",
+            "masterType": "n1-standard-4",
+            "masterConfig": {"imageUri": REQUEST["image"]},
+            "useChiefInTfConfig": True,
+            "region": "us-central1",
+            "jobDir": "gs://models/jobs/census",
+        }
+    }
+    left = {
+        "gs://models/jobs/census/export/saved_model.pb": b"x",
+        "gs://models/jobs/census/ckpt-1.index": b"x",
+    }
+    record = ended(
+        world, "census", JobState.SUCCEEDED, {"m.pt": b"x"} if own_directory else {}, request, left
+    )
+    assert record.model is not None
+    assert record.output_uri == f"gs://models/jobs/census/census/{record.run_id}"
+    own = f"{record.output_uri}/model/"
+    assert record.model.uri == (own if own_directory else "gs://models/jobs/census/")
+    assert record.model.format == ("pytorch" if own_directory else "saved_model")
+    assert [problem.partition(":")[0] for problem in record.problems] == ["$.trainingInput.jobDir"]
+
+
+def test_the_best_trials_model_is_found_where_its_trial_saved_it() -> None:
+    world = World()
+    uri = "gs://models/tuned/${run_id}/${trial}"
+    arrival = world.drop(json.dumps(elsewhere(uri, tuning=TUNING)).encode(), "requests/tuned.json")
+    world.launch(arrival)
+    record = world.record(arrival.run_id)
+    assert record.request is not None
+    assert record.request.model_uri == f"gs://models/tuned/{record.run_id}/${{trial}}"
+    trials = [
+        Trial(id=str(number), state=TrialState.SUCCEEDED, final=Measured(metrics={"accuracy": value}))
+        for number, value in ((1, 0.5), (2, 0.8))
+    ]
+    for trial in trials:
+        put(world, f"gs://models/tuned/{record.run_id}/{trial.id}/m.keras", b"x")
+    assert record.job is not None
+    job = world.jobs.become(record.job.name, JobState.SUCCEEDED, trials=trials)
+    world.settle(world.hint(job))
+    record = world.record(arrival.run_id)
+    RECORD.validate(world.document(f"runs/{arrival.run_id}.json"))
+    assert record.model is not None
+    assert record.tuning is not None
+    assert record.tuning.best_trial is not None
+    best_uri = f"gs://models/tuned/{record.run_id}/2/"
+    assert record.model.uri == record.tuning.best_trial.model_uri == best_uri
+    assert record.model.metrics == {"accuracy": 0.8}
+
+
+def test_a_run_on_record_is_looked_for_where_it_was_accepted_though_the_policy_changed() -> None:
+    world = World(standards_with(**ANYWHERE))
+    arrival = world.drop(json.dumps(elsewhere("gs://codelab/m")).encode(), "requests/own.json")
+    world.launch(arrival)
+    world.standards = standards_with(output_prefixes=())
+    record = world.record(arrival.run_id)
+    assert record.job is not None
+    world.clock.advance(timedelta(seconds=60))
+    world.jobs.become(record.job.name, JobState.RUNNING)
+    put(world, "gs://codelab/m/model.onnx", b"x")
+    world.settle(world.hint(world.jobs.become(record.job.name, JobState.SUCCEEDED)))
+    model = world.record(arrival.run_id).model
+    assert model is not None
+    assert model.format == "onnx"

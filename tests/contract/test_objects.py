@@ -9,7 +9,8 @@ import pytest
 from tests.contract.proxy import Fault, Proxy
 from tests.contract.world import World
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
-from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ServiceFailed
+from trainmaster.orchestrator.core.completion.places import ModelPlace
+from trainmaster.orchestrator.core.errors import AccessDenied, GenerationMoved, ObjectGone, ServiceFailed
 from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.stores.inbox import Models
 from trainmaster.orchestrator.stores.ledger import Ledger
@@ -140,7 +141,27 @@ def test_a_missing_bucket_is_not_taken_for_a_missing_object(gcs: GcsObjects) -> 
         gcs.write("never-made", "name", b"1", if_generation=0)
     with pytest.raises(ObjectGone):
         list(gcs.listing("never-made", "active/"))
-    assert Models(gcs).look("gs://never-made/model/").files == ()
+    (looked,) = Models(gcs).look([ModelPlace(uri="gs://never-made/model/")])
+    assert looked.files == ()
+
+
+def test_a_place_that_the_request_names_and_the_account_may_not_read_says_which_grant_is_missing(
+    gcs: GcsObjects, new_bucket: Callable[[], str], storage_proxy: Proxy
+) -> None:
+    bucket = new_bucket()
+    for is_named in (True, False):
+        storage_proxy.faults.append(
+            Fault(on=f"GET /storage/v1/b/{bucket}/o", status=403, message="not yours")
+        )
+        place = ModelPlace(uri=f"gs://{bucket}/model/", is_named=is_named)
+        if is_named:
+            (looked,) = Models(gcs).look([place])
+            assert "not yours" in looked.denied
+            assert f"grant roles/storage.objectViewer on gs://{bucket}" in looked.denied
+        else:
+            with pytest.raises(AccessDenied):
+                Models(gcs).look([place])
+    assert len(storage_proxy.happened) == 2
 
 
 def test_nobody_listening_is_a_failure_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:

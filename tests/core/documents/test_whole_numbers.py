@@ -131,8 +131,12 @@ def test_every_dialect_makes_the_same_job_of_it_at_first_and_from_its_record(
 
     plain, pointed = read(document), read(with_points(document))
     assert body(pointed) == body(plain)
-    # The record has the output's place apart: a jobDir yields to the policy, and is not in the canonical request.
-    again = replace(spec_from(pointed.document), output_prefix_uri=pointed.spec.output_prefix_uri)
+    # The record has the places of outputs apart: a jobDir yields to the policy, and is not in the canonical request.
+    again = replace(
+        spec_from(pointed.document),
+        output_prefix_uri=pointed.spec.output_prefix_uri,
+        model_uri=pointed.spec.model_uri,
+    )
     assert text(again) == text(pointed.spec)
     assert again == plain.spec
 

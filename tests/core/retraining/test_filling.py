@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.retraining_cases import NOON, REQUEST, document, dropped, rule
+from trainmaster.orchestrator.core.requests import placeholders
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.condition import CONDITIONS, NewData, condition_from
 from trainmaster.orchestrator.core.retraining.filling import (
@@ -101,7 +102,10 @@ def test_a_value_is_never_read_as_anything_else(value: str) -> None:
     assert isinstance(sound, Rule)
     content = request_of_firing(sound, firing(alert__summary=value, rule__id="watch"), None)
     assert isinstance(content, bytes)
-    assert json.loads(content) == {**REQUEST, "args": [f"--why={value}", "watch"]}
+    args = json.loads(content)["args"]
+    assert json.loads(content) == {**REQUEST, "args": args}
+    # As the program is given them.
+    assert [placeholders.filled(word, run_id="run-1") for word in args] == [f"--why={value}", "watch"]
 
 
 @given(value=plain)

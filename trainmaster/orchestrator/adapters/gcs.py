@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainmaster.orchestrator.adapters.importing import IMPORTING
-from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ServiceFailed
+from trainmaster.orchestrator.core.errors import AccessDenied, GenerationMoved, ObjectGone, ServiceFailed
 from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.ports.objects import Listed, Stored
 
@@ -16,6 +16,15 @@ SERVICE = "Cloud Storage"
 TIMEOUT_S = (5.0, 15.0)  # to connect, between two bytes of the answer
 RETRY_S = 20.0
 """One call, with the client's own repetitions, ends within RETRY_S and one TIMEOUT_S: well inside a lease."""
+
+
+_PERMISSIONS = {
+    "read": "storage.objects.get",
+    "write": "storage.objects.create",
+    "delete": "storage.objects.delete",
+    "list": "storage.objects.list",
+}
+"""By operation: https://cloud.google.com/storage/docs/access-control/iam-json"""
 
 
 class GcsObjects:
@@ -111,7 +120,7 @@ def _translate(
     """Raise the library's error as ours, or as it is where it is a mistake in this program.
 
     Raises:
-        ObjectGone, GenerationMoved, ServiceFailed: what the error means.
+        ObjectGone, GenerationMoved, AccessDenied, ServiceFailed: what the error means.
     """
     with IMPORTING:
         import requests
@@ -122,6 +131,10 @@ def _translate(
     match error:
         case api.NotFound() if operation != "write":  # a write that finds nothing finds no bucket
             raise ObjectGone(uri, generation) from error
+        case api.Forbidden():
+            # The service's own words follow the method and its URL, which may be long.
+            words = error.message.partition(": ")[2] or error.message
+            raise AccessDenied(SERVICE, f"{operation} {uri}", _PERMISSIONS[operation], words) from error
         case api.PreconditionFailed() if if_generation is not None:
             raise GenerationMoved(uri, if_generation) from error
         case (

@@ -5,7 +5,7 @@
     ├── PolicyInvalid          retry    the policy file is wrong
     ├── EventMalformed         ack      an event that no redelivery can mend
     ├── ServiceFailed          retry    a service did not answer, or answered that it could not
-    ├── AccessDenied           -        a service does not let this deployment read; the flow does without
+    │   └── AccessDenied       retry    a service refuses this account; a flow does without what it can
     ├── ObjectGone             -        this generation of an object no longer exists
     ├── GenerationMoved        retry    someone else wrote the object first
     ├── RecordExists           -        the run is on record already
@@ -68,12 +68,15 @@ class ServiceFailed(TrainmasterError):
         self.reason = reason
 
 
-class AccessDenied(TrainmasterError):
-    def __init__(self, service: str, operation: str, permission: str) -> None:
-        super().__init__(f"{service} does not let this deployment {operation}: {permission} is not granted")
-        self.service = service
-        self.operation = operation
+class AccessDenied(ServiceFailed):
+    """The service refuses this account. `permission` is what it most likely lacks."""
+
+    def __init__(self, service: str, operation: str, permission: str, reason: str = "") -> None:
+        super().__init__(service, operation, reason or f"{permission} is not granted")
         self.permission = permission
+
+    def __str__(self) -> str:
+        return f"{self.service} does not let this deployment {self.operation}: {self.reason}"
 
 
 class ObjectGone(TrainmasterError):

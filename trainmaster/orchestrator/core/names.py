@@ -32,6 +32,9 @@ PRIORITY_LABEL = "trainmaster_priority"
 
 _NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]+")
 _RUN_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_MADE_RUN_ID = re.compile(
+    rf"[a-z][a-z0-9_-]*-(\d{{8}}t\d{{6}}-[0-9a-f]{{{HASH_CHARS}}}|key-[0-9a-f]{{{KEY_HASH_CHARS}}})"
+)
 _JOB = re.compile(
     r"projects/[^/]+/locations/(?P<location>[^/]+)"
     r"/(?P<kind>customJobs|hyperparameterTuningJobs)/(?P<job_id>[^/]+)"
@@ -99,6 +102,11 @@ def _hash(identity: str, chars: int) -> str:
 
 def is_run_id(text: str) -> bool:
     return _RUN_ID.fullmatch(text) is not None
+
+
+def has_form_of_run_id(text: str) -> bool:
+    """Whether `run_id_at` or `run_id_of_key` may have made the text, so that a directory of this name is a run's."""
+    return _MADE_RUN_ID.fullmatch(text) is not None
 
 
 def is_object_name(text: str) -> bool:

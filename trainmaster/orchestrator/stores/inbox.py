@@ -1,7 +1,7 @@
 """What users dropped and trainers wrote: read only."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmaster.orchestrator.core.completion.model import (
@@ -12,9 +12,18 @@ from trainmaster.orchestrator.core.completion.model import (
     METRICS_NAME,
     ModelDirectory,
     ModelFile,
+    is_of_model,
 )
-from trainmaster.orchestrator.core.errors import ObjectGone
-from trainmaster.orchestrator.core.names import RULES_PREFIX, is_rule_object, split_object_uri
+from trainmaster.orchestrator.core.completion.places import ModelPlace
+from trainmaster.orchestrator.core.errors import AccessDenied, ObjectGone
+from trainmaster.orchestrator.core.names import (
+    RULES_PREFIX,
+    has_form_of_run_id,
+    is_rule_object,
+    object_uri,
+    split_object_uri,
+)
+from trainmaster.orchestrator.core.runs.record import shortened
 from trainmaster.orchestrator.ports.objects import Listed, Objects
 from trainmaster.orchestrator.stores.store import Store
 
@@ -50,35 +59,90 @@ class Models:
 
     objects: Objects
 
-    def look(self, model_uri: str) -> ModelDirectory:
-        """The files under the `gs://…/` directory, and the two documents beside the model where they are of decent size."""
-        bucket, prefix = split_object_uri(model_uri)
+    def look(self, places: Sequence[ModelPlace]) -> tuple[ModelDirectory, ...]:
+        """What lies at the places, up to the first that holds a model.
+
+        Raises:
+            AccessDenied: AIP_MODEL_DIR may not be read. Of a place that the request names, its directory says so:
+                the run must end all the same.
+        """
+        looked: list[ModelDirectory] = []
+        for place in places:
+            looked.append(self._directory(place))
+            if looked[-1].holds_model:
+                break
+        return tuple(looked)
+
+    def _directory(self, place: ModelPlace) -> ModelDirectory:
         try:
-            listed = list(itertools.islice(self.objects.listing(bucket, prefix), MAX_FILES + 1))
+            uri, prefix, listed = self._listed(place)
         except ObjectGone:
-            listed = []  # without a bucket there is no model, and the run must end all the same
-        sizes = {file.name: file.size_bytes for file in listed}
-        contents, oversized = {}, []
-        for name, most in ((MANIFEST_NAME, MAX_MANIFEST_BYTES), (METRICS_NAME, MAX_METRICS_BYTES)):
-            size = sizes.get(prefix + name)
-            if size is not None and size <= most:
-                contents[name] = self._content(bucket, prefix + name)
-            elif size is not None:
-                oversized.append(name)
+            return ModelDirectory(uri=place.uri, is_named=place.is_named)  # there is no such bucket
+        except AccessDenied as denied:
+            if not place.is_named:
+                raise
+            bucket, _ = split_object_uri(place.uri)
+            grant = (
+                f"grant roles/storage.objectViewer on gs://{bucket} to the accounts of on-job-log and on-tick"
+            )
+            return ModelDirectory(uri=place.uri, is_named=True, denied=f"{shortened(denied.reason)}; {grant}")
+        has_more, since = len(listed) > MAX_FILES, place.since
+        kept = [each for each in listed[:MAX_FILES] if since is None or not _in_run(each.name[len(prefix) :])]
+        fresh = [each for each in kept if since is None or each.created_at >= since]
+        older = [each.name[len(prefix) :] for each in kept if since is not None and each.created_at < since]
+        contents, oversized = self._documents(split_object_uri(uri)[0], prefix, fresh)
         return ModelDirectory(
-            uri=model_uri,
-            files=tuple(_model_file(file, prefix) for file in listed[:MAX_FILES]),
-            has_more=len(listed) > MAX_FILES,
+            uri=uri,
+            files=tuple(_model_file(file, prefix) for file in fresh),
+            has_more=has_more,
             manifest=contents.get(MANIFEST_NAME),
             metrics=contents.get(METRICS_NAME),
-            oversized=tuple(oversized),
+            oversized=oversized,
+            is_named=place.is_named,
+            older=tuple(filter(is_of_model, older)),
+            since=since,
         )
+
+    def _listed(self, place: ModelPlace) -> tuple[str, str, list[Listed]]:
+        """The URI of the directory or file, what names in it begin with, and at most MAX_FILES + 1 of its objects."""
+        bucket, name = split_object_uri(place.uri.rstrip("/"))
+        objects = list(itertools.islice(self.objects.listing(bucket, f"{name}/"), MAX_FILES + 1))
+        if place.is_named and not any(is_of_model(each.name[len(name) + 1 :]) for each in objects):
+            folder = name[: name.rfind("/") + 1]
+            beside = (self._object(bucket, folder + each) for each in (MANIFEST_NAME, METRICS_NAME))
+            file = self._object(bucket, name)
+            if file is not None:
+                return (
+                    object_uri(bucket, name),
+                    folder,
+                    [file, *(each for each in beside if each is not None)],
+                )
+        return object_uri(bucket, f"{name}/"), f"{name}/", objects
+
+    def _object(self, bucket: str, name: str) -> Listed | None:
+        first = next(iter(self.objects.listing(bucket, name)), None)
+        return first if first is not None and first.name == name else None
+
+    def _documents(
+        self, bucket: str, prefix: str, listed: Sequence[Listed]
+    ) -> tuple[Mapping[str, bytes | None], tuple[str, ...]]:
+        """The two documents beside the model where they are of decent size, and the names of those that are not."""
+        sizes = {file.name: file.size_bytes for file in listed}
+        limits = ((MANIFEST_NAME, MAX_MANIFEST_BYTES), (METRICS_NAME, MAX_METRICS_BYTES))
+        there = [(name, sizes[prefix + name] <= most) for name, most in limits if prefix + name in sizes]
+        contents = {name: self._content(bucket, prefix + name) for name, fits in there if fits}
+        return contents, tuple(name for name, fits in there if not fits)
 
     def _content(self, bucket: str, name: str) -> bytes | None:
         try:
             return self.objects.read(bucket, name).content
         except ObjectGone:
             return None
+
+
+def _in_run(path: str) -> bool:
+    """Whether the file lies in the directory of a run, below a place that runs share."""
+    return any(map(has_form_of_run_id, path.split("/")[:-1]))
 
 
 def _model_file(listed: Listed, prefix: str) -> ModelFile:

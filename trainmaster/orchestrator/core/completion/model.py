@@ -9,7 +9,8 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from trainmaster.orchestrator.core.completion.formats import format_of
@@ -25,6 +26,8 @@ MAX_METRICS_BYTES = 64 << 10
 MAX_METRICS = 200
 MAX_METRIC_CHARS = 256
 MAX_FILES = 20_000
+SHOWN_FILES = 8
+"""Of the files that a problem names."""
 
 _TEMPORARY = re.compile(r"(.*/)?(workertemp_[^/]*|_temporary|[^/]+\.orbax-checkpoint-tmp[^/]*)/.*")
 """Where other replicas and unfinished writers put what is no model.
@@ -53,18 +56,30 @@ class ModelDirectory:
     """What lies under a model's URI.
 
     Attributes:
+        uri: a directory's ends in `/`; that of a single file does not.
         files: at most `MAX_FILES`, by path.
         has_more: there are more.
         manifest, metrics: the contents of export.json and metrics.json; None if the file is absent or too large.
         oversized: the names of those two that are too large to be read.
+        is_named: the request names it; else it is AIP_MODEL_DIR.
+        older: paths of files that were there before the job started at `since`, which are not the run's.
+        denied: why the directory could not be read; empty where it could.
     """
 
     uri: str
-    files: tuple[ModelFile, ...]
+    files: tuple[ModelFile, ...] = ()
     has_more: bool = False
     manifest: bytes | None = None
     metrics: bytes | None = None
     oversized: tuple[str, ...] = ()
+    is_named: bool = False
+    older: tuple[str, ...] = ()
+    since: datetime | None = None
+    denied: str = ""
+
+    @property
+    def holds_model(self) -> bool:
+        return any(is_of_model(file.path) for file in self.files)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,13 +91,34 @@ class FoundModel:
     problems: tuple[str, ...] = field(default=())
 
 
+def first_model_in(
+    directories: Sequence[ModelDirectory],
+    export_schema: Mapping[str, Any],
+    *,
+    measured: Mapping[str, float] | None = None,
+    suggested_uri: str | None = None,
+) -> FoundModel:
+    """The model in the first directory that holds one. Where none does, the problem says what each of them holds.
+
+    `suggested_uri` is where the program's arguments say that the model may be.
+    """
+    for number, directory in enumerate(directories):
+        if directory.holds_model:
+            found = model_in(directory, export_schema, measured)
+            missed = tuple(f"{_contents(each)}: no model" for each in directories[:number] if each.is_named)
+            return replace(found, problems=(*missed, *found.problems))
+    looked = "; ".join(map(_contents, directories))
+    advice = f"; the arguments name {suggested_uri}: try model_uri: {suggested_uri}" if suggested_uri else ""
+    return FoundModel(model=None, problems=(f"no model was found: {looked}. {_ADVICE}{advice}",))
+
+
 def model_in(
     directory: ModelDirectory, export_schema: Mapping[str, Any], measured: Mapping[str, float] | None = None
 ) -> FoundModel:
     """The model in the directory. `measured` are metrics that the service knows; those that the trainer wrote win."""
     files = tuple(file for file in directory.files if is_of_model(file.path))
     if not files:
-        return FoundModel(model=None, problems=(_nothing_in(directory),))
+        return FoundModel(model=None, problems=(f"no model was found: {_contents(directory)}. {_ADVICE}",))
     problems = [f"{name} is too large to be read" for name in directory.oversized]
     manifest, told = _manifest_in(directory, files, export_schema)
     problems += told
@@ -91,12 +127,14 @@ def model_in(
     written = {**manifest.get("metrics", {}), **metrics}
     finite, told = _finite(written)
     problems += told
+    if directory.older:
+        problems.append(f"{directory.uri} also holds {_older(directory)}, which are not recorded")
     if directory.has_more:
         problems.append(f"the directory has more than {MAX_FILES} files; the first of them are recorded")
     model = Model(
         uri=directory.uri,
         format=format_of(file.path for file in files),
-        manifest_uri=directory.uri + MANIFEST_NAME if manifest else None,
+        manifest_uri=f"{directory.uri.rpartition('/')[0]}/{MANIFEST_NAME}" if manifest else None,
         manifest_sha256=hashlib.sha256(directory.manifest or b"").hexdigest() if manifest else None,
         dataset=decoded(ModelData, manifest["dataset"]) if "dataset" in manifest else None,
         metrics=dict(sorted({**_finite(measured or {})[0], **finite}.items())),
@@ -121,15 +159,27 @@ def is_of_model(path: str) -> bool:
     return not is_marker and path not in (MANIFEST_NAME, METRICS_NAME) and not _TEMPORARY.fullmatch(path)
 
 
-def _nothing_in(directory: ModelDirectory) -> str:
+_ADVICE = "The chief saves its model in AIP_MODEL_DIR, or where the request names it with model_uri"
+
+
+def _contents(directory: ModelDirectory) -> str:
+    """What a directory without a model holds, in one line of bounded length."""
+    if directory.denied:
+        return f"{directory.uri} cannot be read: {directory.denied}"
     others = [
         name
         for name, there in ((METRICS_NAME, directory.metrics), (MANIFEST_NAME, directory.manifest))
         if there
     ]
     others += [plain(file.path) for file in directory.files if file.path and not file.path.endswith("/")]
-    seen = f"only {listed(dict.fromkeys(others))}" if others else "nothing"
-    return f"no model was found: {directory.uri} holds {seen}. The chief saves its model there; AIP_MODEL_DIR names it"
+    seen = [f"only {listed(dict.fromkeys(others), SHOWN_FILES)}"] if others else []
+    seen += [_older(directory)] if directory.older else []
+    return f"{directory.uri} holds {' and '.join(seen) or 'nothing'}"
+
+
+def _older(directory: ModelDirectory) -> str:
+    since = f", {directory.since:%Y-%m-%dT%H:%M:%SZ}" if directory.since else ""
+    return f"files from before the job's start{since}: {listed(map(plain, directory.older), SHOWN_FILES)}"
 
 
 # Any: where there are no problems, the schema vouches for the types.

@@ -1,20 +1,25 @@
 """What the job's own state, and what lies in its model directory, mean for the run and its record."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from trainmaster.orchestrator.core.completion.model import FoundModel, ModelDirectory, ModelFile, model_in
+from trainmaster.orchestrator.core.completion.model import (
+    FoundModel,
+    ModelDirectory,
+    ModelFile,
+    first_model_in,
+)
+from trainmaster.orchestrator.core.completion.places import suggested_uri
 from trainmaster.orchestrator.core.completion.trials import (
     best_measurement,
     best_trial,
     recorded_trials,
     why_no_best,
 )
-from trainmaster.orchestrator.core.names import model_uri, trial_output_uri
-from trainmaster.orchestrator.core.requests.spec import Tuning
+from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning
 from trainmaster.orchestrator.core.runs.end import Completion, EndReport, Model, TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.moves import moved, with_job
@@ -47,36 +52,35 @@ def error_still_due(job: Job, now: datetime) -> bool:
     return now - job.end_time < ERROR_DELAY
 
 
-def model_uri_due(job: Job, tuning: Tuning | None, output_uri: str) -> str | None:
-    """Where the ended job's model lies, if it left one: the chief's, or a tuning's best trial's, whatever the end."""
-    if job.state not in END_OF:
-        return None
-    if tuning is None:
-        return model_uri(output_uri)
-    best = best_trial(job.trials, tuning)
-    return model_uri(trial_output_uri(output_uri, best.id)) if best is not None else None
-
-
 def outcome_of(
     job: Job,
-    directory: ModelDirectory | None,
+    directories: Sequence[ModelDirectory],
     export_schema: Mapping[str, Any],
-    tuning: Tuning | None = None,
+    spec: JobSpec | None = None,
 ) -> Outcome | None:
-    """The outcome; None while the job goes on. `directory` is the one at `model_uri_due`."""
+    """The outcome; None while the job goes on. `directories` are those at `model_places`, up to the first model."""
     state = END_OF.get(job.state)
     if state is None:
         return None
-    if tuning is not None:
-        return _tuned(state, job, directory, export_schema, tuning)
-    if directory is None:
-        return Outcome(state=state, failure=_failure(state, job))
-    found = model_in(directory, export_schema)
+    found = _found(job, directories, export_schema, spec)
+    if spec is not None and spec.tuning is not None:
+        return _tuned(state, job, found, spec.tuning)
     # That a run which did not succeed left no model is no news.
     problems = found.problems if found.model or state is RunState.SUCCEEDED else ()
     return Outcome(
         state=state, model=found.model, files=found.files, failure=_failure(state, job), problems=problems
     )
+
+
+def _found(
+    job: Job, directories: Sequence[ModelDirectory], export_schema: Mapping[str, Any], spec: JobSpec | None
+) -> FoundModel:
+    if not directories or spec is None:
+        return FoundModel(model=None)
+    best = best_trial(job.trials, spec.tuning) if spec.tuning is not None else None
+    measured = best_measurement(job.trials, best, spec.tuning) if spec.tuning is not None and best else None
+    suggested = suggested_uri(spec)
+    return first_model_in(directories, export_schema, measured=measured, suggested_uri=suggested)
 
 
 def _failure(state: RunState, job: Job) -> Failure | None:
@@ -85,19 +89,11 @@ def _failure(state: RunState, job: Job) -> Failure | None:
     return job.error
 
 
-def _tuned(
-    state: RunState,
-    job: Job,
-    directory: ModelDirectory | None,
-    export_schema: Mapping[str, Any],
-    tuning: Tuning,
-) -> Outcome:
+def _tuned(state: RunState, job: Job, found: FoundModel, tuning: Tuning) -> Outcome:
     best = best_trial(job.trials, tuning)
-    found = FoundModel(model=None)
     if best is None:
         found = FoundModel(model=None, problems=(why_no_best(job.trials, tuning),))
-    elif directory is not None:
-        found = model_in(directory, export_schema, best_measurement(job.trials, best, tuning))
+    else:
         best = replace(best, model_uri=found.model.uri if found.model else None)
     return Outcome(
         state=state,

@@ -3,7 +3,7 @@
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address, ip_network
 from typing import Any
 
@@ -83,6 +83,14 @@ class Policy:
     dashboard_access: bool = False
     require_digest: tuple[str, ...] = ()
     admission: Admission = field(default_factory=Admission)
+    models_bucket: str = ""
+    """The deployment's own, which the file need not mention."""
+
+    @property
+    def model_prefixes(self) -> tuple[str, ...]:
+        """Where a request may say that its model is: where runs may write, and always the models bucket."""
+        own = (f"gs://{self.models_bucket}",) if self.models_bucket else ()
+        return tuple(dict.fromkeys((*own, *self.output_prefixes)))
 
     @property
     def region_names(self) -> tuple[str, ...]:
@@ -112,6 +120,7 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
         ValueError: the document is no policy, names something else in `${…}`, or an NFS network that is none.
     """
     policy = decoded(Policy, _filled(_spelled_out(document), names))
+    policy = replace(policy, models_bucket=names.get("models_bucket", ""))
     for network in policy.nfs_servers:
         ip_network(network)
     return policy

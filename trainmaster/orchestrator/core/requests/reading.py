@@ -74,15 +74,19 @@ def _allowed(meant: Translated, standards: Standards) -> Translated:
     draft = Draft(document=meant.document, policy=standards.policy, region=_home(meant, standards))
     refused = {fault.path for fault in policy_faults(draft)}
     gone = [key for key in meant.yielding if any(path.startswith(f"$.{key}") for path in refused)]
+    instead: dict[str, list[str]] = {}
+    for key in gone:
+        instead.setdefault(meant.written_path(f"$.{key}"), []).append(f"as {key}, so {_INSTEAD[key]}")
     warnings = [
-        Fault(
-            path=meant.written_path(f"$.{key}"),
-            problem=f"the policy does not allow it as {key}, so the deployment's own is taken",
-        )
-        for key in gone
+        Fault(path=path, problem=f"the policy does not allow it {', and '.join(texts)}")
+        for path, texts in instead.items()
     ]
     document = {key: value for key, value in meant.document.items() if key not in gone}
     return replace(meant, document=document, warnings=(*meant.warnings, *warnings))
+
+
+_INSTEAD = {"output": "the deployment's own is taken", "model_uri": "no model is looked for there"}
+"""What becomes of a request without the key, by every key that may yield."""
 
 
 def _home(meant: Translated, standards: Standards) -> str:

@@ -23,6 +23,7 @@ from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_faults
 from trainmaster.orchestrator.core.requests.checks.tuning import tuning_faults
 from trainmaster.orchestrator.core.requests.draft import Draft
+from trainmaster.orchestrator.core.requests.placeholders import placeholder_faults
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.runs.record import Estimate
 
@@ -144,11 +145,17 @@ def _first_of_each_place(groups: Iterable[Iterable[Fault]]) -> set[Fault]:
 def _found(draft: Draft, standards: Standards, spelled: Mapping[str, str]) -> tuple[list[Fault], ...]:
     """What is wrong with our own document; the first group that names a place knows most of it.
 
-    The roles come before the schema: of a second chief they know more.
+    Placeholders and roles come before the schema: of a misspelt one and of a second chief they know more.
     """
     # Before all others, for it makes 2.0 the 2 that they count.
     of_schema = schema_faults(standards.schemas[REQUEST_SCHEMA], draft.document, spelled)
-    rest = (cluster_faults(draft), of_schema, policy_faults(draft), tuning_faults(draft))
+    rest = (
+        placeholder_faults(draft),
+        cluster_faults(draft),
+        of_schema,
+        policy_faults(draft),
+        tuning_faults(draft),
+    )
     return (secret_faults(draft), *rest)
 
 

@@ -9,6 +9,7 @@ from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import JobKind, output_uri
 from trainmaster.orchestrator.core.policy.admission import DEFAULT_PRIORITY
 from trainmaster.orchestrator.core.requests.draft import Draft, Running
+from trainmaster.orchestrator.core.requests.placeholders import filled
 
 SETTINGS: Mapping[str, str] = {
     "service_account": "serviceAccount",
@@ -175,7 +176,8 @@ class JobSpec:
     """What every dialect of the request becomes.
 
     `tuning` None: the program runs once. `settings` are those of SETTINGS that the request makes.
-    `output_prefix_uri` None means the models bucket. Of runs that wait, those of a higher `priority`, 0 to 100, go first.
+    `output_prefix_uri` None means the models bucket. `model_uri`, its placeholders unfilled, is where the program
+    leaves its model; None means AIP_MODEL_DIR. `args` of programs have their placeholders, too. Of runs that wait, those of a higher `priority`, 0 to 100, go first.
     """
 
     model_name: str
@@ -184,6 +186,7 @@ class JobSpec:
     scheduling: Scheduling = field(default_factory=Scheduling)
     labels: Mapping[str, str] = field(default_factory=dict)
     output_prefix_uri: str | None = None
+    model_uri: str | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     encryption_key: str | None = None
     champion: ChampionTerms | None = None
@@ -192,6 +195,10 @@ class JobSpec:
     def output_uri(self, run_id: str, models_bucket: str) -> str:
         """The run's own directory: PREFIX/MODEL_NAME/RUN_ID."""
         return output_uri(self.output_prefix_uri or f"gs://{models_bucket}", self.model_name, run_id)
+
+    def model_uri_of(self, run_id: str) -> str | None:
+        """The run's `model_uri`, without a trailing slash; `${trial}` stays."""
+        return filled(self.model_uri, run_id=run_id).rstrip("/") if self.model_uri else None
 
     @property
     def kind(self) -> JobKind:
@@ -213,6 +220,7 @@ def spec_from(document: Mapping[str, Any]) -> JobSpec:
         scheduling=Scheduling(**document.get("scheduling", {})),
         labels=document.get("labels", {}),
         output_prefix_uri=document.get("output", {}).get("prefix_uri"),
+        model_uri=document.get("model_uri"),
         settings=_settings(document),
         encryption_key=document.get("encryption_key"),
         champion=decoded(ChampionTerms, champion) if champion else None,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, JobKind, location_name
+from trainmaster.orchestrator.core.requests.placeholders import filled
 from trainmaster.orchestrator.core.requests.spec import (
     SETTINGS,
     Container,
@@ -57,7 +58,9 @@ class Submission:
 def submission_of(run_id: str, spec: JobSpec, target: Target) -> Submission:
     """The one submission of this run; the same run and spec give the same value."""
     job_spec: dict[str, object] = {
-        "workerPoolSpecs": [_pool(pool, spec.cluster.replica_environment) for pool in spec.cluster.pools],
+        "workerPoolSpecs": [
+            _pool(pool, spec.cluster.replica_environment, run_id) for pool in spec.cluster.pools
+        ],
         "baseOutputDirectory": {"outputUriPrefix": spec.output_uri(run_id, target.models_bucket)},
     }
     optional = {
@@ -92,7 +95,7 @@ def _work(spec: JobSpec, job_spec: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def _pool(pool: WorkerPool | None, environment: ReplicaEnvironment) -> dict[str, object]:
+def _pool(pool: WorkerPool | None, environment: ReplicaEnvironment, run_id: str) -> dict[str, object]:
     if pool is None:
         return {}
     machine: dict[str, object] = {"machineType": pool.machine}
@@ -103,7 +106,7 @@ def _pool(pool: WorkerPool | None, environment: ReplicaEnvironment) -> dict[str,
     fields: dict[str, object] = {
         "machineSpec": machine,
         "replicaCount": str(pool.replicas),  # int64 travels as a string
-        **_program(pool.program, environment),
+        **_program(pool.program, environment, run_id),
     }
     if pool.disk:
         fields["diskSpec"] = renamed(vars(pool.disk), DISK)
@@ -112,10 +115,10 @@ def _pool(pool: WorkerPool | None, environment: ReplicaEnvironment) -> dict[str,
     return fields
 
 
-def _program(program: Program, environment: ReplicaEnvironment) -> dict[str, object]:
+def _program(program: Program, environment: ReplicaEnvironment, run_id: str) -> dict[str, object]:
     fields: dict[str, object] = {}
     if program.args:
-        fields["args"] = list(program.args)
+        fields["args"] = [filled(word, run_id=run_id) for word in program.args]
     # In the request's own order: $(NAME) in a value stands for a variable before it.
     env = [{"name": name, "value": value} for name, value in program.env.items()]
     if environment is not ReplicaEnvironment.VERTEX:

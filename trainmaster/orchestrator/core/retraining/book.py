@@ -7,6 +7,7 @@ a run of its model succeeds, its model is promoted, or its runs write where the 
 alerts and pushed images have to do with runs cannot be known here, and age and schedules wait for time alone.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -116,8 +117,12 @@ def _met(first: Rule, then: Rule, condition: Condition) -> str:
                 return f"{then.rule_id} waits for a run of {first.model_name} to succeed, which {first.rule_id} trains"
             if first.makes.promotes:
                 return f"{then.rule_id} waits for {first.model_name} to be promoted, which {first.rule_id} trains"
-        case NewData() if may_hold(condition.pattern, first.writes_uri):
-            return f"{then.rule_id} watches {condition.objects}, and runs of {first.rule_id} write under {first.writes_uri}"
+        case NewData():
+            watched = (uri for uri in first.all_writes_uris if may_hold(condition.pattern, uri))
+            return "".join(
+                f"{then.rule_id} watches {condition.objects}, and runs of {first.rule_id} write under {uri}"
+                for uri in itertools.islice(watched, 1)
+            )
     return ""
 
 

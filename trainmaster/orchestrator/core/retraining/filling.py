@@ -2,16 +2,25 @@
 
 A place stands in a string value, never in a key. It is filled after the document was parsed, as text inside
 that string, and what it was filled with is never looked at again. `$${` stands for the text `${`.
+
+In `args` and `model_uri` of a request in our own dialect, the run's placeholders `${run_id}` and `${trial}` stand too.
+They and `$${` stay there as they are until the job is built (core/requests/placeholders.py), and so that they are not
+mistaken for any of these, `${` in a value becomes `$${` there.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from trainmaster.orchestrator.core.documents.faults import (
-    Fault,
-    PathPart,
-    nearest,
+from trainmaster.orchestrator.core.documents.faults import Fault, nearest
+from trainmaster.orchestrator.core.documents.unvalidated import Path
+from trainmaster.orchestrator.core.requests.placeholders import (
+    PLACEHOLDER,
+    RUN_ID,
+    TRIAL,
+    holds_placeholders,
+    literal,
 )
 
 VALUE_MAX_CHARS = 2000
@@ -27,7 +36,6 @@ PLACES: Mapping[str, tuple[str, ...]] = {
 """Every place there is, by its subject; docs/rules.md says what each means."""
 NAMES = tuple(f"{subject}.{name}" for subject, names in PLACES.items() for name in names)
 
-_PLACE = re.compile(r"\$(?P<literal>\$\{)|\$\{(?P<inside>[^}]*)(?P<end>\}?)")
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 
 
@@ -46,7 +54,7 @@ class Place:
 class PlaceAt:
     """A place and the value, or key, that it stands in. `closed` False: the text has no `}` after it."""
 
-    path: tuple[PathPart, ...]
+    path: Path
     place: Place
     closed: bool = True
     in_key: bool = False
@@ -56,24 +64,40 @@ def names_about(*subjects: str) -> frozenset[str]:
     return frozenset(name for name in NAMES if name.partition(".")[0] in subjects)
 
 
-def places_at(document: object, path: tuple[PathPart, ...] = ()) -> Iterator[PlaceAt]:
+def places_at(document: object) -> Iterator[PlaceAt]:
     """Every place in the document's string values, in the order of the text."""
-    return (found for found in _found(document, path) if not found.in_key)
+    return (found for found in _found(document) if not found.in_key)
 
 
-def _found(document: object, path: tuple[PathPart, ...], *, in_key: bool = False) -> Iterator[PlaceAt]:
+def _found(document: object) -> Iterator[PlaceAt]:
+    """Every place in values and keys; no placeholder of the run."""
+    is_later = _filled_later(document)
+    for path, text, in_key in _texts(document, ()):
+        for found in PLACEHOLDER.finditer(text):
+            place = _place(found)
+            is_the_runs = place.name in (RUN_ID, TRIAL) and is_later(path)
+            if found["literal"] is None and (in_key or not is_the_runs):
+                yield PlaceAt(path=path, place=place, closed=bool(found["end"]), in_key=in_key)
+
+
+def _filled_later(document: object) -> Callable[[Path], bool]:
+    """Whether the value at a path of this request is filled once more when its job is built."""
+    # Every request in our own dialect has a cluster, and none in another dialect.
+    is_ours = isinstance(document, Mapping) and "cluster" in document
+    return lambda path: is_ours and holds_placeholders(path)
+
+
+def _texts(document: object, path: Path, *, in_key: bool = False) -> Iterator[tuple[Path, str, bool]]:
     match document:
         case str():
-            for found in _PLACE.finditer(document):
-                if found["literal"] is None:
-                    yield PlaceAt(path=path, place=_place(found), closed=bool(found["end"]), in_key=in_key)
+            yield path, document, in_key
         case Mapping():
             for key, part in document.items():
-                yield from _found(str(key), (*path, str(key)), in_key=True)
-                yield from _found(part, (*path, str(key)))
+                yield from _texts(str(key), (*path, str(key)), in_key=True)
+                yield from _texts(part, (*path, str(key)))
         case list() | tuple():
             for index, part in enumerate(document):
-                yield from _found(part, (*path, index))
+                yield from _texts(part, (*path, index))
 
 
 def places_in(document: object) -> tuple[Place, ...]:
@@ -82,14 +106,14 @@ def places_in(document: object) -> tuple[Place, ...]:
 
 
 def _place(found: re.Match[str]) -> Place:
-    name, default_mark, default = found["inside"].partition(":-")
+    name, default_mark, default = (found["inside"] or "").partition(":-")
     return Place(name=name, default=default if default_mark else None)
 
 
 def place_faults(document: object, provided: Iterable[str]) -> list[Fault]:
     """What is wrong with the document's places; `provided` are the names that can ever have a value here."""
     possible = [name for name in NAMES if name in set(provided)]
-    faults = (_fault(found, possible) for found in _found(document, ()))
+    faults = (_fault(found, possible) for found in _found(document))
     return [fault for fault in faults if fault is not None]
 
 
@@ -135,30 +159,36 @@ def unfilled(places: Iterable[Place], values: Mapping[str, str]) -> str:
 
 
 def filled(document: object, values: Mapping[str, str]) -> object:
-    """The document with every place filled and every `$${` written as `${`; keys stay as they are.
+    """The document with every place filled and, but for what is filled later, every `$${` written as `${`.
+
+    Keys stay as they are.
 
     Raises:
         ValueError: a place has no fit value; `unfilled` says so beforehand.
     """
     if reason := unfilled(places_in(document), values):
         raise ValueError(reason)
+    is_later = _filled_later(document)
 
-    def text(found: re.Match[str]) -> str:
-        if found["literal"] is not None:
-            return "${"
+    def text(found: re.Match[str], *, later: bool) -> str:
         place = _place(found)
-        return values.get(place.name, place.default or "")
+        if found["literal"] is not None or (later and place.name in (RUN_ID, TRIAL)):
+            return found[0] if later else "${"
+        value = values.get(place.name, place.default or "")
+        return str(literal(value)) if later else value
 
-    return _mapped(document, lambda each: _PLACE.sub(text, each))
+    return _mapped(
+        document, (), lambda each, path: PLACEHOLDER.sub(partial(text, later=is_later(path)), each)
+    )
 
 
-def _mapped(document: object, change: Callable[[str], str]) -> object:
+def _mapped(document: object, path: Path, change: Callable[[str, Path], str]) -> object:
     match document:
         case str():
-            return change(document)
+            return change(document, path)
         case Mapping():
-            return {key: _mapped(part, change) for key, part in document.items()}
+            return {key: _mapped(part, (*path, str(key)), change) for key, part in document.items()}
         case list() | tuple():
-            return [_mapped(part, change) for part in document]
+            return [_mapped(part, (*path, index), change) for index, part in enumerate(document)]
         case _:
             return document

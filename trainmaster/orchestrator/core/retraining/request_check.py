@@ -8,7 +8,7 @@ from typing import Any
 from trainmaster.orchestrator.core.admission.cost import ReadPrices, priced
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.documents.faults import Fault, json_path, listed
-from trainmaster.orchestrator.core.documents.unvalidated import at, mapping_at
+from trainmaster.orchestrator.core.documents.unvalidated import mapping_at, text_at
 from trainmaster.orchestrator.core.names import Buckets, output_uri
 from trainmaster.orchestrator.core.policy.policy import repository
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
@@ -37,7 +37,7 @@ from trainmaster.orchestrator.core.retraining.rule import Makes
 
 SAMPLED = "checked with sample values for its places"
 _MODEL_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
-_FIXED = ("$.model_name", "$.output.prefix_uri")
+_FIXED = ("$.model_name", "$.output.prefix_uri", "$.model_uri")
 """What a rule's request always says the same: its champion and its output are known before it fires."""
 
 
@@ -144,12 +144,13 @@ def _request_faults(
 def made_by(request: Mapping[str, Any]) -> Makes | None:
     """What the request's runs make; None where it does not name a model as requests must."""
     meant = dialect_of(request).in_own(request, None).document
-    model_name, prefix_uri = meant.get("model_name"), at(meant, "output", "prefix_uri")
+    model_name = meant.get("model_name")
     if not isinstance(model_name, str) or not _MODEL_NAME.fullmatch(model_name):
         return None
     return Makes(
         model_name=model_name,
-        output_prefix_uri=prefix_uri if isinstance(prefix_uri, str) else None,
+        output_prefix_uri=text_at(meant, "output", "prefix_uri"),
+        model_uri=text_at(meant, "model_uri"),
         promotes="champion" in meant,
     )
 

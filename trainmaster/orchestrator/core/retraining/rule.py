@@ -27,11 +27,13 @@ class WhileRunning(StrEnum):
 class Makes:
     """What a request's runs make: always the same, whatever fires the rule.
 
-    `output_prefix_uri` None means the models bucket; `promotes`, that the runs may become champions.
+    `output_prefix_uri` None means the models bucket; `model_uri` None, that the model is found there; `promotes`, that
+    the runs may become champions.
     """
 
     model_name: str
     output_prefix_uri: str | None = None
+    model_uri: str | None = None
     promotes: bool = False
 
 
@@ -93,6 +95,12 @@ class Rule:
     @property
     def model_name(self) -> str:
         return self.makes.model_name
+
+    @property
+    def all_writes_uris(self) -> tuple[str, ...]:
+        """What the names of all objects that its runs write begin with."""
+        model_uri = (self.makes.model_uri or "").partition("${")[0]
+        return (self.writes_uri, model_uri) if model_uri else (self.writes_uri,)
 
 
 @dataclass(frozen=True, kw_only=True)

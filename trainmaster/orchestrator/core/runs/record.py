@@ -162,6 +162,8 @@ class AcceptedRequest:
     model_name: str
     output_uri: str
     """The job's baseOutputDirectory."""
+    model_uri: str | None = None
+    """Where the program leaves its model, if not in AIP_MODEL_DIR; `${trial}` in it stands for a trial's id."""
     team: str | None = None
     estimate: Estimate | None = None
 

@@ -1,5 +1,6 @@
 """The end of a job becomes the end of its run. Whoever tells of it, only the job itself is believed."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
@@ -8,12 +9,12 @@ from trainmaster.orchestrator.core.completion.model import ModelDirectory, files
 from trainmaster.orchestrator.core.completion.outcome import (
     Outcome,
     error_still_due,
-    model_uri_due,
     outcome_of,
     seen_going_on,
     settled,
     stockout_of,
 )
+from trainmaster.orchestrator.core.completion.places import model_places
 from trainmaster.orchestrator.core.errors import JobNotFound, JobUnfinished, RecordMoved
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, is_run_id, job_kind
 from trainmaster.orchestrator.core.requests.candidates import candidates_of
@@ -68,7 +69,7 @@ def settle_job(services: Services, held: Held, job: Job, report: EndReport) -> H
         RecordMoved: the record kept changing.
     """
     run_id = held.record.run_id
-    directory: ModelDirectory | None = None
+    directories: tuple[ModelDirectory, ...] = ()
     for _ in range(RACES_MAX):
         if (
             job.state in END_OF
@@ -86,11 +87,11 @@ def settle_job(services: Services, held: Held, job: Job, report: EndReport) -> H
             return refresh_status(services, held, "the run had ended before")
         if error_still_due(job, services.clock.now()):
             raise JobUnfinished(job.name, "without a reason")
-        due = model_uri_due(job, tuning_of(held.record), held.record.output_uri or "")
-        if due is not None and directory is None and held.record.output_uri:
-            directory = services.models.look(due)
+        request = held.record.request
+        if request is not None and not directories:
+            directories = services.models.look(model_places(job, request, spec_from(request.document)))
         try:
-            return _write(services, held, job, directory, report)
+            return _write(services, held, job, directories, report)
         except RecordMoved:
             held = services.ledger.find(run_id) or held
     raise RecordMoved(run_id)
@@ -110,14 +111,16 @@ def _not_its_job(services: Services, held: Held, job: Job) -> Happened | None:
 
 
 def _write(
-    services: Services, held: Held, job: Job, directory: ModelDirectory | None, report: EndReport
+    services: Services, held: Held, job: Job, directories: Sequence[ModelDirectory], report: EndReport
 ) -> Happened:
     record, now = held.record, services.clock.now()
     no_capacity = stockout_of(job)
     if no_capacity is not None and record.state is not RunState.RUNNING and may_wait(record, now):
         return _try_elsewhere(services, held, job, no_capacity)
-    schema = services.export_schema() if directory is not None and directory.manifest is not None else {}
-    outcome = outcome_of(job, directory, schema, tuning_of(record))
+    has_manifest = any(directory.manifest is not None for directory in directories)
+    schema = services.export_schema() if has_manifest else {}
+    spec = spec_from(record.request.document) if record.request else None
+    outcome = outcome_of(job, directories, schema, spec)
     if outcome is None:
         progress = seen_going_on(record, job, now=now, attempt=services.attempt)
         if progress is not None:

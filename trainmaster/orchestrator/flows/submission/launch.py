@@ -134,6 +134,7 @@ def _reserved(services: Services, arrival: Arrival, request: Request, original: 
             original=original,
             model_name=request.spec.model_name,
             output_uri=request.spec.output_uri(arrival.run_id, services.target.models_bucket),
+            model_uri=request.spec.model_uri_of(arrival.run_id),
             estimate=request.estimate,
         ),
         submission=SubmissionState(lease=lease),

@@ -176,6 +176,10 @@ def _resources(policy: Policy, draft: Draft) -> Iterator[Fault]:
     prefix = text_at(draft.document, "output", "prefix_uri")
     if prefix is not None and not under(prefix, policy.output_prefixes):
         yield _refused(("output", "prefix_uri"), prefix, policy.output_prefixes)
+    model_uri = text_at(draft.document, "model_uri")
+    if model_uri is not None and not under(model_uri, policy.model_prefixes):
+        repair = "have its bucket added to output_prefixes of the policy, or save to AIP_MODEL_DIR"
+        yield _refused(("model_uri",), model_uri, policy.model_prefixes, repair)
 
 
 def _nfs(policy: Policy, draft: Draft) -> Iterator[Fault]:

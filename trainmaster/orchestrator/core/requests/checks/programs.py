@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from trainmaster.orchestrator.core.documents.faults import Fault, nearest
+from trainmaster.orchestrator.core.names import LABEL_MAX_CHARS
 from trainmaster.orchestrator.core.requests.draft import Draft, names_program
+from trainmaster.orchestrator.core.requests.placeholders import filled
 
 ENV_MOST = 100
 """Variables of one replica: https://cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec#ContainerSpec"""
@@ -70,7 +72,7 @@ def _limits(draft: Draft) -> Iterator[Fault]:
                 allowed=f"at most {ENV_MOST}",
             )
     running = [draft.running[role] for role in draft.roles]
-    lengths = [_chars(runs.command) + _chars(runs.args) for runs in running]
+    lengths = [_chars(runs.command) + _chars(_filled(runs.args)) for runs in running]
     if sum(lengths) > ARGS_MOST_CHARS:
         longest = running[lengths.index(max(lengths))]
         yield Fault(
@@ -80,6 +82,11 @@ def _limits(draft: Draft) -> Iterator[Fault]:
             allowed=f"at most {ARGS_MOST_CHARS} characters together",
             repair="put long values in a file that the program reads, and name that",
         )
+
+
+def _filled(args: Sequence[object]) -> list[str]:
+    """The arguments as the program is given them: a run's id may be longer than its placeholder."""
+    return [filled(word, run_id="r" * LABEL_MAX_CHARS) for word in args if isinstance(word, str)]
 
 
 def _chars(words: object) -> int:

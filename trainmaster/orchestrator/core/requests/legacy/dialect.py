@@ -44,7 +44,7 @@ def translated(document: Mapping[str, Any], name: str | None) -> Translated:
     _write_model_name(written, own, name)
     _warn_of_output(written)
     region = _write_spec(spec, own)
-    yielding = ("output",) if "output" in own.content else ()
+    yielding = tuple(key for key in ("output", "model_uri") if key in own.content)
     return translation.result(own.content, region=region, yielding=yielding)
 
 
@@ -107,14 +107,19 @@ def _write_job_dir(job: Job) -> None:
     if not isinstance(job_dir, str) or not job_dir.startswith("gs://"):
         job.spec.refuse("jobDir", "not written as it must be", allowed="gs://BUCKET/PATH")
         return
-    job.own.inner("output", job.spec.at("jobDir")).put("prefix_uri", job_dir, job.spec.at("jobDir"))
+    where, is_tuning = job.spec.at("jobDir"), job.spec.has("hyperparameters")
+    job.own.inner("output", where).put("prefix_uri", job_dir, where)
+    directory = job_dir.rstrip("/")
+    if "/" in directory.removeprefix("gs://"):  # a whole bucket is no model
+        job.own.put("model_uri", f"{directory}/${{trial}}" if is_tuning else directory, where)
     problem = (
-        "the program is given it as --job-dir; the run's record finds a model only where AIP_MODEL_DIR says."
+        "the program is given it as --job-dir; where it leaves nothing in AIP_MODEL_DIR, what it writes there from the "
+        "job's start on is recorded as its model."
     )
-    repair = "export to AIP_MODEL_DIR"
-    if job.spec.has("hyperparameters"):
+    repair = "export to AIP_MODEL_DIR, for every run has its own"
+    if is_tuning:
         problem += " Trials share it; the old service added the trial's id."
-        repair += ", and keep trials apart by CLOUD_ML_TRIAL_ID"
+        repair += "; or write to the directory CLOUD_ML_TRIAL_ID below it"
     job.spec.warn("jobDir", problem, repair=repair)
 
 

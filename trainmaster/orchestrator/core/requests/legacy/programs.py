@@ -17,6 +17,7 @@ from trainmaster.orchestrator.core.requests.legacy.tables import (
     RETIRED_RUNTIMES,
     RUNTIMES,
 )
+from trainmaster.orchestrator.core.requests.placeholders import literal
 
 _PACKAGE_KEYS = ("packageUris", "pythonModule", "runtimeVersion", "pythonVersion")
 _OWN = ("containerCommand", "containerArgs")
@@ -47,8 +48,8 @@ def _with_job_dir(job: Job, args: object) -> object:
     """The arguments with `--job-dir DIR` after them, two words, as the service appended them."""
     job_dir = job.spec.get("jobDir")
     if not isinstance(job_dir, str) or not (args is None or isinstance(args, list)):
-        return args
-    return [*(args or ()), _JOB_DIR, job_dir]
+        return literal(args)
+    return literal([*(args or ()), _JOB_DIR, job_dir])
 
 
 def _write_containers(job: Job, images: list[Role]) -> None:

@@ -13,6 +13,7 @@ from trainmaster.orchestrator.core.documents.fields import (
 )
 from trainmaster.orchestrator.core.documents.translation import Own, Path
 from trainmaster.orchestrator.core.requests.draft import ROLES
+from trainmaster.orchestrator.core.requests.placeholders import literal
 from trainmaster.orchestrator.core.requests.submission import DISK, NFS_MOUNT, REPLICA_ENVIRONMENT
 
 ACCELERATOR_NUMBERS: Numbers = {
@@ -188,7 +189,7 @@ def _write_package(package: Fields, own: Own) -> list[Variable]:
 
 
 def _write_arguments(program: Fields, own: Own) -> list[Variable]:
-    copy_keys(program, own, {"args": "args"})
+    own.put("args", literal(program.get("args")), program.at("args"))
     env = own.inner("env", program.at("env"), there=False)
     entries = list(program.mappings("env", "a mapping of name and value is wanted here"))
     environments = [

@@ -1,0 +1,83 @@
+"""Where an ended run's model may lie: where its request says, and in AIP_MODEL_DIR."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from trainmaster.orchestrator.core.completion.trials import best_trial
+from trainmaster.orchestrator.core.names import model_uri, trial_output_uri
+from trainmaster.orchestrator.core.requests.placeholders import MODEL_URI, RUN_ID, TRIAL, filled, names_in
+from trainmaster.orchestrator.core.requests.spec import JobSpec
+from trainmaster.orchestrator.core.runs.job import Job
+from trainmaster.orchestrator.core.runs.record import AcceptedRequest
+from trainmaster.orchestrator.core.runs.states import END_OF
+
+_NEVER = datetime.max.replace(tzinfo=UTC)
+_FLAGS = re.compile(
+    r"--?(job|model|output|export|save|saved[-_]model|checkpoint)[-_](dir|directory|path|uri|file)",
+    re.IGNORECASE,
+)
+"""What programs call the flag that says where their model goes; `--job-dir` was AI Platform Training's own."""
+_URI = re.compile(r"(gs://|/gcs/)([^\s'\"]+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelPlace:
+    """One place to look for a model.
+
+    Attributes:
+        uri: AIP_MODEL_DIR, which ends in `/`, or what the request names, which is a directory or a file.
+        is_named: the request names it, or its `--job-dir`.
+        since: of a place that other runs may write to: the start of the job. Only files that were created from then on
+            are its run's. None: nothing but this run writes there.
+    """
+
+    uri: str
+    is_named: bool = False
+    since: datetime | None = None
+
+
+def model_places(job: Job, request: AcceptedRequest, spec: JobSpec) -> tuple[ModelPlace, ...]:
+    """Where the ended job's model may lie, in the order to look: the chief's, or a tuning's best trial's.
+
+    None while the job goes on, and where no trial is best. What the request itself names comes before AIP_MODEL_DIR; a
+    `--job-dir`, which checkpoints lie in, too, comes after it.
+    """
+    if job.state not in END_OF:
+        return ()
+    best = best_trial(job.trials, spec.tuning) if spec.tuning is not None else None
+    if spec.tuning is not None and best is None:
+        return ()
+    output_uri = trial_output_uri(request.output_uri, best.id) if best else request.output_uri
+    own = ModelPlace(uri=model_uri(output_uri))
+    if request.model_uri is None:
+        return (own,)
+    # The record's has the run's id in it, so only the request itself tells whether its place is the run's alone.
+    written = str(request.document.get(MODEL_URI, ""))
+    started_at = job.start_time or job.create_time or _NEVER
+    named = ModelPlace(
+        uri=filled(request.model_uri, **{TRIAL: best.id} if best else {}),
+        is_named=True,
+        since=None if RUN_ID in names_in(written) else started_at,
+    )
+    return (named, own) if written else (own, named)
+
+
+def suggested_uri(spec: JobSpec) -> str | None:
+    """The `model_uri` that the chief's own arguments suggest; None where they name no place like one."""
+    args = spec.cluster.chief.program.args
+    for flag, value in _flags_in(args):
+        uri = _URI.fullmatch(value)
+        if _FLAGS.fullmatch(flag) and uri is not None:
+            directory = f"gs://{uri[2]}".rstrip("/")
+            return f"{directory}/${{trial}}" if spec.tuning is not None else directory
+    return None
+
+
+def _flags_in(args: Sequence[str]) -> list[tuple[str, str]]:
+    """Each argument taken for a flag with its value: `--flag=value`, or `--flag` and the next argument."""
+    pairs = zip(args, (*args, "")[1:], strict=True)
+    return [
+        (word.partition("=")[0], word.partition("=")[2] if "=" in word else after) for word, after in pairs
+    ]

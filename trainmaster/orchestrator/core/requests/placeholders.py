@@ -1,0 +1,112 @@
+"""The placeholders of a run, `${run_id}` and `${trial}`, in a request's `args` and `model_uri`.
+
+The canonical request keeps them. They are filled when a job is built, so every submission of a run has the same values,
+whichever fallback it is of; `${trial}` is filled once the best trial is known. `$${` is the text `${`.
+
+A rule's request may hold the rule's own places beside them, whose names have a dot and which are filled when the rule
+fires: retraining/filling.py. Files of Google's tools have no placeholders: their arguments stay as they are written.
+"""
+
+import re
+from collections.abc import Iterator
+
+from trainmaster.orchestrator.core.documents.faults import Fault, nearest
+from trainmaster.orchestrator.core.documents.unvalidated import Path, list_at, text_at
+from trainmaster.orchestrator.core.names import has_form_of_run_id
+from trainmaster.orchestrator.core.requests.draft import Draft
+
+PLACEHOLDER = re.compile(r"\$(?P<literal>\$\{)|\$\{(?P<inside>[^}]*)(?P<end>\}?)")
+LITERAL = "$${"
+RUN_ID, TRIAL = "run_id", "trial"
+ARGS, MODEL_URI = "args", "model_uri"
+_BY_LITERAL = f"write {LITERAL} where the text ${{ is meant, for example for a shell"
+
+
+def filled(text: str, **values: str) -> str:
+    """The text with these placeholders filled and every `$${` written as `${`; other placeholders stay."""
+
+    def of(found: re.Match[str]) -> str:
+        return "${" if found["literal"] else values.get(found["inside"], found[0])
+
+    return PLACEHOLDER.sub(of, text)
+
+
+def literal(value: object) -> object:
+    """The text, or list of texts, in which `filled` finds no placeholder and which it gives back as it was."""
+    if isinstance(value, list):
+        return [literal(each) for each in value]
+    return value.replace("${", LITERAL) if isinstance(value, str) else value
+
+
+def names_in(text: str) -> frozenset[str]:
+    """The names of the text's placeholders."""
+    return frozenset(found["inside"] for found in PLACEHOLDER.finditer(text) if found["end"])
+
+
+def holds_placeholders(path: Path) -> bool:
+    """Whether the value at this path of a request in our own dialect is filled when the job is built."""
+    return path == (MODEL_URI,) or path[-2:-1] == (ARGS,)
+
+
+def placeholder_faults(draft: Draft) -> list[Fault]:
+    """Every placeholder that has no value where it stands, and a `model_uri` that would hold another run's model."""
+    faults = [
+        fault
+        for here, place in draft.places.items()
+        for index, word in enumerate(list_at(place, ARGS))
+        if isinstance(word, str)
+        for fault in _faults((*here, ARGS, index), word, (RUN_ID,), draft)
+    ]
+    uri = text_at(draft.document, MODEL_URI)
+    return [*faults, *_model_uri_faults(uri, draft)] if uri is not None else faults
+
+
+def _model_uri_faults(uri: str, draft: Draft) -> Iterator[Fault]:
+    at: Path = (MODEL_URI,)
+    yield from _faults(at, uri, (RUN_ID, TRIAL) if draft.tuning else (RUN_ID,), draft)
+    names = names_in(uri)
+    if draft.tuning and TRIAL not in names:
+        yield Fault(
+            at=at,
+            problem="every trial would write to the same place, and which model is the best trial's could not be known",
+            value=uri,
+            repair=f"write {uri.rstrip('/')}/${{trial}}, and have the program add its CLOUD_ML_TRIAL_ID",
+        )
+    elif "champion" in draft.document and RUN_ID not in names:
+        yield Fault(
+            at=at,
+            problem="the next run would write over the champion's files",
+            value=uri,
+            repair=f"write {uri.rstrip('/')}/${{run_id}}, also in args; or leave champion out",
+        )
+    if any(map(has_form_of_run_id, uri.split("/"))):
+        yield Fault(
+            at=at,
+            problem="it lies in the directory of another run",
+            value=uri,
+            repair="write ${run_id} where the id of the run itself is meant",
+        )
+
+
+def _faults(at: Path, text: str, allowed: tuple[str, ...], draft: Draft) -> Iterator[Fault]:
+    """The faults of a text in which the placeholders `allowed` have a value."""
+    for found in PLACEHOLDER.finditer(text):
+        if found["literal"] or (found["end"] and found["inside"] in allowed):
+            continue
+        problem, repair = _unknown(found["inside"], draft)
+        if not found["end"]:
+            problem, repair = "nothing closes the placeholder", f"close it, or {_BY_LITERAL}"
+        among = [f"${{{name}}}" for name in allowed]
+        yield Fault(at=at, problem=problem, value=found[0], among=among, repair=repair)
+
+
+def _unknown(name: str, draft: Draft) -> tuple[str, str]:
+    if name != TRIAL:
+        meant = nearest(name, (RUN_ID, TRIAL))
+        return "there is no such placeholder", f"{meant} Or {_BY_LITERAL}" if meant else _BY_LITERAL
+    if not draft.tuning:
+        return "a run without a tuning has no trials", "leave it out, or write ${run_id}"
+    return (
+        "every trial of a job is given the same arguments",
+        "have the program read the environment variable CLOUD_ML_TRIAL_ID; in env, $(CLOUD_ML_TRIAL_ID) stands for it",
+    )

@@ -84,11 +84,11 @@ class Environments:
                     python, have = await self._ready(program.recipe, say, keys)
                     notes += program.recipe.notes(have)
                     found[pool] = replace(program, python=python)
+            for note in dict.fromkeys(notes):
+                await say(note)
         except BaseException:
             self._release(keys)
             raise
-        for note in dict.fromkeys(notes):
-            await say(note)
         return Held(programs=found, release=lambda: self._release(keys))
 
     def _release(self, keys: list[str]) -> None:

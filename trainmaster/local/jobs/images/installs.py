@@ -20,6 +20,7 @@ _RUN_OPTIONS = re.compile(r"(--(mount|network|security)=\S+\s+)*")
 _ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
 _SEPARATORS = frozenset({"&&", "||", ";", "&"})
 _REDIRECTIONS = frozenset("<>|")
+_ONLY_A_SHELL_KNOWS = "$`()"
 _PIP = re.compile(r"(.*/)?pip(3(\.\d+)?)?")
 _PYTHON = re.compile(r"(.*/)?python(3(\.\d+)?)?")
 _UV = re.compile(r"(.*/)?uv")
@@ -134,7 +135,9 @@ def _commands(run: Run) -> Iterator[tuple[list[str], str]]:
     """The words of each command that does something, and the directory that it runs in."""
     here = run.before.workdir
     for all_words in _split(_RUN_OPTIONS.sub("", run.command, count=1)):
-        words = list(itertools.dropwhile(_ASSIGNMENT.fullmatch, all_words))
+        inner = all_words[1:] if all_words[:1] == ["("] else all_words
+        inner = inner[:-1] if inner[-1:] == [")"] and "(" not in inner else inner
+        words = list(itertools.dropwhile(_ASSIGNMENT.fullmatch, inner))
         if words[:1] == ["cd"] and len(words) > 1:
             here = f"{here}/{words[1]}" if not words[1].startswith("/") else words[1]
         elif words and not _does_nothing(words):
@@ -194,6 +197,8 @@ def _install(words: Sequence[str], image: Image) -> Install | None:
         return None
     end = next((at for at, word in enumerate(words) if _REDIRECTIONS.issuperset(word)), len(words))
     end -= end < len(words) and words[end - 1] in {"1", "2"}  # as in 2>/dev/null
+    if any(sign in word for word in words[before:end] for sign in _ONLY_A_SHELL_KNOWS):
+        return None
     try:
         asked, unknown = _parser().parse_known_intermixed_args(words[before:end])
     except argparse.ArgumentError:

@@ -74,12 +74,12 @@ def test_a_first_delivery_costs_nine_storage_operations_and_a_second_two() -> No
         "write active",
         "write submitted",
         "write runs",
+        "write status",
         "list ledger",
         "submit",
         "publish",
         "publish",
         "write runs",
-        "read ledger",
         "write status",
     ]
     assert second.calls == ["read ledger", "read ledger"]

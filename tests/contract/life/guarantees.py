@@ -11,7 +11,14 @@ from tests.contract.life.tally import Tally
 from tests.contract.life.watch import RUNS_PER_HOUR
 from tests.contract.world import LEDGER
 from trainmaster.orchestrator.core.errors import ObjectGone
-from trainmaster.orchestrator.core.names import held_slot, held_slot_parts, same_job, started_hour
+from trainmaster.orchestrator.core.names import (
+    held_slot,
+    held_slot_parts,
+    message_status_object,
+    same_job,
+    started_hour,
+    status_object,
+)
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.moves import gave_up
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -209,17 +216,20 @@ def _found(record: RunRecord, other: Job) -> bool:
 
 
 def _statuses(life: Life, users: Users, records: dict[str, RunRecord]) -> Iterator[str]:
-    """The status of a dropped name is its newest drop's."""
+    """The status of a dropped name is its newest drop's, and each message has its run's."""
     newest: dict[str, RunRecord] = {}
     for record in records.values():
-        name = record.source.object_name
+        source = record.source
+        if source.message_id is not None:
+            newest[message_status_object(source.message_id, source.idempotency_key)] = record
+        name = status_object(source.object_name) if source.object_name is not None else None
         if name is not None and (record.source.generation or 0) > (
             newest[name].source.generation or 0 if name in newest else -1
         ):
             newest[name] = record
     for name, record in newest.items():
         try:
-            status = life.world.document(f"status/{name}.json")
+            status = life.world.document(name)
         except ObjectGone:
             yield f"{record.run_id}: {name} has no status"
             continue

@@ -144,7 +144,10 @@ def test_what_is_no_filter_is_refused_with_place_and_reason(text: str, reason: s
 def test_the_deployed_filter_is_one() -> None:
     text = (Path(__file__).parents[3] / "trainmaster" / "deploy" / "log_sink.filter").read_text()
     assert passes(text)
-    assert not passes(text, {**ENTRY, "textPayload": "Job is running."})
+    assert not passes(text, {**ENTRY, "textPayload": "Job is preparing."})
+    running = {**ENTRY, "textPayload": "Job is running."}
+    assert passes(text, running)
+    assert not passes(text, {**running, "labels": {"ml.googleapis.com/trial_id": "1"}})
 
 
 @given(st.text(max_size=40) | st.text('severity=():"-~<>!.*ANDORNOT 1', max_size=40))

@@ -162,20 +162,22 @@ def test_a_kill_between_writing_and_publishing_loses_nothing(tmp_path: Path) -> 
             assert len(stack.entries()) == 20
 
 
-def test_the_deployed_filter_takes_the_end_of_a_job_and_the_export_alone(stack: Stack) -> None:
+def test_the_deployed_filter_takes_the_start_and_end_of_a_job_and_the_export_alone(stack: Stack) -> None:
     stack.topic("logs")
     stack.sink("s1", "logs", TERMINAL.read_text())
     chief = {"type": "ml_job", "labels": {"job_id": "123", "project_id": "p1", "task_name": "workerpool0-0"}}
     export = {"event": "model_exported", "model_path": "gs://b/m/model", "message": "model exported"}
     stack.write(
+        service_entry("Job is preparing."),
         service_entry("Job is running."),
         service_entry("Job failed."),
         service_entry("Job completed successfully."),
         {"logName": JOB_LOG, "resource": chief, "severity": "NOTICE", "jsonPayload": export},
         {"logName": JOB_LOG, "resource": chief, "severity": "INFO", "textPayload": "epoch 1"},
     )
-    received = stack.received("logs", 3)
+    received = stack.received("logs", 4)
     assert {entry.get("textPayload") for entry in received} == {
+        "Job is running.",
         "Job failed.",
         "Job completed successfully.",
         None,

@@ -30,6 +30,8 @@ MODEL_LABEL = "trainmaster_model"
 PRIORITY_LABEL = "trainmaster_priority"
 """Says a request's priority in dialects that have no key for it."""
 
+_STATUSES_OF_MESSAGES = ("messages/", "keys/")
+_TEMPORARY = re.compile(r"(^|/)(\.|g(cloud|sutil)/tmp/)|(/|~|\.(tmp|part|swp))$", re.IGNORECASE)
 _NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]+")
 _RUN_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _MADE_RUN_ID = re.compile(
@@ -130,6 +132,14 @@ def is_request_object(object_name: str) -> bool:
 def is_rule_object(object_name: str) -> bool:
     """Whether the inbox takes an object of this name for a rule."""
     return object_name.startswith(RULES_PREFIX) and object_name.lower().endswith(REQUEST_SUFFIXES)
+
+
+def is_temporary(object_name: str) -> bool:
+    """Whether no user means this object: a folder's marker, a hidden file, a part of an upload, an editor's copy.
+
+    Source: gcloud storage and gsutil upload the parts of one file below gcloud/tmp/ and gsutil/tmp/.
+    """
+    return _TEMPORARY.search(object_name) is not None
 
 
 def stem(object_name: str) -> str:
@@ -237,14 +247,27 @@ def status_object(dropped_name: str) -> str:
     """`status/<the dropped object's whole name>.json`; where that is too long or odd, it ends in a hash instead.
 
     Odd is what a listing, or a copy to a disk, would take for something else: control characters and others that
-    print nothing, and the components `.`, `..` and none.
+    print nothing, and the components `.`, `..` and none. A file in a folder where messages have their statuses is too.
     """
-    name = f"status/{dropped_name}.json"
-    if not dropped_name.isprintable() or {"", ".", ".."} & set(dropped_name.split("/")):
-        return f"status/odd-name-{_hash(dropped_name, KEY_HASH_CHARS)}.json"
-    if len(name.encode()) <= OBJECT_NAME_MAX_BYTES:
-        return name
-    return f"status/long-name-{_hash(dropped_name, KEY_HASH_CHARS)}.json"
+    is_odd = dropped_name.startswith(_STATUSES_OF_MESSAGES)
+    return _status_object(dropped_name, is_odd=is_odd)
+
+
+def message_status_object(message_id: str, idempotency_key: str | None) -> str:
+    """`status/keys/<key>.json` of a message with an idempotency key, else `status/messages/<message id>.json`.
+
+    What is too long or odd ends in a hash instead, as in `status_object`.
+    """
+    prefix, name = ("keys/", idempotency_key) if idempotency_key else ("messages/", message_id)
+    return _status_object(f"{prefix}{name}")
+
+
+def _status_object(name: str, *, is_odd: bool = False) -> str:
+    hashed = _hash(name, KEY_HASH_CHARS)
+    if is_odd or not name.isprintable() or {"", ".", ".."} & set(name.split("/")):
+        return f"status/odd-name-{hashed}.json"
+    whole = f"status/{name}.json"
+    return whole if len(whole.encode()) <= OBJECT_NAME_MAX_BYTES else f"status/long-name-{hashed}.json"
 
 
 def object_uri(bucket: str, object_name: str) -> str:
@@ -312,6 +335,15 @@ def _job(name: str) -> re.Match[str]:
     if match is None:
         raise ValueError(f"{name!r} names no job")
     return match
+
+
+def job_id(name: str) -> str:
+    """The id of the job that has this full name, as its log entries bear it.
+
+    Raises:
+        ValueError: it is the name of no job.
+    """
+    return _job(name)["job_id"]
 
 
 def location_region(name: str) -> str:

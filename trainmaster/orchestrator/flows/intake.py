@@ -38,8 +38,9 @@ from trainmaster.orchestrator.core.requests.reading import request_in
 from trainmaster.orchestrator.core.requests.request import Refused, too_large
 from trainmaster.orchestrator.core.requests.submission import submission_of
 from trainmaster.orchestrator.core.retraining.signals import heeds, manual_call
+from trainmaster.orchestrator.core.retraining.state import why_held
 from trainmaster.orchestrator.flows.completion.champion import roll_back
-from trainmaster.orchestrator.flows.completion.status import tell_order
+from trainmaster.orchestrator.flows.completion.status import failures_told, tell_ignored, tell_order
 from trainmaster.orchestrator.flows.retraining.accept import accept
 from trainmaster.orchestrator.flows.retraining.turn import take_signal
 from trainmaster.orchestrator.flows.services import Happened, Services
@@ -57,6 +58,7 @@ def take_upload(services: Services, envelope: Envelope) -> Iterator[Happened]:
     """Take what was dropped into the inbox."""
     arrival = upload_in(envelope, services.buckets.inbox)
     if isinstance(arrival, Ignored):
+        tell_ignored(services, arrival)
         yield Happened(message=f"ignored: {arrival.reason}")
     elif isinstance(arrival.content, StoredObject) and is_rule_object(arrival.content.name):
         yield accept(services, arrival, arrival.content)
@@ -75,7 +77,8 @@ def take_message(services: Services, envelope: Envelope) -> Iterator[Happened]:
 
 def take_and_admit(services: Services, arrival: Arrival) -> Iterator[Happened]:
     """See `take`; where only its turn keeps the run, or where it ended and others may go, the queue goes on."""
-    happened = take(services, arrival)
+    with failures_told(services, arrival):
+        happened = take(services, arrival)
     yield happened
     if happened.is_due:
         yield from admit(services, room_freed=False, most=ADMITTED_PER_ARRIVAL_MAX)
@@ -156,7 +159,8 @@ def _fire(services: Services, arrival: Arrival, order: FireOrder) -> Happened | 
         return Refused(faults=(fault,))
     done = list(take_signal(services, call))
     status_uri = object_uri(services.buckets.ledger, status_object(rule.dropped_name))
-    tell_order(services, arrival, about_uri=status_uri)
+    held = why_held(services.rule_states.read(rule_id).state)
+    tell_order(services, arrival, about_uri=status_uri, held=held)
     message = (
         "; ".join(each.message for each in done) or f"the order to fire {rule_id} was carried out before"
     )

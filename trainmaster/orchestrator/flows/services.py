@@ -13,6 +13,7 @@ from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, Tra
 from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
 from trainmaster.orchestrator.stores.arrivals import Arrivals
 from trainmaster.orchestrator.stores.champions import Champions
+from trainmaster.orchestrator.stores.drop_statuses import DropStatuses
 from trainmaster.orchestrator.stores.inbox import Inbox, Models
 from trainmaster.orchestrator.stores.ledger import Ledger
 from trainmaster.orchestrator.stores.rules import RuleBook, RuleStates, RuleStatuses
@@ -29,6 +30,7 @@ class Services:
     """
 
     ledger: Ledger
+    drop_statuses: DropStatuses
     inbox: Inbox
     models: Models
     jobs: TrainingJobs

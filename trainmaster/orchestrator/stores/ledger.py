@@ -26,11 +26,9 @@ from trainmaster.orchestrator.core.names import (
     record_object,
     report_object,
     run_id_of_marker,
-    status_object,
     submitted_object,
 )
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
-from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.ports.objects import json_bytes
 from trainmaster.orchestrator.stores.store import TEXT, Store
 
@@ -52,28 +50,6 @@ class Marker:
 
     run_id: str
     created_at: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
-class DropStatus:
-    """Where the latest drop of one object name stands: schemas/drop_status.v1.schema.json.
-
-    `record_generation` is that of the record it was made from, 0 for an order, which has none. `reason` is why the run
-    waits, or why it failed.
-    """
-
-    schema: str = "drop_status.v1"
-    dropped_name: str
-    generation: int
-    run_id: str
-    state: RunState
-    updated_at: datetime
-    record_uri: str
-    record_generation: int = 0
-    reason: str | None = None
-    report_uri: str | None = None
-    model_uri: str | None = None
-    problems: tuple[str, ...] = ()
 
 
 class Ledger(Store):
@@ -183,15 +159,6 @@ class Ledger(Store):
             content = json_bytes(encoded(marker))
             self.objects.write(self.bucket, SWEPT_TO_OBJECT, content, if_generation=None)
 
-    def tell_status(self, status: DropStatus) -> None:
-        """Write where the drop stands, unless something later is written there.
-
-        Later is a newer generation of the drop, or of the same drop's record. Safe to repeat, in any order.
-        """
-        place = (status.generation, status.record_generation)
-        name = status_object(status.dropped_name)
-        self._write_newer(name, encoded(status), lambda content: _order(content) >= place)
-
     def keep_submitted(self, run_id: str, document: Mapping[str, object]) -> tuple[str, str]:
         """Keep the request as it was written, and give the object's URI and SHA-256.
 
@@ -244,12 +211,3 @@ def _metadata(record: RunRecord) -> dict[str, str]:
         "model_uri": record.model.uri if record.model else None,
     }
     return {key: value for key, value in fields.items() if value}
-
-
-def _order(content: bytes) -> tuple[int, int]:
-    """The generations of the drop and of its record, in a status; content that is no status sorts first."""
-    try:
-        status = json.loads(content)
-        return int(status["generation"]), int(status.get("record_generation", 0))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return -1, -1

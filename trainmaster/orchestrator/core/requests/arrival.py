@@ -7,14 +7,18 @@ from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.document import Document, document_in
-from trainmaster.orchestrator.core.documents.faults import plain
+from trainmaster.orchestrator.core.documents.faults import listed, nearest, plain
 from trainmaster.orchestrator.core.documents.lines import lines_in
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import Envelope, pubsub_message
 from trainmaster.orchestrator.core.names import (
+    REQUEST_SUFFIXES,
+    REQUESTS_PREFIX,
+    RULES_PREFIX,
     is_object_name,
     is_request_object,
     is_rule_object,
+    is_temporary,
     object_uri,
     run_id_at,
     run_id_of_key,
@@ -59,9 +63,10 @@ class Arrival:
 
 @dataclass(frozen=True, kw_only=True)
 class Ignored:
-    """An event that asks for nothing, and why."""
+    """An event that asks for nothing, and why. `dropped`: the file whose user should know."""
 
     reason: str
+    dropped: StoredObject | None = None
 
 
 def upload_in(envelope: Envelope, inbox_bucket: str) -> Arrival | Ignored:
@@ -76,9 +81,27 @@ def upload_in(envelope: Envelope, inbox_bucket: str) -> Arrival | Ignored:
     if bucket != inbox_bucket:
         return Ignored(reason=f"bucket {bucket!r} is not the inbox")
     if not (is_request_object(name) or is_rule_object(name)):
-        return Ignored(reason=f"{name!r} is no request: requests/….yaml, .yml or .json")
+        return _ignored(envelope, bucket, name)
     created_at = time_or(fields.get("timeCreated"), envelope.time)
     return drop_of(stored_in(envelope, bucket, name), envelope.id, created_at, envelope.received_at)
+
+
+def _ignored(envelope: Envelope, bucket: str, name: str) -> Ignored:
+    folder, known = name.partition("/")[0], (REQUESTS_PREFIX, RULES_PREFIX)
+    if name.startswith(known):
+        problem = f"{plain(name)!r} ends in none of {listed(REQUEST_SUFFIXES)}"
+        repair = "rename it"
+    else:
+        problem = f"{plain(name)!r} is in none of the folders {listed(known)}"
+        repair = nearest(f"{folder}/", known) or "copy a request to requests/, a rule to rules/"
+        repair += "; what a rule's request_uri names may stay"
+    reason = f"nothing happens with this file by itself: {problem}; {repair}"
+    if is_temporary(name):
+        return Ignored(reason=reason)
+    try:
+        return Ignored(reason=reason, dropped=stored_in(envelope, bucket, name))
+    except EventMalformed:
+        return Ignored(reason=reason)
 
 
 def stored_in(envelope: Envelope, bucket: str, name: str) -> StoredObject:

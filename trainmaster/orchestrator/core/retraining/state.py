@@ -248,6 +248,15 @@ def given_up(state: RuleState, reason: str, now: datetime) -> RuleState:
     return replace(state, firing=None, held=held)
 
 
+def why_held(state: RuleState | None) -> str | None:
+    """Why the rule did not fire by the order that it has just decided on; None where it fired."""
+    held = state.held if state is not None else None
+    if state is None or held is None or (held.condition is not ConditionKind.MANUAL and not state.tripped_at):
+        return None
+    waits = state.queued is not None and state.queued.condition is ConditionKind.MANUAL
+    return f"{held.reason}; it fires once that is over" if waits else held.reason
+
+
 class RuleStanding(StrEnum):
     ACCEPTED = "accepted"
     REFUSED = "refused"

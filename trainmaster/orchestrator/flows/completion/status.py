@@ -1,47 +1,41 @@
-"""What users see of a run: the status object of its drop, and a notice of every state it entered.
+"""What users see of a run: the status object of its drop or message, and a notice of every state it entered.
 
 The notice of a state that is no end is published before the record shows the state: the fact, a job that exists or
 runs, is there already, and after a crash between the two it is published again. The notice of an end follows the
 record (`finish.py`), for only the record makes the end final.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
+from trainmaster.orchestrator.core.errors import GenerationMoved, LeaseHeld, RecordMoved, TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import run_entered
-from trainmaster.orchestrator.core.requests.arrival import Arrival
+from trainmaster.orchestrator.core.requests.arrival import Arrival, Ignored
+from trainmaster.orchestrator.core.runs.drop_status import (
+    HELD,
+    IGNORED,
+    RETRYING,
+    DropStatus,
+    status_of_run,
+    status_of_source,
+)
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.services import Happened, Services
-from trainmaster.orchestrator.stores.ledger import DropStatus, Held
+from trainmaster.orchestrator.stores.ledger import Held
 
 
-def tell_status(services: Services, held: Held) -> None:
-    """Bring the drop's status up to the record. Safe to repeat; runs that nobody dropped have none."""
-    record, source = held.record, held.record.source
-    if source.object_name is None or source.generation is None:
-        return
-    services.ledger.tell_status(
-        DropStatus(
-            dropped_name=source.object_name,
-            generation=source.generation,
-            run_id=record.run_id,
-            state=record.state,
-            updated_at=record.updated_at,
-            record_uri=services.ledger.record_uri(record.run_id),
-            record_generation=held.version,
-            reason=_reason(record),
-            report_uri=record.rejection.report_uri if record.rejection else None,
-            model_uri=record.model.uri if record.model else None,
-            problems=() if record.state is RunState.REJECTED else record.problems,
-        )
-    )
+def tell_status(services: Services, held: Held, *, is_first: bool = False) -> None:
+    """Bring the drop's or message's status up to the record. Safe to repeat; a rule's run has none.
 
-
-def _reason(record: RunRecord) -> str | None:
-    if record.admission.waiting is not None:
-        return record.admission.waiting.reason
-    return record.failure.message if record.failure is not None else None
+    `is_first`: there is most likely no status yet.
+    """
+    record = held.record
+    record_uri = services.ledger.record_uri(record.run_id)
+    status = status_of_run(record, held.version, record_uri, services.target.project)
+    if status is not None:
+        services.drop_statuses.tell(status, is_first=is_first)
 
 
 def warned(happened: Happened, problems: Sequence[str]) -> Happened:
@@ -53,22 +47,54 @@ def warned(happened: Happened, problems: Sequence[str]) -> Happened:
     return replace(happened, message=message, severity=severity)
 
 
-def tell_order(services: Services, arrival: Arrival, *, about_uri: str, model_uri: str | None = None) -> None:
-    """Say of a dropped order that it was carried out, and where what it changed lies. Safe to repeat."""
-    source = arrival.source
-    if source.object_name is None or source.generation is None:
-        return
-    services.ledger.tell_status(
-        DropStatus(
-            dropped_name=source.object_name,
-            generation=source.generation,
-            run_id=arrival.run_id,
-            state=RunState.SUCCEEDED,
+def tell_order(
+    services: Services,
+    arrival: Arrival,
+    *,
+    about_uri: str,
+    model_uri: str | None = None,
+    held: str | None = None,
+) -> None:
+    """Say of an order that it was carried out, and where what it changed lies. Safe to repeat: the first one stands.
+
+    `held`: why the rule that it was to fire is held back.
+    """
+    state = RunState.SUCCEEDED if held is None else HELD
+    status = status_of_source(arrival.source, state, services.clock.now())
+    if status is not None:
+        told = replace(status, run_id=arrival.run_id, record_uri=about_uri, model_uri=model_uri, reason=held)
+        services.drop_statuses.tell(told, is_first=True)
+
+
+def tell_ignored(services: Services, ignored: Ignored) -> None:
+    """Say of a file that nothing happens with it, and what to do. Safe to repeat."""
+    if ignored.dropped is not None:
+        status = DropStatus(
+            dropped_name=ignored.dropped.name,
+            generation=ignored.dropped.generation,
+            state=IGNORED,
+            reason=ignored.reason,
             updated_at=services.clock.now(),
-            record_uri=about_uri,
-            model_uri=model_uri,
         )
-    )
+        services.drop_statuses.tell(status, is_first=True)
+
+
+@contextmanager
+def failures_told(services: Services, arrival: Arrival) -> Iterator[None]:
+    """Where the body fails, the status says so: a drop whose event keeps failing would have none.
+
+    That another attempt was faster is no failure. Where the status cannot be written either, the log has the error.
+    """
+    try:
+        yield
+    except (LeaseHeld, RecordMoved, GenerationMoved):
+        raise
+    except Exception as error:
+        status = status_of_source(arrival.source, RETRYING, services.clock.now())
+        if status is not None:
+            with suppress(TrainmasterError):
+                services.drop_statuses.tell_failure(status, error)
+        raise
 
 
 def tell_steps(services: Services, before: RunRecord, after: RunRecord) -> None:

@@ -5,7 +5,8 @@ The order of writes, and what a crash between two of them leaves:
     mark      counts the run, where the policy has caps
     marker    the sweep will look; without a record it finds nothing and the event comes again
     original  the text as it was written, under a name of its own hash: no record names it yet
-    record    reserved, with a lease: until it expires nobody else submits; what follows is in `submit.py`
+    record    reserved, with a lease: until it expires nobody else submits
+    status    reserved: the user sees it at once, however long the submission takes; what follows is in `submit.py`
 
 Caps turn a storm of requests into one clear refusal. Each run is counted by a mark of its own. The marks of its window,
 an hour, or a day where the policy caps cost, are read before the mark is written and again afterwards: all attempts see
@@ -20,6 +21,7 @@ store's clock, which orders the marks, may already be in the next hour.
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -27,7 +29,7 @@ from decimal import Decimal
 from trainmaster.orchestrator.core.admission.caps import CapReached, Counted, over_cap
 from trainmaster.orchestrator.core.admission.cost import priced
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.errors import RecordExists
+from trainmaster.orchestrator.core.errors import RecordExists, TrainmasterError
 from trainmaster.orchestrator.core.names import model_name_from, stem
 from trainmaster.orchestrator.core.policy.admission import Caps
 from trainmaster.orchestrator.core.requests.arrival import Arrival, Text, submitted_document
@@ -79,6 +81,8 @@ def launch(services: Services, arrival: Arrival, request: Request, text: Text) -
         held = services.ledger.create(_reserved(services, arrival, request, original))
     except RecordExists:
         return resume(services, services.ledger.present(arrival.run_id))
+    with suppress(TrainmasterError):  # the submission must not wait for a status, and tells the next one
+        tell_status(services, held, is_first=True)
     return warned(submit(services, held), held.record.problems)
 
 
@@ -178,7 +182,7 @@ def reject(services: Services, arrival: Arrival, refused: Refused, over: OverCap
         return resume(services, there)
     if over is not None and over.mark is not None:
         services.starts.unmark(over.mark)
-    tell_status(services, held)
+    tell_status(services, held, is_first=True)
     why = f"with {len(refused.faults)} faults" if over is None else f"by a cap: {over.reached.text}"
     return Happened(
         message=f"the request was rejected {why}",

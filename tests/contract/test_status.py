@@ -1,0 +1,251 @@
+"""What the user of a drop or a message is told: at once, truly, and whatever becomes of the event."""
+
+import base64
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.contract.boundaries import At, dies_after, raising
+from tests.contract.retraining import MANUAL, RuleWorld, rule
+from tests.contract.rooms import Answering
+from tests.contract.world import INBOX, LEASE, LEDGER, OBJECT, Boundary, Killed, World, schema
+from trainmaster.orchestrator.core.errors import LeaseHeld, ServiceFailed, SubmissionUnknown
+from trainmaster.orchestrator.core.runs.drop_status import DELIVERIES_MAX
+from trainmaster.orchestrator.core.runs.job import JobState
+from trainmaster.orchestrator.flows.intake import take_and_admit, take_message, take_upload
+
+STATUS = Draft202012Validator(schema("drop_status.v1"))
+NO_READ = ServiceFailed("Cloud Storage", "read gs://inbox/requests/cassava.yaml", "Forbidden: 403")
+
+
+def told(world: World, name: str = OBJECT) -> dict[str, Any]:
+    status = world.document(f"status/{name}.json")
+    STATUS.validate(status)
+    return status
+
+
+def deliver(world: World, name: str, content: bytes = b"x", **changes: object) -> None:
+    """The event of a file that is finalized in the inbox."""
+    generation = world.objects.write(INBOX, name, content, if_generation=None)
+    data = {"bucket": INBOX, "name": name, "generation": str(generation), "size": len(content), **changes}
+    list(take_upload(world.services(), world.envelope(data)))
+
+
+def failing(world: World, arrival: Any, boundary: Boundary, times: int = 1) -> None:
+    for _ in range(times):
+        with pytest.raises(ServiceFailed):
+            list(take_and_admit(world.services(boundary), arrival))
+
+
+def message(world: World, document: object, attributes: Mapping[str, str] | None = None) -> Any:
+    data = base64.b64encode(json.dumps(document).encode()).decode()
+    return world.envelope({"message": {"data": data, "messageId": "42", "attributes": attributes or {}}})
+
+
+def test_a_drop_is_told_that_it_was_accepted_before_its_job_is_submitted() -> None:
+    world = World()
+    arrival, seen = world.drop(), list[dict[str, Any]]()
+    world.launch(arrival, At("submit", before=lambda: seen.append(told(world))))
+    assert [(status["state"], status["run_id"]) for status in seen] == [("reserved", arrival.run_id)]
+
+
+def test_a_job_is_submitted_also_where_the_first_status_cannot_be_written() -> None:
+    world = World()
+    failures = [ServiceFailed("Cloud Storage", "write", "503")]
+
+    def fail_once() -> None:
+        if failures:
+            raise failures.pop()
+
+    world.launch(world.drop(), At("write status", before=fail_once))
+    assert told(world)["state"] == "submitted"
+
+
+def test_the_status_names_job_log_model_and_metrics() -> None:
+    world = World()
+    arrival = world.drop()
+    world.launch(arrival)
+    job = world.train(world.record(arrival.run_id))
+    job_id = job.name.rpartition("/")[2]
+    logs = {
+        "project": "my-project",
+        "filter": f'resource.type="ml_job" AND resource.labels.job_id="{job_id}"',
+    }
+    before = told(world)
+    assert (before["job_name"], before["logs"]) == (job.name, logs)
+    assert not {"model_uri", "metrics"} & set(before)
+    world.settle(world.hint(job))
+    status = told(world)
+    assert (status["state"], status["job_name"], status["logs"]) == ("succeeded", job.name, logs)
+    assert (status["model_uri"], status["model_format"]) == (f"{job.output_uri}/model/", "saved_model")
+    assert status["metrics"] == {"accuracy": 0.75, "loss": 1}
+
+
+def test_the_service_saying_that_a_job_runs_makes_its_status_running() -> None:
+    world = World()
+    arrival = world.drop()
+    world.launch(arrival)
+    (job,) = world.jobs.all()
+    world.settle(world.hint(world.jobs.become(job.name, JobState.RUNNING), tells_end=False))
+    assert told(world)["state"] == "running"
+
+
+def test_the_status_of_a_refused_request_has_its_faults_and_how_many_more_there_are() -> None:
+    world = World()
+    world.launch(world.drop(b"model_name: 1\n" + b"".join(b"k%d: 1\n" % each for each in range(30))))
+    status = told(world)
+    assert status["state"] == "rejected"
+    assert status["reason"].startswith("the request was refused for 33 faults, the first: $.cluster: missing")
+    assert status["problems"][0].startswith("$.cluster: missing")
+    assert (len(status["problems"]), status["problems"][-1]) == (21, "and 13 more")
+
+
+def test_the_status_of_a_name_is_of_its_newest_drop_and_names_the_run_before() -> None:
+    world = World()
+    first, second = world.drop(), world.drop()
+    world.launch(second)
+    world.launch(first)
+    assert (told(world)["run_id"], "previous_run_id" in told(world)) == (second.run_id, False)
+    third = world.drop()
+    world.launch(third)
+    assert (told(world)["run_id"], told(world)["previous_run_id"]) == (third.run_id, second.run_id)
+    world.settle(world.hint(world.train(world.record(third.run_id))))
+    assert (told(world)["state"], told(world)["previous_run_id"]) == ("succeeded", second.run_id)
+
+
+def test_an_event_that_keeps_failing_has_a_status_that_says_why_until_it_succeeds() -> None:
+    world = World()
+    arrival = world.drop()
+    failing(world, arrival, At("read inbox", before=raising(NO_READ)), times=2)
+    status = told(world)
+    assert (status["state"], status["failed_deliveries"]) == ("retrying", 2)
+    assert "failed 2 times, the last time because Cloud Storage could not read" in status["reason"]
+    assert "delivered again" in status["reason"]
+    world.launch(arrival)
+    assert (told(world)["state"], "reason" in told(world)) == ("submitted", False)
+
+
+def test_an_event_that_failed_too_often_is_told_to_be_a_dead_letter_and_a_replay_to_be_retried() -> None:
+    world = World()
+    arrival = world.drop()
+    fails = At("read inbox", before=raising(NO_READ))
+    failing(world, arrival, fails, times=DELIVERIES_MAX)
+    assert told(world)["state"] == "dead_letter"
+    assert "`trainmaster dead-letters`" in told(world)["reason"]
+    failing(world, arrival, fails)
+    assert (told(world)["state"], told(world)["failed_deliveries"]) == ("retrying", 1)
+
+
+def test_a_run_whose_submission_keeps_failing_keeps_its_state_and_says_why() -> None:
+    world = World()
+    arrival = world.drop()
+    with pytest.raises(SubmissionUnknown):
+        list(take_and_admit(world.services(jobs=Answering(world, SubmissionUnknown("503"))), arrival))
+    status = told(world)
+    assert (status["state"], status["run_id"]) == ("reserved", arrival.run_id)
+    assert "whether the job was created is not known: 503" in status["reason"]
+    world.clock.advance(LEASE)
+    world.sweep()
+    assert (told(world)["state"], "reason" in told(world)) == ("submitted", False)
+
+
+def test_another_delivery_that_is_faster_is_no_failure() -> None:
+    world = World()
+    arrival = world.drop()
+    with pytest.raises(Killed):
+        world.launch(arrival, dies_after("submit"))
+    with pytest.raises(LeaseHeld):
+        list(take_and_admit(world.services(), arrival))
+    assert (told(world)["state"], "reason" in told(world)) == ("reserved", False)
+
+
+def test_a_failure_of_an_older_drop_is_not_told_of_a_newer() -> None:
+    world = World()
+    old, new = world.drop(), world.drop()
+    world.launch(new)
+    failing(world, old, At("read inbox", before=raising(NO_READ)))
+    assert (told(world)["state"], told(world)["run_id"]) == ("submitted", new.run_id)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("requests/cassava.txt", "ends in none of .yaml, .yml, .json; rename it"),
+        ("rules/nightly", "ends in none of"),
+        ("request/cassava.yaml", "did you mean 'requests/'?"),
+        ("cassava.yaml", "copy a request to requests/, a rule to rules/"),
+        ("data/1.csv", "is in none of the folders requests/, rules/"),
+    ],
+)
+def test_a_file_that_nothing_happens_with_is_told_why(name: str, words: str) -> None:
+    world = World()
+    deliver(world, name)
+    status = told(world, name)
+    assert (status["state"], status["dropped_name"]) == ("ignored", name)
+    assert words in status["reason"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "requests/",
+        "requests/.cassava.yaml.swp",
+        ".git/HEAD",
+        "gcloud/tmp/parallel_composite_uploads/part_0.yaml",
+        "requests/cassava.yaml~",
+        "notes.tmp",
+    ],
+)
+def test_what_no_user_means_has_no_status(name: str) -> None:
+    world = World()
+    deliver(world, name)
+    assert list(world.objects.listing(LEDGER, "")) == []
+
+
+def test_an_order_to_fire_a_rule_that_is_held_says_so_and_why() -> None:
+    world = RuleWorld()
+    world.drop_rule(rule(MANUAL, cooldown_s=600))
+    order = json.dumps({"fire": {"rule": "cassava"}}).encode()
+    for number, state in ((1, "succeeded"), (2, "held")):
+        name = f"requests/fire{number}.json"
+        arrival = world.drop(order, name)
+        world.launch(arrival)
+        world.launch(arrival)
+        assert told(world, name)["state"] == state
+    status = told(world, "requests/fire2.json")
+    assert status["reason"].startswith("its run ")
+    assert status["record_uri"] == "gs://ledger/status/rules/cassava.json.json"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "name"), [({}, "messages/42"), ({"idempotency_key": "nightly/1"}, "keys/nightly/1")]
+)
+def test_a_message_has_a_status_by_its_key_or_else_its_id(attributes: Mapping[str, str], name: str) -> None:
+    world = World()
+    list(take_message(world.services(), message(world, {"model_name": 1}, attributes)))
+    status = told(world, name)
+    assert (status["state"], status["message_id"]) == ("rejected", "42")
+    assert status.get("idempotency_key") == attributes.get("idempotency_key")
+    assert world.document(status["record_uri"].removeprefix("gs://ledger/"))["run_id"] == status["run_id"]
+
+
+def test_no_file_of_the_inbox_has_the_status_of_a_message() -> None:
+    world = World()
+    list(take_message(world.services(), message(world, {"model_name": 1})))
+    deliver(world, "messages/42")
+    assert told(world, "messages/42")["state"] == "rejected"
+
+
+def test_a_message_whose_event_fails_says_so_until_it_succeeds() -> None:
+    world = World()
+    event = message(world, {"model_name": 1})
+    with pytest.raises(ServiceFailed):
+        list(take_message(world.services(At("write rejected", before=raising(NO_READ))), event))
+    assert told(world, "messages/42")["state"] == "retrying"
+    world.clock.advance(timedelta(minutes=1))
+    list(take_message(world.services(), event))
+    assert told(world, "messages/42")["state"] == "rejected"

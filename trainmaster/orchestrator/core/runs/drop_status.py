@@ -1,0 +1,191 @@
+"""Where a drop stands, as its user reads it: schemas/drop_status.v1.schema.json.
+
+A status is written by several processes, late and out of order. It goes back to no older generation of the drop, nor of
+its record; that a delivery failed stays in it until a later one says more.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.documents.faults import plain
+from trainmaster.orchestrator.core.errors import TrainmasterError
+from trainmaster.orchestrator.core.names import job_id, message_status_object, status_object
+from trainmaster.orchestrator.core.runs.record import RunRecord, Source, shortened
+from trainmaster.orchestrator.core.runs.states import ENDS, RunState
+
+RETRYING, DEAD_LETTER, HELD, IGNORED = "retrying", "dead_letter", "held", "ignored"
+"""States of a drop that are no states of a run."""
+PROBLEMS_MAX = 20
+DELIVERIES_MAX = 50
+"""After so many deliveries an event is a dead letter, as trainmaster/deploy/topology.yaml says."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Logs:
+    """Where the job's log is: `gcloud logging read FILTER --project PROJECT`."""
+
+    project: str
+    filter: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropStatus:
+    """Where the latest drop of one name, or a message, stands.
+
+    `state` is the run's, or one of those above. `record_generation` is that of the record it was made from, 0 where
+    there is none. `previous_run_id` is the run of the drop before, under the same name.
+    """
+
+    schema: str = "drop_status.v1"
+    dropped_name: str | None = None
+    generation: int | None = None
+    message_id: str | None = None
+    idempotency_key: str | None = None
+    state: str
+    reason: str | None = None
+    failed_deliveries: int | None = None
+    """How many deliveries of the event failed since the status said anything else."""
+    run_id: str | None = None
+    previous_run_id: str | None = None
+    updated_at: datetime
+    record_uri: str | None = None
+    record_generation: int = 0
+    job_name: str | None = None
+    logs: Logs | None = None
+    model_uri: str | None = None
+    model_format: str | None = None
+    metrics: Mapping[str, float] | None = None
+    report_uri: str | None = None
+    problems: tuple[str, ...] = ()
+
+    @property
+    def object_name(self) -> str:
+        """Where the status lies in the ledger."""
+        if self.dropped_name is not None:
+            return status_object(self.dropped_name)
+        return message_status_object(self.message_id or "", self.idempotency_key)
+
+
+def status_of_source(source: Source, state: str, updated_at: datetime) -> DropStatus | None:
+    """The status of what was dropped or published; None of a rule's firing, which the rule's own status tells."""
+    if source.object_name is None and source.message_id is None:
+        return None
+    return DropStatus(
+        dropped_name=source.object_name,
+        generation=source.generation,
+        message_id=source.message_id,
+        idempotency_key=source.idempotency_key,
+        state=state,
+        updated_at=updated_at,
+    )
+
+
+def status_of_run(record: RunRecord, version: int, record_uri: str, project: str) -> DropStatus | None:
+    """The status of the drop that the run came of."""
+    status = status_of_source(record.source, record.state, record.updated_at)
+    if status is None:
+        return None
+    job, model, best = record.job, record.model, record.tuning.best_trial if record.tuning else None
+    metrics = {best.metric: best.value} if best is not None else {}
+    metrics |= model.metrics if model is not None else {}
+    return replace(
+        status,
+        reason=_reason(record),
+        run_id=record.run_id,
+        record_uri=record_uri,
+        record_generation=version,
+        job_name=job.name if job is not None else None,
+        logs=Logs(project=project, filter=log_filter(job.name)) if job is not None else None,
+        model_uri=model.uri if model is not None else None,
+        model_format=model.format if model is not None else None,
+        metrics=metrics or None,
+        report_uri=record.rejection.report_uri if record.rejection else None,
+        problems=_first(record.problems),
+    )
+
+
+def log_filter(job_name: str) -> str:
+    """Cloud Logging's filter for everything that the job and its trials wrote."""
+    return f'resource.type="ml_job" AND resource.labels.job_id="{job_id(job_name)}"'
+
+
+def _reason(record: RunRecord) -> str | None:
+    if record.admission.waiting is not None:
+        return record.admission.waiting.reason
+    if record.state is RunState.REJECTED:
+        faults = f"{len(record.problems)} faults, the first" if len(record.problems) > 1 else "one fault"
+        return f"the request was refused for {faults}: {record.problems[0]}"
+    return record.failure.message if record.failure is not None else None
+
+
+def _first(problems: tuple[str, ...]) -> tuple[str, ...]:
+    more = len(problems) - PROBLEMS_MAX
+    return (*problems[:PROBLEMS_MAX], f"and {more} more") if more > 0 else problems
+
+
+def status_in(content: bytes) -> Mapping[str, Any]:
+    """The status in an object's content; empty where it holds something else."""
+    try:
+        document = json.loads(content)
+    except ValueError:
+        return {}
+    return document if isinstance(document, Mapping) and document.get("schema") == DropStatus.schema else {}
+
+
+def status_after(present: Mapping[str, Any], status: DropStatus) -> DropStatus | None:
+    """What is to be written in the place of `present`; None where that says as much or more."""
+    there, new = _order(present), (status.generation or 0, status.record_generation)
+    if present and (there > new or (there == new and not present.get("failed_deliveries"))):
+        return None
+    is_same_drop = there[0] == new[0]
+    previous = present.get("previous_run_id" if is_same_drop else "run_id")
+    return replace(status, previous_run_id=previous if isinstance(previous, str) else None)
+
+
+def status_after_failure(
+    present: Mapping[str, Any], drop: DropStatus, error: TrainmasterError | Exception
+) -> Mapping[str, Any] | None:
+    """`present`, or the first status of the drop, with why a delivery failed; None where nobody is to be told.
+
+    A run on record keeps its state: the sweep goes on with it, whatever becomes of the event.
+    """
+    generation, _ = _order(present)
+    if generation > (drop.generation or 0) or present.get("state") in {*ENDS, HELD}:
+        return None
+    status = dict(present)
+    if generation < (drop.generation or 0) or not present:
+        new = replace(drop, previous_run_id=present.get("run_id"))
+        status = dict(_mapping(encoded(new)))
+    elif status["state"] == DEAD_LETTER:  # it was replayed
+        status |= {"state": RETRYING, "failed_deliveries": 0}
+    failed = status.get("failed_deliveries", 0) + 1
+    what = str(error) if isinstance(error, TrainmasterError) else f"{type(error).__name__}, see the log"
+    follows = f"the event is delivered again, up to {DELIVERIES_MAX} times"
+    if isinstance(error, TrainmasterError) and not error.retryable:
+        follows = "the event is not delivered again"
+    elif failed >= DELIVERIES_MAX:
+        follows = "the event is a dead letter by now: `trainmaster dead-letters` shows and replays it"
+        status["state"] = DEAD_LETTER if status["state"] == RETRYING else status["state"]
+    reason = f"delivery failed {failed} times, the last time because {shortened(plain(what))}; {follows}"
+    return {
+        **status,
+        "reason": reason,
+        "failed_deliveries": failed,
+        "updated_at": encoded(drop.updated_at),
+    }
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _order(document: Mapping[str, Any]) -> tuple[int, int]:
+    """The generations of the drop and of its record, in a status; what is no status comes first."""
+    try:
+        return int(document.get("generation", 0)), int(document.get("record_generation", 0))
+    except (ValueError, TypeError):
+        return -1, -1

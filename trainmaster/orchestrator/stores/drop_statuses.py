@@ -1,0 +1,71 @@
+"""What users are told of what they drop and publish: one object for each name."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.errors import GenerationMoved
+from trainmaster.orchestrator.core.runs.drop_status import (
+    DropStatus,
+    status_after,
+    status_after_failure,
+    status_in,
+)
+from trainmaster.orchestrator.ports.objects import Objects, json_bytes
+from trainmaster.orchestrator.stores.store import RACES_MAX, Store
+
+# Any: JSON.
+_Status = Mapping[str, Any]
+
+
+class DropStatuses(Store):
+    """The statuses, for one delivery: it remembers the last one that it wrote, and need not read that again."""
+
+    def __init__(self, objects: Objects, bucket: str) -> None:
+        super().__init__(objects, bucket)
+        self._last: tuple[str, _Status, int] | None = None
+
+    def tell(self, status: DropStatus, *, is_first: bool = False) -> None:
+        """Write it, unless the object says as much or more. Safe to repeat, in any order.
+
+        `is_first`: most likely there is no status yet, so none is read before.
+
+        Raises:
+            GenerationMoved: the object kept changing.
+        """
+
+        def change(present: _Status) -> object:
+            after = status_after(present, status)
+            return None if after is None else encoded(after)
+
+        self._change(status.object_name, change, is_first=is_first)
+
+    def tell_failure(self, drop: DropStatus, error: Exception) -> None:
+        """Write that a delivery failed. `drop` is the first status of a drop that has none.
+
+        Raises:
+            GenerationMoved: the object kept changing.
+        """
+        self._change(drop.object_name, lambda present: status_after_failure(present, drop, error))
+
+    def _change(self, name: str, change: Callable[[_Status], object], *, is_first: bool = False) -> None:
+        if self._last is not None and self._last[0] == name:
+            _, present, generation = self._last
+        else:
+            present, generation = ({}, 0) if is_first else self._read(name)
+        for _ in range(RACES_MAX):
+            changed = change(present)
+            if changed is None:
+                return
+            content = json_bytes(changed)
+            with suppress(GenerationMoved):
+                written = self.objects.write(self.bucket, name, content, if_generation=generation)
+                self._last = name, status_in(content), written
+                return
+            present, generation = self._read(name)
+        raise GenerationMoved(self._uri(name), generation)
+
+    def _read(self, name: str) -> tuple[_Status, int]:
+        stored = self._find(name)
+        return ({}, 0) if stored is None else (status_in(stored.content), stored.generation)

@@ -130,17 +130,24 @@ def test_ten_deliveries_of_one_event_at_once_give_one_job_and_one_record(project
     assert len(same) == 1
 
 
-def test_a_failing_trainer_ends_as_a_failed_run_with_the_replicas_own_error(project: Project) -> None:
-    project.upload("requests/failing.yaml", request(project.id, "--fail=out of luck"))
+def test_a_failing_trainer_ends_as_a_failed_run_with_the_error_of_the_replica_that_failed(
+    project: Project,
+) -> None:
+    """The chief trains on; the service ends it with the job."""
+    machine = {"machine": "n1-standard-4"}
+    cluster = {"chief": machine, "workers": {"count": 1, **machine}}
+    never = f"--wait-for=gs://{project.models}/never"
+    fails = request(project.id, "--fail=out of luck", "--fail-at-once=worker-0", never, cluster=cluster)
+    project.upload("requests/failing.yaml", fails)
     record = project.finished_record(project.settled_status("requests/failing.yaml")["run_id"])
     jsonschema.validate(record, schema("run_record.v2"))
     assert record["state"] == "failed"
     failure = record["failure"]
     assert failure["message"].startswith(
-        "workerpool0-0: RuntimeError: out of luck. The replica workerpool0-0 "
+        "workerpool1-0: RuntimeError: out of luck. The replica workerpool1-0 "
     )
     assert "non-zero status of 1" in failure["message"]
-    assert failure["replica"] == "workerpool0-0"
+    assert failure["replica"] == "workerpool1-0"
     assert failure["last_lines"][0] == "Traceback (most recent call last):"
     assert failure["last_lines"][-1] == "RuntimeError: out of luck"
     status = project.status("requests/failing.yaml")

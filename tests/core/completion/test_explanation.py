@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trainmaster.orchestrator.core.completion.explanation import (
     LAST_LINES,
@@ -93,6 +95,12 @@ def test_an_error_of_an_earlier_start_of_the_job_is_not_the_reason() -> None:
     assert found(entries, exited(CHIEF, 1)).message == "ValueError: b"
 
 
+def test_an_error_that_the_replica_survived_is_not_the_reason() -> None:
+    later_s = (OF_ONE_END + timedelta(minutes=1)).total_seconds()
+    entries = wrote(CHIEF, raised("TimeoutError: once more")) + wrote(CHIEF, "no data", after_s=later_s)
+    assert found(entries, exited(CHIEF, 1)).message == "it last wrote 'no data'"
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -121,6 +129,11 @@ def test_without_an_error_the_last_lines_of_the_named_replica_are_given() -> Non
     assert found(entries, exited(CHIEF, 3)) == Failure(
         message="it last wrote 'two'", replica=CHIEF, last_lines=("one", "two")
     )
+
+
+def test_the_services_own_line_names_the_replica_where_the_job_has_no_error() -> None:
+    entries = wrote(CHIEF, "one\ntwo") + wrote("service", exited(CHIEF, 3), after_s=1)
+    assert found(entries).message == "it last wrote 'two'"
 
 
 def test_lines_that_name_no_end_are_not_taken_for_one() -> None:
@@ -162,6 +175,41 @@ def test_huge_lines_and_many_lines_are_cut() -> None:
     assert len(failure.last_lines) <= LAST_LINES
     assert max(map(len, failure.last_lines)) <= LINE_MAX_CHARS
     assert failure.last_lines[-1].startswith("RecursionError")
+
+
+PIECES = (
+    "Traceback (most recent call last):",
+    "usage: a",
+    "error: b",
+    "ValueError: c",
+    '  File "d", line 1, in e',
+)
+TEXTS = st.lists(st.one_of(st.sampled_from((*PIECES, "Exception ignored in: f", "\r", "\n")), st.text())).map(
+    "".join
+)
+
+
+@given(
+    texts=st.lists(
+        st.tuples(st.sampled_from((CHIEF, WORKER, "service", "", "a\x1bb")), TEXTS, st.integers(0, 1000))
+    ),
+    words=st.sampled_from(("", exited(CHIEF, 1), exited(WORKER, 137))),
+)
+def test_whatever_replicas_write_the_answer_is_bounded_and_printable(
+    texts: list[tuple[str, str, int]], words: str
+) -> None:
+    entries = [
+        LogEntry(task=task, at=START + timedelta(seconds=second), insert_id=str(number), text=text)
+        for number, (task, text, second) in enumerate(texts)
+    ]
+    failure = first_failure(entries, words)
+    if failure is not None:
+        assert failure.replica in (CHIEF, WORKER)
+        assert failure.last_lines is not None
+        assert len(failure.last_lines) <= LAST_LINES
+        for line in (failure.message, *failure.last_lines):
+            assert line.isprintable()
+            assert len(line) <= LINE_MAX_CHARS
 
 
 def test_the_log_has_arrived_with_the_services_last_line() -> None:

@@ -40,6 +40,7 @@ _EXITED = re.compile(
 )
 """Source: error messages of failed jobs quoted in public issues, 2021 to 2026."""
 _KILLED = "137"
+_REPLICA = re.compile(r"[a-z][a-z0-9-]{0,62}")
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)")
 
 
@@ -139,13 +140,20 @@ def first_failure(entries: Sequence[LogEntry], words: str) -> Failure | None:
     `entries` come in any order; `words` are the service's and may be empty. The message is empty where the replica
     was killed.
     """
-    exited = _EXITED.search(words)
+    exited = _EXITED.search(words) or _exit_logged(entries)
     killed = exited is not None and exited[2] == _KILLED
     ending = _first(_endings(entries), named=exited[1] if exited else None, killed=killed)
     if ending is None:
         return None
     message = "" if killed else _message(ending)
     return Failure(message=message, replica=ending.replica, last_lines=ending.last_lines)
+
+
+def _exit_logged(entries: Sequence[LogEntry]) -> re.Match[str] | None:
+    """The service's latest line about a replica's exit, which the job's own error repeats."""
+    lines = sorted((entry for entry in entries if entry.task == SERVICE), key=lambda entry: entry.at)
+    found = [exited for line in lines if (exited := _EXITED.search(line.text))]
+    return found[-1] if found else None
 
 
 def _message(ending: _Ending) -> str:
@@ -179,7 +187,7 @@ def _endings(entries: Sequence[LogEntry]) -> Sequence[_Ending]:
     """How each replica ended."""
     lines: defaultdict[str, list[tuple[datetime, str]]] = defaultdict(list)
     for entry in sorted(entries, key=lambda entry: (entry.at, entry.insert_id)):
-        if entry.task != SERVICE:
+        if entry.task != SERVICE and _REPLICA.fullmatch(entry.task):
             lines[entry.task] += ((entry.at, line) for line in _lines(entry.text))
     return [_ending(replica, own) for replica, own in lines.items() if own]
 
@@ -187,6 +195,8 @@ def _endings(entries: Sequence[LogEntry]) -> Sequence[_Ending]:
 def _ending(replica: str, lines: Sequence[tuple[datetime, str]]) -> _Ending:
     texts = [text for _, text in lines]
     error = error_found(texts)
+    if error is not None and lines[-1][0] - lines[error.index][0] > OF_ONE_END:
+        error = None  # the program survived it
     shown = error.around if error is not None else texts
     return _Ending(
         replica=replica,

@@ -63,6 +63,16 @@ def test_the_job_is_the_users_own_with_no_mark_of_a_run(tmp_path: Path) -> None:
     assert body["jobSpec"]["baseOutputDirectory"] == {"outputUriPrefix": "gs://elsewhere/jobs"}
 
 
+def test_what_only_the_service_fills_or_reads_is_told(tmp_path: Path) -> None:
+    uri = "gs://bucket/m/${run_id}"
+    request = {"model_name": "m", "image": IMAGE, "args": [f"--dir={uri}"], "model_uri": uri}
+    done = convert(_file(tmp_path, request | {"cluster": {"chief": {"machine": "n1-standard-4"}}}))
+    (pool,) = yaml.safe_load(done.out)["jobSpec"]["workerPoolSpecs"]
+    assert pool["containerSpec"]["args"] == ["--dir=gs://bucket/m/m"]
+    assert "${run_id} in args became m" in done.err
+    assert "model_uri has no place in a job" in done.err
+
+
 def test_json_is_the_same_document(tmp_path: Path) -> None:
     file = _file(tmp_path, custom())
     assert json.loads(convert(file, "--json").out) == yaml.safe_load(convert(file).out)

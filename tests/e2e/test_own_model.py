@@ -37,6 +37,47 @@ def test_a_script_that_knows_only_vertex_ai_ends_with_its_model_and_metrics_on_r
     assert champion["current"]["value"] == 0.93
 
 
+def test_a_script_that_saves_to_a_path_of_its_own_ends_with_that_model_on_record_and_no_older_one(
+    project: Project,
+) -> None:
+    path = "codelab/saved"
+    project.storage.bucket(project.models).blob(f"{path}/older.h5").upload_from_string(b"of an earlier run")
+    saved_uri = f"gs://{project.models}/{path}"
+    document = {
+        "model_name": "codelab",
+        "image": f"{own_image_uri(project.id)}:1",
+        "args": [f"--model-dir={saved_uri}"],
+        "model_uri": saved_uri,
+        "cluster": {"chief": {"machine": "n1-standard-4"}},
+    }
+    project.upload("requests/codelab.yaml", json.dumps(document))
+    status = project.settled_status("requests/codelab.yaml")
+    assert (status["state"], status["model_uri"]) == ("succeeded", f"{saved_uri}/")
+    (problem,) = status["problems"]
+    assert problem.endswith("older.h5, which are not recorded")
+    record = project.finished_record(status["run_id"])
+    assert record["request"]["model_uri"] == saved_uri
+    assert (record["model"]["format"], record["model"]["metrics"]) == ("pickle", {"val_accuracy": 0.93})
+    assert record["model"]["files"]["count"] == 1
+
+
+def test_the_place_that_a_script_was_told_to_save_to_is_suggested_where_the_request_does_not_name_it(
+    project: Project,
+) -> None:
+    document = {
+        "model_name": "suggested",
+        "image": f"{own_image_uri(project.id)}:1",
+        "args": [f"--model-dir=gs://{project.models}/suggested/${{run_id}}"],
+        "cluster": {"chief": {"machine": "n1-standard-4"}},
+    }
+    project.upload("requests/suggested.yaml", json.dumps(document))
+    status = project.settled_status("requests/suggested.yaml")
+    (problem,) = status["problems"]
+    assert problem.endswith(f"try model_uri: gs://{project.models}/suggested/${{run_id}}")
+    saved = project.storage.list_blobs(project.models, prefix=f"suggested/{status['run_id']}/")
+    assert sorted(blob.name.rpartition("/")[2] for blob in saved) == ["metrics.json", "model.pkl"]
+
+
 def test_an_image_that_is_provided_while_the_stack_runs_can_be_asked_for(project: Project) -> None:
     image = f"{own_image_uri(project.id)}-later"
     command = [

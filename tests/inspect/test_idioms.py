@@ -184,6 +184,17 @@ MODEL_DIRS = {
     ),
     "parser.add_argument('--job-dir', help='')": ("args: [--epochs=1]", Level.ERROR, "gives no --job-dir"),
     "parser.add_argument('--model_dir')": ("args: ['--model_dir=$(AIP_MODEL_DIR)']", Level.OK, "is handed"),
+    "model.save('gs://bucket/codelab/m')": (
+        "model_uri: gs://bucket/codelab",
+        Level.OK,
+        "where the request's model_uri says",
+    ),
+    "model.save('gs://bucket/others/m')": ("model_uri: gs://bucket/codelab", Level.ERROR, "never reads"),
+    "parser.add_argument('--export-dir')": (
+        "args: ['--export-dir=gs://bucket/m/${run_id}']\nmodel_uri: gs://bucket/m/${run_id}",
+        Level.OK,
+        "where the request's model_uri says",
+    ),
     "subprocess.Popen(['train'])": ("", Level.UNKNOWN, "Could not tell"),
     "from google.cloud.aiplatform.training_utils import environment_variables as e": (
         "",

@@ -3,7 +3,7 @@
 import json
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +18,7 @@ from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, JobKind, model_name_from
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
+from trainmaster.orchestrator.core.requests.placeholders import MODEL_URI, RUN_ID, names_in
 from trainmaster.orchestrator.core.requests.reading import checked_request
 from trainmaster.orchestrator.core.requests.request import (
     REQUEST_SCHEMA,
@@ -229,7 +230,18 @@ def _said(submission: Submission, request: Request, target: Target, form: Form) 
         if form is Form.GCLOUD
         else f"for gcloud, print it with --for gcloud > vertex.yaml, then: {command}",
         *(f"warning: {warning}" for warning in request.warnings),
+        *_left_out(request),
     ]
+
+
+def _left_out(request: Request) -> Iterator[str]:
+    """What the request says of its run and of its model's place, neither of which the job has."""
+    spec = request.spec
+    words = [word for pool in spec.cluster.pools if pool is not None for word in pool.program.args]
+    if any(RUN_ID in names_in(word) for word in words):
+        yield f"warning: the job belongs to no run, so ${{run_id}} in args became {spec.model_name}"
+    if MODEL_URI in request.document:
+        yield "warning: model_uri has no place in a job: only the service looks for a model there"
 
 
 def _tell(*lines: str) -> None:

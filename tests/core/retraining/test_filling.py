@@ -108,6 +108,23 @@ def test_a_value_is_never_read_as_anything_else(value: str) -> None:
     assert [placeholders.filled(word, run_id="run-1") for word in args] == [f"--why={value}", "watch"]
 
 
+RUNS = ["${run_id}", "$${HOME}", "<${rule.id}>"]
+
+
+def test_the_placeholders_of_a_run_stay_where_its_job_fills_them() -> None:
+    ours = {"model_uri": "gs://b/${run_id}/${trial}", "args": RUNS, "env": {"A": "$${HOME}"}}
+    after = filled({**REQUEST, **ours}, {"rule.id": "${run_id}"})
+    args = ["${run_id}", "$${HOME}", "<$${run_id}>"]
+    assert after == {**REQUEST, **ours, "args": args, "env": {"A": "${HOME}"}}
+    assert [placeholders.filled(word, run_id="run-1") for word in args] == ["run-1", "${HOME}", "<${run_id}>"]
+
+
+@pytest.mark.parametrize("document", [{**REQUEST, "labels": {"a": "${run_id}"}}, {"jobSpec": {"args": RUNS}}])
+def test_the_placeholders_of_a_run_are_no_places_anywhere_else(document: dict[str, Any]) -> None:
+    (fault,) = place_faults(document, NAMES)
+    assert (fault.problem, fault.found) == ("there is no such place", "'${run_id}'")
+
+
 @given(value=plain)
 def test_whatever_a_value_holds_it_stays_inside_its_string(value: str) -> None:
     before = {

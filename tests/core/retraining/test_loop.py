@@ -149,3 +149,10 @@ def test_the_walk_agrees_with_a_plain_matcher_on_a_whole_name() -> None:
     assert not may_hold("gs://models/b*/**", "gs://models/a/")
     assert not may_hold("gs://other/**", "gs://models/a/")
     assert fnmatch.fnmatchcase("gs://models/a/x", "gs://models/*/x")
+
+
+def test_a_rule_that_watches_where_its_own_runs_save_their_models_is_refused() -> None:
+    uri = "gs://models/exports/${run_id}"
+    assert isinstance(training("a", watching("gs://models/other/"), model_uri=uri), Rule)
+    (fault,) = faults(training("a", watching("gs://models/exports/"), model_uri=uri)).values()
+    assert "runs of a write under gs://models/exports/" in str(fault)

@@ -3,7 +3,9 @@
 from trainmaster.inspect.checks.examined import Check, Examined, beyond
 from trainmaster.inspect.checks.saving import saves_in
 from trainmaster.inspect.finding import Finding, Level, Place, Subject
+from trainmaster.inspect.request import Request
 from trainmaster.inspect.source.module import last_name
+from trainmaster.orchestrator.core.completion.places import flags_in
 
 VARIABLE = "AIP_MODEL_DIR"
 IN_THE_SDK = "google.cloud.aiplatform.training_utils.environment_variables"
@@ -23,6 +25,10 @@ def check(examined: Examined) -> Check:
     by_sdk = any(name.startswith(IN_THE_SDK) for name in program.imported)
     if by_sdk or any(VARIABLE in word for word in (*asked, examined.surroundings.dockerfile)):
         yield Subject.MODEL_DIR.fine(f"{VARIABLE} is handed to the program")
+    elif request is not None and _saves_where_named(examined, request):
+        yield Subject.MODEL_DIR.fine(
+            "The program saves where the request's model_uri says", Place(path=request.path)
+        )
     elif program.strings & JOB_DIR:
         yield _by_job_dir(examined)
     elif not program.is_whole:
@@ -33,6 +39,15 @@ def check(examined: Examined) -> Check:
         )
     else:
         yield _unread(examined)
+
+
+def _saves_where_named(examined: Examined, request: Request) -> bool:
+    """Whether the program names the place of `model_uri` itself, or takes a flag that the request gives with it."""
+    if request.spec.model_uri is None:
+        return False
+    place, strings = request.spec.model_uri.partition("${")[0].rstrip("/"), examined.program.strings
+    told = {flag for flag, value in flags_in(request.program.args) if place in value}
+    return bool(told & strings) or any(place in text for text in strings)
 
 
 def _unread(examined: Examined) -> Finding:

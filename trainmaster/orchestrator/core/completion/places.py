@@ -67,7 +67,7 @@ def model_places(job: Job, request: AcceptedRequest, spec: JobSpec) -> tuple[Mod
 def suggested_uri(spec: JobSpec) -> str | None:
     """The `model_uri` that the chief's own arguments suggest; None where they name no place like one."""
     args = spec.cluster.chief.program.args
-    for flag, value in _flags_in(args):
+    for flag, value in flags_in(args):
         uri = _URI.fullmatch(value)
         if _FLAGS.fullmatch(flag) and uri is not None:
             directory = f"gs://{uri[2]}".rstrip("/")
@@ -75,7 +75,7 @@ def suggested_uri(spec: JobSpec) -> str | None:
     return None
 
 
-def _flags_in(args: Sequence[str]) -> list[tuple[str, str]]:
+def flags_in(args: Sequence[str]) -> list[tuple[str, str]]:
     """Each argument taken for a flag with its value: `--flag=value`, or `--flag` and the next argument."""
     pairs = zip(args, (*args, "")[1:], strict=True)
     return [

@@ -20,6 +20,7 @@ from tests.contract.proxy import Fault, Proxy
 from tests.contract.world import MODELS, PROJECT, REGION, START
 from trainmaster.local import vertex as emulated
 from trainmaster.orchestrator.adapters import vertex as vertex_adapter
+from trainmaster.orchestrator.adapters.job_messages import job_from, message_of
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs
 from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, within
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
@@ -165,7 +166,7 @@ def test_a_tuning_is_read_with_its_trials_parameters_and_measurements() -> None:
             }
         )
     )
-    second, first = vertex_adapter._job(message).trials
+    second, first = job_from(message).trials
     assert second.parameters == {"units": 64.0, "optimizer": "sgd"}
     assert second.final == Measured(metrics={"accuracy": 0.5}, step=10, elapsed_s=61.5)
     assert second.start_time == START.replace(hour=12, minute=0, second=0, microsecond=0, month=3, day=1)
@@ -357,7 +358,7 @@ def test_an_answer_that_drips_ends_within_the_submissions_whole_limit() -> None:
 def test_nothing_is_sent_once_the_limit_has_passed(vertex: VertexJobs, jobs_proxy: Proxy) -> None:
     """A process that stood still while it connected wakes up and finds its time gone."""
     asked = submission()
-    message = vertex_adapter.message_of(asked)
+    message = message_of(asked)
     client = vertex._client(REGION)
 
     def create_late() -> object:

@@ -16,7 +16,7 @@ from tests.core import vertex_files
 from tests.core.requests.test_generated_requests import accepted, requests
 from tests.core.roles import MACHINE, TARGET, answer, request
 from tests.core.standards import NAMES, ROOT, STANDARDS, policy_document, schema
-from trainmaster.orchestrator.adapters.vertex import message_of
+from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.documents.validation import schema_faults

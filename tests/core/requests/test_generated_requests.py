@@ -10,7 +10,7 @@ from tests.core.roles import EXECUTOR, MACHINE, OTHER, POLICY, REDUCTION_SERVER,
 from tests.core.standards import schema
 from trainmaster.local.jobs.resource.validation import faults_of as faults_of_job
 from trainmaster.local.tuning.validation import faults_of as faults_of_tuning_job
-from trainmaster.orchestrator.adapters.vertex import message_of
+from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.core.requests.draft import ROLES
 from trainmaster.orchestrator.core.requests.request import Refused, Request
 from trainmaster.orchestrator.core.requests.submission import submission_of

@@ -9,7 +9,7 @@ import yaml
 from google.cloud.aiplatform_v1.types import StudySpec
 
 from tests.core.standards import STANDARDS
-from trainmaster.orchestrator.adapters.vertex import message_of
+from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.requests.reading import request_in
 from trainmaster.orchestrator.core.requests.request import Refused, Request

@@ -3,19 +3,17 @@
 `google.cloud.aiplatform`, the high-level package, is never imported: it takes twice the time and memory.
 """
 
-import json
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainmaster.orchestrator.adapters.importing import IMPORTING
+from trainmaster.orchestrator.adapters.job_messages import job_from, message_of
 from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, limited, within
-from trainmaster.orchestrator.core.documents.codec import decoded_time
 from trainmaster.orchestrator.core.errors import (
     JobNotFound,
     ServiceFailed,
@@ -34,15 +32,13 @@ from trainmaster.orchestrator.core.names import (
     location_region,
 )
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Measured, Trial, TrialState
+from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.states import OVER
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
-    from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 
 SERVICE = "Vertex AI"
-_State = TypeVar("_State", JobState, TrialState)
 TIMEOUT_S = 30.0
 """Of one connection or one read of any call; of a submission's whole way, from its start to its answer."""
 NO_QUOTA = 429  # nothing was created
@@ -140,13 +136,13 @@ class VertexJobs:
             created = within(Deadline.after(self._submit_within_s), create)
         except Exception as error:  # translated or raised again, never swallowed
             raise _submission_error(error) from error
-        return _job(created)
+        return job_from(created)
 
     def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
         label = f"labels.{RUN_LABEL}={run_id}"
         try:
             found = [
-                _job(job)
+                job_from(job)
                 for region in regions
                 for job in _methods(self._client(region), kind).list(
                     request={"parent": location_name(self._project, region), "filter": label},
@@ -163,7 +159,7 @@ class VertexJobs:
 
         try:
             get = _methods(self._client(job_region(name)), job_kind(name)).get
-            return _job(get(name=name, timeout=TIMEOUT_S))
+            return job_from(get(name=name, timeout=TIMEOUT_S))
         except NotFound as error:
             raise JobNotFound(name) from error
         except Exception as error:  # translated or raised again, never swallowed
@@ -235,71 +231,6 @@ def _methods(client: "JobServiceClient", kind: JobKind) -> _Methods:
 def _session_of(client: "JobServiceClient") -> Any:  # Any: google.auth ships no types
     """The client's AuthorizedSession; a REST transport has no public name for it."""
     return vars(client.transport)["_session"]
-
-
-def message_of(submission: Submission) -> "CustomJob | HyperparameterTuningJob":
-    """The client's message with the content of the submission.
-
-    Raises:
-        ValueError: the service knows no such field; the submission is wrong.
-    """
-    with IMPORTING:
-        from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
-
-    kind: Any = CustomJob if submission.kind is JobKind.CUSTOM else HyperparameterTuningJob
-    message: CustomJob | HyperparameterTuningJob = kind.from_json(json.dumps(submission.body))
-    return message
-
-
-def _job(job: "CustomJob | HyperparameterTuningJob") -> Job:
-    kind = job_kind(job.name)
-    spec: Any = job.job_spec if kind is JobKind.CUSTOM else job.trial_job_spec
-    return Job(
-        name=job.name,
-        state=_known(JobState, job.state, JobState.UNSPECIFIED),
-        display_name=job.display_name,
-        labels=dict(job.labels),
-        output_uri=spec.base_output_directory.output_uri_prefix,
-        create_time=_time(job.create_time),
-        start_time=_time(job.start_time),
-        end_time=_time(job.end_time),
-        error=Failure(code=job.error.code, message=job.error.message) if job.error.message else None,
-        trials=tuple(map(_trial, job.trials)) if kind is JobKind.TUNING else (),
-    )
-
-
-def _known(kind: type[_State], state: Any, unknown: _State) -> _State:  # Any: an enum, or a number it lacks
-    """The state; `unknown` for one that the service has and this client's library has not."""
-    try:
-        return kind(getattr(state, "name", ""))
-    except ValueError:
-        return unknown
-
-
-def _trial(trial: Any) -> Trial:  # Any: proto-plus messages are untyped
-    return Trial(
-        id=trial.id,
-        state=_known(TrialState, trial.state, TrialState.UNSPECIFIED),
-        parameters={each.parameter_id: each.value for each in trial.parameters},
-        final=_measured(trial.final_measurement) if "final_measurement" in trial else None,
-        measurements=tuple(map(_measured, trial.measurements)),
-        start_time=_time(trial.start_time),
-        end_time=_time(trial.end_time),
-        infeasible_reason=trial.infeasible_reason,
-    )
-
-
-def _measured(measurement: Any) -> Measured:  # Any: see above
-    elapsed = measurement.elapsed_duration
-    return Measured(
-        metrics={each.metric_id: each.value for each in measurement.metrics},
-        step=int(measurement.step_count),
-        elapsed_s=elapsed.total_seconds() if elapsed else None,
-    )
-
-
-def _time(moment: Any) -> datetime | None:  # Any: proto-plus's timestamps are untyped
-    return decoded_time(moment.rfc3339()) if moment else None
 
 
 def _message(error: Exception) -> str:

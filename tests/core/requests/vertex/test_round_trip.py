@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.core.standards import STANDARDS
 from tests.core.vertex_files import job, plain, snake, sound, spec_of
-from trainmaster.orchestrator.adapters.vertex import message_of
+from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.requests.dialects import VERTEX_CUSTOM, VERTEX_TUNING, Dialect

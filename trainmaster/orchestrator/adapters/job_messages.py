@@ -1,0 +1,82 @@
+"""Jobs as JobService's messages hold them: a submission becomes a message, a message a job."""
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from trainmaster.orchestrator.adapters.importing import IMPORTING
+from trainmaster.orchestrator.core.documents.codec import decoded_time
+from trainmaster.orchestrator.core.names import JobKind, job_kind
+from trainmaster.orchestrator.core.requests.submission import Submission
+from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Measured, Trial, TrialState
+
+if TYPE_CHECKING:
+    from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
+
+_State = TypeVar("_State", JobState, TrialState)
+
+
+def message_of(submission: Submission) -> "CustomJob | HyperparameterTuningJob":
+    """The client's message with the content of the submission.
+
+    Raises:
+        ValueError: the service knows no such field; the submission is wrong.
+    """
+    with IMPORTING:
+        from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
+
+    kind: Any = CustomJob if submission.kind is JobKind.CUSTOM else HyperparameterTuningJob
+    message: CustomJob | HyperparameterTuningJob = kind.from_json(json.dumps(submission.body))
+    return message
+
+
+def job_from(job: "CustomJob | HyperparameterTuningJob") -> Job:
+    """The job that the message describes. A state that the client's library lacks is `UNSPECIFIED`."""
+    kind = job_kind(job.name)
+    spec: Any = job.job_spec if kind is JobKind.CUSTOM else job.trial_job_spec
+    return Job(
+        name=job.name,
+        state=_known(JobState, job.state, JobState.UNSPECIFIED),
+        display_name=job.display_name,
+        labels=dict(job.labels),
+        output_uri=spec.base_output_directory.output_uri_prefix,
+        create_time=_time(job.create_time),
+        start_time=_time(job.start_time),
+        end_time=_time(job.end_time),
+        error=Failure(code=job.error.code, message=job.error.message) if job.error.message else None,
+        trials=tuple(map(_trial, job.trials)) if kind is JobKind.TUNING else (),
+    )
+
+
+def _known(kind: type[_State], state: Any, unknown: _State) -> _State:  # Any: an enum, or a number it lacks
+    """The state; `unknown` for one that the service has and this client's library has not."""
+    try:
+        return kind(getattr(state, "name", ""))
+    except ValueError:
+        return unknown
+
+
+def _trial(trial: Any) -> Trial:  # Any: proto-plus messages are untyped
+    return Trial(
+        id=trial.id,
+        state=_known(TrialState, trial.state, TrialState.UNSPECIFIED),
+        parameters={each.parameter_id: each.value for each in trial.parameters},
+        final=_measured(trial.final_measurement) if "final_measurement" in trial else None,
+        measurements=tuple(map(_measured, trial.measurements)),
+        start_time=_time(trial.start_time),
+        end_time=_time(trial.end_time),
+        infeasible_reason=trial.infeasible_reason,
+    )
+
+
+def _measured(measurement: Any) -> Measured:  # Any: see above
+    elapsed = measurement.elapsed_duration
+    return Measured(
+        metrics={each.metric_id: each.value for each in measurement.metrics},
+        step=int(measurement.step_count),
+        elapsed_s=elapsed.total_seconds() if elapsed else None,
+    )
+
+
+def _time(moment: Any) -> datetime | None:  # Any: proto-plus's timestamps are untyped
+    return decoded_time(moment.rfc3339()) if moment else None

@@ -48,11 +48,11 @@ Step = Callable[[End], str | None]
 
 
 def _explain_failure(end: End) -> str | None:
-    before, result = end.held, explain_failure(end.services, end.held)
+    result = explain_failure(end.services, end.held)
     if isinstance(result, str):
         return result
     end.held = result
-    if result is not before and "status" in steps_done(end.record):
+    if "status" in steps_done(end.record):  # an earlier pass told it without the reason
         tell_status(end.services, result)
     return None
 

@@ -7,12 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
 
 from tests.contract.boundaries import At, dies_after, raising
 from tests.contract.retraining import MANUAL, RuleWorld, rule
 from tests.contract.rooms import Answering
-from tests.contract.world import INBOX, LEASE, LEDGER, OBJECT, Boundary, Killed, World, schema
+from tests.contract.world import INBOX, LEASE, LEDGER, OBJECT, ROOT, Boundary, Killed, World, schema
 from trainmaster.orchestrator.core.errors import LeaseHeld, ServiceFailed, SubmissionUnknown
 from trainmaster.orchestrator.core.runs.drop_status import DELIVERIES_MAX
 from trainmaster.orchestrator.core.runs.job import JobState
@@ -138,6 +139,12 @@ def test_an_event_that_failed_too_often_is_told_to_be_a_dead_letter_and_a_replay
     assert "`trainmaster dead-letters`" in told(world)["reason"]
     failing(world, arrival, fails)
     assert (told(world)["state"], told(world)["failed_deliveries"]) == ("retrying", 1)
+
+
+def test_events_of_every_function_are_dead_letters_after_as_many_deliveries_as_statuses_say() -> None:
+    topology = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "topology.yaml").read_text())
+    letters = [function.get("dead_letter") for function in topology["functions"].values()]
+    assert {letter["max_attempts"] for letter in letters if letter} == {DELIVERIES_MAX}
 
 
 def test_a_run_whose_submission_keeps_failing_keeps_its_state_and_says_why() -> None:

@@ -44,7 +44,11 @@ def test_a_polite_signal_or_down_stops_the_stack_and_all_it_started(
     with running_project(tmp_path / "state", *small(tmp_path), project="e2e-stopped") as project:
         project.upload("requests/long.yaml", request(project.id, "--wait-for=gs://nowhere/never"))
         eventually(lambda: _trainers(project), "the trainer runs", hint=project.tail)
-        project.eventually(lambda: project.status("requests/long.yaml"), "its function is done")
+        states = ("submitted", "running")
+        project.eventually(
+            lambda: (project.status("requests/long.yaml") or {}).get("state") in states,
+            "its function is done",
+        )
         token, watcher = project.token(), watcher_pid(project)
         if isinstance(end, signal.Signals):
             project.process.send_signal(end)

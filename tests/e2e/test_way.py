@@ -3,6 +3,7 @@
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,12 @@ def test_a_message_becomes_a_trained_model_on_record(project: Project) -> None:
         found = [r for r in project.records().values() if r["source"].get("message_id") == message_id]
         return found[0] if found and found[0]["state"] in ENDED else None
 
-    assert_trained(project, project.eventually(ended, f"the run of message {message_id}"))
+    record = project.eventually(ended, f"the run of message {message_id}")
+    assert_trained(project, record)
+    status = project.eventually(
+        lambda: _status_in(project, f"messages/{message_id}", "succeeded"), "the message's status"
+    )
+    assert status["run_id"] == record["run_id"]
 
 
 def test_the_same_message_key_twice_is_one_run(project: Project) -> None:
@@ -156,15 +162,43 @@ def test_a_failing_trainer_ends_as_a_failed_run_with_the_error_of_the_replica_th
     assert "model" not in record
 
 
-def test_what_is_not_under_requests_is_ignored(project: Project) -> None:
+def test_the_status_of_a_drop_says_how_its_run_goes_on_and_where_its_log_is(project: Project) -> None:
+    name, go = "requests/watched.yaml", f"gs://{project.models}/watched-may-end"
+    project.upload(name, request(project.id, f"--wait-for={go}"))
+    running = project.eventually(lambda: _status_in(project, name, "running"), "the status says that it runs")
+    jsonschema.validate(running, schema("drop_status.v1"))
+    assert [running["job_name"]] == [job.name for job in project.jobs(running["run_id"])]
+    assert running["logs"]["project"] == project.id
+
+    def lines() -> list[object]:
+        return [entry.payload for entry in project.logging.list_entries(filter_=running["logs"]["filter"])]
+
+    project.eventually(lambda: "Job is running." in lines(), "the filter finds the job's log")
+    told = project.state / "logs" / "on-job-log.log"
+    project.eventually(lambda: running["run_id"] in told.read_text(), "the sink passed on that the job runs")
+    project.storage.bucket(project.models).blob("watched-may-end").upload_from_string("go")
+    ended = project.settled_status(name)
+    jsonschema.validate(ended, schema("drop_status.v1"))
+    model = project.record(ended["run_id"])["model"]
+    assert (ended["state"], ended["model_uri"], ended["metrics"]) == (
+        "succeeded",
+        model["uri"],
+        model["metrics"],
+    )
+
+
+def _status_in(project: Project, name: str, state: str) -> dict[str, Any] | None:
+    status = project.status(name)
+    return status if status and status["state"] == state else None
+
+
+def test_what_is_not_under_requests_is_ignored_and_its_status_says_so(project: Project) -> None:
     before = set(project.records())
     names = ("notes.yaml", "old/requests/a.yaml", "requests/readme.txt")
     for name in names:
         project.upload(name, request(project.id))
-    log = project.state / "logs" / "on-request-uploaded.log"
-    project.eventually(
-        lambda: all(f"'{name}' is no request" in log.read_text() for name in names), "all were looked at"
-    )
+    for name in names:
+        project.eventually(partial(_status_in, project, name, "ignored"), f"{name} was looked at")
     assert set(project.records()) == before
 
 

@@ -15,7 +15,7 @@ def latest_run_of(
 ) -> dict[str, Any]:
     """The run record of one drop, empty while the ledger knows nothing of that generation."""
     status = document_at(storage, target.ledger_bucket, status_object(object_name))
-    if not status or int(status["generation"]) != generation:
+    if status.get("generation") != generation or "run_id" not in status:
         return {}
     return document_at(storage, target.ledger_bucket, f"runs/{status['run_id']}.json")
 

@@ -180,6 +180,12 @@ def test_every_fault_is_told_at_once_and_in_the_rules_own_text() -> None:
             "$.request.labels.a",
             "not written as it must be",
         ),
+        (
+            {"manual": {}},
+            {"model_uri": "gs://models/${rule.id}/${run_id}"},
+            "$.request.model_uri",
+            "cannot depend on what fires",
+        ),
         ({"manual": {}}, {"model_name": "${rule.id}"}, "$.request.model_name", "cannot depend on what fires"),
         (
             {"manual": {}},

@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.runs.states import END_OF
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _FLAGS = re.compile(
-    r"--?(job|model|output|export|save|saved[-_]model|checkpoint)[-_](dir|directory|path|uri|file)",
+    r"--?(out|output|(job|model|out|output|export|save|saved[-_]model)[-_](dir|directory|path|uri|file))",
     re.IGNORECASE,
 )
 """What programs call the flag that says where their model goes; `--job-dir` was AI Platform Training's own."""

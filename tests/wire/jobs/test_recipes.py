@@ -100,9 +100,9 @@ def test_links_that_lead_in_circles_are_not_followed(tmp_path: Path) -> None:
     assert recipe(tmp_path, "RUN pip install .").needs is None
 
 
-def test_notes_are_of_bounded_number_and_length(tmp_path: Path) -> None:
+def test_what_is_not_done_is_listed_in_notes_of_bounded_number_and_length(tmp_path: Path) -> None:
     found = recipe(tmp_path, *(f"RUN touch {number} {'x' * 1000}" for number in range(30)))
-    notes = found.notes({})
+    notes = found.omissions()
     assert len(notes) == 21
     assert max(map(len, notes)) < 400
     assert notes[-1] == "… and 10 more of its lines."

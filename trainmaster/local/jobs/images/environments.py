@@ -74,18 +74,16 @@ class Environments:
         Raises:
             ProgramError: the packages cannot be installed; the message has the end of what uv said.
         """
+        recipes = {pool: each.recipe for pool, each in programs.items() if each.recipe is not None}
+        await _say_once(say, [note for recipe in recipes.values() for note in recipe.omissions()])
         keys: list[str] = []
-        found: dict[int, Program] = {}
-        notes: list[str] = []
+        found, notes = dict(programs), list[str]()
         try:
-            for pool, program in programs.items():
-                found[pool] = program
-                if program.recipe is not None:
-                    python, have = await self._ready(program.recipe, say, keys)
-                    notes += program.recipe.notes(have)
-                    found[pool] = replace(program, python=python)
-            for note in dict.fromkeys(notes):
-                await say(note)
+            for pool, recipe in recipes.items():
+                python, have = await self._ready(recipe, say, keys)
+                notes += recipe.differences(have)
+                found[pool] = replace(found[pool], python=python)
+            await _say_once(say, notes)
         except BaseException:
             self._release(keys)
             raise
@@ -98,12 +96,16 @@ class Environments:
     async def _ready(
         self, recipe: Recipe, say: Say, keys: list[str]
     ) -> tuple[Path, Mapping[str, Distribution]]:
+        if recipe.needs == () and not recipe.base.more:  # spares listing what is installed
+            return Path(sys.executable), {}
         own = await asyncio.to_thread(lambda: by_name(distributions()))
         if recipe.is_met_by(own):
             return Path(sys.executable), own
         folder = self._folder / recipe.key
         keys.append(recipe.key)
         self._users[recipe.key] += 1
+        if self._making[recipe.key].locked():
+            await say("Another job makes the image's Python environment; this one waits for it.")
         async with self._making[recipe.key]:
             if not (folder / _READY).exists():
                 await self._make(recipe, folder, say)
@@ -159,6 +161,11 @@ class Environments:
 def _remove(paths: Sequence[Path]) -> None:
     for path in paths:
         shutil.rmtree(path, ignore_errors=True)
+
+
+async def _say_once(say: Say, notes: Sequence[str]) -> None:
+    for note in dict.fromkeys(notes):
+        await say(note)
 
 
 class _Uv:

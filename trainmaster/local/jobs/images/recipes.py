@@ -48,13 +48,16 @@ class Recipe:
         """Whether distributions, by canonical name, are all that is needed."""
         return self.needs is not None and not missing(self.needs, have)
 
-    def notes(self, have: Mapping[str, Distribution]) -> list[str]:
-        """What to know of an environment with these distributions that stands for the image's."""
-        found = [*_versions(self.base, have), *_lacking(self.base, have)]
-        left = [f"Not done here, from the Dockerfile: {line:.{_NOTE_CHARACTERS}}" for line in self.not_done]
-        if len(left) > MAX_NOTES:
-            left[MAX_NOTES:] = [f"… and {len(left) - MAX_NOTES} more of its lines."]
-        return [*found, *left]
+    def differences(self, have: Mapping[str, Distribution]) -> list[str]:
+        """In what an environment with these distributions differs from what the base image brings, in words."""
+        return [*_versions(self.base, have), *_lacking(self.base, have)]
+
+    def omissions(self) -> list[str]:
+        """What of the Dockerfile is not done, in words; at most MAX_NOTES lines of it."""
+        found = [f"Not done here, from the Dockerfile: {line:.{_NOTE_CHARACTERS}}" for line in self.not_done]
+        if len(found) > MAX_NOTES:
+            found[MAX_NOTES:] = [f"… and {len(found) - MAX_NOTES} more of its lines."]
+        return found
 
 
 def recipe_of(image: Image) -> Recipe:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from trainmaster.local.logging.grpc_calls import services as logging_calls
 from trainmaster.local.pubsub import PubSub
 from trainmaster.local.pubsub.rest_calls import services as pubsub_calls
 from trainmaster.local.storage.server import served
-from trainmaster.local.transcoding import GrpcServer, RestApplication
+from trainmaster.local.transcoding import LazyGrpcServer, RestApplication
 from trainmaster.local.vertex import Jobs
 from trainmaster.local.vertex.grpc_calls import services as vertex_calls
 
@@ -34,6 +34,7 @@ class Replica:
     gateway: Gateway
     tokens: Tokens
     identity: WorkloadIdentity
+    loop: asyncio.AbstractEventLoop
 
     @property
     def environment(self) -> dict[str, str]:
@@ -48,6 +49,13 @@ class Replica:
 
 def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
+
+
+def grpc_port(replica: Replica, service: str) -> int:
+    """The port itself, not by way of the gateway; its server is started if need be."""
+    return asyncio.run_coroutine_threadsafe(
+        replica.gateway.backends[service].port_of("h2"), replica.loop
+    ).result(60)
 
 
 @pytest.fixture(scope="module")
@@ -96,14 +104,14 @@ async def _running(folder: Path) -> AsyncIterator[Replica]:
             "vertex": await stack.enter_async_context(serving(jobs)),
             "iam": await stack.enter_async_context(serving(application(grants, tokens))),
         }
-        calls = {"logging": logging_calls(), "vertex": vertex_calls()}
+        calls = {"logging": logging_calls, "vertex": vertex_calls}
         for service, url in urls.items():
-            grpc = 0
+            backend = Backend(http=int(url.rpartition(":")[2]))
             if service in calls:
-                server = GrpcServer(base_url=url, services=calls[service])
+                server = LazyGrpcServer(base_url=url, services=calls[service])
                 stack.push_async_callback(server.stop)
-                grpc = await server.start()
-            gateway.backends[service] = Backend(http=int(url.rpartition(":")[2]), grpc=grpc)
+                backend = replace(backend, grpc=server.port)
+            gateway.backends[service] = backend
         grpc = await pubsub.start()
         front = RestApplication(target=f"127.0.0.1:{grpc}", services=pubsub_calls(), tokens=tokens)
         stack.push_async_callback(front.stop)
@@ -112,4 +120,4 @@ async def _running(folder: Path) -> AsyncIterator[Replica]:
         principal = Principal(kind="replica", name="1/workerpool0-0", email=ACCOUNT)
         identity = await identities.issue(principal, zone="us-central1-a")
         stack.push_async_callback(identities.revoke, identity)
-        yield Replica(gateway=gateway, tokens=tokens, identity=identity)
+        yield Replica(gateway=gateway, tokens=tokens, identity=identity, loop=asyncio.get_running_loop())

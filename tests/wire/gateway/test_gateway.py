@@ -1,5 +1,6 @@
 """Who gets through the gateway, to where, and what is refused."""
 
+import asyncio
 import base64
 import socket
 import ssl
@@ -13,6 +14,7 @@ import pytest
 
 from trainmaster.local.gateway import Authority
 from trainmaster.local.iam.principals import Principal
+from trainmaster.local.transcoding import LazyGrpcServer
 
 from .conftest import Replica, bearer
 
@@ -119,3 +121,15 @@ def echo() -> Iterator[int]:
         thread.start()
         yield server.getsockname()[1]
         thread.join(30)
+
+
+def test_a_grpc_server_starts_with_its_first_client_and_not_after_the_stop() -> None:
+    async def lived() -> tuple[int, int, int]:
+        server = LazyGrpcServer(base_url="http://127.0.0.1:1", services=dict)
+        first, again = await asyncio.gather(server.port(), server.port())
+        await server.stop()
+        return first, again, await server.port()
+
+    first, again, stopped = asyncio.run(lived())
+    assert first == again > 0
+    assert stopped == 0

@@ -12,7 +12,7 @@ from google.pubsub_v1 import types
 
 from trainmaster.local.iam.principals import Principal
 
-from .conftest import ACCOUNT, PROJECT, Replica, bearer
+from .conftest import ACCOUNT, PROJECT, Replica, bearer, grpc_port
 
 HERE = f"projects/{PROJECT}"
 CALLS = {
@@ -112,7 +112,7 @@ def test_grpc_in_front_of_rest_needs_a_token_too(replica: Replica, service: str)
             ListSinksRequest.serialize(ListSinksRequest(parent=HERE)),
         ),
     }[service]
-    with grpc.insecure_channel(f"127.0.0.1:{replica.gateway.backends[service].grpc}") as channel:
+    with grpc.insecure_channel(f"127.0.0.1:{grpc_port(replica, service)}") as channel:
         ask = channel.unary_unary(f"/{method}")
         ask(request, metadata=[("authorization", f"Bearer {replica.identity.token}")], timeout=60)
         for metadata in ([], [("authorization", "Bearer guessed")]):
@@ -123,7 +123,7 @@ def test_grpc_in_front_of_rest_needs_a_token_too(replica: Replica, service: str)
 
 def test_pubsub_over_grpc_knows_its_callers(replica: Replica) -> None:
     request = types.ListTopicsRequest(project=HERE)
-    with grpc.insecure_channel(f"127.0.0.1:{replica.gateway.backends['pubsub'].grpc}") as channel:
+    with grpc.insecure_channel(f"127.0.0.1:{grpc_port(replica, 'pubsub')}") as channel:
         ask = channel.unary_unary(
             "/google.pubsub.v1.Publisher/ListTopics",
             request_serializer=types.ListTopicsRequest.serialize,

@@ -5,7 +5,7 @@ import socket
 import httpx
 import pytest
 
-from .conftest import Replica
+from .conftest import Replica, grpc_port
 
 SERVICES = ["storage", "logging", "vertex", "iam", "pubsub"]
 CROSS_SITE = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
@@ -68,9 +68,7 @@ def test_the_gateway_takes_nothing_that_a_page_can_send(replica: Replica, verb: 
 
 @pytest.mark.parametrize("service", ["logging", "vertex", "pubsub"])
 def test_grpc_ports_do_not_answer_what_a_browser_speaks(replica: Replica, service: str) -> None:
-    with socket.create_connection(
-        ("127.0.0.1", replica.gateway.backends[service].grpc), timeout=60
-    ) as connection:
+    with socket.create_connection(("127.0.0.1", grpc_port(replica, service)), timeout=60) as connection:
         connection.sendall(b"POST /google.pubsub.v1.Publisher/Publish HTTP/1.1\r\nHost: localhost\r\n\r\n")
         received = b""
         while chunk := connection.recv(1 << 16):

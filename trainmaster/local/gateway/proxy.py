@@ -98,8 +98,7 @@ class Gateway:
         await _answer(writer, "200 Connection established")
         await writer.start_tls(self._authority.context, ssl_handshake_timeout=_HEAD_WITHIN_S)
         protocol = writer.get_extra_info("ssl_object").selected_alpn_protocol()
-        port = backend.grpc if protocol == "h2" else backend.http
-        if not port:
+        if not (port := await backend.port_of(protocol)):
             _log.warning("%s is not served over %s by the local stack", asked.host, protocol or "HTTP/1.1")
             return
         await _join(reader, writer, *await open_stream("127.0.0.1", port, sender=(GATEWAY_ADDRESS, 0)))

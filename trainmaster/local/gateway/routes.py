@@ -1,6 +1,7 @@
 """Which local service stands for which of Google's host names."""
 
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 _SERVICES = {
@@ -18,10 +19,19 @@ _REGIONAL = re.compile(r"[a-z0-9-]+-aiplatform\.googleapis\.com")
 
 @dataclass(frozen=True, kw_only=True)
 class Backend:
-    """The loopback ports of one service; a port that is 0 does not exist."""
+    """The loopback ports of one service; a port that is 0 does not exist.
+
+    Where `grpc` is a function it says the port, and may start the server first.
+    """
 
     http: int = 0
-    grpc: int = 0
+    grpc: int | Callable[[], Awaitable[int]] = 0
+
+    async def port_of(self, protocol: str | None) -> int:
+        """The port for a protocol as TLS negotiates it: gRPC's is `h2`."""
+        if protocol != "h2":
+            return self.http
+        return self.grpc if isinstance(self.grpc, int) else await self.grpc()
 
 
 def service_of(host: str) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,7 +16,6 @@ from trainmaster.local.iam import Grants, application
 from trainmaster.local.iam.principals import Tokens
 from trainmaster.local.injections import Injections
 from trainmaster.local.logging import Logging
-from trainmaster.local.logging.grpc_calls import services as logging_calls
 from trainmaster.local.process import ProcessGuard
 from trainmaster.local.project import project_number
 from trainmaster.local.publisher import Publisher
@@ -27,9 +26,9 @@ from trainmaster.local.stack.errors import StackRefusedError
 from trainmaster.local.stack.options import Options
 from trainmaster.local.stack.state import StateFolder
 from trainmaster.local.storage import Storage
-from trainmaster.local.transcoding import GrpcServer, RestApplication
+from trainmaster.local.transcoding import LazyGrpcServer, RestApplication
+from trainmaster.local.transcoding.method import Services as Calls
 from trainmaster.local.vertex import Jobs
-from trainmaster.local.vertex.grpc_calls import services as vertex_calls
 
 SERVICES = ("storage", "pubsub", "vertex", "logging")
 """In the order of their ports from --port-base on."""
@@ -177,14 +176,14 @@ class _Starting:
 
         Returns the URL of Pub/Sub over REST.
         """
-        calls = {"vertex": vertex_calls(), "logging": logging_calls()}
+        calls = {"vertex": _vertex_calls, "logging": _logging_calls}
         for service, url in urls.items():
-            grpc = 0
+            backend = Backend(http=urlsplit(url).port or 80)
             if service in calls:
-                server = GrpcServer(base_url=url, services=calls[service])
+                server = LazyGrpcServer(base_url=url, services=calls[service])
                 self.running.push_async_callback(server.stop)
-                grpc = await server.start()
-            self.gate.backends[service] = Backend(http=urlsplit(url).port or 80, grpc=grpc)
+                backend = replace(backend, grpc=server.port)
+            self.gate.backends[service] = backend
         front = RestApplication(target=pubsub_host, services=pubsub_calls(), tokens=self.tokens)
         self.running.push_async_callback(front.stop)
         rest = self.bound(front, "pubsub-rest")
@@ -235,3 +234,15 @@ class _Starting:
             f"Port {self._candidates(service)[0]}, which --port-base gives to {service}, is taken by another program. "
             "Choose another base, or leave it out to have free ports picked."
         )
+
+
+def _vertex_calls() -> Calls:
+    from trainmaster.local.vertex.grpc_calls import services  # as the next, when its first client comes
+
+    return services()
+
+
+def _logging_calls() -> Calls:
+    from trainmaster.local.logging.grpc_calls import services
+
+    return services()

@@ -6,8 +6,8 @@ into the stack. On Vertex AI the download works because the bucket is public; he
 
 import ssl
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import httpx
 from starlette.responses import StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -16,11 +16,14 @@ from trainmaster.local.loopback import GATEWAY_ADDRESS
 from trainmaster.local.storage.api.routes import route_for
 from trainmaster.local.storage.objects.errors import RefusedError
 
+if TYPE_CHECKING:
+    import httpx
+
 SERVICE = "https://storage.googleapis.com"
 _READS = frozenset({"buckets.get", "objects.get", "objects.list"})
 _ASKED = frozenset({b"accept", b"accept-encoding", b"range", b"user-agent", b"if-match", b"if-none-match"})
 _HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"trailer"})
-_TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+_WITHIN_S, _CONNECT_WITHIN_S = 60.0, 10.0
 
 
 class PublicData:
@@ -48,8 +51,11 @@ class PublicData:
             await client.aclose()
 
     async def _hand_on(self, bucket: str, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._client is None:  # most stacks need none
-            self._client = httpx.AsyncClient(timeout=_TIMEOUT, verify=ssl.create_default_context())
+        import httpx  # most stacks never need it, and it makes every start slower
+
+        if self._client is None:
+            timeout = httpx.Timeout(_WITHIN_S, connect=_CONNECT_WITHIN_S)
+            self._client = httpx.AsyncClient(timeout=timeout, verify=ssl.create_default_context())
         query = scope["query_string"].decode("ascii", errors="replace")
         asked = {name: value for name, value in scope["headers"] if name in _ASKED}
         request = self._client.build_request(

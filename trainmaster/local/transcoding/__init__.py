@@ -5,8 +5,8 @@ Pub/Sub over gRPC; the HTTP rule of each method says what is what on the other s
 Source of the rules: google/api/http.proto, https://google.aip.dev/127.
 """
 
-from trainmaster.local.transcoding.grpc_server import GrpcServer
+from trainmaster.local.transcoding.lazy_grpc_server import LazyGrpcServer
 from trainmaster.local.transcoding.method import Method
 from trainmaster.local.transcoding.rest_application import RestApplication
 
-__all__ = ["GrpcServer", "Method", "RestApplication"]
+__all__ = ["LazyGrpcServer", "Method", "RestApplication"]

@@ -186,13 +186,13 @@ def test_an_image_that_nobody_provides_fails_the_job_in_the_services_words_and_w
     ended = stack.ended(job.name)
     assert ended.state.name == "JOB_STATE_FAILED"
     expected = ended.error.message
-    words, way_out = expected.split(" Start ")
+    words, way_out = expected.split(" Provide it with: ")
     assert (
         words
         == "Failed to read the container uri [gcr.io/p/unknown:1]. Please make sure that the image exists."
     )
     assert way_out.startswith(
-        "the stack with --image gcr.io/p/unknown=DIR, where DIR has its Dockerfile; provided: "
+        "trainmaster provide gcr.io/p/unknown=DIR, where DIR has its Dockerfile; provided: "
     )
     assert stack.service_lines(job.name)[-2:] == [expected, "Job failed."]
 

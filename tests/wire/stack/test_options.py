@@ -46,7 +46,7 @@ def test_an_image_without_an_equals_sign_is_refused_with_an_example(
     with pytest.raises(SystemExit):
         main(["up", "--image", "trainer"])
     assert (
-        "expected URI=DIR, found 'trainer'; like --image example/trainer=./trainer" in capsys.readouterr().err
+        "expected URI=DIR, found 'trainer'; for example: example/trainer=./trainer" in capsys.readouterr().err
     )
 
 

@@ -254,6 +254,6 @@ def _image(text: str) -> tuple[str, Path]:
     uri, equals, directory = text.partition("=")
     if not (uri and equals and directory):
         raise argparse.ArgumentTypeError(
-            f"expected URI=DIR, found {text!r}; like --image example/trainer=./trainer"
+            f"expected URI=DIR, found {text!r}; for example: example/trainer=./trainer"
         )
     return uri, Path(directory)

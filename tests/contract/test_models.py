@@ -1,7 +1,7 @@
 """Whatever the chief leaves goes on record, with its files, format and metrics, whichever library wrote it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -10,10 +10,14 @@ from jsonschema import Draft202012Validator
 
 from tests.contract.world import LEDGER, World, schema, standards_with
 from tests.core.roles import TUNING
+from trainmaster.orchestrator.adapters.memory import MemoryObjects
+from trainmaster.orchestrator.core.errors import AccessDenied
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.runs.job import Failure, JobState, Measured, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.ports.objects import Listed
+from trainmaster.orchestrator.stores.ledger import Ledger
 
 RECORD = Draft202012Validator(schema("run_record.v2"))
 FILES = Draft202012Validator(schema("model_files.v1"))
@@ -186,7 +190,7 @@ def test_where_nothing_was_found_each_place_is_told_with_what_it_holds_and_what_
         f"gs://models/export/{record.run_id}/ holds nothing; {record.output_uri}/model/ holds only metrics.json"
         in problem
     )
-    assert problem.endswith("try model_uri: gs://models/jobs/${run_id}")
+    assert problem.endswith("its arguments suggest model_uri: gs://models/jobs/${run_id}")
     again = ended(
         World(), "found", JobState.SUCCEEDED, {}, elsewhere("gs://models/jobs/${run_id}", args=args), left
     )
@@ -200,28 +204,28 @@ def test_a_model_in_the_usual_place_is_recorded_where_the_named_one_holds_none()
     assert record.problems == ("gs://models/nowhere/ holds nothing: no model",)
 
 
+LEGACY: dict[str, Any] = {
+    "trainingInput": {
+        "scaleTier": "CUSTOM",
+        "masterType": "n1-standard-4",
+        "masterConfig": {"imageUri": REQUEST["image"]},
+        "useChiefInTfConfig": True,
+        "region": "us-central1",
+        "jobDir": "gs://models/jobs/census",
+    }
+}
+
+
 @pytest.mark.parametrize("own_directory", [False, True])
 def test_a_model_in_ai_platforms_job_dir_is_on_record_unless_there_is_one_in_the_usual_place(
     own_directory: bool,
 ) -> None:
     world = World()
-    request = {
-        "trainingInput": {
-            "scaleTier": "CUSTOM",
-            "masterType": "n1-standard-4",
-            "masterConfig": {"imageUri": REQUEST["image"]},
-            "useChiefInTfConfig": True,
-            "region": "us-central1",
-            "jobDir": "gs://models/jobs/census",
-        }
-    }
     left = {
         "gs://models/jobs/census/export/saved_model.pb": b"x",
         "gs://models/jobs/census/ckpt-1.index": b"x",
     }
-    record = ended(
-        world, "census", JobState.SUCCEEDED, {"m.pt": b"x"} if own_directory else {}, request, left
-    )
+    record = ended(world, "census", JobState.SUCCEEDED, {"m.pt": b"x"} if own_directory else {}, LEGACY, left)
     assert record.model is not None
     assert record.output_uri == f"gs://models/jobs/census/census/{record.run_id}"
     own = f"{record.output_uri}/model/"
@@ -271,3 +275,37 @@ def test_a_run_on_record_is_looked_for_where_it_was_accepted_though_the_policy_c
     model = world.record(arrival.run_id).model
     assert model is not None
     assert model.format == "onnx"
+
+
+class Unreadable(MemoryObjects):
+    """Has a bucket that the functions were granted nothing on."""
+
+    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
+        if bucket == "codelab":
+            raise AccessDenied("Cloud Storage", f"list gs://{bucket}/{prefix}", "storage.objects.list")
+        return super().listing(bucket, prefix)
+
+
+class Ungranted(World):
+    def __init__(self) -> None:
+        super().__init__(standards_with(**ANYWHERE))
+        self.objects = Unreadable(self.clock)
+        self.ledger = Ledger(self.objects, LEDGER)
+
+
+def test_a_run_whose_place_may_not_be_read_ends_and_says_which_grant_is_missing() -> None:
+    left = {"gs://codelab/m/model.pt": b"x"}
+    record = ended(Ungranted(), "own", JobState.SUCCEEDED, {}, elsewhere("gs://codelab/m"), left)
+    assert (record.state, record.model) == (RunState.SUCCEEDED, None)
+    (problem,) = record.problems
+    assert "gs://codelab/m cannot be read: storage.objects.list is not granted" in problem
+    assert (
+        "grant roles/storage.objectViewer on gs://codelab to the accounts of on-job-log and on-tick"
+        in problem
+    )
+
+
+def test_a_job_dir_that_was_looked_at_is_not_suggested() -> None:
+    record = ended(World(), "census", JobState.SUCCEEDED, {}, LEGACY)
+    assert "gs://models/jobs/census/ holds nothing" in record.problems[-1]
+    assert "suggest" not in record.problems[-1]

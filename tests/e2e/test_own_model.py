@@ -73,7 +73,7 @@ def test_the_place_that_a_script_was_told_to_save_to_is_suggested_where_the_requ
     project.upload("requests/suggested.yaml", json.dumps(document))
     status = project.settled_status("requests/suggested.yaml")
     (problem,) = status["problems"]
-    assert problem.endswith(f"try model_uri: gs://{project.models}/suggested/${{run_id}}")
+    assert problem.endswith(f"its arguments suggest model_uri: gs://{project.models}/suggested/${{run_id}}")
     saved = project.storage.list_blobs(project.models, prefix=f"suggested/{status['run_id']}/")
     assert sorted(blob.name.rpartition("/")[2] for blob in saved) == ["metrics.json", "model.pkl"]
 

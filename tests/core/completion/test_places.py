@@ -69,6 +69,13 @@ def test_arguments_suggest_where_the_model_may_be(args: list[str], uri: str | No
     assert suggested_uri(accepted(request(args=args)).spec) == uri
 
 
+def test_the_place_that_the_request_names_already_is_not_suggested() -> None:
+    spec = accepted(
+        request(args=["--job-dir=gs://models/${run_id}"], model_uri="gs://models/${run_id}/")
+    ).spec
+    assert suggested_uri(spec) is None
+
+
 def test_in_a_tuning_the_suggestion_keeps_trials_apart() -> None:
     spec = accepted(request(args=["--job-dir=gs://b/jobs"], tuning=TUNING)).spec
     assert suggested_uri(spec) == "gs://b/jobs/${trial}"

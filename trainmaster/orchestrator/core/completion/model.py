@@ -108,7 +108,8 @@ def first_model_in(
             missed = tuple(f"{_contents(each)}: no model" for each in directories[:number] if each.is_named)
             return replace(found, problems=(*missed, *found.problems))
     looked = "; ".join(map(_contents, directories))
-    advice = f"; the arguments name {suggested_uri}: try model_uri: {suggested_uri}" if suggested_uri else ""
+    is_new = suggested_uri not in {directory.uri.rstrip("/") for directory in directories}
+    advice = f"; its arguments suggest model_uri: {suggested_uri}" if suggested_uri and is_new else ""
     return FoundModel(model=None, problems=(f"no model was found: {looked}. {_ADVICE}{advice}",))
 
 

@@ -65,13 +65,14 @@ def model_places(job: Job, request: AcceptedRequest, spec: JobSpec) -> tuple[Mod
 
 
 def suggested_uri(spec: JobSpec) -> str | None:
-    """The `model_uri` that the chief's own arguments suggest; None where they name no place like one."""
-    args = spec.cluster.chief.program.args
-    for flag, value in flags_in(args):
+    """The `model_uri` that the chief's own arguments suggest; None where they name no other place than the request."""
+    named = (spec.model_uri or "").rstrip("/")
+    for flag, value in flags_in(spec.cluster.chief.program.args):
         uri = _URI.fullmatch(value)
         if _FLAGS.fullmatch(flag) and uri is not None:
             directory = f"gs://{uri[2]}".rstrip("/")
-            return f"{directory}/${{trial}}" if spec.tuning is not None else directory
+            suggested = f"{directory}/${{trial}}" if spec.tuning is not None else directory
+            return suggested if suggested != named else None
     return None
 
 

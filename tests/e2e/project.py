@@ -130,7 +130,9 @@ class Project:
         """The status object of a dropped name."""
         return self.document(self.ledger, f"status/{name}.json")
 
-    def settled_status(self, name: str, generation: int | None = None) -> dict[str, Any]:
+    def settled_status(
+        self, name: str, generation: int | None = None, *, deadline_s: float = DEADLINE_S
+    ) -> dict[str, Any]:
         """The status of a drop once its run has ended."""
 
         def ended() -> dict[str, Any] | None:
@@ -138,7 +140,7 @@ class Project:
             wanted = status and (generation is None or status["generation"] == generation)
             return status if status and wanted and status["state"] in ENDED else None
 
-        return self.eventually(ended, f"an end of {name}; now {self.status(name)}")
+        return self.eventually(ended, f"an end of {name}; now {self.status(name)}", deadline_s=deadline_s)
 
     def record(self, run_id: str) -> dict[str, Any]:
         found = self.document(self.ledger, f"runs/{run_id}.json")

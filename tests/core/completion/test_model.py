@@ -11,6 +11,7 @@ from trainmaster.orchestrator.core.completion.model import (
     FoundModel,
     ModelDirectory,
     ModelFile,
+    first_model_in,
     model_in,
 )
 
@@ -118,3 +119,9 @@ def test_metrics_are_bounded_in_number_and_size() -> None:
         "metrics.json",
         "the",
     ]
+
+
+def test_a_place_with_too_many_files_of_others_is_not_told_to_be_empty() -> None:
+    full = ModelDirectory(uri=URI, has_more=True, is_named=True)
+    (problem,) = first_model_in([full], EXPORT_SCHEMA).problems
+    assert f"{URI} holds more than 20000 files, of which only the first were looked at" in problem

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from trainmaster.orchestrator.core.completion.model import (
     MANIFEST_NAME,
@@ -81,26 +82,19 @@ class Models:
         except AccessDenied as denied:
             if not place.is_named:
                 raise
-            bucket, _ = split_object_uri(place.uri)
-            grant = (
-                f"grant roles/storage.objectViewer on gs://{bucket} to the accounts of on-job-log and on-tick"
-            )
-            return ModelDirectory(uri=place.uri, is_named=True, denied=f"{shortened(denied.reason)}; {grant}")
-        has_more, since = len(listed) > MAX_FILES, place.since
-        kept = [each for each in listed[:MAX_FILES] if since is None or not _in_run(each.name[len(prefix) :])]
-        fresh = [each for each in kept if since is None or each.created_at >= since]
-        older = [each.name[len(prefix) :] for each in kept if since is not None and each.created_at < since]
+            return ModelDirectory(uri=place.uri, is_named=True, denied=_denial(place, denied))
+        fresh, older = _by_age(listed[:MAX_FILES], prefix, place.since)
         contents, oversized = self._documents(split_object_uri(uri)[0], prefix, fresh)
         return ModelDirectory(
             uri=uri,
             files=tuple(_model_file(file, prefix) for file in fresh),
-            has_more=has_more,
+            has_more=len(listed) > MAX_FILES,
             manifest=contents.get(MANIFEST_NAME),
             metrics=contents.get(METRICS_NAME),
             oversized=oversized,
             is_named=place.is_named,
-            older=tuple(filter(is_of_model, older)),
-            since=since,
+            older=older,
+            since=place.since,
         )
 
     def _listed(self, place: ModelPlace) -> tuple[str, str, list[Listed]]:
@@ -138,6 +132,23 @@ class Models:
             return self.objects.read(bucket, name).content
         except ObjectGone:
             return None
+
+
+def _by_age(
+    listed: Sequence[Listed], prefix: str, since: datetime | None
+) -> tuple[Sequence[Listed], tuple[str, ...]]:
+    """The objects that may be the run's, and the paths of the model files that were there before it."""
+    if since is None:
+        return listed, ()
+    kept = [each for each in listed if not _in_run(each.name[len(prefix) :])]
+    older = (each.name[len(prefix) :] for each in kept if each.created_at < since)
+    return [each for each in kept if each.created_at >= since], tuple(filter(is_of_model, older))
+
+
+def _denial(place: ModelPlace, denied: AccessDenied) -> str:
+    bucket, _ = split_object_uri(place.uri)
+    grant = f"grant roles/storage.objectViewer on gs://{bucket} to the accounts of on-job-log and on-tick"
+    return f"{shortened(denied.reason)}; {grant}"
 
 
 def _in_run(path: str) -> bool:

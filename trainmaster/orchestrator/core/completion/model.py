@@ -175,6 +175,9 @@ def _contents(directory: ModelDirectory) -> str:
     others += [plain(file.path) for file in directory.files if file.path and not file.path.endswith("/")]
     seen = [f"only {listed(dict.fromkeys(others), SHOWN_FILES)}"] if others else []
     seen += [_older(directory)] if directory.older else []
+    seen += (
+        [f"more than {MAX_FILES} files, of which only the first were looked at"] if directory.has_more else []
+    )
     return f"{directory.uri} holds {' and '.join(seen) or 'nothing'}"
 
 

@@ -40,8 +40,7 @@ def read(tree: Path, *lines: str) -> tuple[list[Install], list[str]]:
         ("uv venv /v && uv pip install --python /v/bin/python a", ["a"], []),
         ("pip install a==${VERSION} b==$VERSION", ["a==2.0", "b==2.0"], []),
         ("(cd /tmp && pip install a)", ["a"], []),
-        ("pip install --pre -i https://x.example/s a", ["a"], ["--prerelease=allow", "--default-index", "https://x.example/s"]),
-        ("pip install a --extra-index-url=https://x.example/s", ["a"], ["--index", "https://x.example/s"]),
+        ("pip install --pre --only-binary :all: a", ["a"], ["--prerelease=allow", "--only-binary", ":all:"]),
     ],
 )  # fmt: skip
 def test_an_install_is_understood(
@@ -49,6 +48,14 @@ def test_an_install_is_understood(
 ) -> None:
     expected = Install(requirements=tuple(requirements), options=tuple(options))
     assert read(tree, "ARG VERSION=2.0", f"RUN {command}") == ([expected], [])
+
+
+def test_indexes_are_kept_apart_for_their_urls_may_hold_passwords(tree: Path) -> None:
+    (install,), _ = read(
+        tree, "RUN pip install a -i https://u:p@x.example/s --extra-index-url=https://y.example/s"
+    )
+    assert (install.default_index, install.indexes) == ("https://u:p@x.example/s", ("https://y.example/s",))
+    assert install.options == ()
 
 
 def test_paths_are_those_of_the_files_that_were_copied_before(tree: Path) -> None:

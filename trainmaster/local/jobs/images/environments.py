@@ -142,7 +142,7 @@ class Environments:
         for number, install in enumerate(recipe.installs):
             uv.cwd = scratch / str(number)
             arguments = await asyncio.to_thread(_arguments, install, uv.cwd)
-            await uv.run([*into, *arguments], _named(install))
+            await uv.run([*into, *arguments], _named(install), indexes_from=install)
         (folder / _READY).touch()
 
     def _superfluous(self, *, at_most: int) -> list[Path]:
@@ -180,11 +180,12 @@ class _Uv:
         self._said = 0
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
 
-    async def run(self, arguments: Sequence[str], what: str) -> None:
+    async def run(self, arguments: Sequence[str], what: str, indexes_from: Install | None = None) -> None:
         """Raises `ProgramError` when uv fails to install `what`."""
         self._last.clear()
+        environment = _with_indexes(self._environment, indexes_from or Install())
         child = self._guard.start(
-            [find_uv_bin(), *arguments], env=self._environment, cwd=self.cwd, on_lines=self._hear
+            [find_uv_bin(), *arguments], env=environment, cwd=self.cwd, on_lines=self._hear
         )
         try:
             code = await child.wait()
@@ -209,6 +210,16 @@ class _Uv:
         if any(sign in line.lower() for line in self._last for sign in _UNREACHABLE):
             lines.append(_WAY_OUT)
         return "\n".join(lines)
+
+
+def _with_indexes(environment: Mapping[str, str], install: Install) -> dict[str, str]:
+    """In variables, because their URLs may hold passwords, and everyone on the machine can read a command line."""
+    found = dict(environment)
+    if install.default_index:
+        found["UV_DEFAULT_INDEX"] = install.default_index
+    if install.indexes:
+        found["UV_INDEX"] = " ".join((*install.indexes, found.get("UV_INDEX", "")))
+    return found
 
 
 def _named(install: Install) -> str:

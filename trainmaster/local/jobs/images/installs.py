@@ -58,8 +58,6 @@ _PASSED_ON = {
     "--no-build-isolation": "--no-build-isolation",
 }
 _PASSED_ON_VALUES = {
-    "--index-url": "--default-index",
-    "--extra-index-url": "--index",
     "--index-strategy": "--index-strategy",
     "--only-binary": "--only-binary",
     "--no-binary": "--no-binary",
@@ -85,7 +83,9 @@ class Install:
         constraints: constraint files.
         projects: folders and archives of the image.
         links: folders of the image with archives to choose from (`--find-links`).
-        options: for `uv pip install`.
+        options: for `uv pip install`, package indexes excepted.
+        default_index: in place of the user's own; empty where none is named.
+        indexes: beside the user's own.
         workdir: the directory that it runs in, where a requirement file names something in it.
     """
 
@@ -95,6 +95,8 @@ class Install:
     projects: tuple[Project, ...] = ()
     links: tuple[Node, ...] = ()
     options: tuple[str, ...] = ()
+    default_index: str = ""
+    indexes: tuple[str, ...] = ()
     workdir: Node | None = None
 
     @property
@@ -222,6 +224,8 @@ def _install(words: Sequence[str], image: Image) -> Install | None:
         projects=tuple(project for project in projects if project),
         links=tuple(node for node in links if node is not None),
         options=(*asked.options, *urls),
+        default_index=asked.default_index,
+        indexes=tuple(asked.indexes),
         workdir=find(image, ".") if paths_in_files else None,
     )
 
@@ -266,9 +270,9 @@ def _parser() -> argparse.ArgumentParser:
     for name, here in _PASSED_ON.items():
         parser.add_argument(name, action=_Pass, nargs=0, const=here, dest="options")
     for name, here in _PASSED_ON_VALUES.items():
-        short = ["-i"] if name == "--index-url" else [here] if name == "--extra-index-url" else []
-        parser.add_argument(name, *short, action=_Pass, const=here, dest="options")
-    parser.add_argument("--default-index", action=_Pass, const="--default-index", dest="options")
+        parser.add_argument(name, action=_Pass, const=here, dest="options")
+    parser.add_argument("-i", "--index-url", "--default-index", default="", dest="default_index")
+    parser.add_argument("--extra-index-url", "--index", action="append", default=[], dest="indexes")
     for spellings in _QUIET:
         parser.add_argument(*spellings, action="store_true", dest="nothing")
     for name in _QUIET_VALUES:

@@ -137,7 +137,14 @@ def _unused(image: Image, installs: list[Install]) -> Iterator[str]:
 
 
 def _needs(install: Install) -> Iterator[str | None]:
-    if install.projects or install.links or install.options or install.constraints:
+    if (
+        install.projects
+        or install.links
+        or install.constraints
+        or install.options
+        or install.default_index
+        or install.indexes
+    ):
         yield None
     lines = (line for path in install.files for line in lines_of(path))
     yield from map(need_of, (*install.requirements, *lines))
@@ -147,7 +154,8 @@ def _key(base: Base, installs: list[Install]) -> str:
     digest = hashlib.sha256(json.dumps([sys.version, sys.base_prefix, base.needed, base.more]).encode())
     for install in installs:
         extras = [project.extras for project in install.projects]
-        digest.update(repr((install.requirements, install.options, extras)).encode())
+        named = (install.requirements, install.options, install.default_index, install.indexes, extras)
+        digest.update(repr(named).encode())
         for path in (*install.files, *install.constraints):
             digest.update(f"\0{path.name}\0".encode())
             digest.update("\n".join(lines_of(path)).encode())

@@ -75,8 +75,8 @@ def main() -> int:
 @contextlib.asynccontextmanager
 async def _running(folder: Path) -> AsyncIterator[Mapping[str, str]]:
     """A replica's variables, and the address of the service behind its gateway."""
-    async with served(folder / "storage") as url:
-        tokens, authority = Tokens(), Authority(folder / "gateway")
+    tokens, authority = Tokens(), Authority(folder / "gateway")
+    async with served(folder / "storage", tokens=tokens) as url:
         gateway = Gateway(authority=authority, tokens=tokens)
         gateway.backends["storage"] = Backend(http=int(url.rpartition(":")[2]))
         await gateway.start()

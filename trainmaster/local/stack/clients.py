@@ -58,8 +58,8 @@ def gcloud_variables(
         "CLOUDRESOURCEMANAGER": f"{services.iam_url}/",
     }
     return {
-        "CLOUDSDK_CONFIG": str(config.resolve()),
-        "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": str(token_file.resolve()),
+        "CLOUDSDK_CONFIG": str(config),
+        "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE": str(token_file),
         "CLOUDSDK_CORE_PROJECT": topology.project,
         "CLOUDSDK_AI_REGION": topology.region,
         "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "true",

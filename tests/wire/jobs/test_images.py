@@ -1,8 +1,11 @@
 """What a Dockerfile says of the program to run, and where its files are."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from trainmaster.local.jobs.images.dockerfile import Image, ImageError, read_image, repository_of
 from trainmaster.local.jobs.images.layout import layout
@@ -160,6 +163,27 @@ def test_trees_that_stand_on_each_other_in_a_circle_are_refused(tmp_path: Path) 
         (tmp_path / name / "Dockerfile").write_text(f"FROM {other}\n")
     with pytest.raises(ImageError, match="more than 10 source trees stand one on the other"):
         read_image(tmp_path / "a", {"a": tmp_path / "a", "b": tmp_path / "b"})
+
+
+LINES = st.lists(
+    st.builds(
+        "{} {}".format,
+        st.sampled_from(["FROM", "RUN", "COPY", "ADD", "ENV", "ARG", "WORKDIR", "CMD", "USER", "FROM b\nRUN", "#"]),
+        st.one_of(
+            st.sampled_from(["b", "b AS c", "--from=0 a b", "--from=9", "a b", "[", '["a"]', "A=1", "${A:-", "<<E", "*", "\\"]),
+            st.text(max_size=12),
+        ),
+    ),
+    max_size=6,
+).map("\n".join)  # fmt: skip
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.one_of(LINES.map(str.encode), st.binary(max_size=60)))
+def test_any_dockerfile_is_read_or_refused(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "Dockerfile").write_bytes(text)
+    with contextlib.suppress(ImageError):
+        layout(read_image(tmp_path))
 
 
 @pytest.mark.parametrize("text", ["", "ENV A=1\n", "FROM b\nENV A=1 B\n"])

@@ -125,10 +125,14 @@ def _read(tree: Path, bases: Mapping[str, Path], *, depth: int) -> Image:
         raise ImageError(f"no Dockerfile can be read at {str(path)!r}: {error.strerror}") from error
     if len(raw) > MAX_BYTES:
         raise ImageError(f"{path} has more than {MAX_BYTES} bytes")
+    try:
+        instructions = list(_instructions(raw))
+    except ValueError as error:
+        raise ImageError(f"{path} cannot be read: {error}") from error
     stages: dict[str, Image] = {}
     globals_ = Image(tree=tree)
     image = globals_
-    for instruction, value in _instructions(raw):
+    for instruction, value in instructions:
         try:
             if instruction == "FROM":
                 base, name = _from(_plain(value, globals_))

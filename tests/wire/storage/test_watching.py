@@ -88,6 +88,11 @@ def test_a_watched_folder_that_goes_is_pointed_at(
     assert set(notes.refreshed) == {"bucket/d/"}
 
 
-def test_watching_a_folder_that_is_not_there_is_harmless(notes: Notes) -> None:
+def test_watching_a_folder_that_is_not_there_or_is_a_file_by_now_is_harmless(
+    notes: Notes, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "bucket" / "file").write_text("x")
+    notes.watch.add("bucket", "file/")
     notes.watch.add("bucket", "missing/")
     notes.watch.add("missing", "")
+    assert caplog.messages == []

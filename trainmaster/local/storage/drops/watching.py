@@ -46,7 +46,7 @@ class Watch:
         """
         try:
             watch = self._inotify.add(f"{self._buckets}/{bucket}/{folder}")
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # it is gone, or a file has its name by now
             return
         except OSError as fault:
             if not self._exhausted:

@@ -183,10 +183,9 @@ if THOROUGH:
 if THOROUGH and GCLOUD is not None:
     # Not collected on a machine without gcloud: nothing there can say whether it would pass.
 
-    def gcloud(project: Project, tmp_path: Path, *words: str, config: dict[str, Any]) -> str:
-        """The name of the job that gcloud creates from a file."""
-        file = tmp_path / "config.json"  # JSON is YAML
-        file.write_text(json.dumps(config))
+    def gcloud(project: Project, tmp_path: Path, *words: str, config: dict[str, Any]) -> dict[str, Any]:
+        """What gcloud prints of the job that it creates from a configuration."""
+        (tmp_path / "config.json").write_text(json.dumps(config))  # JSON is YAML
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(tmp_path),
@@ -198,23 +197,53 @@ if THOROUGH and GCLOUD is not None:
             "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM": f"{project.env['VERTEX_EMULATOR_HOST']}/",
         }
-        command = [str(GCLOUD), "ai", *words, f"--config={file}", "--display-name=codelab", "--format=json"]
+        command = [str(GCLOUD), "ai", *words, "--display-name=codelab", "--format=json"]
+        command.append(f"--config={tmp_path / 'config.json'}")
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        name: str = json.loads(done.stdout)["name"]
-        return name
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    def camel_cased(spec: CustomJobSpec) -> dict[str, Any]:
+        found: dict[str, Any] = MessageToDict(CustomJobSpec.pb(spec))
+        return found
 
     def test_multi_worker_training_goes_from_gcloud_to_a_model_in_the_bucket(
         project: Project, images: dict[str, str], variables: dict[str, str], tmp_path: Path
     ) -> None:
         forget_models(project)
         replica = pool(images["cassava"], variables)
-        spec = CustomJobSpec(worker_pool_specs=[replica, replica])
-        config = MessageToDict(CustomJobSpec.pb(spec))
-        name = gcloud(project, tmp_path, "custom-jobs", "create", config=config)
+        config = camel_cased(CustomJobSpec(worker_pool_specs=[replica, replica]))
+        name = gcloud(project, tmp_path, "custom-jobs", "create", config=config)["name"]
         project.eventually(
             lambda: project.vertex.get_custom_job(name=name).state == JobState.JOB_STATE_SUCCEEDED,
             f"success of {name}",
             deadline_s=DEADLINE_S,
         )
         assert_both_saved(project)
+
+    def test_tuning_goes_from_gcloud_to_a_model_of_each_trial(
+        project: Project, images: dict[str, str], variables: dict[str, str], tmp_path: Path
+    ) -> None:
+        base = f"gs://{project.models}/codelab-gcloud"
+        trial = CustomJobSpec(worker_pool_specs=[pool(images["horses"], variables)])
+        trial.base_output_directory.output_uri_prefix = base
+        parameters = [
+            {"parameterId": "learning_rate", "doubleValueSpec": {"minValue": 0.01, "maxValue": 1},
+             "scaleType": "UNIT_LOG_SCALE"},
+            {"parameterId": "momentum", "doubleValueSpec": {"minValue": 0, "maxValue": 1}},
+            {"parameterId": "num_neurons", "integerValueSpec": {"minValue": 64, "maxValue": 512}},
+        ]  # fmt: skip
+        study = {"metrics": [{"metricId": "accuracy", "goal": "MAXIMIZE"}], "parameters": parameters}
+        config = {"studySpec": study, "trialJobSpec": camel_cased(trial)}
+        words = ("hp-tuning-jobs", "create", "--max-trial-count=2", "--parallel-trial-count=2")
+        name = gcloud(project, tmp_path, *words, config=config)["name"]
+        project.eventually(
+            lambda: (
+                project.vertex.get_hyperparameter_tuning_job(name=name).state == JobState.JOB_STATE_SUCCEEDED
+            ),
+            f"success of {name}",
+            deadline_s=DEADLINE_S,
+        )
+        for number in ("1", "2"):
+            assert "saved_model.pb" in names_below(project, f"{base}/{number}/model")

@@ -132,6 +132,21 @@ def test_what_is_needed_and_nowhere_here_is_asked_of_the_index(
         assert "answer 42" in stack.texts(job.name, "workerpool0-0")
 
 
+def test_the_index_is_the_users_own_where_the_job_names_none(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL"):
+        monkeypatch.setenv(name, (tmp_path / "no-index").as_uri())
+    (tmp_path / "no-index").mkdir()
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
+    wheel(tmp_path / "wheels", "demo_lib", code="ANSWER = 42\n")
+    app = wheel(stack.buckets / "b", "demo_app", code="import demo_lib; print('answer', demo_lib.ANSWER)\n",
+                needs=("demo_lib",))  # fmt: skip
+    job = stack.submit(package(f"gs://b/{app}", module="demo_app"))
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", "\n".join(stack.texts(job.name))
+    assert "answer 42" in stack.texts(job.name, "workerpool0-0")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("stack", MODES, indirect=True)
 def test_each_replica_installs_for_itself_also_one_that_is_started_again(stack: Stack) -> None:

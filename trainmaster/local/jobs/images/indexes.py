@@ -25,6 +25,7 @@ _VARIABLES = {
     "cert": ("SSL_CERT_FILE", ""),
 }
 """uv's variable for each of pip's settings, and what stands between several values."""
+_INDEXES = _UVS_OWN | {"UV_INDEX_STRATEGY", "UV_INSECURE_HOST"}
 _SETTINGS = (*_VARIABLES, "no-index")
 _OF_ANOTHER_ENVIRONMENT = frozenset({
     "CONDA_PREFIX", "PYTHONHOME", "PYTHONPATH", "UV_PROJECT_ENVIRONMENT", "UV_PYTHON", "UV_SYSTEM_PYTHON", "VIRTUAL_ENV",
@@ -37,6 +38,11 @@ class Settings:
 
     environment: dict[str, str]
     options: tuple[str, ...] = ()
+
+    @property
+    def indexes(self) -> dict[str, str]:
+        """Of the environment, what says where packages come from."""
+        return {name: value for name, value in self.environment.items() if name in _INDEXES}
 
 
 def settings_of_uv(environ: Mapping[str, str], *, home: Path) -> Settings:

@@ -3,10 +3,12 @@
 Run inside the replica as `python -I package_runner.py PYTHON ORDER ARGS…`, where ORDER is JSON:
 `{"package_uris": ["gs://…"], "python_module": "trainer.task"}`, and PYTHON the interpreter that the module gets.
 Packages go into a folder of the replica's own, which stands before the packages of that interpreter's environment.
-What they need and it has is not installed again; the rest is asked of the package index.
+What they need and it has is not installed again; the rest is asked of the package index: the one that pip's variables
+name, else the one that this machine's user has chosen, as uv's variables in the JSON file INDEXES beside TMPDIR.
 Exit status 1, with the reason on standard error, where they cannot be installed.
 """
 
+import functools
 import json
 import os
 import re
@@ -29,6 +31,9 @@ _INDEX_OPTIONS = {
 }
 
 
+INDEXES = "indexes.json"
+
+
 class InstallError(Exception):
     """The packages cannot be installed; the message says which and why."""
 
@@ -36,9 +41,10 @@ class InstallError(Exception):
 def main(arguments: Sequence[str]) -> int:
     """Never returns when all goes well: the process is the module's then."""
     python, order = arguments[0], json.loads(arguments[1])
-    target = Path(os.environ["TMPDIR"]) / "packages"
+    scratch = Path(os.environ["TMPDIR"])
+    target, indexes = scratch / "packages", json.loads((scratch.parent / INDEXES).read_text())
     try:
-        install([_file_of(uri) for uri in order["package_uris"]], target, python)
+        install([_file_of(uri) for uri in order["package_uris"]], target, python, indexes)
     except InstallError as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -50,21 +56,24 @@ def _become(program: Sequence[str], variables: Mapping[str, str]) -> NoReturn:
     os.execve(program[0], list(program), {**os.environ, **variables})  # noqa: S606  becoming the module is the purpose
 
 
-def install(files: Sequence[Path], target: Path, python: str) -> None:
+def install(files: Sequence[Path], target: Path, python: str, indexes: Mapping[str, str]) -> None:
     """Install wheels and source distributions into `target`, and what they need that is nowhere yet.
+
+    `indexes` are variables for uv.
 
     Raises:
         InstallError: a file is no package, cannot be built, or needs what cannot be found.
     """
     is_own = python == sys.executable
     have = by_name(distributions() if is_own else distributions(path=[str(site_packages(Path(python)))]))
-    _uv(target, python, *map(str, files))
+    run_uv = functools.partial(_uv, {**os.environ, **indexes}, target, python)
+    run_uv(*map(str, files))
     asked: set[str] = set()
     while lacking := _lacking(have, by_name(distributions(path=[str(target)]))):
         if asked.issuperset(lacking):
             raise InstallError(f"These requirements contradict each other: {', '.join(sorted(lacking))}.")
         asked.update(lacking)
-        _uv(target, python, *sorted(lacking))
+        run_uv(*sorted(lacking))
 
 
 def _lacking(have: Mapping[str, Distribution], mine: Mapping[str, Distribution]) -> set[str]:
@@ -133,7 +142,7 @@ def _search_paths(target: Path) -> dict[str, str]:
     }
 
 
-def _uv(target: Path, python: str, *what: str) -> None:
+def _uv(environment: Mapping[str, str], target: Path, python: str, *what: str) -> None:
     """Install exactly `what`, without what it needs. Output goes to the log, as errors where it fails.
 
     What must be built is built with the environment's packages, without network; else in an environment of its own.
@@ -149,6 +158,7 @@ def _uv(target: Path, python: str, *what: str) -> None:
     for how in (["--no-build-isolation"], []):
         done = subprocess.run(
             [*command, *_QUIETLY, *_index_flags(), *how, *what],
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

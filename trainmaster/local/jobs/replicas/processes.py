@@ -1,11 +1,14 @@
 """Replicas as processes of this machine, which see the image's files and the buckets by private mounts or by links."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainmaster.local.jobs.images.indexes import settings_of_uv
+from trainmaster.local.jobs.images.package_runner import INDEXES
 from trainmaster.local.jobs.replicas import rootfs
 from trainmaster.local.jobs.replicas.isolation import Placement, Start
 from trainmaster.local.process import SYSTEM_PATH
@@ -24,12 +27,19 @@ class Processes:
         """`launch.py` with a plan: it arranges what the program sees, and becomes it."""
         for name in ("home", "tmp", "root"):
             (placement.scratch / name).mkdir(parents=True)
+        if placement.program.is_package:
+            self._write_indexes(placement.scratch / INDEXES)
         plan = placement.scratch / "plan.json"
         plan.write_text(json.dumps(self._plan(placement)), encoding="utf-8")
         return Start(
             argv=[sys.executable, "-I", "-S", str(rootfs.LAUNCHER), str(plan)],
             env=self._environment(placement),
         )
+
+    def _write_indexes(self, path: Path) -> None:
+        """In a file for this user alone: the URLs may hold passwords."""
+        path.touch(mode=0o600)
+        path.write_text(json.dumps(settings_of_uv(os.environ, home=Path.home()).indexes), encoding="utf-8")
 
     def remove(self, names: Sequence[str]) -> None:
         """Nothing: all that is left of a process is in its scratch directory."""

@@ -36,7 +36,7 @@ def read(tree: Path, *lines: str) -> tuple[list[Install], list[str]]:
         ("/opt/venv/bin/python -m pip install a", ["a"], []),
         ("--mount=type=cache,target=/c pip install a", ["a"], []),
         ("PIP_NO_INPUT=1 pip install a 2> /dev/null", ["a"], []),
-        ("python -m venv /v && . /v/bin/activate && set -e && pip install --upgrade pip wheel a", ["a"], []),
+        ("python -m venv /v && . /v/bin/activate && set -e && pip install --upgrade 'pip<25' wheel a", ["a"], []),
         ("uv venv /v && uv pip install --python /v/bin/python a", ["a"], []),
         ("pip install a==${VERSION} b==$VERSION", ["a==2.0", "b==2.0"], []),
         ("(cd /tmp && pip install a)", ["a"], []),

@@ -25,7 +25,7 @@ _PIP = re.compile(r"(.*/)?pip(3(\.\d+)?)?")
 _PYTHON = re.compile(r"(.*/)?python(3(\.\d+)?)?")
 _UV = re.compile(r"(.*/)?uv")
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
-_INSTALLERS_OWN = frozenset({"pip", "wheel", "uv"})
+_INSTALLERS_OWN = re.compile(r"(pip|wheel|uv)\s*([=<>~!].*)?")
 """What `pip install --upgrade pip` is for has no use in an environment that uv makes."""
 
 _QUIET = (
@@ -216,7 +216,7 @@ def _install(words: Sequence[str], image: Image) -> Install | None:
     paths_in_files = any(
         names_a_path(line) for path in files if isinstance(path, Path) for line in lines_of(path)
     )
-    named = (word for word in asked.packages if not _is_path(word) and word not in _INSTALLERS_OWN)
+    named = (word for word in asked.packages if not _is_path(word) and not _INSTALLERS_OWN.fullmatch(word))
     return Install(
         requirements=tuple(named),
         files=tuple(path for path in files if isinstance(path, Path)),

@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from tests.e2e.project import ENDED, ROOT, Project, eventually, image_uri, request, running_project
+from tests.environments import compile_packages
 from trainmaster.deploy.stage import stage
 from trainmaster.local.events.cloudevent import CloudEvent, Message, from_message, from_notification
 from trainmaster.local.ports import free_ports, give_back
@@ -103,8 +104,9 @@ def python(staged: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     uv = [sys.executable, "-m", "uv", "--quiet"]
     subprocess.run([*uv, "venv", "--python", sys.executable, str(environment)], check=True)
     found = environment / "bin" / "python"
-    install = [*uv, "pip", "sync", "--python", str(found), "--require-hashes", "--compile-bytecode"]
+    install = [*uv, "pip", "sync", "--python", str(found), "--require-hashes"]
     subprocess.run([*install, str(staged / "requirements.txt")], check=True)
+    compile_packages(found)
     return found
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.project import ENDED, TINY, Project, eventually, stop
+from tests.environments import compile_packages
 from trainmaster.version import VERSION
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -71,9 +72,10 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     python = str(environment / "bin" / "python")
     constraints = ["--constraint", str(ROOT / "requirements.lock")]
     subprocess.run(
-        [*UV, "pip", "install", "--python", python, "--compile-bytecode", *constraints, str(wheel)],
+        [*UV, "pip", "install", "--python", python, *constraints, str(wheel)],
         check=True,
     )
+    compile_packages(Path(python))
     return Installed(environment=environment, folder=tmp_path_factory.mktemp("elsewhere"))
 
 

@@ -31,7 +31,7 @@ DATASET_WRITER = ROOT / "examples" / "demo_dataset.py"
 MARKER = ".demo"  # a folder with this file was made by a demo, and may be emptied by one
 DEADLINE_S = 600
 UPLOADERS = 8
-POLL_S = 0.5  # each look costs the services a fiftieth of a second, beside the training
+POLL_S = 1.0  # each look costs the services a fiftieth of a second, beside the training
 
 S = TypeVar("S")
 

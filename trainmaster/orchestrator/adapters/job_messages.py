@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from trainmaster.orchestrator.adapters.importing import IMPORTING
+from trainmaster.orchestrator.adapters.importing import IMPORTING, VERTEX_CLIENT, import_parts_of
 from trainmaster.orchestrator.core.documents.codec import decoded_time
 from trainmaster.orchestrator.core.names import JobKind, job_kind
 from trainmaster.orchestrator.core.requests.submission import Submission
@@ -23,6 +23,7 @@ def message_of(submission: Submission) -> "CustomJob | HyperparameterTuningJob":
         ValueError: the service knows no such field; the submission is wrong.
     """
     with IMPORTING:
+        import_parts_of(VERTEX_CLIENT)
         from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 
     kind: Any = CustomJob if submission.kind is JobKind.CUSTOM else HyperparameterTuningJob

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from trainmaster.orchestrator.adapters.importing import IMPORTING
+from trainmaster.orchestrator.adapters.importing import IMPORTING, VERTEX_CLIENT, import_parts_of
 from trainmaster.orchestrator.adapters.job_messages import job_from, message_of
 from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, limited, within
 from trainmaster.orchestrator.core.errors import (
@@ -91,6 +91,7 @@ class VertexJobs:
 
     def _made(self, region: str) -> "JobServiceClient":
         with IMPORTING:
+            import_parts_of(VERTEX_CLIENT)
             from google.auth.credentials import AnonymousCredentials
             from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 

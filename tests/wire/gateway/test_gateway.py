@@ -99,6 +99,23 @@ def test_the_certificate_is_trusted_where_the_bundle_is_named_and_nowhere_else(r
         client.get(url)
 
 
+@pytest.mark.parametrize(
+    ("host", "protocol"),
+    [
+        ("storage.googleapis.com", "http/1.1"),
+        ("iam.googleapis.com", "http/1.1"),
+        ("pubsub.googleapis.com", "h2"),
+    ],
+)
+def test_http_2_is_offered_where_grpc_is_served(replica: Replica, host: str, protocol: str) -> None:
+    trusting = ssl.create_default_context(cafile=replica.identity.variables["SSL_CERT_FILE"])
+    trusting.set_alpn_protocols(["h2", "http/1.1"])  # as curl does
+    with connect(replica, f"{host}:443", replica.identity.token) as connection:
+        assert status(connection) == 200
+        with trusting.wrap_socket(connection, server_hostname=host) as secured:
+            assert secured.selected_alpn_protocol() == protocol
+
+
 def test_only_the_owner_reads_the_key_also_in_a_folder_that_was_there(tmp_path: Path) -> None:
     folder = tmp_path / "gateway"
     folder.mkdir(mode=0o755)

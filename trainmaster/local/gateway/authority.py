@@ -15,7 +15,6 @@ NAMES = ("googleapis.com", "*.googleapis.com")
 """The host names a certificate is made for; every service's is one label below googleapis.com."""
 OWN, BUNDLE = "authority.pem", "bundle.pem"
 """This authority alone; and with it all that this machine trusts."""
-_ALPN = ("h2", "http/1.1")
 _LIFETIME = timedelta(days=365)
 _CLOCK_SKEW = timedelta(days=1)
 
@@ -50,11 +49,18 @@ class Authority:
         chain = folder / "server.pem"
         chain.touch(mode=0o600)
         chain.write_bytes(_private(key) + _pem(server))
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        """For the server's side of a connection; offers HTTP/2, which gRPC needs, and HTTP/1.1."""
-        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
-        self.context.set_alpn_protocols(list(_ALPN))
-        self.context.load_cert_chain(chain)
+        self.http = _server_context(chain, "http/1.1")
+        """For the server's side of a connection to a service that has no gRPC: curl would take HTTP/2 wherever it is offered."""
+        self.grpc = _server_context(chain, "h2", "http/1.1")
+        """For a service that has, which needs HTTP/2."""
+
+
+def _server_context(chain: Path, *protocols: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(list(protocols))
+    context.load_cert_chain(chain)
+    return context
 
 
 def _certificate(

@@ -96,7 +96,8 @@ class Gateway:
         self, asked: "_Asked", backend: Backend, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         await _answer(writer, "200 Connection established")
-        await writer.start_tls(self._authority.context, ssl_handshake_timeout=_HEAD_WITHIN_S)
+        context = self._authority.grpc if backend.grpc else self._authority.http
+        await writer.start_tls(context, ssl_handshake_timeout=_HEAD_WITHIN_S)
         protocol = writer.get_extra_info("ssl_object").selected_alpn_protocol()
         if not (port := await backend.port_of(protocol)):
             _log.warning("%s is not served over %s by the local stack", asked.host, protocol or "HTTP/1.1")

@@ -23,7 +23,7 @@ SERVICE = "https://storage.googleapis.com"
 _READS = frozenset({"buckets.get", "objects.get", "objects.list"})
 _ASKED = frozenset({b"accept", b"accept-encoding", b"range", b"user-agent", b"if-match", b"if-none-match"})
 _HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"trailer"})
-_WITHIN_S, _CONNECT_WITHIN_S = 60.0, 10.0
+_WITHIN_S, _CONNECT_WITHIN_S = 60.0, 5.0  # programs that can do without the data should not wait long
 
 
 class PublicData:

@@ -219,7 +219,13 @@ def test_a_failed_run_says_why(reader: Reader) -> None:
     printed = reader.follow(title)
     assert_shown(title, printed)
     (promised,) = re.findall(r"`reason` is the program's error, `(.+?)`,", PAGE.read_text())
-    assert promised in json.loads(printed[-1])["reason"]
+    again = "cat $LEDGER/status/requests/broken.yaml.json"
+    eventually(
+        lambda: promised in json.loads(reader.run(again))["reason"],
+        "the error in the reason",
+        deadline_s=DEADLINE_S,
+        hint=lambda: reader.run(again),
+    )
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.flows.intake import take_and_admit, take_message, take_upload
 
 STATUS = Draft202012Validator(schema("drop_status.v1"))
+RULE_STATUS = Draft202012Validator(schema("rule_status.v1"))
 NO_READ = ServiceFailed("Cloud Storage", "read gs://inbox/requests/cassava.yaml", "Forbidden: 403")
 
 
@@ -226,6 +227,32 @@ def test_an_order_to_fire_a_rule_that_is_held_says_so_and_why() -> None:
     status = told(world, "requests/fire2.json")
     assert status["reason"].startswith("its run ")
     assert status["record_uri"] == "gs://ledger/status/rules/cassava.json.json"
+
+
+def test_a_rule_whose_event_keeps_failing_says_so_and_stays_in_force_until_it_succeeds() -> None:
+    world = RuleWorld()
+    world.drop_rule(rule(MANUAL))
+    in_force = world.rule_status()["in_force"]
+    world.wait(1)
+    event = world.put_rule(rule(MANUAL, cooldown_s=600))
+    with pytest.raises(ServiceFailed):
+        world.tell_rule(event, At("read inbox", before=raising(NO_READ)))
+    status = world.rule_status()
+    RULE_STATUS.validate(status)
+    assert (status["state"], status["in_force"]) == ("retrying", in_force)
+    assert "Cloud Storage could not read" in status["reason"]
+    world.wait(1)
+    world.tell_rule(event)
+    assert world.rule_status()["state"] == "accepted"
+
+
+def test_the_status_of_a_refused_rule_has_its_faults() -> None:
+    world = RuleWorld()
+    world.drop_rule({"when": [], "requets": {}})
+    status = world.rule_status()
+    RULE_STATUS.validate(status)
+    assert len(status["problems"]) > 1
+    assert status["problems"][0] == status["reason"]
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ from trainmaster.orchestrator.core.retraining.signals import heeds, manual_call
 from trainmaster.orchestrator.core.retraining.state import why_held
 from trainmaster.orchestrator.flows.completion.champion import roll_back
 from trainmaster.orchestrator.flows.completion.status import failures_told, tell_ignored, tell_order
-from trainmaster.orchestrator.flows.retraining.accept import accept
+from trainmaster.orchestrator.flows.retraining.accept import accept, rule_failures_told
 from trainmaster.orchestrator.flows.retraining.turn import take_signal
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.launch import reject, take_request
@@ -61,7 +61,9 @@ def take_upload(services: Services, envelope: Envelope) -> Iterator[Happened]:
         tell_ignored(services, arrival)
         yield Happened(message=f"ignored: {arrival.reason}")
     elif isinstance(arrival.content, StoredObject) and is_rule_object(arrival.content.name):
-        yield accept(services, arrival, arrival.content)
+        with rule_failures_told(services, arrival.content):
+            accepted = accept(services, arrival, arrival.content)
+        yield accepted
     else:
         yield from take_and_admit(services, arrival)
 

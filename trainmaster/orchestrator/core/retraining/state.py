@@ -260,6 +260,7 @@ def why_held(state: RuleState | None) -> str | None:
 class RuleStanding(StrEnum):
     ACCEPTED = "accepted"
     REFUSED = "refused"
+    RETRYING = "retrying"
     DISABLED = "disabled"
     TRIPPED = "tripped"
     RETIRED = "retired"
@@ -274,6 +275,7 @@ class RuleStatus:
         in_force: the generation that goes on deciding while a newer one is refused; None when none does.
         firings: how many there were.
         reason: in plain words, why it is in this standing.
+        problems: of a refused rule its first faults, and how many more there are; None where there is none.
     """
 
     schema: str = "rule_status.v1"
@@ -288,6 +290,7 @@ class RuleStatus:
     last_firing: Fired | None = None
     held: HeldBack | None = None
     reason: str | None = None
+    problems: tuple[str, ...] | None = None
 
 
 def status_of(rule: Rule, state: RuleState | None, now: datetime) -> RuleStatus:

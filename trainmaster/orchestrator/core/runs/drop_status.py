@@ -5,7 +5,7 @@ its record; that a delivery failed stays in it until a later one says more.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -104,7 +104,7 @@ def status_of_run(record: RunRecord, version: int, record_uri: str, project: str
         model_format=model.format if model is not None else None,
         metrics=metrics or None,
         report_uri=record.rejection.report_uri if record.rejection else None,
-        problems=_first(record.problems),
+        problems=first_problems(record.problems),
     )
 
 
@@ -122,9 +122,10 @@ def _reason(record: RunRecord) -> str | None:
     return record.failure.message if record.failure is not None else None
 
 
-def _first(problems: tuple[str, ...]) -> tuple[str, ...]:
+def first_problems(problems: Sequence[str]) -> tuple[str, ...]:
+    """The first PROBLEMS_MAX, and how many more there are."""
     more = len(problems) - PROBLEMS_MAX
-    return (*problems[:PROBLEMS_MAX], f"and {more} more") if more > 0 else problems
+    return (*problems[:PROBLEMS_MAX], f"and {more} more") if more > 0 else tuple(problems)
 
 
 def status_in(content: bytes) -> Mapping[str, Any]:
@@ -147,7 +148,7 @@ def status_after(present: Mapping[str, Any], status: DropStatus) -> DropStatus |
 
 
 def status_after_failure(
-    present: Mapping[str, Any], drop: DropStatus, error: TrainmasterError | Exception
+    present: Mapping[str, Any], drop: DropStatus, error: Exception
 ) -> Mapping[str, Any] | None:
     """`present`, or the first status of the drop, with why a delivery failed; None where nobody is to be told.
 
@@ -163,20 +164,25 @@ def status_after_failure(
     elif status["state"] == DEAD_LETTER:  # it was replayed
         status |= {"state": RETRYING, "failed_deliveries": 0}
     failed = status.get("failed_deliveries", 0) + 1
-    what = str(error) if isinstance(error, TrainmasterError) else f"{type(error).__name__}, see the log"
     follows = f"the event is delivered again, up to {DELIVERIES_MAX} times"
     if isinstance(error, TrainmasterError) and not error.retryable:
         follows = "the event is not delivered again"
     elif failed >= DELIVERIES_MAX:
         follows = "the event is a dead letter by now: `trainmaster dead-letters` shows and replays it"
         status["state"] = DEAD_LETTER if status["state"] == RETRYING else status["state"]
-    reason = f"delivery failed {failed} times, the last time because {shortened(plain(what))}; {follows}"
+    reason = f"delivery failed {failed} times, the last time because {failure_text(error)}; {follows}"
     return {
         **status,
         "reason": reason,
         "failed_deliveries": failed,
         "updated_at": encoded(drop.updated_at),
     }
+
+
+def failure_text(error: Exception) -> str:
+    """What the user is told of the error; of a mistake in this program no more than its kind."""
+    what = str(error) if isinstance(error, TrainmasterError) else f"{type(error).__name__}, see the log"
+    return shortened(plain(what))
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

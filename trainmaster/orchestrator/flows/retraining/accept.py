@@ -12,6 +12,7 @@ from trainmaster.orchestrator.core.retraining.reading import rule_id_of, rule_in
 from trainmaster.orchestrator.core.retraining.request_check import RuleStandards
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus, state_for, status_of
+from trainmaster.orchestrator.core.runs.drop_status import failure_text, first_problems
 from trainmaster.orchestrator.flows.retraining.turn import decide_nothing, take_turn
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.launch import report
@@ -107,10 +108,34 @@ def _refuse(services: Services, dropped: StoredObject, refused: Refused, report_
             report_uri=report_uri,
             in_force=present.generation if present is not None and present.enabled else None,
             reason=str(refused.faults[0]),
+            problems=first_problems([str(fault) for fault in refused.faults]),
         )
     )
     message = f"{dropped.name} was refused with {len(refused.faults)} faults: {report_uri}"
     return Happened(message=message, severity="WARNING")
+
+
+@contextlib.contextmanager
+def rule_failures_told(services: Services, dropped: StoredObject) -> Iterator[None]:
+    """Where the body fails, the rule's status says so; what an older generation decides is not changed by that."""
+    try:
+        yield
+    except GenerationMoved:  # another attempt was faster
+        raise
+    except Exception as error:
+        with contextlib.suppress(TrainmasterError):
+            present = services.rule_statuses.find(dropped.name)
+            told = RuleStatus(
+                dropped_name=dropped.name,
+                generation=dropped.generation,
+                state=RuleStanding.RETRYING,
+                updated_at=services.clock.now(),
+                rule_id=rule_id_of(dropped.name),
+                in_force=present.in_force if present is not None else None,
+                reason=f"the delivery failed, and is repeated: {failure_text(error)}",
+            )
+            services.rule_statuses.tell(told)
+        raise
 
 
 def follow_inbox(services: Services) -> Iterator[Happened]:

@@ -24,7 +24,7 @@ def test_no_library_is_imported_while_another_is_half_imported() -> None:
 
 PARTS = """
 import sys
-from trainmaster.orchestrator.adapters.importing import import_parts_of
+from trainmaster.partial_import import import_parts_of
 
 import_parts_of("google.cloud.aiplatform_v1")
 from google.cloud.aiplatform_v1.services.job_service import JobServiceClient

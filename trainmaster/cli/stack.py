@@ -5,6 +5,8 @@ import sys
 
 import click
 
+from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
+
 
 class PassedOn(click.Command):
     """Gives its function every word behind the verb as `words`, `--help` and `--` too."""
@@ -18,6 +20,8 @@ class PassedOn(click.Command):
 def _of_stack(name: str) -> click.Command:
     @click.command(name, cls=PassedOn)
     def run(words: tuple[str, ...]) -> None:
+        if name == "up":
+            import_parts_of(VERTEX_CLIENT)  # the services need Vertex AI's messages, and none of its clients
         from trainmaster.local.stack.command import main
 
         status = main([name, *words])

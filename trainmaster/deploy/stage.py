@@ -35,6 +35,7 @@ def stage(destination: Path) -> None:
     shutil.copytree(ROOT / "functions", destination, ignore=ignore)
     shutil.copytree(PACKAGE / "orchestrator", destination / "trainmaster" / "orchestrator", ignore=ignore)
     (destination / "trainmaster" / "__init__.py").touch()
+    shutil.copy(PACKAGE / "partial_import.py", destination / "trainmaster")
     (destination / "schemas").mkdir()
     for schema in SCHEMAS:
         shutil.copy(ROOT / "schemas" / f"{schema}.schema.json", destination / "schemas")

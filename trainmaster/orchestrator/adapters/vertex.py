@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from trainmaster.orchestrator.adapters.importing import IMPORTING, VERTEX_CLIENT, import_parts_of
+from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.adapters.job_messages import job_from, message_of
 from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, limited, within
 from trainmaster.orchestrator.core.errors import (
@@ -34,6 +34,7 @@ from trainmaster.orchestrator.core.names import (
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.states import OVER
+from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient

@@ -197,7 +197,11 @@ def test_bad_uploads_are_acknowledged_reported_and_leave_the_function_well(
         )
     assert len(documents(client, buckets["ledger"], "rejected/")) == len(bad)
     states = {each["dropped_name"]: each["state"] for each in documents(client, buckets["ledger"], "status/")}
-    assert states == {**dict.fromkeys(bad, "rejected"), "requests/good.yaml": "submitted"}
+    assert states == {
+        **dict.fromkeys(bad, "rejected"),
+        "requests/good.yaml": "submitted",
+        "notes.txt": "ignored",
+    }
     assert sum("POST" in line for line in jobs_proxy.passed) == 1
 
 
@@ -360,8 +364,8 @@ def test_a_function_killed_between_job_and_record_leaves_one_job(
     ledger = buckets["ledger"]
     event = dropped(gcs._client, buckets["inbox"], "requests/a.yaml", REQUEST.encode())
     with start("on_request_uploaded") as function:
-        # After the cap's mark, its marker, the original and its reservation, the fifth write records the job.
-        storage_proxy.stall_at(f"POST /upload/storage/v1/b/{ledger}/", nth=5)
+        # After the cap's mark, its marker, the original, its reservation and its status, the sixth write records the job.
+        storage_proxy.stall_at(f"POST /upload/storage/v1/b/{ledger}/", nth=6)
         delivery = subprocess.Popen(
             [sys.executable, "-c", DELIVER, function.url, json.dumps(event)], stderr=subprocess.DEVNULL
         )

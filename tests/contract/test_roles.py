@@ -157,8 +157,7 @@ def test_a_request_without_doubts_has_no_problems_and_an_ordinary_line() -> None
     arrival = world.drop(ROLES)
     assert world.launch(arrival).severity == "INFO"
     assert world.record(arrival.run_id).problems == ()
-    (problem,) = world.document(f"status/{DROP}.json")["problems"]
-    assert problem.startswith("$.cluster.chief.count: ")
+    assert world.document(f"status/{DROP}.json").get("problems", []) == []
 
 
 def test_the_faults_of_a_refused_request_are_in_its_report_and_in_its_status() -> None:

@@ -143,7 +143,7 @@ if THOROUGH:
             parameter_spec={
                 "learning_rate": hpt.DoubleParameterSpec(min=0.01, max=1, scale="log"),
                 "momentum": hpt.DoubleParameterSpec(min=0, max=1, scale="linear"),
-                "num_neurons": hpt.IntegerParameterSpec(min=64, max=512, scale="linear"),
+                "num_neurons": hpt.DiscreteParameterSpec(values=[64, 128, 512], scale=None),  # type: ignore[arg-type]  # as the codelab has it
             },
             max_trial_count=2,
             parallel_trial_count=2,
@@ -168,7 +168,7 @@ if THOROUGH:
                 "parameters": {
                     "learning_rate": {"type": "double", "min": 0.01, "max": 1, "scale": "log"},
                     "momentum": {"type": "double", "min": 0, "max": 1, "scale": "linear"},
-                    "num_neurons": {"type": "integer", "min": 64, "max": 512, "scale": "linear"},
+                    "num_neurons": {"type": "discrete", "values": [64, 128, 512]},
                 },
                 "max_trials": 2,
                 "parallel_trials": 2,
@@ -232,7 +232,7 @@ if THOROUGH and GCLOUD is not None:
             {"parameterId": "learning_rate", "doubleValueSpec": {"minValue": 0.01, "maxValue": 1},
              "scaleType": "UNIT_LOG_SCALE"},
             {"parameterId": "momentum", "doubleValueSpec": {"minValue": 0, "maxValue": 1}},
-            {"parameterId": "num_neurons", "integerValueSpec": {"minValue": 64, "maxValue": 512}},
+            {"parameterId": "num_neurons", "discreteValueSpec": {"values": [64, 128, 512]}},
         ]  # fmt: skip
         study = {"metrics": [{"metricId": "accuracy", "goal": "MAXIMIZE"}], "parameters": parameters}
         config = {"studySpec": study, "trialJobSpec": camel_cased(trial)}

@@ -27,7 +27,7 @@ FAULTS = {
     ),
     "model_dir": (Subject.MODEL_DIR, Level.ERROR, "never reads AIP_MODEL_DIR; `model.save` writes elsewhere"),
     "metric_tag": (Subject.METRIC, Level.ERROR, "asks for 'accuracy'; reported is 'val_accuracy'"),
-    "parameters": (Subject.PARAMETERS, Level.ERROR, "a discrete parameter comes as '64.0'"),
+    "parameters": (Subject.PARAMETERS, Level.WARNING, "a discrete parameter may come as '64.0'"),
     "roles": (Subject.ROLES, Level.ERROR, "they too build MultiWorkerMirroredStrategy"),
     "master": (Subject.ROLES, Level.ERROR, "knows the chief as 'master' only"),
     "checkpoints": (Subject.CHECKPOINTS, Level.WARNING, "keeps no checkpoint"),

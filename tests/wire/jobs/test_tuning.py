@@ -68,11 +68,14 @@ def test_cancelling_ends_every_replica_of_every_trial(stack: Stack) -> None:
 def test_a_grid_is_tried_once_each_and_ends_before_the_maximum(stack: Stack) -> None:
     spec = {
         "algorithm": "GRID_SEARCH",
-        "parameters": [{"parameter_id": "x", "discrete_value_spec": {"values": [1, 2, 8]}}],
+        "parameters": [{"parameter_id": "x", "discrete_value_spec": {"values": [1, 2.5, 8]}}],
     }
     done = ended(stack, study(stack, "report(x, 1)", spec=spec, max_trial_count=9).name)
-    assert [trial.parameters[0].value for trial in done.trials] == [1, 2, 8]
+    assert [trial.parameters[0].value for trial in done.trials] == [1, 2.5, 8]
     assert done.state.name == "JOB_STATE_SUCCEEDED"
+    jobs = [stack.jobs.get_custom_job(name=trial.custom_job) for trial in done.trials]
+    flags = [job.job_spec.worker_pool_specs[0].container_spec.args[-1] for job in jobs]
+    assert flags == ["--x=1", "--x=2.5", "--x=8"], "a program may read whole values with type=int"
 
 
 def test_all_faults_of_a_study_come_at_once(stack: Stack) -> None:

@@ -1,7 +1,8 @@
 """A trial gets each parameter as a flag, `--name=value`: does the program take it, and can it read the value?
 
-Discrete values arrive as floats, `--batch_size=128.0`: observed on Vertex AI
-(https://github.com/kuds/mesozoic-labs/pull/127); the guide does not say it.
+Discrete values may arrive as floats: `--batch_size=128.0` was observed on Vertex AI
+(https://github.com/kuds/mesozoic-labs/pull/127), though Google's codelab reads its own with `type=int`
+(https://codelabs.developers.google.com/vertex_hyperparameter_tuning).
 """
 
 import ast
@@ -121,8 +122,10 @@ def _unreadable(parameter: Parameter, flag: Flag) -> Finding | None:
     if parameter.type is not ParameterType.DISCRETE or not flag.reads_whole:
         return None
     return Subject.PARAMETERS.fault(
-        found=f"--{flag.name} is read with type=int, and a discrete parameter comes as {parameter.sample!r}",
+        found=f"--{flag.name} is read with type=int, and a discrete parameter may come as {parameter.sample!r}",
         place=flag.place,
+        level=Level.WARNING,
+        cost="Trials that get it so end with status 2 before they train.",
         repair="Read it with type=lambda text: int(float(text)).",
     )
 

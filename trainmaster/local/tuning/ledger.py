@@ -97,20 +97,21 @@ def next_trial(job: TuningJob, values: Mapping[str, Value], *, custom_job_id: st
 
 
 def values_of(job: TuningJob, trial: Trial) -> dict[str, Value]:
-    """The parameters of a trial, whole where they were whole."""
-    whole = set(_integers(job.message.study_spec.parameters))
+    """The parameters of a trial as its flags say them: a whole number has no fraction, but for DOUBLE."""
+    doubles = set(_doubles(job.message.study_spec.parameters))
     found: dict[str, Value] = {}
     for parameter in trial.message.parameters:
         value = getattr(parameter.value, parameter.value.WhichOneof("kind"))
-        found[parameter.parameter_id] = int(value) if parameter.parameter_id in whole else value
+        is_whole = parameter.parameter_id not in doubles and isinstance(value, float) and value.is_integer()
+        found[parameter.parameter_id] = int(value) if is_whole else value
     return found
 
 
-def _integers(specs: Sequence[Message]) -> Iterator[str]:
+def _doubles(specs: Sequence[Message]) -> Iterator[str]:
     for spec in specs:
-        if spec.WhichOneof("parameter_value_spec") == "integer_value_spec":
+        if spec.WhichOneof("parameter_value_spec") == "double_value_spec":
             yield spec.parameter_id
-        yield from _integers([child.parameter_spec for child in spec.conditional_parameter_specs])
+        yield from _doubles([child.parameter_spec for child in spec.conditional_parameter_specs])
 
 
 def custom_job_of(job: TuningJob, trial: Trial, *, metrics_dir: str, at: datetime) -> Job:

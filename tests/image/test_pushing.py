@@ -24,7 +24,7 @@ REPOSITORY = f"us-central1-docker.pkg.dev/{ID}/trainmaster/trainer"
 DOCKERFILE = """
 ARG BASE_IMAGE
 FROM ${BASE_IMAGE}
-ARG PYTHON_VERSION
+ARG VARIANT
 WORKDIR /app
 COPY tiny.py /app/
 USER 10001
@@ -68,9 +68,7 @@ def worker(tmp_path: Path, project: Project, base: str) -> Iterator[Worker]:
         (shims / name).write_text(text)
         (shims / name).chmod(0o755)
     registry = project.env["TRAINMASTER_REGISTRY"]
-    values = substitutions(
-        loaded(), PROJECT_ID=ID, _REGISTRY=registry, _BASE_IMAGE=base, _PYTHON_VERSION="3.11"
-    )
+    values = substitutions(loaded(), PROJECT_ID=ID, _REGISTRY=registry, _BASE_IMAGE=base)
     yield Worker(workspace=workspace, output=output, shims=shims, values=values)
     listing = ["podman", "images", "--quiet", "--filter", f"reference={registry}/{ID}/trainmaster/trainer"]
     images: list[str] = []

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-EXPORTS = ["functions/requirements.txt", "trainer/requirements.txt", "trainer/installer.txt"]
+EXPORTS = ["functions/requirements.txt", "trainer/requirements-cpu.txt", "trainer/installer.txt"]
+CUDA = "trainer/requirements-cuda.txt"
 PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>\S+)")
 
 
@@ -23,7 +24,15 @@ def test_every_deployed_version_is_the_locked_one(export: str) -> None:
     assert {name: locked.get(name) for name in exported} == exported
 
 
-@pytest.mark.parametrize("path", ["requirements.lock", *EXPORTS])
+def test_the_variant_for_gpus_has_the_packages_of_the_other_and_cuda() -> None:
+    cpu, cuda = pins("trainer/requirements-cpu.txt"), pins(CUDA)
+    assert cpu.items() <= cuda.items()
+    assert all(name.startswith("nvidia-") for name in cuda.keys() - cpu.keys())
+    major, minor = cuda["nvidia-cudnn-cu12"].split(".")[:2]
+    assert (int(major), int(minor)) < (9, 11), "the V100 of the codelabs needs an older one"
+
+
+@pytest.mark.parametrize("path", ["requirements.lock", *EXPORTS, CUDA])
 def test_every_locked_package_has_a_hash_and_no_index_is_named(path: str) -> None:
     text = (ROOT / path).read_text()
     for block in re.split(r"\n(?=\S)", text.strip()):

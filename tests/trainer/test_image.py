@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from dockerfile_parse import DockerfileParser
 
+from trainmaster.deploy.local_image import VARIANTS
+
 ROOT = Path(__file__).resolve().parents[2]
-DEEP_LEARNING_BASE = re.compile(
-    r"us-docker\.pkg\.dev/deeplearning-platform-release/gcr\.io/tf2-\w+\.\d+-\d+\.py\d+"
-)
 
 
 @pytest.fixture
@@ -25,9 +24,12 @@ def values(instructions: list[tuple[str, str]], name: str) -> list[str]:
     return [value for instruction, value in instructions if instruction == name]
 
 
-def test_the_base_is_a_deep_learning_container_and_an_argument(instructions: list[tuple[str, str]]) -> None:
+def test_the_base_has_the_python_of_the_tests_and_is_an_argument(instructions: list[tuple[str, str]]) -> None:
     name, _, default = values(instructions, "ARG")[0].partition("=")
-    assert DEEP_LEARNING_BASE.fullmatch(default)
+    locked = re.search(r'"--python-version=(3\.\d+)"', (ROOT / "trainmaster/deploy/lock.py").read_text())
+    assert locked is not None
+    assert default == f"python:{locked[1]}-slim"
+    assert f"--python {locked[1]} " in " ".join(values(instructions, "RUN"))
     assert values(instructions, "FROM") == [f"${{{name}}}"]
 
 
@@ -42,16 +44,23 @@ def test_locked_packages_are_installed_with_hashes_before_the_program_is_copied(
     order = [f"{name} {value}" for name, value in instructions]
     install = next(i for i, line in enumerate(order) if line.startswith("RUN") and "--require-hashes" in line)
     program = next(i for i, line in enumerate(order) if line.startswith("COPY trainer /app/trainer"))
-    assert order.index("COPY trainer/installer.txt trainer/requirements.txt /opt/") < install < program
+    assert (
+        order.index("COPY trainer/installer.txt trainer/requirements-${VARIANT}.txt /opt/")
+        < install
+        < program
+    )
 
 
-def test_it_does_not_run_as_root(instructions: list[tuple[str, str]]) -> None:
-    assert values(instructions, "USER")[-1] not in {"root", "0"}
+def test_it_runs_as_the_user_that_vertex_ai_lets_write_a_trials_metrics(
+    instructions: list[tuple[str, str]],
+) -> None:
+    assert values(instructions, "USER") == []
 
 
 def test_everything_copied_exists_and_passes_the_ignore_file(instructions: list[tuple[str, str]]) -> None:
     kept = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     for copy in values(instructions, "COPY"):
         for source in copy.split()[:-1]:
-            assert (ROOT / source).exists()
+            for variant in VARIANTS:
+                assert (ROOT / source.replace("${VARIANT}", variant)).exists()
             assert source.partition("/")[0] in kept

@@ -4,27 +4,28 @@ import subprocess
 
 import click
 
-from trainmaster.deploy.local_image import BASE, DEBIAN, SUITE_PYTHON, TRAINER, CannotBuildError, build_image
+from trainmaster.deploy.local_image import BASE, DEBIAN, TRAINER, VARIANTS, CannotBuildError, build_image
 
 
 @click.command()
 @click.option("--base", metavar="IMAGE", help=f"default {BASE}, built first where it is missing")
 @click.option(
-    "--python",
-    default=SUITE_PYTHON,
-    metavar="X.Y",
-    help=f"Python of the trainer's environment; default {SUITE_PYTHON}, the default base's own",
+    "--variant",
+    type=click.Choice(VARIANTS),
+    default="cpu",
+    show_default=True,
+    help="cuda: for machines with GPUs",
 )
 @click.option("--tag", default=TRAINER, show_default=True, metavar="IMAGE")
 @click.option("--mirror", default=DEBIAN, show_default=True, metavar="URL", help="Debian's packages")
-def image(base: str | None, python: str, tag: str, mirror: str) -> int:
+def image(base: str | None, variant: str, tag: str, mirror: str) -> int:
     """Build the trainer's image on this machine, on a small base of Debian packages unless another is named.
 
     Needs buildah or podman on the PATH, and debootstrap and root for the default base (on Debian: apt-get install
     --no-install-recommends buildah debootstrap). No daemon, and no privileges for the containers.
     """
     try:
-        build_image(base=base, python=python, tag=tag, mirror=mirror)
+        build_image(base=base, variant=variant, tag=tag, mirror=mirror)
     except CannotBuildError as fault:
         raise click.ClickException(str(fault)) from fault
     except subprocess.CalledProcessError as fault:

@@ -13,9 +13,11 @@ from trainmaster.version import VERSION
 
 BASE = "localhost/trainmaster/base:bookworm"
 TRAINER = "localhost/trainmaster/trainer:latest"
+VARIANTS = ("cpu", "cuda")
+"""Of the Dockerfile: each has a lock of its own, trainer/requirements-VARIANT.txt."""
 
 DEBIAN = "http://deb.debian.org/debian"
-SUITE, SUITE_PYTHON = "bookworm", "3.11"  # https://packages.debian.org/bookworm/python3
+SUITE = "bookworm"  # with Python 3.11: https://packages.debian.org/bookworm/python3
 PACKAGES = "python3,python3-pip,ca-certificates"
 _NOT_NEEDED = (
     "var/cache/apt/archives",
@@ -90,7 +92,7 @@ def make_base(build: Builder, *, tag: str = BASE, mirror: str = DEBIAN) -> None:
     if debootstrap is None or os.geteuid() != 0:
         raise CannotBuildError(
             "A base image is made by debootstrap, as root: on Debian, apt-get install debootstrap. "
-            "Else name a base with Python and pip: --base python:3.12-slim --python 3.12"
+            "Else name a base with Python 3.11 and pip: --base python:3.11-slim"
         )
     with tempfile.TemporaryDirectory(prefix="tm-base-") as scratch:
         root, context = Path(scratch, "root"), Path(scratch, "context")
@@ -117,17 +119,17 @@ def build_trainer(
     *,
     revision: str,
     base: str = BASE,
-    python: str = SUITE_PYTHON,
+    variant: str = "cpu",
     tag: str = TRAINER,
     tree: Path = ROOT,
 ) -> None:
-    """The image of the Dockerfile in `tree` on `base`, labelled with `revision`.
+    """The image of the Dockerfile in `tree` on `base`, labelled with `revision`. `variant`: one of VARIANTS.
 
     Raises:
         subprocess.CalledProcessError: a step failed; the output has said which.
     """
     options = (
-        *("--build-arg", f"BASE_IMAGE={base}", "--build-arg", f"PYTHON_VERSION={python}"),
+        *("--build-arg", f"BASE_IMAGE={base}", "--build-arg", f"VARIANT={variant}"),
         *("--label", f"org.opencontainers.image.revision={revision}"),
         *(word for name, path in secrets(os.environ) for word in ("--secret", f"id={name},src={path}")),
     )
@@ -156,7 +158,7 @@ def revision_of(tree: Path) -> str:
     return done.stdout.strip() if done.returncode == 0 else "unknown"
 
 
-def build_image(*, base: str | None, python: str, tag: str, mirror: str) -> None:
+def build_image(*, base: str | None, variant: str, tag: str, mirror: str) -> None:
     """The trainer's image of this version, on `base` or on the default base, which is made where it is missing.
 
     Raises:
@@ -165,4 +167,4 @@ def build_image(*, base: str | None, python: str, tag: str, mirror: str) -> None
     build = builder()
     if base is None and not build.has(BASE):
         make_base(build, mirror=mirror)
-    build_trainer(build, base=base or BASE, python=python, tag=tag, revision=revision_of(ROOT))
+    build_trainer(build, base=base or BASE, variant=variant, tag=tag, revision=revision_of(ROOT))

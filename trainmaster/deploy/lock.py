@@ -15,7 +15,8 @@ LOCK = "requirements.lock"
 EVERY_GROUP = ("functions", "trainer", "image", "dev")
 EXPORTS = {
     "functions": "functions/requirements.txt",
-    "trainer": "trainer/requirements.txt",
+    "trainer": "trainer/requirements-cpu.txt",
+    "trainer-cuda": "trainer/requirements-cuda.txt",
     "image": "trainer/installer.txt",
 }
 

@@ -10,11 +10,12 @@ import pytest
 
 from trainmaster.deploy.local_image import Builder, build_trainer
 
-from .conftest import ROOT, inspected, needs
+from .conftest import ROOT, alone, inspected, needs
 
 pytestmark = [pytest.mark.slow, needs("builder"), pytest.mark.timeout(1200)]
 # The first build of a machine makes the base and downloads TensorFlow; those after it take seconds.
 
+CUDA = "localhost/trainmaster/tests/trainer:cuda"
 OTHER = "localhost/trainmaster/tests/other:latest"
 
 
@@ -55,6 +56,19 @@ def test_the_program_starts_as_root(trainer_image: str) -> None:
     with container(trainer_image) as name:
         assert printed(name, "id", "-u").strip() == "0"
         assert "--data_dir" in printed(name, *config["Entrypoint"], "--help")
+
+
+def test_the_variant_for_gpus_brings_cuda_and_loads_without_a_gpu(build: Builder, base: str) -> None:
+    with alone():
+        build_trainer(build, base=base, tag=CUDA, variant="cuda", revision="the-first")
+    said = (
+        "import tensorflow as tf; from importlib.metadata import version;"
+        "print(tf.test.is_built_with_cuda(), tf.config.list_physical_devices('GPU'), version('nvidia-cudnn-cu12'))"
+    )
+    with container(CUDA) as name:
+        built, devices, cudnn = printed(name, "python", "-c", said).split()
+    assert (built, devices) == ("True", "[]")
+    assert cudnn.startswith("9.10.")
 
 
 def test_nothing_of_the_builders_own_settings_is_left_in_it(trainer_image: str) -> None:

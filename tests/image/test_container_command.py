@@ -38,6 +38,13 @@ def test_variables_stand_in_a_file_of_this_users_own_and_not_on_the_command_line
     assert not [word for word in words if "secret" in word]
 
 
+@pytest.mark.parametrize(("is_root", "mode"), [(True, ""), (False, ":ro")])
+def test_the_folder_of_a_trials_metrics_is_roots_alone(tmp_path: Path, mode: str, *, is_root: bool) -> None:
+    metric_file = tmp_path / "hypertune" / "chief.metrics"
+    words = argv(tmp_path, Container(image="i", is_root=is_root), CLOUD_ML_HP_METRIC_FILE=str(metric_file))
+    assert f"--volume={metric_file.parent}:{metric_file.parent}{mode}" in words
+
+
 def test_a_value_of_several_lines_is_kept_whole(tmp_path: Path) -> None:
     words = argv(tmp_path, Container(image="i"), KEY="one\ntwo")
     assert "--env=KEY=one\ntwo" in words

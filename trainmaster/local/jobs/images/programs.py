@@ -33,12 +33,13 @@ class ReplicaEnvironment(Enum):
 class Container:
     """What one pool's replicas run: an image of podman's store, and what replaces its ENTRYPOINT and CMD.
 
-    `image` is a reference that podman resolves without a registry.
+    `image` is a reference that podman resolves without a registry, `is_root` whether the image's user is root.
     """
 
     image: str
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
+    is_root: bool = True
 
 
 class ProgramError(Exception):
@@ -81,12 +82,12 @@ class Provided:
 
     Attributes:
         images: gives source trees by repository, as `images.repository_of` has it; asked for each job.
-        find: the name of an image in the store of the machine's containers by its URI, None where it is not there;
-            itself None where replicas are processes.
+        find: an image in the store of the machine's containers by its URI, None where it is not there; itself None
+            where replicas are processes.
     """
 
     images: Callable[[], Mapping[str, Path]]
-    find: Callable[[str], str | None] | None = None
+    find: Callable[[str], Container | None] | None = None
 
 
 def programs_of(spec: Message, *, pools: Iterable[int], provided: Provided) -> dict[int, Program]:
@@ -123,7 +124,7 @@ def _program(pool_spec: Message, pool: int, provided: Provided) -> Program:
     if provided.find is not None:
         if (found := provided.find(task.image_uri)) is None:
             raise _not_in_store(task.image_uri)
-        container = Container(image=found, command=tuple(task.command), args=tuple(task.args))
+        container = replace(found, command=tuple(task.command), args=tuple(task.args))
         return made(image=Image(tree=Path("/")), argv=(), container=container)
     image = _image(task.image_uri, provided.images())
     is_base = image.tree == Path("/")  # its own program is not here

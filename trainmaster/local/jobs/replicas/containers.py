@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.local.jobs.images.dockerfile import repository_of
+from trainmaster.local.jobs.images.programs import Container
 from trainmaster.local.jobs.replicas.isolation import Placement, Start
 from trainmaster.local.process import SYSTEM_PATH
 from trainmaster.local.process.family import MARK
@@ -25,6 +26,7 @@ from trainmaster.local.process.family import MARK
 LABEL = "trainmaster.stack"
 # What podman itself needs of this machine; the job's own variables must not steer it.
 _PODMANS_OWN = ("HOME", "XDG_RUNTIME_DIR", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "TMPDIR")
+_ROOT = ("", "0", "root")
 _PID_MAX = Path("/proc/sys/kernel/pid_max")
 _CALL_S = 60.0
 _PULL_S = 1800.0
@@ -48,14 +50,17 @@ class Containers:
     stack: str
     registry: str = ""
 
-    def find(self, uri: str) -> str | None:
+    def find(self, uri: str) -> Container | None:
         """The image by a name that podman's store knows; None where it is neither there nor in the registry.
 
         With a registry, it has the last word: a tag is looked up there each time, because it may have moved.
         """
-        if self.registry and (mirrored := self._pulled(uri)) is not None:
-            return mirrored
-        return uri if self._call("image", "exists", uri).returncode == 0 else None
+        name = (self._pulled(uri) if self.registry else None) or uri
+        inspected = self._call("image", "inspect", "--format", "{{.Config.User}}", name)
+        if inspected.returncode != 0:
+            return None
+        user = inspected.stdout.strip().partition(":")[0]
+        return Container(image=name, is_root=user in _ROOT)
 
     def start_of(self, placement: Placement) -> Start:
         """The command that becomes the container, in podman's own environment.
@@ -81,7 +86,9 @@ class Containers:
         words.append(f"--volume={self.buckets}:/gcs")
         if metric_file := placement.service.get("CLOUD_ML_HP_METRIC_FILE"):
             folder = Path(metric_file).parent
-            words.append(f"--volume={folder}:{folder}")
+            # /var/hypertune can be written by root alone in the service:
+            # https://github.com/GoogleCloudPlatform/cloudml-hypertune/issues/6
+            words.append(f"--volume={folder}:{folder}{'' if container.is_root else ':ro'}")
         if placement.trust:
             words.append(f"--volume={placement.trust}:{placement.trust}:ro")
         if container.command:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 
 from tests.wire.jobs.conftest import PARENT, Stack, container, run_stack, stand_alone
 from tests.wire.jobs.studies import REPORT, X, ended
@@ -37,10 +38,12 @@ def program(build: Builder, base: str, tmp_path_factory: pytest.TempPathFactory)
     """The program of the process runtime's tests, in an image of its own, under a registry's name."""
     tree = tmp_path_factory.mktemp("program")
     shutil.copytree(ROOT / "tests/wire/jobs/images/program/program", tree / "program")
-    (tree / "Dockerfile").write_text(DOCKERFILE)
-    build.build(context=tree, tag=f"{NAME}:1", options=("--build-arg", f"BASE_IMAGE={base}"))
+    tags = {f"{NAME}:1": DOCKERFILE, f"{NAME}:root": DOCKERFILE.replace("USER 10001:10001\n", "")}
+    for tag, dockerfile in tags.items():
+        (tree / "Dockerfile").write_text(dockerfile)
+        build.build(context=tree, tag=tag, options=("--build-arg", f"BASE_IMAGE={base}"))
     yield f"{NAME}:1"
-    subprocess.run(["podman", "rmi", "--force", f"{NAME}:1"], check=False, capture_output=True)
+    subprocess.run(["podman", "rmi", "--force", *tags], check=False, capture_output=True)
 
 
 @pytest.fixture
@@ -145,8 +148,9 @@ def test_an_image_that_was_never_built_fails_the_job(stack: Stack) -> None:
     assert f"Failed to read the container uri [{NAME}:never]." in ended.error.message
 
 
-def test_trials_of_a_tuning_report_their_metrics_out_of_their_containers(stack: Stack) -> None:
-    pool = ours("-c", REPORT + "report(x, 1)", command=["python3"])
+def tuned(stack: Stack, tag: str) -> HyperparameterTuningJob:
+    """A study of two trials of the image with this tag, ended."""
+    pool = container("-c", REPORT + "report(x, 1)", command=["python3"], image=f"{NAME}:{tag}")
     study: Any = {
         "display_name": "a study",
         "max_trial_count": 2,
@@ -155,10 +159,19 @@ def test_trials_of_a_tuning_report_their_metrics_out_of_their_containers(stack: 
         "trial_job_spec": {"worker_pool_specs": [pool]},
     }
     job = stack.jobs.create_hyperparameter_tuning_job(parent=PARENT, hyperparameter_tuning_job=study)
-    done = ended(stack, job.name)
+    done: HyperparameterTuningJob = ended(stack, job.name)
+    return done
+
+
+def test_trials_of_a_tuning_report_their_metrics_out_of_their_containers(stack: Stack) -> None:
+    done = tuned(stack, "root")
     assert done.state.name == "JOB_STATE_SUCCEEDED", done
     for trial in done.trials:
         assert trial.final_measurement.metrics[0].value == pytest.approx(trial.parameters[0].value)
+
+
+def test_a_trial_cannot_report_as_another_user_than_root(stack: Stack) -> None:
+    assert tuned(stack, "1").state.name == "JOB_STATE_FAILED"
 
 
 def test_a_stack_that_is_killed_leaves_no_container(tmp_path: Path, program: str) -> None:

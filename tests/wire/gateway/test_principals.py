@@ -1,5 +1,6 @@
 """Which requests name a principal, and which are refused for the token that they show or lack."""
 
+import contextlib
 import ssl
 from collections.abc import Iterator
 
@@ -98,6 +99,24 @@ def test_an_upload_is_read_to_its_end_before_it_is_refused(replica: Replica, dir
     url = f"http://127.0.0.1:{replica.gateway.backends['storage'].http}/upload/storage/v1/b/b/o?uploadType=media&name=a"
     answer = direct.post(url, content=b"x" * (32 << 20), headers=bearer("guessed"))
     assert unauthenticated(answer)
+
+
+def test_an_endless_upload_without_good_credentials_is_not_read_on(
+    replica: Replica, direct: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainmaster.local.iam.authentication.DRAINED_MAX_BYTES", 1 << 20)
+    sent = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal sent
+        while sent < 1 << 30:
+            sent += 1 << 20
+            yield b"x" * (1 << 20)
+
+    url = f"http://127.0.0.1:{replica.gateway.backends['storage'].http}/upload/storage/v1/b/b/o?uploadType=media&name=a"
+    with contextlib.suppress(httpx.TransportError):  # the answer, or the connection that is cut
+        direct.post(url, content=endless(), headers=bearer("guessed"))
+    assert sent < 1 << 28
 
 
 @pytest.mark.parametrize("service", ["vertex", "logging"])

@@ -21,6 +21,9 @@ _MISSING = (
 )
 
 
+DRAINED_MAX_BYTES = 64 << 20
+
+
 class UnauthenticatedError(Exception):
     """The request's credentials are no good, or are missing where they are needed; 401 UNAUTHENTICATED."""
 
@@ -89,6 +92,11 @@ def _refused(message: str) -> ASGIApp:
 
 
 async def _drain(receive: Receive) -> None:
-    """Read the body: clients that are still sending would take an early answer for a broken connection."""
-    while (await receive()).get("more_body", False):
-        pass
+    """Read the body: clients that are still sending would take an early answer for a broken connection.
+
+    Whoever sends more than DRAINED_MAX_BYTES without good credentials is left with one.
+    """
+    drained, more = 0, True
+    while more and drained <= DRAINED_MAX_BYTES:
+        part = await receive()
+        drained, more = drained + len(part.get("body", b"")), part.get("more_body", False)

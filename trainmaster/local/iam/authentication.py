@@ -6,7 +6,7 @@ without, or with expired, credentials.
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from trainmaster.local.http import LoopbackOnly, google_error
+from trainmaster.local.http import LoopbackOnly, cut, google_error
 from trainmaster.local.iam.principals import LOCAL_USER, Principal, Tokens, acting_as
 from trainmaster.local.loopback import GATEWAY_ADDRESS
 
@@ -69,8 +69,10 @@ class Authenticated:
         try:
             principal = authenticate(self._tokens, authorization=header, peer=peer)
         except UnauthenticatedError as refusal:
-            await _drain(receive)
-            await _refused(str(refusal))(scope, receive, send)
+            if await _drained(receive):
+                await _refused(str(refusal))(scope, receive, send)
+            else:
+                cut(scope)
             return
         with acting_as(principal):
             await self._app(scope, receive, send)
@@ -91,12 +93,15 @@ def _refused(message: str) -> ASGIApp:
     )
 
 
-async def _drain(receive: Receive) -> None:
+async def _drained(receive: Receive) -> bool:
     """Read the body: clients that are still sending would take an early answer for a broken connection.
 
-    Whoever sends more than DRAINED_MAX_BYTES without good credentials is left with one.
+    False where it has more than DRAINED_MAX_BYTES, for which no answer is worth reading.
     """
-    drained, more = 0, True
-    while more and drained <= DRAINED_MAX_BYTES:
+    size = 0
+    while size <= DRAINED_MAX_BYTES:
         part = await receive()
-        drained, more = drained + len(part.get("body", b"")), part.get("more_body", False)
+        size += len(part.get("body", b""))
+        if not part.get("more_body", False):
+            return True
+    return False

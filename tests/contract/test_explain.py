@@ -133,7 +133,7 @@ def test_a_log_that_arrives_late_is_looked_at_again_and_only_the_notice_waits() 
     assert happened.made_room
     assert "step 'reason' is not done: the log of its job: it told nothing within 120 s" in happened.message
     assert world.record(run_id).state is RunState.FAILED
-    assert world.document(STATUS)["reason"] == WORDS
+    assert world.document(STATUS)["reason"] == f"{WORDS} (its log is still being read: look again)"
     assert ends_told(world) == []
     world.clock.advance(LOG_DELAY / 2)
     world.sweep()
@@ -156,6 +156,7 @@ def test_a_log_that_does_not_come_is_waited_for_two_minutes(boundary: Boundary |
     (problem,) = record.problems
     assert problem.startswith("the log of the job does not say here why the job failed: ")
     assert ("503" in problem) == (boundary is not None)
+    assert world.document(STATUS)["reason"] == WORDS
     assert len(ends_told(world)) == 1
     assert world.active() == []
 

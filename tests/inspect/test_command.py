@@ -23,8 +23,8 @@ def test_the_gravest_comes_first_each_with_place_cost_and_repair() -> None:
     assert done.status == 1
     lines = done.out.splitlines()
     levels = [line.split()[0] for line in lines if line[:1].isalpha()]
-    assert levels == ["error", "error", "ok", "ok", "ok"]
-    assert lines[-1] == "2 errors, 3 ok"
+    assert levels == ["error", "warning", "ok", "ok", "ok"]
+    assert lines[-1] == "1 error, 1 warning, 3 ok"
     assert sum(line.split()[:1] == ["cost"] for line in lines) == 2
     assert sum(line.split()[:1] == ["repair"] for line in lines) == 2
     assert any("tests/inspect/trees/parameters/faulty.py:9: --batch_size" in line for line in lines)

@@ -129,11 +129,17 @@ def test_what_a_replica_writes_beside_its_program_never_reaches_the_source_tree(
     assert not list(tree.rglob("litter"))
 
 
-def test_a_program_that_is_not_there_fails_the_job_with_the_shells_status(stack: Stack) -> None:
-    job = stack.submit(container(command=["no-such-program"]))
+@pytest.mark.parametrize(
+    ("program", "repair"), [("no-such-program", ""), ("--steps=2", ": args replace the image's CMD")]
+)
+def test_a_program_that_is_not_there_fails_the_job_with_the_shells_status(
+    stack: Stack, program: str, repair: str
+) -> None:
+    job = stack.submit(container(command=[program]))
     ended = stack.ended(job.name)
     assert "The replica workerpool0-0 exited with a non-zero status of 127." in ended.error.message
-    assert "executable file not found" in stack.texts(job.name, "workerpool0-0")[0]
+    (text,) = stack.texts(job.name, "workerpool0-0")
+    assert text.startswith(f"{program!r}: executable file not found in $PATH{repair}")
 
 
 def test_standard_output_standard_error_and_json_lines_become_their_kinds_of_entries(stack: Stack) -> None:

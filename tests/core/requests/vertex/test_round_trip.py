@@ -18,6 +18,7 @@ from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.requests.dialects import VERTEX_CUSTOM, VERTEX_TUNING, Dialect
+from trainmaster.orchestrator.core.requests.placeholders import LITERAL
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 
@@ -32,7 +33,9 @@ ENV = st.dictionaries(WORD.map(str.upper), TEXT, max_size=3)
 IMAGES = st.sampled_from(
     ["gcr.io/my-project/a:1", "us-docker.pkg.dev/my-project/r/b@sha256:00", "gcr.io/my-project/c"]
 )
-ARGUMENTS = {"args": st.lists(TEXT, max_size=3), "env": ENV}
+# In our own way of writing, `${` alone would begin a placeholder.
+ARGS = st.lists(TEXT.map(lambda text: text.replace("${", LITERAL)), max_size=3)
+ARGUMENTS = {"args": ARGS, "env": ENV}
 IMAGE = st.fixed_dictionaries(
     {"image": IMAGES}, optional={**ARGUMENTS, "command": st.lists(TEXT, max_size=2)}
 )

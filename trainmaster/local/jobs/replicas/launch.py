@@ -42,7 +42,10 @@ def main(arguments: list[str]) -> int:
     try:
         os.execvp(argv[0], argv)  # noqa: S606  becoming the replica's program is the purpose
     except FileNotFoundError:
-        sys.stderr.write(f"{argv[0]!r}: executable file not found in $PATH\n")
+        repair = ": args replace the image's CMD, so the program belongs in its ENTRYPOINT"
+        sys.stderr.write(
+            f"{argv[0]!r}: executable file not found in $PATH{repair if argv[0].startswith('-') else ''}\n"
+        )
         return _NOT_FOUND
     except OSError as error:
         sys.stderr.write(f"{argv[0]!r} cannot be executed: {error}\n")

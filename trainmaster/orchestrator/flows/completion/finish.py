@@ -58,7 +58,7 @@ def _explain_failure(end: End) -> str | None:
 
 
 def _update_status(end: End) -> None:
-    tell_status(end.services, end.held)
+    tell_status(end.services, end.held, is_explained=REASON not in end.waiting)
 
 
 def _compare_with_champion(end: End) -> None:

@@ -26,14 +26,16 @@ from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.stores.ledger import Held
 
 
-def tell_status(services: Services, held: Held, *, is_first: bool = False) -> None:
+def tell_status(services: Services, held: Held, *, is_first: bool = False, is_explained: bool = True) -> None:
     """Bring the drop's or message's status up to the record. Safe to repeat; a rule's run has none.
 
-    `is_first`: there is most likely no status yet.
+    `is_first`: there is most likely no status yet. `is_explained` False: the job's log is still to be read.
     """
     record = held.record
     record_uri = services.ledger.record_uri(record.run_id)
     status = status_of_run(record, held.version, record_uri, services.target.project)
+    if status is not None and not is_explained:
+        status = replace(status, reason=f"{status.reason} (its log is still being read: look again)")
     if status is not None:
         services.drop_statuses.tell(status, is_first=is_first)
 

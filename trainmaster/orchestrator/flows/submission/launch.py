@@ -183,7 +183,9 @@ def reject(services: Services, arrival: Arrival, refused: Refused, over: OverCap
     if over is not None and over.mark is not None:
         services.starts.unmark(over.mark)
     tell_status(services, held, is_first=True)
-    why = f"with {len(refused.faults)} faults" if over is None else f"by a cap: {over.reached.text}"
+    number = len(refused.faults)
+    faults = "1 fault" if number == 1 else f"{number} faults"
+    why = f"for {faults}" if over is None else f"by a cap: {over.reached.text}"
     return Happened(
         message=f"the request was rejected {why}",
         run_id=arrival.run_id,

@@ -93,7 +93,7 @@ def _down(state: Path) -> int:
 def _status(state: Path) -> int:
     owner = owner_of(state)
     if owner is None:
-        sys.stdout.write(f"No stack runs on {str(state)!r}.\n")
+        sys.stdout.write(f"No stack runs on {str(state)!r}. Start one with `trainmaster up`.\n")
         return 1
     env_path = state / "stack.env"
     if env_path.exists():

@@ -46,7 +46,7 @@ def test_unusable_values_are_named_with_their_repair() -> None:
         )
     assert incomplete.value.problems == (
         "TRAINMASTER_INBOX_BUCKET is 'gs://inbox': leave out gs://",
-        "TRAINMASTER_FUNCTION_TIMEOUT_S is '2m': a whole number of seconds is wanted",
+        "TRAINMASTER_FUNCTION_TIMEOUT_S is '2m': expected a whole number of seconds",
     )
 
 
@@ -84,7 +84,7 @@ def test_a_faulty_policy_is_reported_whole_and_events_come_again(policy: Callabl
     with pytest.raises(PolicyInvalid) as invalid:
         policy("schema: policy.v1\nimages: x\nmax_replica: 3\n").services().standards()
     told = "\n".join(invalid.value.faults)
-    assert "$.images: a list is wanted here" in told
+    assert "$.images: expected a list" in told
     assert "did you mean 'max_replicas'?" in told
     assert invalid.value.retryable
 

@@ -107,8 +107,8 @@ def test_a_finding_is_printed_on_lines_of_its_own_whatever_a_service_says() -> N
 
 def test_the_summary_counts_every_verdict() -> None:
     found = [ok("a", "b"), failed("a", "b"), failed("a", "b"), unknown("a", "b")]
-    assert summary(found) == "1 of 4 checks are well, 2 failed, 1 could not be made."
-    assert summary(found[:1]) == "1 of 1 checks are well."
+    assert summary(found) == "1 of 4 checks passed, 2 failed, 1 could not be made."
+    assert summary(found[:1]) == "1 of 1 checks passed."
 
 
 def test_a_subscription_that_gives_up_nowhere_is_told_with_the_command_and_a_missing_one_with_another(

@@ -121,7 +121,7 @@ class Training:
         epochs = [event["epoch"] for event in self.events("epoch_finished")]
         assert set(epochs) == set(range(1, EPOCHS + 1))
         assert epochs.count(1) == 1, "epochs continue, they do not begin anew"
-        assert any("every replica of the job is started again" in text for text in self.texts())
+        assert any("every replica of the job is restarted" in text for text in self.texts())
         assert self.stack.eventually(lambda: not self.processes(), "no process is left")
 
 

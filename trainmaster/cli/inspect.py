@@ -42,7 +42,7 @@ class _WithProgram(click.Command):
 def inspect(**options: Any) -> int:
     """Examine a training program before money is spent on it.
 
-    Exit status: 0 no errors, 1 errors found, 2 asked for what cannot be.
+    Exit status: 0 no errors, 1 errors found, 2 invalid usage.
     """
     from trainmaster.inspect.command import Options, main
 

@@ -65,8 +65,8 @@ USUAL_COSTS = {
     Subject.SAVING: "All replicas see one AIP_MODEL_DIR; they overwrite each other's files, and the model can come out "
     "damaged after the whole training was paid for.",
     Subject.MODEL_DIR: "The training is paid for, and its model is nowhere the service, or anybody else, looks for it.",
-    Subject.CHECKPOINTS: "After a restart, by maintenance or on a spot machine, the run begins anew; all time before it "
-    "is paid twice.",
+    Subject.CHECKPOINTS: "After a restart, for maintenance or on a Spot VM, training starts over, and the time before is "
+    "paid for twice.",
 }
 
 

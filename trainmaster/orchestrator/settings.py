@@ -74,11 +74,11 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     ]
     timeout = environment.get("TRAINMASTER_FUNCTION_TIMEOUT_S", "")
     if timeout and not (timeout.isdecimal() and int(timeout) > 0):
-        problems.append(f"TRAINMASTER_FUNCTION_TIMEOUT_S is {timeout!r}: a whole number of seconds is wanted")
+        problems.append(f"TRAINMASTER_FUNCTION_TIMEOUT_S is {timeout!r}: expected a whole number of seconds")
     account = environment.get("TRAINMASTER_TRAINER_ACCOUNT", "")
     if account and not _EMAIL.fullmatch(account):
         problems.append(
-            f"TRAINMASTER_TRAINER_ACCOUNT is {account!r}: the email of a service account is wanted, "
+            f"TRAINMASTER_TRAINER_ACCOUNT is {account!r}: expected the email of a service account, "
             "without serviceAccount:"
         )
     if problems:

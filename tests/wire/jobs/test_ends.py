@@ -79,9 +79,9 @@ def test_a_loss_that_its_peers_report_as_a_failure_of_their_own_restarts_the_job
     job = stack.submit(chief, worker, scheduling={"restart_job_on_worker_restart": True})
     assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
     assert stack.texts(job.name).count("chief started") == 2
-    said = [text for text in stack.service_lines(job.name) if "started again" in text]
+    said = [text for text in stack.service_lines(job.name) if "restarted" in text]
     assert said == [
-        "The replica workerpool1-0 exited with a status of 137; every replica of the job is started again."
+        "The replica workerpool1-0 exited with a status of 137; every replica of the job is restarted."
     ]
 
 
@@ -97,10 +97,10 @@ def test_a_worker_that_was_started_again_alone_starts_with_all_when_its_chief_gi
     job = stack.submit(chief, worker)
     assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
     assert stack.texts(job.name).count("worker started") == 3
-    said = [text for text in stack.service_lines(job.name) if "started again" in text]
+    said = [text for text in stack.service_lines(job.name) if "restarted" in text]
     assert said == [
-        "The replica workerpool1-0 exited with a status of 137 and is started again; the others go on.",
-        "The replica workerpool0-0 exited with a status of 134; every replica of the job is started again.",
+        "The replica workerpool1-0 exited with a status of 137 and is restarted.",
+        "The replica workerpool0-0 exited with a status of 134; every replica of the job is restarted.",
     ]
 
 

@@ -61,7 +61,7 @@ def test_a_preempted_replica_may_save_its_work_and_starts_again_whatever_it_ende
     assert stack.texts(job.name, "workerpool0-0") == ["up", "continues from checkpoint"]
     assert [text for text in stack.service_lines(job.name) if "preempted" in text] == [
         "The machine of the replica workerpool0-0 is preempted; its program has 10 s to end.",
-        f"The replica workerpool0-0 was preempted and exited with a status of {status} and is started again; the others go on.",
+        f"The replica workerpool0-0 was preempted and exited with a status of {status} and is restarted.",
     ]
 
 
@@ -94,7 +94,7 @@ def test_peers_that_give_up_during_the_grace_are_part_of_the_one_loss(start: Cal
         preempt(stack, job.name, {"replica": "workerpool1-0"})
         assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED", stack.texts(job.name)
         assert stack.texts(job.name).count("chief started") == 2
-        (said,) = [text for text in stack.service_lines(job.name) if "started again" in text]
+        (said,) = [text for text in stack.service_lines(job.name) if "restarted" in text]
         assert said.startswith(
             "The replica workerpool1-0 was preempted and exited with a status of 137; every"
         )

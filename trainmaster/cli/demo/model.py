@@ -132,7 +132,7 @@ def best_classes(export: Export, images: Sequence[bytes]) -> list[tuple[str, flo
 
 def _show_answers(console: Console, labels: Sequence[str], answers: Sequence[tuple[str, float]]) -> None:
     table = Table(title="The exported model, loaded and asked", title_justify="left", box=None)
-    for heading in ("picture", "is", "the model says", "sure"):
+    for heading in ("picture", "is", "the model says", "confidence"):
         table.add_column(heading)
     right = 0
     for number, (label, (name, probability)) in enumerate(zip(labels, answers, strict=True), start=1):
@@ -141,4 +141,4 @@ def _show_answers(console: Console, labels: Sequence[str], answers: Sequence[tup
             style = "green" if label == name else "yellow"
             table.add_row(f"test {number}", label, Text(name, style=style), f"{probability:.0%}")
     console.print(table)
-    console.print(f"{right} of {len(labels)} pictures of the test split are named rightly.")
+    console.print(f"{right} of {len(labels)} pictures of the test split are classified correctly.")

@@ -44,9 +44,9 @@ class Board:
 
     @property
     def title(self) -> str:
-        """For example `Trials: accuracy, the more the better`."""
-        better = "more" if self.study.goal is Goal.MAXIMIZE else "less"
-        return f"Trials: {one_line(self.study.metric, METRIC_CHARS)}, the {better} the better"
+        """For example `Trials: accuracy, higher is better`."""
+        better = "higher" if self.study.goal is Goal.MAXIMIZE else "lower"
+        return f"Trials: {one_line(self.study.metric, METRIC_CHARS)}, {better} is better"
 
     def table(self, *, width: int, height: int) -> Table:
         """At most `height` lines and `width` columns: running trials first, then the best; the rest is counted.

@@ -47,7 +47,7 @@ def unknown(check: str, said: str, *repairs: str) -> Finding:
 
 def summary(findings: Sequence[Finding]) -> str:
     counts = {verdict: sum(each.verdict is verdict for each in findings) for verdict in Verdict}
-    parts = [f"{counts[Verdict.OK]} of {len(findings)} checks are well"]
+    parts = [f"{counts[Verdict.OK]} of {len(findings)} checks passed"]
     if counts[Verdict.FAILED]:
         parts.append(f"{counts[Verdict.FAILED]} failed")
     if counts[Verdict.UNKNOWN]:

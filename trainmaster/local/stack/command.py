@@ -36,7 +36,7 @@ _JOB_NAME = re.compile(r"projects/[^/]+/locations/[^/]+/customJobs/[0-9]+")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; its exit status: 0 done, 1 failed, 2 asked for what cannot be; the reason on standard error."""
+    """Run one command; its exit status: 0 done, 1 failed, 2 invalid usage; the reason on standard error."""
     arguments = _parser().parse_args(argv)
     try:
         match arguments.command:

@@ -182,7 +182,7 @@ async def _refused(_request: Request, error: Exception) -> Response:
 async def _not_routed(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
-    what = f"{request.method} {request.url.path} is no call of this JobService."
+    what = f"{request.method} {request.url.path} is not supported by this JobService."
     return google_error(error.status_code, what, status="NOT_FOUND")
 
 

@@ -118,7 +118,7 @@ def _text(services: Services, arrival: Arrival) -> Text | Refused:
     except ObjectGone as gone:
         fault = Fault(
             path="$",
-            problem=f"{gone}: it was deleted or written over before it was read",
+            problem=f"{gone}: it was deleted or overwritten before it was read",
             repair="a newer upload of the name is a request of its own; otherwise drop the file again",
         )
         return Refused(faults=(fault,))

@@ -46,11 +46,7 @@ def ran_too_long(job: Job) -> str:
 def restarts(cause: Exit, *, everyone: bool) -> str:
     """A line of the job's log, ours: why this replica, or every one, starts again."""
     how = "was preempted and exited" if cause.preempted else "exited"
-    what = (
-        "; every replica of the job is started again"
-        if everyone
-        else " and is started again; the others go on"
-    )
+    what = "; every replica of the job is restarted" if everyone else " and is restarted"
     return f"The replica {cause.replica.name} {how} with a status of {cause.status}{what}."
 
 

@@ -77,7 +77,7 @@ class Fields:
         """The mapping under the name; empty where it is absent or, with a fault, no mapping."""
         inner = Fields(self.get(name), self.at(name), self.translation)
         if self.has(name) and inner.kind_fault:
-            self.refuse(name, "a mapping is wanted here")
+            self.refuse(name, "expected a mapping")
         return inner
 
     def items(self, name: str) -> Iterator["Fields"]:
@@ -85,7 +85,7 @@ class Fields:
         for index, value in enumerate(self.values(name)):
             yield Fields(value, (*self.at(name), index), self.translation)
 
-    def mappings(self, name: str, problem: str = "a mapping is wanted here") -> Iterator["Fields"]:
+    def mappings(self, name: str, problem: str = "expected a mapping") -> Iterator["Fields"]:
         """The members of a list that are mappings; the others are faults."""
         for item in self.items(name):
             if item.kind_fault:
@@ -98,7 +98,7 @@ class Fields:
         if isinstance(value, list):
             return value
         if self.has(name):
-            self.refuse(name, "a list is wanted here")
+            self.refuse(name, "expected a list")
         return []
 
     def word(self, name: str, words: Mapping[str, str], numbers: Numbers | None = None) -> str | None:

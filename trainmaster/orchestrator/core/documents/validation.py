@@ -178,7 +178,7 @@ def _wrong_kind(
         repair = "write a list: one entry a line, each after '- '"
     return Fault(
         path=where,
-        problem=schema.get("problem") or f"{_KINDS.get(wanted, wanted)} is wanted here",
+        problem=schema.get("problem") or f"expected {_KINDS.get(wanted, wanted)}",
         found=spelled.get(where) or shown(value),
         repair="; ".join(filter(None, (repair, schema.get("repair")))),
     )

@@ -95,7 +95,7 @@ def _ignored(envelope: Envelope, bucket: str, name: str) -> Ignored:
         problem = f"{plain(name)!r} is in none of the folders {listed(known)}"
         repair = nearest(f"{folder}/", known) or "copy a request to requests/, a rule to rules/"
         repair += "; what a rule's request_uri names may stay"
-    reason = f"nothing happens with this file by itself: {problem}; {repair}"
+    reason = f"this file is ignored: {problem}; {repair}"
     if is_temporary(name):
         return Ignored(reason=reason)
     try:

@@ -98,7 +98,7 @@ def _pushed(message: PubsubMessage, tag: str, digest: object) -> Signal:
     found = _DIGEST.fullmatch(digest) if isinstance(digest, str) else None
     if found is None:
         raise _malformed(
-            message, f"gives no digest of {tag!r} but {digest!r}; HOST/…/IMAGE@sha256:… is wanted"
+            message, f"gives no digest of {tag!r} but {digest!r}; expected HOST/…/IMAGE@sha256:…"
         )
     name = tag.removeprefix(f"{found['repository']}:")
     if repository(tag) != found["repository"] or not _TAG.fullmatch(name):
@@ -134,7 +134,7 @@ def alert_in(message: PubsubMessage) -> Signal | Ignored:
     if state == "closed":
         return Ignored(reason=f"incident {incident_id!r} closed; only one that opens fires rules")
     if state != "open":
-        raise EventMalformed(f"incident {incident_id!r} is {state!r}; open or closed is wanted")
+        raise EventMalformed(f"incident {incident_id!r} is {state!r}; expected open or closed")
     texts = {
         "alert.policy": incident.get("policy_name"),
         "alert.incident_id": incident_id,

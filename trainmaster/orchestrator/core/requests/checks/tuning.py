@@ -156,7 +156,7 @@ def _range(path: Path, parameter: Mapping[str, object]) -> Iterator[Fault]:
         if number is not None and not _is_int64(number):
             yield Fault(
                 at=(*path, key),
-                problem="a whole number of 64 bits is wanted here",
+                problem="expected a 64-bit integer",
                 value=parameter[key],
                 repair="write type: double where fractions are meant",
             )

@@ -127,7 +127,7 @@ def _write_environment(job: Job) -> None:
     key = "useChiefInTfConfig"
     chief = job.spec.get(key)
     if not (chief is None or isinstance(chief, bool)):
-        job.spec.refuse(key, "true or false is wanted here")
+        job.spec.refuse(key, "expected true or false")
     if "python_package" in job.own.content:
         if chief is False:
             problem = "it is for images only; TF_CONFIG says chief, as with every runtime from 2.1"
@@ -148,7 +148,7 @@ def _region(spec: Fields) -> str | None:
     if region is None:
         return None
     if not isinstance(region, str):
-        spec.refuse("region", "a string is wanted here")
+        spec.refuse("region", "expected a string")
         return None
     spec.translation.place(("region",), spec.at("region"))
     return region
@@ -179,7 +179,7 @@ def _seconds(written: Fields, key: str) -> int | None:
     found = seconds(written.get(key))
     if found is None or (isinstance(found, int) and not isinstance(found, bool)):
         return found
-    written.refuse(key, "whole seconds are wanted here", repair="write for example 3600s")
+    written.refuse(key, "expected whole seconds", repair="write for example 3600s")
     return None
 
 
@@ -225,7 +225,7 @@ def _write_restart(written: Fields, own: Own) -> None:
     if resilient is None:
         return
     if not isinstance(resilient, bool):
-        written.refuse(key, "true or false is wanted here")
+        written.refuse(key, "expected true or false")
         return
     own.put("restart_on_worker_restart", True, written.at(key))
     written.warn(

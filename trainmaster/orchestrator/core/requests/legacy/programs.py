@@ -176,7 +176,7 @@ def _refuse_version(job: Job, key: str, allowed: Collection[str], retired: Colle
     """A version that never was, or one without quotes: in YAML 2.10 is the number 2.1, so both may be meant."""
     found = job.spec.get(key)
     meant = [f"'{text}'" for text in (str(found), f"{found}0") if text in allowed]
-    problem, repair = "a string is wanted here", "write one of these, in quotes"
+    problem, repair = "expected a string", "write one of these, in quotes"
     if isinstance(found, str):
         problem, repair = "no version that there was", ""
     elif meant:

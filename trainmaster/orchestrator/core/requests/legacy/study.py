@@ -65,13 +65,13 @@ def _write_early_stopping(written: Fields, tuning: Own) -> None:
         problem = "it becomes the median rule, Vertex AI's nearest to the old service's own"
         written.warn(key, problem, found="")
     elif stops not in (None, False):
-        written.refuse(key, "true or false is wanted here")
+        written.refuse(key, "expected true or false")
 
 
 def _write_parameter(spec: Fields, parameters: Own) -> None:
     name = spec.get("parameterName")
     if not isinstance(name, str) or name in parameters.content:
-        problem = "the parameter stands here twice" if isinstance(name, str) else "a name is wanted here"
+        problem = "the parameter is given twice" if isinstance(name, str) else "expected a name"
         path = spec.path if spec.kind_fault else spec.at("parameterName")
         spec.translation.refuse(path, problem, value=name)
         spec.pass_over()

@@ -76,7 +76,7 @@ def _write_pool(pool: Fields, index: int, own: Own, cluster: Own) -> list[Variab
         return []
     if not isinstance(pool.value, Mapping):
         if pool.value is not None:
-            pool.translation.refuse(pool.path, "a mapping is wanted here", value=pool.value)
+            pool.translation.refuse(pool.path, "expected a mapping", value=pool.value)
         return []
     if not any(map(number, pool.value.values())):
         return []
@@ -191,7 +191,7 @@ def _write_package(package: Fields, own: Own) -> list[Variable]:
 def _write_arguments(program: Fields, own: Own) -> list[Variable]:
     own.put("args", literal(program.get("args")), program.at("args"))
     env = own.inner("env", program.at("env"), there=False)
-    entries = list(program.mappings("env", "a mapping of name and value is wanted here"))
+    entries = list(program.mappings("env", "expected a mapping of name and value"))
     environments = [
         (entry.at("value"), entry.get("value")) for entry in entries if not _write_variable(entry, env)
     ]
@@ -204,7 +204,7 @@ def _write_variable(entry: Fields, env: Own) -> bool:
     """False for the name of the replica environment. Every other name of ours stays for the policy to refuse."""
     name, value = entry.get("name"), entry.get("value")
     if not isinstance(name, str):
-        entry.refuse("name", "a name is wanted here", value=name)
+        entry.refuse("name", "expected a name", value=name)
     elif name in env.content:
         entry.refuse("name", "the variable stands here twice", repair="keep one of the two")
     elif name != REPLICA_ENVIRONMENT:

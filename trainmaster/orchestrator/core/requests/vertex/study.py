@@ -85,14 +85,14 @@ def _metric(metric: Fields, tuning: Own) -> dict[str, Any]:
 def _write_parameter(spec: Fields, parameters: Own) -> None:
     name = spec.get("parameterId")
     if not isinstance(name, str) or name in parameters.content:
-        problem = "the parameter stands here twice" if isinstance(name, str) else "a name is wanted here"
+        problem = "the parameter is given twice" if isinstance(name, str) else "expected a name"
         spec.refuse("parameterId", problem, value=name)
         spec.pass_over()
         return
     own = parameters.inner(name, spec.path)
     kinds = [kind for kind in _TYPES if spec.has(kind)]
     if len(kinds) != 1:
-        problem = f"exactly one of {listed(_TYPES)} is wanted here"
+        problem = f"expected exactly one of {listed(_TYPES)}"
         spec.translation.refuse(spec.path, problem, value=kinds)
     own.translation.place((*own.path, "type"), spec.path)
     for kind in kinds[:1]:

@@ -133,7 +133,7 @@ def test_every_example_of_a_request_is_understood(path: Path) -> None:
         ("a: [", "$: broken YAML"),
         (
             "studySpec: {parameters: [{parameterId: a}]}\ntrialJobSpec: {}",
-            "$.studySpec.parameters[0]: exactly one of doubleValueSpec",
+            "$.studySpec.parameters[0]: expected exactly one of doubleValueSpec",
         ),
     ],
 )

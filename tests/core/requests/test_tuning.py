@@ -189,7 +189,7 @@ def test_every_word_of_the_service_has_one_of_ours() -> None:
         ("a: {type: categorical, values: [1]}", "a.values[0]", 'quote it: "1"'),
         ("a: {type: categorical, values: [x], scale: log}", "a.scale", "leave it out"),
         ("a: {type: integer, min: 0.5, max: 2}", "a.min", "type: double"),
-        ("a: {type: integer, min: -1.0e+308, max: 2}", "a.min", "64 bits"),
+        ("a: {type: integer, min: -1.0e+308, max: 2}", "a.min", "64-bit"),
         ("a: {type: integer, max: 2}", "a.min", "needs it"),
         ("a: {type: integer, values: [1]}", "a.values", "has none"),
         ("a: {type: double, min: 0, max: 1, default: 2}", "a.default", "0 to 1"),

@@ -68,9 +68,10 @@ def upload_and_kill(project: Project, proxy: KillingProxy, name: str, content: s
     project.upload(name, content)
     project.eventually(lambda: len(proxy.killed) > before, "the function was killed")
     (record,) = [r for r in project.records().values() if r["source"]["object_name"] == name]
-    assert len(jobs(project, record["run_id"])) == 1
-    assert record["state"] == "reserved"
-    assert "job" not in record
+    (job,) = jobs(project, record["run_id"])
+    # The job's own log may have told of it by now; its function never did.
+    assert record["state"] in ("reserved", "running")
+    assert record.get("job", {"name": job})["name"] == job
     return str(record["run_id"])
 
 

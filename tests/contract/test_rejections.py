@@ -72,6 +72,6 @@ def test_an_object_gone_before_it_was_read_is_a_rejected_run_that_says_so() -> N
     newer = world.drop(REQUEST + b"# changed\n")
     world.launch(older)
     assert world.record(older.run_id).state is RunState.REJECTED
-    assert "written over" in world.record(older.run_id).problems[0]
+    assert "overwritten" in world.record(older.run_id).problems[0]
     world.launch(newer)
     assert len(world.jobs.all()) == 1

@@ -22,7 +22,7 @@ model = SVC(C=args.C, gamma=args.gamma).fit(train_images, train_labels)
 accuracy = model.score(test_images, test_labels)
 print(f"accuracy {accuracy:.4f} with C={args.C} and gamma={args.gamma}")
 
-# For the trials of a tuning; without one it writes a file that nobody reads.
+# Reports to the study in a tuning; outside of one, the file is not read.
 hypertune.HyperTune().report_hyperparameter_tuning_metric(
     hyperparameter_metric_tag="accuracy", metric_value=accuracy
 )

@@ -47,7 +47,7 @@ def job_id(job: Job) -> str:
 
 
 def failed() -> tuple[World, str, Job]:
-    """A run whose job has failed; nobody was told of it yet."""
+    """A run whose job has failed, before any event reports the failure."""
     world, arrival, job = launched()
     world.jobs.become(job.name, JobState.RUNNING)
     world.jobs.become(job.name, JobState.FAILED, error=Failure(code=3, message=WORDS))

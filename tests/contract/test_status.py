@@ -1,4 +1,4 @@
-"""What the user of a drop or a message is told: at once, truly, and whatever becomes of the event."""
+"""The status of a drop or message: written at once, correct, and kept current even when its event fails."""
 
 import base64
 import json

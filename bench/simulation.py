@@ -4,7 +4,7 @@ The flows are the real ones, on the adapters in memory and a virtual clock. User
 messages, jobs train and end, log entries and notices come late, twice, out of order or never; processes die
 before, after and during any call, services fail before and after doing what they were asked, deliveries are
 paused in the midst of each other. Every life is drawn from the seed and its number: `--life N` lives that one
-again, alone. Exits with 1 when any promise of docs/guarantees.md was broken.
+again, alone. Exits with 1 when any promise of docs/explanation/guarantees.md was broken.
 """
 
 import argparse

@@ -4,7 +4,7 @@
 
 Exit status: 0 the run is done, 1 it failed, 2 it was asked for something that cannot be (every fault
 is on standard error), 134 a peer was lost or did not come, 143 it was ended by SIGTERM behind a
-checkpoint. After the last two, starting all replicas again continues the run; docs/survival.md.
+checkpoint. After the last two, starting all replicas again continues the run; docs/explanation/survival.md.
 """
 
 import os

@@ -125,7 +125,7 @@ def test_brackets_in_queries_close() -> None:
 
 
 def test_the_runbook_has_a_section_for_every_alert() -> None:
-    headings = re.findall(r"(?m)^#+ (.*)$", (ROOT / "docs/runbook.md").read_text())
+    headings = re.findall(r"(?m)^#+ (.*)$", (ROOT / "docs/how-to/runbook.md").read_text())
     assert {alert["title"] for alert in plan()["alerts"].values()} <= set(headings)
 
 

@@ -112,7 +112,7 @@ def test_the_source_is_read_and_never_run(tmp_path: Path) -> None:
 
 
 def test_the_document_shows_what_the_command_prints() -> None:
-    document = (ROOT / "docs" / "inspect.md").read_text()
+    document = (ROOT / "docs" / "how-to" / "inspect.md").read_text()
     block = document.split("```\n$ trainmaster inspect ", 1)[1].split("\n```", 1)[0]
     arguments, _, printed = block.partition("\n")
     done = inspected(*arguments.split())
@@ -120,7 +120,7 @@ def test_the_document_shows_what_the_command_prints() -> None:
 
 
 def test_the_document_names_every_option_and_subject() -> None:
-    document = (ROOT / "docs" / "inspect.md").read_text()
+    document = (ROOT / "docs" / "how-to" / "inspect.md").read_text()
     shown = inspected("--help").out
     options = {word.strip("[],") for word in shown.split() if word.strip("[],").startswith("--")} - {"--help"}
     assert {option for option in options if option not in document and option != "--"} == set()

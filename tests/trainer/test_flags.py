@@ -9,7 +9,7 @@ from trainer.flags import FLAGS, Flags, flags_from
 
 
 def test_every_flag_is_in_the_trainers_page() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "trainer.md").read_text()
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "trainer.md").read_text()
     assert [name for name in FLAGS if f"| `--{name}` |" not in page] == []
 
 

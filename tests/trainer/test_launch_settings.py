@@ -243,7 +243,7 @@ def test_tensorflow_reads_chief_where_the_legacy_environment_says_master() -> No
 
 
 def test_the_document_names_every_variable_that_is_set() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "frameworks.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "how-to" / "frameworks.md").read_text()
     rows = dict(re.findall(r"^\| `([a-z-]+)` \|(.*)$", text, re.MULTILINE))
     both, three = cluster_from(spec([1, 1])), cluster_from(spec([1, 1, 1]))
     settings = {

@@ -69,7 +69,7 @@ def test_the_generated_horses_and_humans_read_as_the_real_ones_do(generated: lis
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The trainer with the workload of its page, `flat`, as a file beside the others."""
     path = tmp_path_factory.mktemp("documented")
-    text = (ROOT / "docs" / "trainer.md").read_text()
+    text = (ROOT / "docs" / "reference" / "trainer.md").read_text()
     ((program,),) = [re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
     shutil.copytree(ROOT / "trainer", path / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
     (path / "trainer" / "workloads" / "flat.py").write_text(program)

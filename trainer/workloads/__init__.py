@@ -1,6 +1,6 @@
 """What can be trained: every module beside this one that defines WORKLOAD, under the module's name.
 
-To add a workload, add a file; docs/trainer.md shows one. The modules here import TensorFlow only
+To add a workload, add a file; docs/reference/trainer.md shows one. The modules here import TensorFlow only
 when a model is built, so that flags are checked at once.
 """
 

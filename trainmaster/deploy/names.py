@@ -15,7 +15,7 @@ ACCOUNT_PREFIX = "tm-"
 METRICS = ("behind", "ends", "mistakes", "refusals", "unswept", "waits")
 """Counters of log lines, as trainmaster/deploy/terraform/plan/monitoring.tf has them: a test compares."""
 SETTINGS = Path("trainmaster.tfvars")
-"""Settings of the deployment, in the folder where the command runs; docs/deploy.md lists them."""
+"""Settings of the deployment, in the folder where the command runs; docs/how-to/deploy.md lists them."""
 _SCHEDULER_REGION = re.compile(r'^[ \t]*scheduler_region[ \t]*=[ \t]*"([^"]*)"', re.MULTILINE)
 
 

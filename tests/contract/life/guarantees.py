@@ -1,4 +1,4 @@
-"""What must be true of every life once it is at rest. docs/guarantees.md says the same to users."""
+"""What must be true of every life once it is at rest. docs/explanation/guarantees.md says the same to users."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """How far each replica of a job is, told by the lines it logged.
 
-The events are those of docs/contracts.md, "What a trainer leaves behind".
+The events are those of docs/reference/contracts.md, "What a trainer leaves behind".
 """
 
 from collections.abc import Mapping

@@ -33,4 +33,6 @@ def caller_finding(deployment: Deployment, questions: Questions) -> Finding:
     check = "your own permissions"
     if not lacks:
         return ok(check, "enough for every check")
-    return unknown(check, f"you lack {', '.join(lacks)}", "docs/deploy.md, section Self-test, has the roles")
+    return unknown(
+        check, f"you lack {', '.join(lacks)}", "docs/how-to/deploy.md, section Self-test, has the roles"
+    )

@@ -1,6 +1,6 @@
 """`trainmaster doctor`: every part of a deployment is tried, and each that fails is named with its repair.
 
-Nothing is trained and no run comes to be: docs/deploy.md, section "Self-test".
+Nothing is trained and no run comes to be: docs/how-to/deploy.md, section "Self-test".
 """
 
 import sys

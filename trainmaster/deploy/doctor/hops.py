@@ -99,7 +99,7 @@ def _untold(deployment: Deployment, check: str, function: str, message_id: str, 
         )
     if said.error:
         return failed(
-            check, f"{function} fails: {said.text}", "docs/runbook.md says of each error what mends it"
+            check, f"{function} fails: {said.text}", "docs/how-to/runbook.md says of each error what mends it"
         )
     return failed(check, f"{function} took it for something else: {said.text}", redeploy(deployment))
 

@@ -1,6 +1,6 @@
 """Two questions to the running deployment: a log entry that tells of an end, and a request that is only tried.
 
-docs/deploy.md, section "Self-test", has their form.
+docs/how-to/deploy.md, section "Self-test", has their form.
 """
 
 import json

@@ -15,7 +15,7 @@ locals {
 
   # Buckets that keep what was replaced or deleted: for how many days, and for objects of which beginnings alone.
   # Runs are recorded by replacing objects, and a record that was damaged is mended from its earlier generation
-  # (docs/runbook.md); a request that was overwritten before its event came is still read by the generation that the
+  # (docs/how-to/runbook.md); a request that was overwritten before its event came is still read by the generation that the
   # event names.
   earlier = {
     inbox  = [{ days = 30, beginnings = null }]

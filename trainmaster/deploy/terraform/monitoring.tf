@@ -35,7 +35,7 @@ resource "google_monitoring_notification_channel" "email" {
   depends_on = [time_sleep.apis]
 }
 
-# For alert policies of a project's own models: rules may wait for them (docs/rules.md). Ours below do not use it.
+# For alert policies of a project's own models: rules may wait for them (docs/reference/rules.md). Ours below do not use it.
 resource "google_monitoring_notification_channel" "alerts" {
   display_name = "Trainmaster: retraining rules"
   type         = "pubsub"
@@ -65,7 +65,7 @@ resource "google_monitoring_alert_policy" "policy" {
 
   documentation {
     mime_type = "text/markdown"
-    content   = "What it means and what to do: docs/runbook.md, \"${each.value.title}\"."
+    content   = "What it means and what to do: docs/how-to/runbook.md, \"${each.value.title}\"."
   }
 
   depends_on = [google_logging_metric.line]

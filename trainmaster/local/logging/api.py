@@ -73,7 +73,7 @@ async def _refused(_request: Request, fault: Exception) -> Response:
 
 
 async def _not_imitated(request: Request, _fault: Exception) -> Response:
-    message = f"This emulator does not imitate {request.method} {request.url.path}; docs/fidelity.md says what it does."
+    message = f"This emulator does not imitate {request.method} {request.url.path}; docs/reference/fidelity.md says what it does."
     return google_error(501, message, status="UNIMPLEMENTED")
 
 

@@ -244,7 +244,7 @@ def _add_up_arguments(up: argparse.ArgumentParser) -> None:
     add("--retry-max-s", type=float, default=Backoff.max_s, metavar="S",
         help="longest such pause; default 60 (the cloud: 600)")  # fmt: skip
     add("--injections", type=Path, metavar="FILE",
-        help="injections to strike the services with, JSON or YAML; docs/local-stack.md says how")  # fmt: skip
+        help="injections to strike the services with, JSON or YAML; docs/reference/local-stack.md says how")  # fmt: skip
     add("--quota", type=Path, metavar="FILE",
         help="what each region has for jobs, JSON or YAML; default: no limits")  # fmt: skip
     add("--tick-s", type=float, metavar="S", help="tick every S seconds instead of as the schedules say")

@@ -212,7 +212,7 @@ def test_an_image_of_the_policys_no_place_is_refused_at_its_place_in_the_text() 
 
 
 def test_the_migration_guide_has_every_row_as_the_tables_have_it() -> None:
-    guide = (ROOT / "docs" / "ai-platform.md").read_text()
+    guide = (ROOT / "docs" / "how-to" / "ai-platform.md").read_text()
     rows = {line.split("|")[1].strip(" `"): line for line in guide.splitlines() if line.startswith("| `")}
     machines = {**MACHINES, **{name: tier.chief for name, tier in TIERS.items()}}
     for name, machine in machines.items():

@@ -1,4 +1,4 @@
-# What is measured and what raises an alert. docs/runbook.md says of each alert what it means and what to do.
+# What is measured and what raises an alert. docs/how-to/runbook.md says of each alert what it means and what to do.
 # Queries are PromQL, which name the resource wherever a metric may be written for several, as those of log lines may:
 # https://cloud.google.com/monitoring/promql/promql-mapping
 
@@ -48,7 +48,7 @@ locals {
 }
 
 locals {
-  # `for_s`: how long it must be true. The heading in docs/runbook.md is the title.
+  # `for_s`: how long it must be true. The heading in docs/how-to/runbook.md is the title.
   alerts = {
     dead_letters = {
       title = "Events were given up"

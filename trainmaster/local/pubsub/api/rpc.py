@@ -58,7 +58,7 @@ class _NotImitated(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ship
         async def refuse(_request: bytes, context: Context) -> None:
             await context.abort(
                 grpc.StatusCode.UNIMPLEMENTED,
-                f"This emulator does not imitate {call.method}; docs/fidelity.md says what it does.",
+                f"This emulator does not imitate {call.method}; docs/reference/fidelity.md says what it does.",
             )
 
         return grpc.unary_unary_rpc_method_handler(refuse)

@@ -1,7 +1,7 @@
 """Self-tests of a deployment: how what is sent to try it is known, and what is answered.
 
 `trainmaster doctor` sends them. They change no run: one is about a job that is nobody's, the other is a
-request that is checked whole and submitted nowhere. docs/deploy.md, section "Self-test"
+request that is checked whole and submitted nowhere. docs/how-to/deploy.md, section "Self-test"
 """
 
 import hashlib

@@ -23,7 +23,7 @@ from trainmaster.orchestrator.core.requests.spec import (
 from trainmaster.orchestrator.core.requests.study import renamed, study_spec
 
 REPLICA_ENVIRONMENT = "TRAINMASTER_REPLICA_ENVIRONMENT"
-"""The variable that asks for another TF_CONFIG than Vertex AI's: docs/contracts.md."""
+"""The variable that asks for another TF_CONFIG than Vertex AI's: docs/reference/contracts.md."""
 DURATIONS = {"timeout_s": "timeout", "max_wait_s": "maxWaitDuration"}
 FLAGS = {"restart_on_worker_restart": "restartJobOnWorkerRestart", "disable_retries": "disableRetries"}
 STRATEGIES = {"spot": "SPOT", "flex_start": "FLEX_START"}

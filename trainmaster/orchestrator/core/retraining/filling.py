@@ -33,7 +33,7 @@ PLACES: Mapping[str, tuple[str, ...]] = {
     "upstream": ("model_name", "run_id", "model_uri"),
     "champion": ("model_uri", "run_id", "value"),
 }
-"""Every place there is, by its subject; docs/rules.md says what each means."""
+"""Every place there is, by its subject; docs/reference/rules.md says what each means."""
 NAMES = tuple(f"{subject}.{name}" for subject, names in PLACES.items() for name in names)
 
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")

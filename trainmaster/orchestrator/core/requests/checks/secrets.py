@@ -2,7 +2,7 @@
 
 What a request says is kept on record, shown in consoles and written into the job. Vertex AI gives training jobs
 no variables from Secret Manager (its `SecretEnvVar` is for reasoning engines alone), so a request names the secret
-and the program reads it: docs/security.md. A fault here never quotes what it found.
+and the program reads it: docs/explanation/security.md. A fault here never quotes what it found.
 """
 
 import re

@@ -1,0 +1,78 @@
+"""Every link, anchor and page that the repository names exists.
+
+Anchors are compared with headings as GitHub turns them into ids:
+https://docs.github.com/en/get-started/writing-on-github/getting-started-with-writing-and-formatting-on-github/basic-writing-and-formatting-syntax#section-links
+"""
+
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TRACKED = subprocess.run(
+    ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+).stdout.splitlines()  # fmt: skip
+PAGES = [path for path in TRACKED if path.endswith(".md") and (ROOT / path).is_file()]
+INDEX = ROOT / "docs" / "README.md"
+FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#]*)(?:#(?P<anchor>[^)]*))?\)")
+HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+NAMED_PAGE = re.compile(r"(?<![\w./-])docs/[\w-]+(?:/[\w-]+)*\.md")
+
+
+def prose(page: Path) -> str:
+    return FENCE.sub("", page.read_text())
+
+
+def anchors(page: Path) -> set[str]:
+    """The ids of a page's headings; a heading that repeats gets -1, -2 and so on."""
+    seen: Counter[str] = Counter()
+    ids = set()
+    for heading in HEADING.findall(prose(page)):
+        text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
+        slug = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+        ids.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
+        seen[slug] += 1
+    return ids
+
+
+def broken(page: Path) -> Iterator[str]:
+    for link in LINK.finditer(prose(page)):
+        target = page.parent / link["path"] if link["path"] else page
+        found = target.exists() and (not link["anchor"] or link["anchor"] in anchors(target))
+        if not found:
+            yield link[0]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading_that_exist(page: str) -> None:
+    assert list(broken(ROOT / page)) == []
+
+
+def test_a_missing_file_and_a_missing_heading_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# One `two`\n[a](page.md#one-two) [b](#one-two) [c](#three) [d](none.md)\n")
+    assert list(broken(page)) == ["](#three)", "](none.md)"]
+
+
+def test_every_page_of_docs_that_a_file_names_exists() -> None:
+    missing = {
+        f"{path} names {named}"
+        for path in TRACKED
+        if (ROOT / path).suffix in {".md", ".py", ".tf", ".yaml", ".json", ".toml", ".cfg", ""}
+        and (ROOT / path).is_file()
+        for named in NAMED_PAGE.findall((ROOT / path).read_text(errors="replace"))
+        if not (ROOT / named).is_file()
+    }
+    assert missing == set()
+
+
+def test_the_index_of_the_documentation_links_to_every_page() -> None:
+    linked = {(INDEX.parent / link["path"]).resolve() for link in LINK.finditer(prose(INDEX)) if link["path"]}
+    decisions = INDEX.parent / "decisions" / "README.md"
+    linked |= {(decisions.parent / link["path"]).resolve() for link in LINK.finditer(prose(decisions))}
+    assert {ROOT / page for page in PAGES if page.startswith("docs/")} - linked - {INDEX} == set()

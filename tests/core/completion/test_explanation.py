@@ -58,6 +58,22 @@ def test_the_end_of_a_traceback_is_the_reason() -> None:
     assert failure.last_lines == tuple(raised("ValueError: no data in gs://b/x").split("\n"))
 
 
+@pytest.mark.parametrize(
+    ("error", "repair"),
+    [
+        ("No module named 'sklearn.svm'", ". The image lacks it: add `RUN pip install scikit-learn` to the Dockerfile"),
+        (
+            "No module named 'tqdm'",
+            ". The image lacks it: install its package with RUN, or COPY it if it is your own, in the Dockerfile",
+        ),
+        (f"No module named '{'x' * 150}'", ""),
+    ],
+)  # fmt: skip
+def test_a_module_that_the_image_lacks_is_told_with_the_repair(error: str, repair: str) -> None:
+    text = f"ModuleNotFoundError: {error}"
+    assert found(wrote(CHIEF, raised(text)), exited(CHIEF, 1)).message == text + repair
+
+
 def test_entries_in_any_order_tell_the_same() -> None:
     entries = wrote(CHIEF, raised("ValueError: a")) + wrote(WORKER, raised(LOST), after_s=1)
     shuffled = random.Random(7).sample(entries, len(entries))

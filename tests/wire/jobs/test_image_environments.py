@@ -131,12 +131,28 @@ def test_what_the_dockerfile_does_besides_is_in_the_jobs_log(stack: Stack, tree:
     assert "Not done here, from the Dockerfile: HEALTHCHECK CMD true" in lines
 
 
-def test_requirements_that_no_line_installs_are_pointed_at(stack: Stack, tree: Path) -> None:
-    (tree / "vendored.py").write_text("ANSWER = 42\n")
-    (tree / "requirements.txt").write_text("numpy\n")
+def test_requirements_that_no_run_line_installs_are_installed_and_the_log_has_the_missing_line(
+    stack: Stack, tree: Path
+) -> None:
+    (tree / "requirements.txt").write_text("./vendored-1.0-py3-none-any.whl\n")
     write(tree)
-    said = "Not done here, from the Dockerfile: requirements.txt, for no RUN line installs it"
-    assert said in stack.service_lines(run(stack))
+    name = run(stack)
+    assert prefix(stack, name) != Path(sys.prefix)
+    (said,) = [line for line in stack.service_lines(name) if line.startswith("requirements.txt")]
+    assert said.endswith(
+        "would lack its packages. Add to the Dockerfile: RUN pip install -r requirements.txt"
+    )
+
+
+def test_declared_packages_that_cannot_be_installed_fail_the_job_with_the_files_name(
+    stack: Stack, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    (tree / "pyproject.toml").write_text('[project]\nname = "own"\ndependencies = ["nowhere-at-all==9"]\n')
+    write(tree)
+    message = error(stack)
+    assert "uv failed at pyproject.toml, which no RUN line of the Dockerfile installs.\n" in message
+    assert "nowhere-at-all" in message
 
 
 def test_a_base_that_has_keras_2_gets_it(stack: Stack, tree: Path) -> None:

@@ -223,6 +223,8 @@ def _with_indexes(environment: Mapping[str, str], install: Install) -> dict[str,
 
 
 def _named(install: Install) -> str:
+    if install.named:
+        return install.named
     words = [*install.requirements, *(f"-r {path.name}" for path in install.files)]
     words += [f"the package of the source tree{project.extras}" for project in install.projects]
     return _CREDENTIALS.sub("***@", ", ".join(words))

@@ -87,6 +87,7 @@ class Install:
         default_index: in place of the user's own; empty where none is named.
         indexes: beside the user's own.
         workdir: the directory that it runs in, where a requirement file names something in it.
+        named: what a message calls it; empty where it is called by what it installs.
     """
 
     requirements: tuple[str, ...] = ()
@@ -98,6 +99,7 @@ class Install:
     default_index: str = ""
     indexes: tuple[str, ...] = ()
     workdir: Node | None = None
+    named: str = ""
 
     @property
     def nodes(self) -> list[Node]:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from trainmaster.local.jobs.images.bases import EXAMPLES, Base, base_of
+from trainmaster.local.jobs.images.declared import declared
 from trainmaster.local.jobs.images.dockerfile import Image, ImageError, repository_of
 from trainmaster.local.jobs.images.installs import Install, installs_of
 from trainmaster.local.jobs.images.layout import Node
@@ -35,6 +36,7 @@ class Recipe:
     Attributes:
         needs: requirements of which it must meet every one; None where this cannot be known before it is made.
         not_done: instructions of the Dockerfile that nothing here carries out.
+        notes: what else the job's log says of the Dockerfile.
         key: stands for the content of all that it is made from.
     """
 
@@ -42,6 +44,7 @@ class Recipe:
     installs: tuple[Install, ...]
     needs: tuple[str, ...] | None
     not_done: tuple[str, ...]
+    notes: tuple[str, ...] = ()
     key: str
 
     def is_met_by(self, have: Mapping[str, Distribution]) -> bool:
@@ -53,11 +56,11 @@ class Recipe:
         return [*_versions(self.base, have), *_lacking(self.base, have)]
 
     def omissions(self) -> list[str]:
-        """What of the Dockerfile is not done, in words; at most MAX_NOTES lines of it."""
+        """What of the Dockerfile is not done, or not in it, in words; at most MAX_NOTES lines of it."""
         found = [f"Not done here, from the Dockerfile: {line:.{_NOTE_CHARACTERS}}" for line in self.not_done]
         if len(found) > MAX_NOTES:
             found[MAX_NOTES:] = [f"… and {len(found) - MAX_NOTES} more of its lines."]
-        return found
+        return [*found, *self.notes]
 
 
 def recipe_of(image: Image) -> Recipe:
@@ -70,17 +73,22 @@ def recipe_of(image: Image) -> Recipe:
         # The locked packages of its Dockerfile are those of the extra `tensorflow`, built for one version of Python.
         return _recipe(Base(name=image.base, needed=_OWN_TRAINER), [], [])
     installs, not_done = installs_of(image)
-    not_done = [*not_done, *image.not_done, *_unused(image, installs)]
-    return _recipe(_known(image.base), installs, not_done)
+    base = _known(image.base)
+    more = declared(image, installs, not_done, base)
+    installs += [more.install] if more.install else []
+    return _recipe(base, installs, [*not_done, *image.not_done], more.notes)
 
 
-def _recipe(base: Base, installs: list[Install], not_done: list[str]) -> Recipe:
+def _recipe(
+    base: Base, installs: Sequence[Install], not_done: Sequence[str], notes: tuple[str, ...] = ()
+) -> Recipe:
     needs = [*base.needed, *(need for install in installs for need in _needs(install))]
     return Recipe(
         base=base,
         installs=tuple(installs),
         needs=None if None in needs else tuple(need for need in needs if need),
         not_done=tuple(not_done),
+        notes=notes,
         key=_key(base, installs),
     )
 
@@ -128,14 +136,6 @@ def _known(name: str) -> Base:
     return base
 
 
-def _unused(image: Image, installs: list[Install]) -> Iterator[str]:
-    """Files that declare packages, in a source tree whose Dockerfile installs none."""
-    if not installs:
-        for name in ("requirements.txt", "pyproject.toml"):
-            if image.runs == () and image.tree != Path("/") and (image.tree / name).is_file():
-                yield f"{name}, for no RUN line installs it"
-
-
 def _needs(install: Install) -> Iterator[str | None]:
     if (
         install.projects
@@ -150,7 +150,7 @@ def _needs(install: Install) -> Iterator[str | None]:
     yield from map(need_of, (*install.requirements, *lines))
 
 
-def _key(base: Base, installs: list[Install]) -> str:
+def _key(base: Base, installs: Iterable[Install]) -> str:
     digest = hashlib.sha256(json.dumps([sys.version, sys.base_prefix, base.needed, base.more]).encode())
     for install in installs:
         extras = [project.extras for project in install.projects]

@@ -27,7 +27,7 @@ def lines_of(path: Path) -> Iterator[str]:
     """
     waiting, seen = [path], {path}
     while waiting:
-        text = _bytes(waiting.pop()).decode("utf-8", "replace").replace("\\\n", " ")
+        text = text_of(waiting.pop()).replace("\\\n", " ")
         for raw in text.splitlines():
             line = re.sub(r"(^|\s)#.*", "", raw).strip()
             if line:
@@ -63,7 +63,12 @@ def names_a_path(line: str) -> bool:
     return bool(_PATH.fullmatch(line)) and "://" not in line
 
 
-def _bytes(path: Path) -> bytes:
+def text_of(path: Path) -> str:
+    """The text of a file that declares packages.
+
+    Raises:
+        ImageError: it cannot be read, or has more than MAX_BYTES.
+    """
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
@@ -71,4 +76,4 @@ def _bytes(path: Path) -> bytes:
         raise ImageError(f"{path} cannot be read: {error.strerror}") from error
     if len(raw) > MAX_BYTES:
         raise ImageError(f"{path} has more than {MAX_BYTES} bytes")
-    return raw
+    return raw.decode("utf-8", "replace")

@@ -17,6 +17,7 @@ from trainmaster.orchestrator.core.completion.last_error import (
     shortened_error,
     tells_of_lost_peer,
 )
+from trainmaster.orchestrator.core.completion.missing_module import with_repair
 from trainmaster.orchestrator.core.runs.job import Failure, RecordedTrial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -161,7 +162,7 @@ def _message(ending: _Ending) -> str:
         return f"it last wrote {shortened_error(ending.last_lines[-1])!r}"
     if ending.error.refused_arguments:
         return f"the program refused its arguments: {ending.error.text}"
-    return ending.error.text
+    return with_repair(ending.error.text)
 
 
 def _first(endings: Sequence[_Ending], *, named: str | None, killed: bool) -> _Ending | None:

@@ -28,7 +28,7 @@ demo-tuning: $(STAMP) ## watch six trials search for the best model, on this mac
 demo-retrain: $(STAMP) ## watch new data train the next champion, on this machine
 	@$(PY) -m trainmaster demo retraining
 
-test: $(STAMP) ## lint, types, import rules and every test, in about 12 minutes
+test: $(STAMP) ## lint, types, import rules, wording and every test, in about 12 minutes
 	@echo "Checks, then every test: about 12 minutes on two quiet cores. make test-fast takes 2 minutes."
 	@$(MAKE) --no-print-directory check
 	$(PYTEST)
@@ -37,11 +37,12 @@ test-fast: $(STAMP) ## the tests that take seconds, in about 2 minutes
 	@echo "The tests that take seconds: about 2 minutes on two quiet cores."
 	$(PYTEST) -m "not slow"
 
-check: $(STAMP) ## lint, types, import rules
+check: $(STAMP) ## lint, types, import rules, wording
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
 	$(PY) -m mypy functions/main.py trainmaster trainer bench examples/demo_dataset.py tests
 	.venv/bin/lint-imports
+	$(PY) -m tests.repo.wording
 
 format: $(STAMP) ## rewrite the sources as the formatter wants them
 	$(PY) -m ruff check --fix

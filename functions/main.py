@@ -56,7 +56,13 @@ def _entry_point(flow: Flow) -> Callable[[CloudEvent], None]:
         told = {"entry_point": flow.__name__, "event_id": envelope.id}
         try:
             for happened in flow(envelope):
-                log.line(happened.severity, happened.message, run_id=happened.run_id, **told)
+                log.line(
+                    happened.severity,
+                    happened.message,
+                    run_id=happened.run_id,
+                    event=happened.event,
+                    **told,
+                )
         except Exception as error:
             known = isinstance(error, TrainmasterError)
             retryable = not isinstance(error, TrainmasterError) or error.retryable

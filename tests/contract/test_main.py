@@ -29,7 +29,9 @@ from trainmaster.local.events.clients import clients_of
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.names import JobKind
+from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.arrivals import Arrivals
+from trainmaster.orchestrator.stores.ledger import Ledger
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTICES = "notices-of-main"
@@ -249,6 +251,18 @@ def test_a_tick_tells_what_is_owed(
         admin.transport.close()
     assert json.loads(received.message.data)["id"] == f"{record['run_id']}/rejected"
     assert list(gcs.listing(buckets["ledger"], "active/")) == []
+
+
+def test_a_line_that_metrics_count_is_printed_with_its_name(
+    start: Callable[[str], Any], gcs: GcsObjects, buckets: dict[str, str]
+) -> None:
+    run_id = "m-20260101t000000-0123456789abcdef"
+    Ledger(gcs, buckets["ledger"]).mark_active(run_id)
+    gcs.write(buckets["ledger"], f"runs/{run_id}.json", b"[", if_generation=None)
+    with start("on_tick") as function:
+        assert function.publish({"messageId": "1", "data": ""}).status_code == 200
+        (line,) = [json.loads(each) for each in function.output().splitlines() if run_id in each]
+    assert (line["event"], line["severity"], line["run_id"]) == (LogEvent.RUN_NOT_SWEPT, "ERROR", run_id)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from trainmaster.orchestrator.core.admission.cost import ReadPrices
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import Standards
 from trainmaster.orchestrator.core.requests.submission import Target
+from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, TrainingJobs
 from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
 from trainmaster.orchestrator.stores.arrivals import Arrivals
@@ -59,7 +60,7 @@ class Services:
 
 @dataclass(frozen=True, kw_only=True)
 class Happened:
-    """One line for the log: what a flow did.
+    """One line for the log: what a flow did. Metrics count it by its `event`.
 
     `made_room`: a run ended, so whoever waits may go now. `is_due`: nothing but its turn keeps a run that waits.
     """
@@ -69,3 +70,4 @@ class Happened:
     severity: str = "INFO"
     made_room: bool = False
     is_due: bool = False
+    event: LogEvent | None = None

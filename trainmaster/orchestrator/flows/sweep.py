@@ -20,6 +20,7 @@ from trainmaster.orchestrator.flows.completion.transitions import second_look_do
 from trainmaster.orchestrator.flows.services import Happened, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import admit
 from trainmaster.orchestrator.flows.submission.resume import resume
+from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.ledger import Held, Marker
 
 ORPHAN_AGE = DELIVERED_WITHIN
@@ -59,22 +60,25 @@ def _looked_at(services: Services, waiting: list[Held]) -> Iterator[Happened]:
             services.ledger.keep_swept_to(markers[number - 1])
             left = len(markers) - number
             message = f"no time for {left} of {len(markers)} active runs: the next sweep goes on with them"
-            yield Happened(message=message, severity="WARNING")
+            yield Happened(message=message, severity="WARNING", event=LogEvent.SWEEP_BEHIND)
             return
         try:
             done = _look_at(services, marker, waiting)
         except LeaseHeld:
             continue
         except TrainmasterError as error:
-            yield Happened(message=f"not swept: {error}", run_id=marker.run_id, severity="WARNING")
+            yield _not_swept(marker, f"not swept: {error}", "WARNING")
         except Exception:  # a mistake in this program must not stop the sweep for all the others
-            told = f"not swept: {traceback.format_exc()}"
-            yield Happened(message=told, run_id=marker.run_id, severity="CRITICAL")
+            yield _not_swept(marker, f"not swept: {traceback.format_exc()}", "CRITICAL")
         else:
             if done is not None:
                 yield done
     if stopped_at is not None:
         services.ledger.keep_swept_to(None)
+
+
+def _not_swept(marker: Marker, message: str, severity: str) -> Happened:
+    return Happened(message=message, run_id=marker.run_id, severity=severity, event=LogEvent.RUN_NOT_SWEPT)
 
 
 def in_turn(markers: Sequence[Marker], stopped_at: Marker | None) -> list[Marker]:
@@ -93,7 +97,7 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> Happene
     try:
         held = services.ledger.find(marker.run_id)
     except RecordDamaged as damaged:
-        return Happened(message=str(damaged), run_id=marker.run_id, severity="ERROR")
+        return _not_swept(marker, str(damaged), "ERROR")
     if held is None:
         return _look_at_orphan(services, marker)
     record = held.record

@@ -32,6 +32,7 @@ from trainmaster.orchestrator.flows.completion.transitions import (
     put_in_queue,
 )
 from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.ledger import RACES_MAX, Held
 
 
@@ -131,7 +132,12 @@ def _write(
     ended = settled(record, job, outcome, report=report, now=now, attempt=services.attempt)
     finished = finish_run(services, services.ledger.replace(held, ended), record)
     where = f"; its model is {ended.model.uri}" if ended.model else ""
-    happened = Happened(message=f"the run {ended.state}{where}", run_id=record.run_id, made_room=True)
+    happened = Happened(
+        message=f"the run {ended.state}{where}",
+        run_id=record.run_id,
+        made_room=True,
+        event=LogEvent.JOB_ENDED,
+    )
     return warned(happened, finished.problems)
 
 
@@ -151,7 +157,13 @@ def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Hap
     put_in_queue(services, held, waiting)
     candidate = candidates_of(waiting)[waiting.submission.candidate]
     message = f"{job.name} found no capacity; next: {candidate.text}"
-    return Happened(message=message, run_id=waiting.run_id, severity="NOTICE", is_due=True)
+    return Happened(
+        message=message,
+        run_id=waiting.run_id,
+        severity="NOTICE",
+        is_due=True,
+        event=LogEvent.RUN_WAITS,
+    )
 
 
 def tuning_of(record: RunRecord) -> Tuning | None:

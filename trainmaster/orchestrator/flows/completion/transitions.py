@@ -31,6 +31,7 @@ from trainmaster.orchestrator.flows.completion.finish import finish_run
 from trainmaster.orchestrator.flows.completion.status import tell_status, tell_steps, warned
 from trainmaster.orchestrator.flows.queue import give_back, leave_queue, place_of
 from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.ledger import Held
 
 
@@ -88,7 +89,13 @@ def _given_up(services: Services, held: Held, job: Job) -> Happened:
             held = services.ledger.replace(held, free)
     tell_status(services, held)
     message = f"{job.name} found no capacity before it was on record"
-    return Happened(message=message, run_id=record.run_id, severity="NOTICE", is_due=True)
+    return Happened(
+        message=message,
+        run_id=record.run_id,
+        severity="NOTICE",
+        is_due=True,
+        event=LogEvent.RUN_WAITS,
+    )
 
 
 def failed(services: Services, held: Held, problem: Failure, faults: Sequence[str] = ()) -> Happened:
@@ -133,8 +140,13 @@ def kept_waiting(
     now = services.clock.now()
     record = waits(held.record, waiting, candidate=candidate, now=now, attempt=services.attempt)
     put_in_queue(services, held, record, slots)
-    waits_on = Happened(message=f"the run waits: {waiting.reason}", run_id=record.run_id, severity="NOTICE")
-    return replace(waits_on, is_due=is_due)
+    return Happened(
+        message=f"the run waits: {waiting.reason}",
+        run_id=record.run_id,
+        severity="NOTICE",
+        is_due=is_due,
+        event=LogEvent.RUN_WAITS,
+    )
 
 
 def put_in_queue(services: Services, held: Held, waiting: RunRecord, slots: Sequence[str] = ()) -> None:

@@ -1,0 +1,108 @@
+"""Lines that metrics count have a name of the table, and the flows write every name in it."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+import pytest
+
+from tests.contract.boundaries import At
+from tests.contract.candidates import drop, stock_out
+from tests.contract.rooms import TWO_REGIONS, Room, launched, limited
+from tests.contract.world import LEDGER, ROOT, World
+from trainmaster.orchestrator.core.errors import ServiceFailed
+from trainmaster.orchestrator.core.policy.admission import Limit
+from trainmaster.orchestrator.core.runs.job import Failure, JobState
+from trainmaster.orchestrator.flows.services import Happened
+from trainmaster.orchestrator.log_events import LogEvent
+
+
+def job_reported_by_its_log(state: JobState) -> Sequence[Happened]:
+    world = World()
+    record = world.record(launched(world))
+    assert record.job is not None
+    error = Failure(code=3, message="exit status 1") if state is not JobState.SUCCEEDED else None
+    return [world.settle(world.hint(world.jobs.become(record.job.name, state, error=error)))]
+
+
+def job_found_by_the_sweep() -> Sequence[Happened]:
+    world = World()
+    world.train(world.record(launched(world)))
+    return world.sweep()
+
+
+def submission_without_room() -> Sequence[Happened]:
+    world = World()
+    Room(world, 0)
+    return [world.launch(world.drop())]
+
+
+def limit_reached() -> Sequence[Happened]:
+    world = limited(Limit(jobs=1))
+    launched(world)
+    return [world.launch(world.drop())]
+
+
+def job_without_capacity() -> Sequence[Happened]:
+    world = World(TWO_REGIONS)
+    arrival = drop(world)
+    world.launch(arrival)
+    return [world.settle(world.hint(stock_out(world, world.record(arrival.run_id))))]
+
+
+def damaged_record() -> Sequence[Happened]:
+    world = World()
+    world.objects.write(LEDGER, f"runs/{launched(world)}.json", b"[", if_generation=None)
+    return world.sweep()
+
+
+def jobs_that_cannot_be_read(error: Exception) -> Sequence[Happened]:
+    world = World()
+    launched(world)
+
+    def fail() -> None:
+        raise error
+
+    return world.sweep(At("read job", before=fail))
+
+
+def sweep_without_time_for_all() -> Sequence[Happened]:
+    world = World()
+    for _ in range(6):
+        launched(world)
+    return world.sweep(At("read job", before=lambda: world.clock.advance(timedelta(seconds=15))))
+
+
+SCENES: Sequence[tuple[LogEvent, Callable[[], Sequence[Happened]]]] = [
+    *((LogEvent.JOB_ENDED, lambda state=state: job_reported_by_its_log(state)) for state in
+      (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED)),
+    (LogEvent.JOB_ENDED, job_found_by_the_sweep),
+    (LogEvent.RUN_WAITS, submission_without_room),
+    (LogEvent.RUN_WAITS, limit_reached),
+    (LogEvent.RUN_WAITS, job_without_capacity),
+    (LogEvent.RUN_NOT_SWEPT, damaged_record),
+    (LogEvent.RUN_NOT_SWEPT, lambda: jobs_that_cannot_be_read(ServiceFailed("Vertex AI", "read", "503"))),
+    (LogEvent.RUN_NOT_SWEPT, lambda: jobs_that_cannot_be_read(ZeroDivisionError("a mistake"))),
+    (LogEvent.SWEEP_BEHIND, sweep_without_time_for_all),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("event", "scene"), SCENES)
+def test_a_flow_names_the_line_that_a_metric_counts(
+    event: LogEvent, scene: Callable[[], Sequence[Happened]]
+) -> None:
+    assert [each.event for each in scene() if each.event is not None] == [event]
+
+
+def test_the_flows_write_every_name() -> None:
+    assert {event for event, _ in SCENES} == set(LogEvent)
+
+
+def test_a_refusal_and_a_job_that_goes_on_have_no_name() -> None:
+    world = World()
+    assert world.launch(world.drop()).event is None
+    assert {each.event for each in world.sweep()} == {None}
+
+
+def test_the_runbook_lists_every_name() -> None:
+    text = (ROOT / "docs/how-to/runbook.md").read_text()
+    assert all(f"| `{event}` |" in text for event in LogEvent)

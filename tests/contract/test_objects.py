@@ -36,6 +36,14 @@ def test_an_overwritten_generation_is_gone(objects: Objects, bucket: str) -> Non
     assert objects.read(bucket, "name", second).content == b"2"
 
 
+@pytest.mark.parametrize("content", [b"", b"12", b"1234", b"12345678"])
+def test_no_more_of_an_object_than_asked_for_is_read(objects: Objects, bucket: str, content: bytes) -> None:
+    objects.write(bucket, "name", content, if_generation=None)
+    assert objects.read_start(bucket, "name", 4) == content[:4]
+    with pytest.raises(ObjectGone):
+        objects.read_start(bucket, "nothing", 4)
+
+
 def test_a_create_only_write_refuses_what_is_there(objects: Objects, bucket: str) -> None:
     objects.write(bucket, "name", b"1", if_generation=0)
     with pytest.raises(GenerationMoved):

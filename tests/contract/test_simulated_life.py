@@ -32,7 +32,7 @@ def test_a_life_with_faults_at_a_few_percent_keeps_every_promise() -> None:
 
 @pytest.mark.slow
 def test_a_life_in_which_much_goes_wrong_keeps_every_promise_too() -> None:
-    tallies = [lived(seed=f"hard {number}", events=EVENTS, odds=HARD) for number in range(2, 4)]
+    tallies = [lived(seed=f"hard {number}", events=EVENTS, odds=HARD) for number in range(2)]
     assert [tally.violations for tally in tallies] == [[]] * len(tallies)
     struck = {accident for tally in tallies for accident in tally.struck}
     answers = {answer for tally in tallies for answer in tally.service}

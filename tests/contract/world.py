@@ -130,6 +130,9 @@ class BoundaryObjects:
     def read(self, bucket: str, name: str, generation: int | None = None) -> Stored:
         return self.boundary.cross(f"read {bucket}", lambda: self.inner.read(bucket, name, generation))
 
+    def read_start(self, bucket: str, name: str, max_bytes: int) -> bytes:
+        return self.boundary.cross(f"read {bucket}", lambda: self.inner.read_start(bucket, name, max_bytes))
+
     def write(
         self,
         bucket: str,

@@ -56,6 +56,20 @@ class GcsObjects:
             _translate(error, "read", object_uri(bucket, name), generation=generation)
         return Stored(content=content, generation=int(blob.generation))
 
+    def read_start(self, bucket: str, name: str, max_bytes: int) -> bytes:
+        with IMPORTING:
+            from google.api_core.exceptions import RequestRangeNotSatisfiable
+
+        try:
+            content: bytes = self._blob(bucket, name).download_as_bytes(
+                end=max_bytes - 1, raw_download=True, **self._options
+            )
+        except RequestRangeNotSatisfiable:
+            return b""  # an empty object has no first byte
+        except Exception as error:  # translated or raised again, never swallowed
+            _translate(error, "read", object_uri(bucket, name))
+        return content
+
     def write(
         self,
         bucket: str,

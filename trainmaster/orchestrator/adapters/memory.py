@@ -68,6 +68,9 @@ class MemoryObjects:
             raise ObjectGone(object_uri(bucket, name), generation)
         return Stored(content=content, generation=found.generation)
 
+    def read_start(self, bucket: str, name: str, max_bytes: int) -> bytes:
+        return self.read(bucket, name).content[:max_bytes]
+
     def write(
         self,
         bucket: str,

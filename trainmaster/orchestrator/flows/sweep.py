@@ -151,7 +151,7 @@ def _ask_job(services: Services, held: Held) -> Happened:
         finished = finish_run(services, services.ledger.replace(held, ended), record)
         happened = Happened(message=failure.message, run_id=record.run_id, severity="ERROR", made_room=True)
         return warned(happened, finished.problems)
-    happened = settle_job(services, held, job, REPORT)
+    happened = settle_job(services, held, job, REPORT, shows_progress=True)
     if record.cancel_requested_at is not None and job.state not in OVER:
         services.jobs.cancel(job_name)  # which promises nothing, and may never have been asked
     return happened

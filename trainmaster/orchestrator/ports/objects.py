@@ -42,6 +42,14 @@ class Objects(Protocol):
         """
         ...
 
+    def read_start(self, bucket: str, name: str, max_bytes: int) -> bytes:
+        """The first `max_bytes` of the live object's content; all of it where it is smaller.
+
+        Raises:
+            ObjectGone: there is none.
+        """
+        ...
+
     def write(
         self,
         bucket: str,

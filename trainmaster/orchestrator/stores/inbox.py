@@ -16,7 +16,7 @@ from trainmaster.orchestrator.core.completion.model import (
     is_of_model,
 )
 from trainmaster.orchestrator.core.completion.places import ModelPlace
-from trainmaster.orchestrator.core.errors import AccessDenied, ObjectGone
+from trainmaster.orchestrator.core.errors import AccessDenied, ObjectGone, ServiceFailed
 from trainmaster.orchestrator.core.names import (
     RULES_PREFIX,
     has_form_of_run_id,
@@ -73,6 +73,16 @@ class Models:
             if looked[-1].holds_model:
                 break
         return tuple(looked)
+
+    def metrics(self, uri: str) -> bytes | None:
+        """The content of a metrics.json, or its first MAX_METRICS_BYTES + 1; None where it cannot be read now.
+
+        It costs one read. No error is raised: what a running job reports is no more than a convenience.
+        """
+        try:
+            return self.objects.read_start(*split_object_uri(uri), MAX_METRICS_BYTES + 1)
+        except (ObjectGone, AccessDenied, ServiceFailed):
+            return None
 
     def _directory(self, place: ModelPlace) -> ModelDirectory:
         try:

@@ -225,6 +225,13 @@ def _size_problems(files: Sequence[Mapping[str, Any]], sizes: Mapping[str, int])
     return ([f"files are missing: {listed(missing)}"] if missing else []) + differing
 
 
+def metrics_in(content: bytes | None) -> Mapping[str, float]:
+    """The finite numbers in a metrics.json by name; empty where it holds none, is broken or is larger than allowed."""
+    if content is None or len(content) > MAX_METRICS_BYTES:
+        return {}
+    return _finite(_metrics_in(content)[0])[0]
+
+
 def _metrics_in(content: bytes | None) -> tuple[Mapping[str, Any], list[str]]:
     """The numbers by name, and what is wrong with the others."""
     if content is None:

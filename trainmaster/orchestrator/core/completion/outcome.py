@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.completion.trials import (
 )
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning
 from trainmaster.orchestrator.core.runs.end import Completion, EndReport, Model, TuningResult
-from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
+from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Progress
 from trainmaster.orchestrator.core.runs.moves import moved, with_job
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, RunState
@@ -148,6 +148,7 @@ def settled(
     ended = moved(known, outcome.state, entered_at=now, now=now, attempt=attempt)
     return replace(
         ended,
+        progress=None if outcome.tuning or outcome.model else record.progress,
         model=outcome.model,
         tuning=outcome.tuning,
         failure=outcome.failure,
@@ -156,10 +157,14 @@ def settled(
     )
 
 
-def seen_going_on(record: RunRecord, job: Job, *, now: datetime, attempt: str) -> RunRecord | None:
-    """The record with what the job's times newly prove; None when they prove nothing new."""
+def seen_going_on(
+    record: RunRecord, job: Job, *, now: datetime, attempt: str, progress: Progress | None = None
+) -> RunRecord | None:
+    """The record with what the job's times newly prove and how far it is; None where nothing is new."""
     known = with_job(record, job, now=now, attempt=attempt)
-    return known if known.state is not record.state else None
+    known = replace(known, progress=progress or record.progress)
+    is_new = known.state is not record.state or known.progress != record.progress
+    return known if is_new else None
 
 
 def durations_s(asked_at: datetime, job: Job) -> Mapping[str, float]:

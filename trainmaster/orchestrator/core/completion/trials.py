@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from trainmaster.orchestrator.core.completion.explanation import named_replica
 from trainmaster.orchestrator.core.documents.faults import listed, nearest
 from trainmaster.orchestrator.core.requests.spec import Goal, Measurement, Tuning
-from trainmaster.orchestrator.core.runs.job import BestTrial, Measured, RecordedTrial, Trial, TrialState
+from trainmaster.orchestrator.core.runs.job import (
+    BestTrial,
+    Measured,
+    RecordedTrial,
+    Trial,
+    TrialState,
+    trials_by_state,
+)
 
 REASON_MAX_CHARS = 300
 
@@ -107,8 +114,7 @@ def _all(trial: Trial) -> tuple[Measured, ...]:
 
 
 def _states(trials: Sequence[Trial]) -> str:
-    counts = {state: sum(trial.state is state for trial in trials) for state in TrialState}
-    return listed(f"{count} {state}" for state, count in counts.items() if count)
+    return listed(f"{count} {state}" for state, count in trials_by_state(trials).items())
 
 
 def _gain(value: float, goal: Goal) -> float:

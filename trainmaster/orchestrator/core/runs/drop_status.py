@@ -14,6 +14,8 @@ from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.documents.faults import plain
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.names import job_id, message_status_object, status_object
+from trainmaster.orchestrator.core.runs.end import Model
+from trainmaster.orchestrator.core.runs.job import BestTrial, Progress, trials_by_state
 from trainmaster.orchestrator.core.runs.record import RunRecord, Source, shortened
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
@@ -59,6 +61,8 @@ class DropStatus:
     model_uri: str | None = None
     model_format: str | None = None
     metrics: Mapping[str, float] | None = None
+    best_trial: BestTrial | None = None
+    trials: Mapping[str, int] | None = None
     report_uri: str | None = None
     problems: tuple[str, ...] = ()
 
@@ -89,9 +93,7 @@ def status_of_run(record: RunRecord, version: int, record_uri: str, project: str
     status = status_of_source(record.source, record.state, record.updated_at)
     if status is None:
         return None
-    job, model, best = record.job, record.model, record.tuning.best_trial if record.tuning else None
-    metrics = {best.metric: best.value} if best is not None else {}
-    metrics |= model.metrics if model is not None else {}
+    job, model, reached = record.job, record.model, _reached(record)
     return replace(
         status,
         reason=_reason(record),
@@ -102,10 +104,27 @@ def status_of_run(record: RunRecord, version: int, record_uri: str, project: str
         logs=Logs(project=project, filter=log_filter(job.name)) if job is not None else None,
         model_uri=model.uri if model is not None else None,
         model_format=model.format if model is not None else None,
-        metrics=metrics or None,
+        metrics=_metrics(reached, model) or None,
+        best_trial=reached.best_trial,
+        trials=reached.trials or None,
         report_uri=record.rejection.report_uri if record.rejection else None,
         problems=first_problems(record.problems),
     )
+
+
+def _reached(record: RunRecord) -> Progress:
+    """How far the job is, or was at its end."""
+    if record.tuning is not None:
+        trials = trials_by_state(record.tuning.trials)
+        return Progress(trials=trials, best_trial=record.tuning.best_trial)
+    return record.progress or Progress()
+
+
+def _metrics(reached: Progress, model: Model | None) -> Mapping[str, float]:
+    """The model's; before there is one, those that the job reported last."""
+    best = reached.best_trial
+    measured = {best.metric: best.value} if best is not None else {}
+    return {**measured, **(model.metrics if model is not None else reached.metrics or {})}
 
 
 def log_filter(job_name: str) -> str:

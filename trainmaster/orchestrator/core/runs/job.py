@@ -1,6 +1,7 @@
 """A Vertex AI job: as its service describes it, and what the record keeps of it and of a tuning's trials."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -86,6 +87,24 @@ class BestTrial:
     value: float
     parameters: Mapping[str, object]
     model_uri: str | None = None
+
+
+def trials_by_state(trials: Sequence[Trial] | Sequence[RecordedTrial]) -> Mapping[str, int]:
+    """How many of the trials are in each state, by Vertex AI's name; states without a trial are left out."""
+    counts = Counter(trial.state for trial in trials)
+    return {state.value: counts[state] for state in TrialState if counts[state]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """What a job has reached that still runs, as the sweep last saw it."""
+
+    trials: Mapping[str, int] | None = None
+    """How many trials of a tuning are in each state."""
+    best_trial: BestTrial | None = None
+    """The best of the trials that have succeeded so far."""
+    metrics: Mapping[str, float] | None = None
+    """Of a custom job: the last values of the `metrics.json` in its model directory."""
 
 
 class JobState(StrEnum):

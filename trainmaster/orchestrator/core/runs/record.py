@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from trainmaster.orchestrator.core.runs.end import Completion, Model, Rejection, TuningResult
-from trainmaster.orchestrator.core.runs.job import Failure, RecordedJob
+from trainmaster.orchestrator.core.runs.job import Failure, Progress, RecordedJob
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
 TRIES_KEPT = 50
@@ -197,6 +197,8 @@ class RunRecord:
     cancel_requested_at: datetime | None = None
     """When an order, or a rule that replaces the run, wanted it to end; no other job follows."""
     job: RecordedJob | None = None
+    progress: Progress | None = None
+    """What the job had reached when the sweep last saw it running; the result of its end replaces it."""
     model: Model | None = None
     tuning: TuningResult | None = None
     """None for a run without trials, and before its end."""

@@ -15,12 +15,13 @@ from trainmaster.orchestrator.core.completion.outcome import (
     stockout_of,
 )
 from trainmaster.orchestrator.core.completion.places import model_places
+from trainmaster.orchestrator.core.completion.progress import metrics_uri, progress_of
 from trainmaster.orchestrator.core.errors import JobNotFound, JobUnfinished, RecordMoved
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, is_run_id, job_kind
 from trainmaster.orchestrator.core.requests.candidates import candidates_of
-from trainmaster.orchestrator.core.requests.spec import Tuning, spec_from
+from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_from
 from trainmaster.orchestrator.core.runs.end import EndReport
-from trainmaster.orchestrator.core.runs.job import Job
+from trainmaster.orchestrator.core.runs.job import Job, Progress
 from trainmaster.orchestrator.core.runs.moves import gave_up, job_of_run
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, RunState
@@ -62,8 +63,10 @@ def settle_hint(services: Services, hint: JobHint) -> Happened:
     return happened
 
 
-def settle_job(services: Services, held: Held, job: Job, report: EndReport) -> Happened:
-    """Bring the record up to the job.
+def settle_job(
+    services: Services, held: Held, job: Job, report: EndReport, *, shows_progress: bool = False
+) -> Happened:
+    """Bring the record up to the job. `shows_progress`: also with how far it is; it may cost one read.
 
     Raises:
         JobUnfinished: the job failed so lately that its reason is still to come.
@@ -92,7 +95,7 @@ def settle_job(services: Services, held: Held, job: Job, report: EndReport) -> H
         if request is not None and not directories:
             directories = services.models.look(model_places(job, request, spec_from(request.document)))
         try:
-            return _write(services, held, job, directories, report)
+            return _write(services, held, job, directories, report, shows_progress=shows_progress)
         except RecordMoved:
             held = services.ledger.find(run_id) or held
     raise RecordMoved(run_id)
@@ -112,7 +115,13 @@ def _not_its_job(services: Services, held: Held, job: Job) -> Happened | None:
 
 
 def _write(
-    services: Services, held: Held, job: Job, directories: Sequence[ModelDirectory], report: EndReport
+    services: Services,
+    held: Held,
+    job: Job,
+    directories: Sequence[ModelDirectory],
+    report: EndReport,
+    *,
+    shows_progress: bool,
 ) -> Happened:
     record, now = held.record, services.clock.now()
     no_capacity = stockout_of(job)
@@ -123,10 +132,11 @@ def _write(
     spec = spec_from(record.request.document) if record.request else None
     outcome = outcome_of(job, directories, schema, spec)
     if outcome is None:
-        progress = seen_going_on(record, job, now=now, attempt=services.attempt)
-        if progress is not None:
-            tell_steps(services, record, progress)
-            tell_status(services, services.ledger.replace(held, progress))
+        progress = _progress(services, record, job, spec) if shows_progress else None
+        known = seen_going_on(record, job, now=now, attempt=services.attempt, progress=progress)
+        if known is not None:
+            tell_steps(services, record, known)
+            tell_status(services, services.ledger.replace(held, known))
         return Happened(message=f"the job goes on: {job.state}", run_id=record.run_id, severity="DEBUG")
     outcome = _with_files_kept(services, record.run_id, outcome)
     ended = settled(record, job, outcome, report=report, now=now, attempt=services.attempt)
@@ -139,6 +149,13 @@ def _write(
         event=LogEvent.JOB_ENDED,
     )
     return warned(happened, finished.problems)
+
+
+def _progress(services: Services, record: RunRecord, job: Job, spec: JobSpec | None) -> Progress | None:
+    if record.request is None or spec is None:
+        return None
+    uri = metrics_uri(job, record.request, spec)
+    return progress_of(job, spec, services.models.metrics(uri) if uri is not None else None)
 
 
 def _with_files_kept(services: Services, run_id: str, outcome: Outcome) -> Outcome:

@@ -25,6 +25,7 @@ from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs
 from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, within
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.errors import (
+    ActAsDenied,
     JobNotFound,
     ServiceFailed,
     SubmissionDeferred,
@@ -219,6 +220,7 @@ def test_a_refusal_for_good_carries_the_services_words(
     assert (refusal.value.code, refusal.value.reason) == (status, "machine type is not supported")
 
 
+ACCOUNT = "vision@my-project.iam.gserviceaccount.com"
 PROVISIONING = (
     "Service agents are being provisioned (https://cloud.google.com/vertex-ai/docs/general/access-control#service-agents). "
     "Service agents are needed to read the Cloud Storage file provided. So please try again in a few minutes."
@@ -236,6 +238,37 @@ def test_a_service_without_room_or_not_ready_defers_the_submission_which_is_not_
         vertex.submit(submission())
     assert (deferral.value.code, deferral.value.reason) == (status, message)
     assert jobs_proxy.passed == []
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, f"You do not have permission to act as service_account: {ACCOUNT}. (or it may not exist)."),
+        (
+            403,
+            f"Permission 'iam.serviceAccounts.actAs' denied on service account {ACCOUNT} (or it may not exist).",
+        ),
+    ],
+    ids=["INVALID_ARGUMENT", "PERMISSION_DENIED"],
+)
+def test_a_missing_grant_on_the_jobs_account_defers_the_submission_and_names_the_account(
+    vertex: VertexJobs, jobs_proxy: Proxy, status: int, message: str
+) -> None:
+    jobs_proxy.faults.append(Fault(on=CREATE, status=status, message=message))
+    with pytest.raises(ActAsDenied) as denial:
+        vertex.submit(submission())
+    assert (denial.value.code, denial.value.account) == (status, ACCOUNT)
+    assert denial.value.reason.startswith(message.rstrip(" ."))
+    assert jobs_proxy.passed == []
+
+
+def test_any_other_missing_permission_refuses_the_submission_for_good(
+    vertex: VertexJobs, jobs_proxy: Proxy
+) -> None:
+    message = "Permission 'aiplatform.customJobs.create' denied on resource '//aiplatform.googleapis.com/projects/p'."
+    jobs_proxy.faults.append(Fault(on=CREATE, status=403, message=message))
+    with pytest.raises(SubmissionRefused):
+        vertex.submit(submission())
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,12 @@ from typing import Any
 from tests.contract.rooms import full, too_fast
 from tests.contract.world import ELSEWHERE, PROJECT, REGION
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryJobs, MemoryNotices
-from trainmaster.orchestrator.core.errors import SubmissionDeferred, SubmissionRefused, SubmissionUnknown
+from trainmaster.orchestrator.core.errors import (
+    ActAsDenied,
+    SubmissionDeferred,
+    SubmissionRefused,
+    SubmissionUnknown,
+)
 from trainmaster.orchestrator.core.names import JobKind, location_region
 from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.submission import Submission
@@ -28,11 +33,15 @@ DEFERRALS: Mapping[str, Callable[[], SubmissionDeferred]] = {
     # With other words a 503 promises nothing, and the adapter tells of it as of a lost answer.
     "unavailable": lambda: SubmissionDeferred(503, "Resources are insufficient in region: us-central1."),
     "too fast": too_fast,
+    "no grant": lambda: ActAsDenied(
+        400, "You do not have permission to act as service_account: a@b.c", "a@b.c"
+    ),
 }
 ODD_ANSWERS: Mapping[str, float] = {
     "no room": 0.02,
     "unavailable": 0.01,
     "too fast": 0.01,
+    "no grant": 0.003,
     "refused": 0.003,
     "request lost": 0.01,
     "answer lost": 0.01,

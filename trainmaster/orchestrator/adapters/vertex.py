@@ -15,6 +15,7 @@ from trainmaster.orchestrator.adapters.importing import IMPORTING
 from trainmaster.orchestrator.adapters.job_messages import job_from, message_of
 from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, limited, within
 from trainmaster.orchestrator.core.errors import (
+    ActAsDenied,
     JobNotFound,
     ServiceFailed,
     SubmissionDeferred,
@@ -54,6 +55,14 @@ _NOT_READY = re.compile(r"service agents? .*being provisioned", re.IGNORECASE)
 
 Source: https://github.com/GoogleCloudPlatform/generative-ai/issues/1308
 """
+_ACT_AS = re.compile(r"permission to act as service|iam\.serviceAccounts\.actAs", re.IGNORECASE)
+"""A refusal, 400 or 403, because the submitting account may not act as the job's: a grant takes minutes to spread.
+
+Sources: https://github.com/googleapis/python-aiplatform/issues/1073 (400 INVALID_ARGUMENT) and
+https://cloud.google.com/iam/docs/service-account-permissions (the permission)
+"""
+_ACT_AS_CODES = (400, 403)
+_EMAIL = re.compile(r"[a-z0-9][a-z0-9-]{0,62}@[a-z0-9.-]{1,253}[a-z0-9]")
 UNAUTHENTICATED = 401  # our own credentials failed: no fault of the request, and they may recover
 REQUEST_TIMEOUT = 408
 UNKNOWN_FROM = 500  # whatever else the server could not do, it may have done half
@@ -257,6 +266,9 @@ def _submission_error(error: Exception) -> Exception:
 def _refusal(code: int, reason: str) -> TrainmasterError:
     if code == NO_QUOTA or (code == UNAVAILABLE and _NO_CAPACITY.search(reason)) or _NOT_READY.search(reason):
         return SubmissionDeferred(code, reason)
+    if code in _ACT_AS_CODES and _ACT_AS.search(reason):
+        email = _EMAIL.search(reason)
+        return ActAsDenied(code, reason, email.group() if email else "")
     if code == UNAUTHENTICATED:
         return ServiceFailed(SERVICE, "submit the job", reason)
     if code in range(400, UNKNOWN_FROM) and code != REQUEST_TIMEOUT:

@@ -17,6 +17,7 @@
     ├── LeaseTooShort          retry    too little of our own lease is left to submit safely
     ├── SubmissionRefused      -        Vertex AI refuses the job for good; the run ends failed
     ├── SubmissionDeferred     -        not now; the run waits
+    │   └── ActAsDenied        -        this deployment may not use the job's service account; the run waits
     ├── SubmissionUnknown      retry    nobody can say yet whether the job was created
     ├── JobNotFound            -        Vertex AI knows no such job
     └── JobUnfinished          retry    the log tells of an end which the job itself does not confirm yet
@@ -161,6 +162,23 @@ class SubmissionDeferred(TrainmasterError):
         super().__init__(f"Vertex AI does not take the job now ({code}): {reason}")
         self.code = code
         self.reason = reason
+
+
+class ActAsDenied(SubmissionDeferred):
+    """The submitting account may not act as the job's service account, or there is no such account.
+
+    `account` is the job's account, empty where the service does not name it. `reason` ends with the repair.
+    """
+
+    def __init__(self, code: int, reason: str, account: str) -> None:
+        named = account or "ACCOUNT"
+        repair = (
+            f"grant each function that submits jobs roles/iam.serviceAccountUser on it, for example: "
+            f"gcloud iam service-accounts add-iam-policy-binding {named} "
+            f"--member=serviceAccount:tm-on-tick@PROJECT.iam.gserviceaccount.com --role=roles/iam.serviceAccountUser"
+        )
+        super().__init__(code, f"{reason.rstrip(' .')}; {repair}")
+        self.account = account
 
 
 class SubmissionUnknown(TrainmasterError):

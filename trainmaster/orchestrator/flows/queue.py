@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet, limits_of
-from trainmaster.orchestrator.core.admission.quota import quota_class
+from trainmaster.orchestrator.core.admission.quota import account_class, quota_class
 from trainmaster.orchestrator.core.errors import GenerationMoved, RecordDamaged
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.names import JobKind, held_slot_parts
@@ -183,12 +183,17 @@ def place_of(services: Services, record: RunRecord) -> Place:
     candidates = candidates_of(record)
     due = candidates[min(record.submission.candidate, len(candidates) - 1) :]
     waiting = record.admission.waiting
+    if waiting is not None and waiting.account is not None:
+        # No other candidate helps: a fallback has the same account.
+        classes = [account_class(waiting.account)]
+    else:
+        classes = list(map(quota_class, due))
     return Place(
         run_id=record.run_id,
         region=due[0].region,
         priority=candidates[0].spec.priority,
         arrived_at=record.source.event_time,
-        classes=tuple(dict.fromkeys(map(quota_class, due))),
+        classes=tuple(dict.fromkeys(classes)),
         not_before=waiting.not_before if waiting is not None else record.updated_at,
         limits=tuple(limit.name for limit in limits_for(services, candidates[0].spec)),
         rate_limited=waiting is not None and waiting.rate_limited,

@@ -1,4 +1,4 @@
-"""The quotas of the service: which of them a candidate counts in, and which refusal is one of requests."""
+"""What runs wait for together: the quotas that a candidate counts in, a rate of requests, an account."""
 
 import hashlib
 import re
@@ -45,6 +45,11 @@ def quota_class(candidate: Candidate) -> str:
         if is_so
     ]
     return _short("_".join([candidate.region, *kinds, *terms]))
+
+
+def account_class(account: str) -> str:
+    """The class of the runs that wait until this deployment may act as the account, whatever machines they need."""
+    return f"act_as_{account}"
 
 
 def _family(pool: WorkerPool) -> str:

@@ -45,11 +45,11 @@ def short_pause(run_id: str, now: datetime) -> timedelta:
     return timedelta(seconds=PAUSE_LEAST_S + drawn * (PAUSE_MOST_S - PAUSE_LEAST_S))
 
 
-def reason_to_give_up(record: RunRecord, now: datetime) -> str | None:
-    """Why the run is to look for room no longer; None: it may."""
+def reason_to_give_up(record: RunRecord, now: datetime, missing: str = "there was no room") -> str | None:
+    """Why the run is to look for room no longer; None: it may. `missing` says what it waited for in vain."""
     since = record.admission.refused_since
     if since is not None and now - since > WAIT_IN_ALL:
-        return f"there was no room in the {WAIT_IN_ALL.days} days since {since:%Y-%m-%d %H:%M} UTC"
+        return f"{missing} in the {WAIT_IN_ALL.days} days since {since:%Y-%m-%d %H:%M} UTC"
     since = record.admission.rate_limited_since
     if since is not None and now - since > WAIT_IN_ALL:
         return f"the service only asked for fewer requests in the {WAIT_IN_ALL.days} days since {since:%Y-%m-%d %H:%M} UTC"

@@ -25,6 +25,11 @@ class Waiting:
     """The service asked for fewer requests: until `not_before`, no run is submitted to that region."""
     limit: str | None = None
     """The full limit under which the run waits for a slot; it delays no other run."""
+    account: str | None = None
+    """The service account that this deployment may not act as yet; the run delays only runs that wait for the same.
+
+    Empty where the service does not name it.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

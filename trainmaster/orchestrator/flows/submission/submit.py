@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet
-from trainmaster.orchestrator.core.admission.quota import is_rate_limit, quota_class
+from trainmaster.orchestrator.core.admission.quota import account_class, is_rate_limit, quota_class
 from trainmaster.orchestrator.core.admission.waiting import (
     attempts_of,
     back_off,
@@ -28,6 +28,7 @@ from trainmaster.orchestrator.core.admission.waiting import (
     with_rate_limit,
 )
 from trainmaster.orchestrator.core.errors import (
+    ActAsDenied,
     LeaseTooShort,
     SubmissionDeferred,
     SubmissionRefused,
@@ -148,6 +149,8 @@ class _Attempt:
             with suppress(TrainmasterError):  # without this write, only the count misses this attempt
                 self.services.ledger.replace(self.held, self.held.record)
             raise
+        except ActAsDenied as denied:
+            return self._waits_for_grant(candidate, denied)
         except SubmissionDeferred as deferral:
             if is_rate_limit(deferral.code, deferral.reason):
                 return self._paused(candidate, deferral)
@@ -156,6 +159,10 @@ class _Attempt:
             self._note(refused, candidate, deferral.reason)
             return None
         self.queue_pass.mark_admitted(self.held.record.run_id, wanted)
+        if (
+            _account(self.held.record) is not None
+        ):  # the grant is there: those behind it need not wait for their pause
+            self.queue_pass.mark_admitted(self.held.record.run_id, self.place.quota_class)
         return happened
 
     def _note(
@@ -178,6 +185,24 @@ class _Attempt:
         if why is not None:
             return self._fails(Failure(message=f"{why}: {deferral.reason}", code=deferral.code))
         return self._waits(candidate.number, deferral.reason, not_before=until, rate_limited=True)
+
+    def _waits_for_grant(self, candidate: Candidate, denied: ActAsDenied) -> Happened:
+        """No run of another account waits for this one: it leaves the line of its machines."""
+        self._note(refused, candidate, denied.reason)
+        now, record = self.services.clock.now(), self.held.record
+        self.queue_pass.mark_gone(record.run_id)
+        self.queue_pass.close(account_class(denied.account))
+        why = reason_to_give_up(record, now, "the deployment could not act as the job's service account")
+        if why is not None:
+            return self._fails(Failure(message=f"{why}: {denied.reason}", code=denied.code))
+        attempts = attempts_of(record) + 1
+        return self._waits(
+            candidate.number,
+            denied.reason,
+            not_before=now + back_off(attempts),
+            attempts=attempts,
+            account=denied.account,
+        )
 
     def _blocked(self, candidate: Candidate, limit: SlotSet) -> Happened:
         self.queue_pass.mark_full(limit.name)
@@ -208,6 +233,7 @@ class _Attempt:
         not_before: datetime | None = None,
         rate_limited: bool = False,
         limit: str | None = None,
+        account: str | None = None,
         is_due: bool = False,
         attempts: int | None = None,
     ) -> Happened:
@@ -218,6 +244,7 @@ class _Attempt:
             not_before=not_before or self.services.clock.now(),
             rate_limited=rate_limited,
             limit=limit,
+            account=account,
         )
         return kept_waiting(
             self.services, self.held, waiting, candidate, slots=self.slots or (), is_due=is_due
@@ -259,6 +286,12 @@ def _submit_candidate(services: Services, held: Held, candidate: Candidate) -> H
         what = "the job was created, though its answer was lost"
         return submitted(services, held, found, what, is_only=False)
     return submitted(services, held, job, "the job was submitted")
+
+
+def _account(record: RunRecord) -> str | None:
+    """The account that the run waited for."""
+    waiting = record.admission.waiting
+    return waiting.account if waiting is not None else None
 
 
 def _lease_left(services: Services, record: RunRecord) -> timedelta:

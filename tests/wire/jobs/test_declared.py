@@ -102,17 +102,24 @@ def test_what_the_installing_run_lines_leave_out_is_named_and_not_installed(tmp_
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "instead"),
     [
-        "RUN poetry install",
-        "RUN conda install -y tqdm",
-        "RUN pip install --target /opt/x tqdm",
+        ("RUN pip install poetry && poetry install --no-root", ["poetry installs may be missing here. Write `RUN pip install .`"]),
+        ("RUN pdm install", ["`RUN pip install -r requirements.txt` with the file that `pdm export` writes; or run"]),
+        ("RUN pipenv install", ["the file that `pipenv requirements` writes; or run the built image"]),
+        ("RUN conda install -y tqdm", ["conda installs may be missing here. Write `RUN pip install …` with the names"]),
+        ("RUN micromamba install tqdm && conda update tqdm", ["micromamba installs", "conda installs"]),
+        ("RUN pip install --target /opt/x tqdm", []),
     ],
-)
-def test_an_installer_that_is_not_run_here_leaves_the_file_to_a_note(tmp_path: Path, line: str) -> None:
+)  # fmt: skip
+def test_an_installer_that_is_not_run_here_is_named_with_what_to_write_instead(
+    tmp_path: Path, line: str, instead: list[str]
+) -> None:
     found = recipe(tmp_path, "COPY . .", line, requirements="tqdm\n")
-    assert found.needs == ()
-    assert found.notes[0].startswith("No RUN line of the Dockerfile installs tqdm of requirements.txt")
+    assert "tqdm" not in (found.needs or ())
+    assert line.removeprefix("RUN ").rpartition("&& ")[2] in found.omissions()[0]
+    assert len(found.notes) == len(instead)
+    assert all(words in note for words, note in zip(instead, found.notes, strict=True))
 
 
 @pytest.mark.parametrize(

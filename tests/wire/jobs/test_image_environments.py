@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from uv import find_uv_bin
 
 from trainmaster.local.jobs.images import environments
 
@@ -153,6 +155,67 @@ def test_declared_packages_that_cannot_be_installed_fail_the_job_with_the_files_
     message = error(stack)
     assert "uv failed at pyproject.toml, which no RUN line of the Dockerfile installs.\n" in message
     assert "nowhere-at-all" in message
+
+
+LOCKED = """
+[project]
+name = "own"
+version = "0"
+requires-python = ">=3.11"
+dependencies = ["vendored"]
+"""
+
+
+def locked(tree: Path) -> None:
+    """A uv project whose lock has the tree's own wheel."""
+    (tree / "pyproject.toml").write_text(LOCKED)
+    command = [
+        find_uv_bin(),
+        "lock",
+        "--offline",
+        "--no-index",
+        "--find-links",
+        ".",
+        "--python",
+        sys.executable,
+    ]
+    subprocess.run(command, cwd=tree, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    "program",
+    ['["python", "show.py"]', '["/app/.venv/bin/python3", "show.py"]', '["uv", "run", "show.py"]', "uv run show.py"],
+)  # fmt: skip
+def test_a_project_is_synced_with_the_versions_of_its_lock(stack: Stack, tree: Path, program: str) -> None:
+    locked(tree)
+    wheel(tree, "vendored", code="ANSWER = 0\n", version="2.0")
+    (tree / ".python-version").write_text("3.99\n")
+    write(
+        tree,
+        "COPY --from=ghcr.io/astral-sh/uv:latest /uv /bin/",
+        "RUN uv sync --frozen --no-install-project --no-dev",
+        'ENV PATH="/app/.venv/bin:$PATH"',
+        "ENTRYPOINT []",
+        f"CMD {program}",
+    )
+    dockerfile = (tree / "Dockerfile").read_text()
+    (tree / "Dockerfile").write_text(dockerfile.replace('ENTRYPOINT ["python", "show.py"]', ""))
+    name = run(stack)
+    assert prefix(stack, name) != Path(sys.prefix)
+    assert any("vendored==1.0" in text for text in stack.service_lines(name))
+
+
+def test_a_lock_that_is_out_of_date_fails_the_job_with_the_repair(
+    stack: Stack, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_FIND_LINKS", str(tree))
+    locked(tree)
+    (tree / "pyproject.toml").write_text(LOCKED.replace('"vendored"', '"vendored", "second"'))
+    wheel(tree, "second", code="")
+    write(tree, "RUN uv sync --locked --no-index")
+    message = error(stack)
+    assert "uv failed at `uv sync --locked --no-index`.\n" in message
+    assert "run `uv lock`" in message
 
 
 def test_a_base_that_has_keras_2_gets_it(stack: Stack, tree: Path) -> None:

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from trainmaster.local.jobs.images.bases import Base
 from trainmaster.local.jobs.images.dockerfile import Image, ImageError
-from trainmaster.local.jobs.images.installs import Install
+from trainmaster.local.jobs.images.installs import Install, Installation
 from trainmaster.local.jobs.images.layout import find
 from trainmaster.local.jobs.images.requirements import lines_of, names_a_path, text_of
 
@@ -24,7 +24,18 @@ MAX_NAMES = 8
 """Of packages in one note."""
 
 _MAX_LINE = 200
-_INSTALLERS = re.compile(r"\b(pip3?|uv|poetry|pipenv|pdm|(micro)?mamba|conda)\b")
+_BY_NAME = "`RUN pip install …` with the names that its Python packages have on PyPI"
+_EXPORTED = "`RUN pip install -r requirements.txt` with the file that `{}` writes"
+_INSTEAD = {
+    "poetry": f"`RUN pip install .`, which builds the project with Poetry's backend, or {_EXPORTED.format('poetry export')}",
+    "pdm": _EXPORTED.format("pdm export"),
+    "pipenv": _EXPORTED.format("pipenv requirements"),
+    "conda": _BY_NAME,
+    "mamba": _BY_NAME,
+    "micromamba": _BY_NAME,
+}
+"""Repairs by the installers that are not run here."""
+_INSTALLER = re.compile(rf"(?<![-\w])(?:pip3?|uv|{'|'.join(_INSTEAD)}) ")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +61,7 @@ class _File:
     is_whole: bool = True
 
 
-def declared(image: Image, installs: Sequence[Install], not_done: Iterable[str], base: Base) -> Declared:
+def declared(image: Image, installs: Sequence[Installation], not_done: Iterable[str], base: Base) -> Declared:
     """The root's requirements.txt, else the dependencies of its pyproject.toml, where no RUN line installs any package.
 
     Where RUN lines install other packages, a note alone: what they leave out is missing from a built image too.
@@ -58,18 +69,28 @@ def declared(image: Image, installs: Sequence[Install], not_done: Iterable[str],
     Raises:
         ImageError: the file is to be installed, and is too large or cannot be read.
     """
-    is_left_out = not installs and not any(map(_INSTALLERS.search, not_done))
+    if foreign := [word for line in not_done for word in _INSTALLER.findall(line)]:
+        return Declared(notes=tuple(_not_run_here(foreign)))
     try:
         file = _file(image)
     except ImageError:
-        if is_left_out:
+        if not installs:
             raise
         return Declared()  # nothing here needs it
     if file is None or any(file.path.name in run.command for run in image.runs):
         return Declared()
-    if is_left_out and file.is_whole:
+    if not installs and file.is_whole:
         return Declared(install=_install(file), notes=(_installed_here(file),) if file.requirements else ())
     return Declared(notes=tuple(_left_out(file, installs, base)))
+
+
+def _not_run_here(words: Iterable[str]) -> Iterator[str]:
+    for installer in dict.fromkeys(word.strip() for word in words):
+        if installer in _INSTEAD:
+            yield (
+                f"The packages that {installer} installs may be missing here. Write {_INSTEAD[installer]}; or run the "
+                "built image with --runtime container."
+            )
 
 
 def _file(image: Image) -> _File | None:
@@ -131,11 +152,12 @@ def _installed_here(file: _File) -> str:
     )
 
 
-def _left_out(file: _File, installs: Sequence[Install], base: Base) -> Iterator[str]:
-    """Nothing where a RUN line installs a project: only its build tells what that needs."""
-    if any(install.projects for install in installs):
+def _left_out(file: _File, installs: Sequence[Installation], base: Base) -> Iterator[str]:
+    """Nothing where a RUN line installs a project: only its build, or its lock, tells what that needs."""
+    of_pip = [install for install in installs if isinstance(install, Install) and not install.projects]
+    if len(of_pip) < len(installs):
         return
-    known = {*_names(_lines(installs)), *_names((*base.needed, *base.more))}
+    known = {*_names(_lines(of_pip)), *_names((*base.needed, *base.more))}
     missing = [name for name in dict.fromkeys(_names(file.requirements)) if name not in known]
     shown = ", ".join(missing[:MAX_NAMES]) + (", …" if len(missing) > MAX_NAMES else "")
     if missing or not file.is_whole:

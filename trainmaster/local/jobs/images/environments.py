@@ -7,6 +7,7 @@ It is made where it stays, because scripts in it name their interpreter by its f
 import asyncio
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections import Counter, defaultdict, deque
@@ -19,11 +20,12 @@ from uv import find_uv_bin
 
 from trainmaster.local.jobs.images.dockerfile import ImageError
 from trainmaster.local.jobs.images.indexes import settings_of_uv
-from trainmaster.local.jobs.images.installs import Install
+from trainmaster.local.jobs.images.installs import Install, Installation
 from trainmaster.local.jobs.images.layout import Node
 from trainmaster.local.jobs.images.package_runner import by_name, site_packages
 from trainmaster.local.jobs.images.programs import Program, ProgramError
 from trainmaster.local.jobs.images.recipes import Recipe, files_of
+from trainmaster.local.jobs.images.syncs import Sync
 from trainmaster.local.process import ProcessGuard, Stream
 
 MAX_KEPT = 8
@@ -36,6 +38,8 @@ _READY, _SOURCES, _REMOVED = "ready", ".sources", ".removed"
 _LAST_LINES = 20
 _LINE_CHARACTERS = 500
 _GRACE_S = 2.0
+_SYNC_INTO = ("--inexact", "--no-editable")
+"""A base image's packages stay, and the copy of the project goes."""
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _UNREACHABLE = ("error sending request", "dns error", "failed to fetch", "network connectivity is disabled")
 _WAY_OUT = (
@@ -136,13 +140,20 @@ class Environments:
         await asyncio.to_thread(scratch.mkdir, parents=True)
         uv = _Uv(guard=self._guard, cwd=scratch, say=say)
         await uv.run(["venv", "--quiet", "--python", sys.executable, str(folder)], "a new environment")
-        into = ["pip", "install", "--python", str(folder / "bin" / "python"), *uv.options]
+        python = str(folder / "bin" / "python")
+        into = ["pip", "install", "--python", python, *uv.options]
         if brought := (*recipe.base.needed, *recipe.base.more):
             await uv.run([*into, *brought], f"what {recipe.base.name} brings")
         for number, install in enumerate(recipe.installs):
             uv.cwd = scratch / str(number)
-            arguments = await asyncio.to_thread(_arguments, install, uv.cwd)
-            await uv.run([*into, *arguments], _named(install), indexes_from=install)
+            if isinstance(install, Sync):
+                await asyncio.to_thread(_copied, install.project, uv.cwd)
+                arguments = ["sync", *_SYNC_INTO, "--python", python, *uv.options, *install.options]
+            else:
+                arguments = [*into, *await asyncio.to_thread(_arguments, install, uv.cwd)]
+            await uv.run(arguments, _named(install), _variables(install, folder))
+        if not (own_uv := folder / "bin" / "uv").exists():
+            own_uv.symlink_to(find_uv_bin())  # for `uv run` as the image's program
         (folder / _READY).touch()
 
     def _superfluous(self, *, at_most: int) -> list[Path]:
@@ -180,10 +191,12 @@ class _Uv:
         self._said = 0
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
 
-    async def run(self, arguments: Sequence[str], what: str, indexes_from: Install | None = None) -> None:
-        """Raises `ProgramError` when uv fails to install `what`."""
+    async def run(self, arguments: Sequence[str], what: str, more: Mapping[str, str] = {}) -> None:
+        """Raises `ProgramError` when uv fails to install `what`. `more` are variables."""
         self._last.clear()
-        environment = _with_indexes(self._environment, indexes_from or Install())
+        environment = {**self._environment, **more}
+        if "UV_INDEX" in more:
+            environment["UV_INDEX"] += f" {self._environment.get('UV_INDEX', '')}"
         child = self._guard.start(
             [find_uv_bin(), *arguments], env=environment, cwd=self.cwd, on_lines=self._hear
         )
@@ -212,17 +225,19 @@ class _Uv:
         return "\n".join(lines)
 
 
-def _with_indexes(environment: Mapping[str, str], install: Install) -> dict[str, str]:
-    """In variables, because their URLs may hold passwords, and everyone on the machine can read a command line."""
-    found = dict(environment)
+def _variables(install: Installation, folder: Path) -> dict[str, str]:
+    """Indexes are variables because their URLs may hold passwords, and everyone on the machine can read a command line."""
+    found = {"UV_PROJECT_ENVIRONMENT": str(folder), "UV_PYTHON_DOWNLOADS": "never"}
     if install.default_index:
         found["UV_DEFAULT_INDEX"] = install.default_index
     if install.indexes:
-        found["UV_INDEX"] = " ".join((*install.indexes, found.get("UV_INDEX", "")))
+        found["UV_INDEX"] = " ".join(install.indexes)
     return found
 
 
-def _named(install: Install) -> str:
+def _named(install: Installation) -> str:
+    if isinstance(install, Sync):
+        return f"`{shlex.join(['uv', 'sync', *install.options])}`"
     if install.named:
         return install.named
     words = [*install.requirements, *(f"-r {path.name}" for path in install.files)]

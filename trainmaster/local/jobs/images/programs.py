@@ -6,6 +6,7 @@ read 2026-11.
 
 import functools
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -15,10 +16,13 @@ from pathlib import Path
 from trainmaster.local.jobs.images.bases import base_of
 from trainmaster.local.jobs.images.dockerfile import Image, ImageError, read_image, repository_of
 from trainmaster.local.jobs.images.recipes import Recipe, recipe_of
+from trainmaster.local.jobs.images.syncs import Sync
 from trainmaster.local.jobs.resource.validation import Message
 
 ENVIRONMENT_VARIABLE = "TRAINMASTER_REPLICA_ENVIRONMENT"
 
+_INTERPRETER = re.compile(r"(/.*)?/python(3(\.\d+)?)?")
+"""By its path in the image, as in `/opt/venv/bin/python`: the environment's own stands for it."""
 PACKAGE_RUNNER = Path(__file__).with_name("package_runner.py")
 
 
@@ -73,7 +77,18 @@ class Program:
         """All words of the process."""
         if self.is_package:
             return (sys.executable, "-I", str(PACKAGE_RUNNER), str(self.python), *self.argv)
+        if self.argv and _INTERPRETER.fullmatch(self.argv[0]):
+            return ("python", *self.argv[1:])
         return self.argv
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the base image and the Dockerfile set; and for `uv run`, that it uses the environment as it is."""
+        found = {**(self.recipe.base.variables if self.recipe else {}), **self.image.env}
+        if self.recipe and any(isinstance(install, Sync) for install in self.recipe.installs):
+            environment = str(self.python.parent.parent)
+            found |= {"UV_PROJECT_ENVIRONMENT": environment, "UV_PYTHON": str(self.python), "UV_NO_SYNC": "1"}
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,10 +13,11 @@ from packaging.utils import canonicalize_name
 from trainmaster.local.jobs.images.bases import EXAMPLES, Base, base_of
 from trainmaster.local.jobs.images.declared import declared
 from trainmaster.local.jobs.images.dockerfile import Image, ImageError, repository_of
-from trainmaster.local.jobs.images.installs import Install, installs_of
+from trainmaster.local.jobs.images.installs import Installation, installs_of
 from trainmaster.local.jobs.images.layout import Node
 from trainmaster.local.jobs.images.package_runner import missing
 from trainmaster.local.jobs.images.requirements import lines_of, need_of
+from trainmaster.local.jobs.images.syncs import Sync
 from trainmaster.resources import ROOT
 
 MAX_PROJECT_FILES = 20_000
@@ -41,7 +42,7 @@ class Recipe:
     """
 
     base: Base
-    installs: tuple[Install, ...]
+    installs: tuple[Installation, ...]
     needs: tuple[str, ...] | None
     not_done: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -80,7 +81,7 @@ def recipe_of(image: Image) -> Recipe:
 
 
 def _recipe(
-    base: Base, installs: Sequence[Install], not_done: Sequence[str], notes: tuple[str, ...] = ()
+    base: Base, installs: Sequence[Installation], not_done: Sequence[str], notes: tuple[str, ...] = ()
 ) -> Recipe:
     needs = [*base.needed, *(need for install in installs for need in _needs(install))]
     return Recipe(
@@ -136,7 +137,10 @@ def _known(name: str) -> Base:
     return base
 
 
-def _needs(install: Install) -> Iterator[str | None]:
+def _needs(install: Installation) -> Iterator[str | None]:
+    if isinstance(install, Sync):
+        yield None
+        return
     if (
         install.projects
         or install.links
@@ -150,13 +154,11 @@ def _needs(install: Install) -> Iterator[str | None]:
     yield from map(need_of, (*install.requirements, *lines))
 
 
-def _key(base: Base, installs: Iterable[Install]) -> str:
+def _key(base: Base, installs: Iterable[Installation]) -> str:
     digest = hashlib.sha256(json.dumps([sys.version, sys.base_prefix, base.needed, base.more]).encode())
     for install in installs:
-        extras = [project.extras for project in install.projects]
-        named = (install.requirements, install.options, install.default_index, install.indexes, extras)
-        digest.update(repr(named).encode())
-        for path in (*install.files, *install.constraints):
+        digest.update(repr(install.words).encode())
+        for path in install.files_read:
             digest.update(f"\0{path.name}\0".encode())
             digest.update("\n".join(lines_of(path)).encode())
         for node in install.nodes:

@@ -63,17 +63,18 @@ def names_a_path(line: str) -> bool:
     return bool(_PATH.fullmatch(line)) and "://" not in line
 
 
-def text_of(path: Path) -> str:
+def text_of(path: Path, *, max_bytes: int | None = None) -> str:
     """The text of a file that declares packages.
 
     Raises:
-        ImageError: it cannot be read, or has more than MAX_BYTES.
+        ImageError: it cannot be read, or has more than `max_bytes`, else MAX_BYTES.
     """
+    max_bytes = MAX_BYTES if max_bytes is None else max_bytes
     try:
         with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+            raw = file.read(max_bytes + 1)
     except OSError as error:
         raise ImageError(f"{path} cannot be read: {error.strerror}") from error
-    if len(raw) > MAX_BYTES:
-        raise ImageError(f"{path} has more than {MAX_BYTES} bytes")
+    if len(raw) > max_bytes:
+        raise ImageError(f"{path} has more than {max_bytes} bytes")
     return raw.decode("utf-8", "replace")

@@ -58,13 +58,12 @@ class Processes:
 
     def _environment(self, placement: Placement) -> dict[str, str]:
         """The whole environment. Nothing of this process's own environment is in it."""
-        image, recipe = placement.program.image, placement.program.recipe
+        image = placement.program.image
         ours = {} if self.private else {GCS_ROOT: str(self.buckets)}
         return {
             "HOME": str(placement.scratch / "home"),
             "LANG": "C.UTF-8",
-            **(recipe.base.variables if recipe else {}),
-            **image.env,
+            **placement.program.variables,
             "PATH": f"{placement.program.python.parent}:{image.env.get('PATH', SYSTEM_PATH)}",
             **placement.variables(**ours),
             "TMPDIR": str(placement.scratch / "tmp"),

@@ -30,7 +30,8 @@ from trainmaster.orchestrator.core.runs.states import RunState
 RECORD = Draft202012Validator(schema("run_record.v2"))
 NOTICE = Draft202012Validator(schema("notice.v1"))
 CHIEF = "workerpool0-0"
-WORDS = f"The replica {CHIEF} exited with a non-zero status of 1. To find out more see https://…"
+WORDS = f"The replica {CHIEF} exited with a non-zero status of 1."
+LINK = " To find out more about why your job exited please check the logs: https://console.test/logs?a=b%2Fc"
 TRACEBACK = (
     "Traceback (most recent call last):",
     '  File "/app/train.py", line 7, in <module>',
@@ -50,7 +51,7 @@ def failed() -> tuple[World, str, Job]:
     """A run whose job has failed, before any event reports the failure."""
     world, arrival, job = launched()
     world.jobs.become(job.name, JobState.RUNNING)
-    world.jobs.become(job.name, JobState.FAILED, error=Failure(code=3, message=WORDS))
+    world.jobs.become(job.name, JobState.FAILED, error=Failure(code=3, message=WORDS + LINK))
     return world, arrival.run_id, job
 
 
@@ -207,12 +208,14 @@ def test_where_peers_fill_the_log_the_replica_that_the_service_names_is_read_alo
     assert_explained(world, run_id)
 
 
-def tuned(state: JobState, trials: list[Trial], *, refused: int) -> tuple[World, RunRecord, Boundary]:
+def tuned(
+    state: JobState, trials: list[Trial], *, refused: int, words: str = "Too many trials failed."
+) -> tuple[World, RunRecord, Boundary]:
     """The settled run of a tuning with these trials, the first of which refused their arguments."""
     world, arrival, job = launched_tuning()
     world.try_out(world.record(arrival.run_id), state, trials)
     job = world.jobs.read(job.name)
-    error = Failure(code=3, message="Too many trials failed.") if state is JobState.FAILED else None
+    error = Failure(code=3, message=words) if state is JobState.FAILED else None
     world.jobs.become(job.name, state, error=error)
     for number in range(1, refused + 1):
         world.job_logs.write(job_id(job), CHIEF, *USAGE, trial_id=str(number))
@@ -230,21 +233,45 @@ def infeasible(number: int, reason: str = "") -> Trial:
 
 
 def test_a_trial_that_refused_its_arguments_is_told_as_that_and_not_as_a_missing_metric() -> None:
-    reason = f"The replica {CHIEF} exited with a non-zero status of 2. To find out more see https://…"
+    words = f"The replica {CHIEF} exited with a non-zero status of 2."
+    reason = words + LINK
     _, record, _ = tuned(JobState.FAILED, [infeasible(1, reason), infeasible(2, reason)], refused=2)
     told = f"the program refused its arguments: {USAGE[-1]}"
     assert record.tuning is not None
     for each in record.tuning.trials:
-        assert each.infeasible_reason == reason
+        assert each.infeasible_reason == words
         assert each.failure == Failure(message=told, replica=CHIEF, last_lines=USAGE)
     assert record.failure == Failure(
         code=3,
-        message=f"trial 1, {CHIEF}: {told}. Too many trials failed.",
+        message=f"2 of 2 trials failed; the first, trial 1, {CHIEF}: {told}",
         replica=CHIEF,
         last_lines=USAGE,
     )
     (problem,) = record.problems
     assert problem.startswith("no trial is best: 2 of 2 failed before any reported 'accuracy'")
+
+
+@pytest.mark.parametrize("words", ["Too many trials failed (4). The first, 1: x", "Internal error occurred."])
+def test_reason_and_problem_of_a_tuning_count_alike_and_quote_the_trial_that_failed_first(words: str) -> None:
+    """Trials end in another order than that of their ids, and those after the first are cancelled."""
+    reason = f"The replica {CHIEF} exited with a non-zero status of 2."
+    third = replace(infeasible(3, reason), end_time=START)
+    cancelled = [infeasible(number, "The trial's job was cancelled.") for number in (1, 2)]
+    trials = [*cancelled, third, infeasible(4, reason)]
+    _, record, _ = tuned(JobState.FAILED, trials, refused=4, words=words)
+    assert record.failure is not None
+    cause = f"trial 3, {CHIEF}: the program refused its arguments: {USAGE[-1]}"
+    more = "" if "trials" in words else f". {words}"
+    assert record.failure.message == f"4 of 4 trials failed; the first, {cause}{more}"
+    (problem,) = record.problems
+    assert problem.startswith("no trial is best: 4 of 4 failed before any reported 'accuracy'")
+
+
+def test_the_first_failed_trial_is_quoted_also_where_the_service_gives_its_reason() -> None:
+    missing = "The trial ended without reporting the metric 'accuracy'; it reported []."
+    _, record, _ = tuned(JobState.FAILED, [infeasible(1, missing), infeasible(2)], refused=2)
+    assert record.failure is not None
+    assert record.failure.message == f"2 of 2 trials failed; the first, trial 1: {missing}"
 
 
 def test_of_many_failed_trials_the_first_are_read_and_those_with_a_reason_of_the_services_own_are_not() -> (

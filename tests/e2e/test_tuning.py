@@ -153,7 +153,7 @@ def test_a_tuning_whose_program_refuses_a_parameter_says_so_in_the_record(projec
     assert told.startswith("the program refused its arguments: ")
     assert "unrecognized arguments: --rates=" in told
     assert trial["failure"]["last_lines"][0].startswith("usage: ")
-    assert record["failure"]["message"].startswith(f"trial 1, workerpool0-0: {told}. Too many trials failed")
+    assert record["failure"]["message"] == f"1 of 1 trials failed; the first, trial 1, workerpool0-0: {told}"
     (problem,) = record["problems"]
     assert problem.startswith("no trial is best: 1 of 1 failed before any reported 'loss'")
 

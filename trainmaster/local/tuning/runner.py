@@ -194,10 +194,10 @@ class TuningJobRunner(JobRunner[TuningJob]):
             self._move(JobState.RUNNING)
         if not self._failed:
             return self._move(JobState.SUCCEEDED)
-        reasons = [trial.message.infeasible_reason for trial in self.job.trials.values()]
-        failures = [reason for reason in reasons if reason]
-        first = f"Too many trials failed ({len(failures)}). The first: {failures[0]}"
-        return self._move(JobState.FAILED, code=USER_CODE, reason=first)
+        failed = [trial for trial in self.job.trials.values() if trial.state is TrialState.INFEASIBLE]
+        first = min(failed, key=lambda trial: trial.message.end_time.ToNanoseconds()).message
+        reason = f"Too many trials failed ({len(failed)}). The first, {first.id}: {first.infeasible_reason}"
+        return self._move(JobState.FAILED, code=USER_CODE, reason=reason)
 
     def _folder(self, trial: Trial) -> Path:
         return self._metrics / self.job.job_id / trial.id

@@ -18,6 +18,7 @@ from trainmaster.orchestrator.core.completion.last_error import (
     tells_of_lost_peer,
 )
 from trainmaster.orchestrator.core.completion.missing_module import with_repair
+from trainmaster.orchestrator.core.runs.end import TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, RecordedTrial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -41,6 +42,9 @@ _EXITED = re.compile(
 )
 """Source: error messages of failed jobs quoted in public issues, 2021 to 2026."""
 _KILLED = "137"
+_LOG_LINK = re.compile(r"\s*To find out more\b[^\n]{0,200}?\bhttps?://\S+")
+"""The sentence with a link to the Cloud console: hundreds of characters, and a dead end for the local stack's jobs."""
+_OF_TRIALS = re.compile(r"\btrials?\b.*\bfail|\bfail.*\btrials?\b", re.IGNORECASE)
 _REPLICA = re.compile(r"[a-z][a-z0-9-]{0,62}")
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)")
 
@@ -98,6 +102,11 @@ def named_replica(words: str) -> str | None:
     return exited[1] if exited else None
 
 
+def without_log_link(words: str) -> str:
+    """The service's words without their link to the log, which the drop's status names with `logs`."""
+    return _LOG_LINK.sub("", words)
+
+
 def questions_about(record: RunRecord) -> Sequence[Question]:
     """What the log is asked about the ended run: its failed job, or the first of its failed trials; none for others."""
     job = record.job
@@ -116,7 +125,7 @@ def _service_words(failure: Failure) -> str:
 
 
 def _about_trials(trials: Sequence[RecordedTrial], query: LogQuery) -> Sequence[Question]:
-    failed = sorted(filter(_may_have_failed, trials), key=lambda trial: trial.end_time or _NO_TIME)
+    failed = list(filter(_may_have_failed, _failed(trials)))
     return [
         Question(query=replace(query, trial_id=trial.id), words=trial.infeasible_reason or "")
         for trial in failed[:TRIALS_EXPLAINED]
@@ -124,10 +133,16 @@ def _about_trials(trials: Sequence[RecordedTrial], query: LogQuery) -> Sequence[
     ]
 
 
+def _failed(trials: Sequence[RecordedTrial]) -> Sequence[RecordedTrial]:
+    """The trials that failed, by Vertex AI's state, in the order of their ends."""
+    infeasible = (trial for trial in trials if trial.state is TrialState.INFEASIBLE)
+    return sorted(infeasible, key=lambda trial: trial.end_time or _NO_TIME)
+
+
 def _may_have_failed(trial: RecordedTrial) -> bool:
     """Whether a replica of the trial failed; where the service gives another reason, that one counts."""
-    ran = trial.state is TrialState.INFEASIBLE and trial.start_time is not None
-    return ran and (not trial.infeasible_reason or named_replica(trial.infeasible_reason) is not None)
+    has_other_reason = trial.infeasible_reason and named_replica(trial.infeasible_reason) is None
+    return trial.start_time is not None and not has_other_reason
 
 
 def has_arrived(entries: Sequence[LogEntry]) -> bool:
@@ -222,26 +237,45 @@ def _cut(line: str) -> str:
 def explained(record: RunRecord, found: Mapping[str | None, Failure]) -> RunRecord:
     """The record with what was found of its job, under None, or of its trials, by id. Safe to repeat."""
     if record.tuning is not None:
-        trials = tuple(
-            replace(trial, failure=found[trial.id]) if trial.failure is None and trial.id in found else trial
-            for trial in record.tuning.trials
-        )
-        record = replace(record, tuning=replace(record.tuning, trials=trials))
-    first = next(iter(found.items()), None)
-    if first is None or record.failure is None or record.failure.last_lines is not None:
+        return _tuning_explained(record, record.tuning, found)
+    cause = found.get(None)
+    if cause is None or record.failure is None or record.failure.last_lines is not None:
         return record
-    trial_id, failure = first
-    where = f"{failure.replica}" if trial_id is None else f"trial {trial_id}, {failure.replica}"
     words = _service_words(record.failure)
-    message = f"{where}: {failure.message.rstrip('.')}. {words}".rstrip() if failure.message else words
+    message = f"{cause.replica}: {cause.message.rstrip('.')}. {words}".rstrip() if cause.message else words
+    return replace(record, failure=_caused(record.failure, cause, message))
+
+
+def _tuning_explained(
+    record: RunRecord, tuning: TuningResult, found: Mapping[str | None, Failure]
+) -> RunRecord:
+    trials = tuple(
+        replace(trial, failure=found[trial.id]) if trial.failure is None and trial.id in found else trial
+        for trial in tuning.trials
+    )
+    known = replace(record, tuning=replace(tuning, trials=trials))
+    failed = _failed(trials)
+    first = next((trial for trial in failed if trial.failure or trial.infeasible_reason), None)
+    if first is None or not found or record.failure is None or record.failure.last_lines is not None:
+        return known
+    cause = first.failure or Failure(message=first.infeasible_reason or "")
+    if cause.replica and cause.message:
+        what = f", {cause.replica}: {cause.message}"
+    else:  # a killed replica writes no error
+        what = f": {first.infeasible_reason or f'the replica {cause.replica} was killed'}"
+    message = f"{len(failed)} of {len(trials)} trials failed; the first, trial {first.id}{what}"
+    words = _service_words(record.failure)
+    if words and not _OF_TRIALS.search(words):
+        message = f"{message.rstrip('.')}. {words}"
+    return replace(known, failure=_caused(record.failure, cause, message))
+
+
+def _caused(failure: Failure, cause: Failure, message: str) -> Failure:
     return replace(
-        record,
-        failure=replace(
-            record.failure,
-            message=message or record.failure.message,
-            replica=failure.replica,
-            last_lines=failure.last_lines,
-        ),
+        failure,
+        message=message or failure.message,
+        replica=cause.replica,
+        last_lines=cause.last_lines,
     )
 
 

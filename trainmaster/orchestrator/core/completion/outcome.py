@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from trainmaster.orchestrator.core.completion.explanation import without_log_link
 from trainmaster.orchestrator.core.completion.model import (
     FoundModel,
     ModelDirectory,
@@ -86,7 +87,9 @@ def _found(
 def _failure(state: RunState, job: Job) -> Failure | None:
     if state is RunState.FAILED and job.error is None:
         return Failure(message="Vertex AI gives no reason; the job's log may.")
-    return job.error
+    if job.error is None:
+        return None
+    return replace(job.error, message=without_log_link(job.error.message))
 
 
 def _tuned(state: RunState, job: Job, found: FoundModel, tuning: Tuning) -> Outcome:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from trainmaster.orchestrator.core.completion.explanation import named_replica
+from trainmaster.orchestrator.core.completion.explanation import named_replica, without_log_link
 from trainmaster.orchestrator.core.documents.faults import listed, nearest
 from trainmaster.orchestrator.core.requests.spec import Goal, Measurement, Tuning
 from trainmaster.orchestrator.core.runs.job import (
@@ -29,7 +29,7 @@ def recorded_trials(trials: Sequence[Trial], tuning: Tuning) -> tuple[RecordedTr
             measurements=len(trial.measurements),
             start_time=trial.start_time,
             end_time=trial.end_time,
-            infeasible_reason=trial.infeasible_reason[:REASON_MAX_CHARS] or None,
+            infeasible_reason=without_log_link(trial.infeasible_reason)[:REASON_MAX_CHARS] or None,
         )
         for trial in sorted(trials, key=_order)
     )
@@ -96,8 +96,8 @@ def why_no_best(trials: Sequence[Trial], tuning: Tuning) -> str:
             "The tag that the trainer reports must be the metric id of the request"
             + (f": {hint}" if hint else "")
         )
-    failed = sum(named_replica(trial.infeasible_reason) is not None for trial in trials)
-    if failed:
+    failed = sum(trial.state is TrialState.INFEASIBLE for trial in trials)
+    if any(named_replica(trial.infeasible_reason) for trial in trials):
         return (
             f"no trial is best: {failed} of {len(trials)} failed before any reported {metric!r}; "
             "`tuning.trials` of the record says why"

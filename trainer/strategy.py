@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from trainer.accelerators import TPU_VARIABLES
 from trainer.cluster import Cluster, Role
 from trainer.faults import Unusable
 from trainer.strategy_choice import Machine, Strategy, chosen
@@ -14,7 +15,6 @@ from trainer.strategy_choice import Machine, Strategy, chosen
 GRADIENT_PACK_BYTES = 8 << 20
 # Of a variable on one parameter server: TensorFlow's own advice for MinSizePartitioner.
 MIN_SHARD_BYTES = 256 << 10
-TPU_VARIABLES = ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS")  # tensorflow/python/tpu/client/client.py
 
 
 def processors_for(cluster: Cluster) -> int:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from trainer.accelerators import require_accelerators
 from trainer.cluster import Cluster, Role
 from trainer.cluster_variable import cluster_from
 from trainer.ending import PEER_LOST, end_at_once, end_with, on_sigterm
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     try:
         flags, cluster, outputs = _told(arguments, environment)
         print(cluster.description(), file=sys.stderr, flush=True)  # noqa: T201 - the job's log
+        require_accelerators(cluster, environment)
         _part_of(cluster, flags)(flags, cluster, outputs, environment)
     except Unusable as unusable:
         for fault in unusable.faults:

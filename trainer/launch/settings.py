@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from trainer.accelerators import is_tpu
 from trainer.cluster import Cluster, Role, host_of
 from trainer.faults import Unusable
 
@@ -208,12 +209,7 @@ def _evaluators(framework: str, cluster: Cluster) -> list[str]:
 
 def _has_tpu(cluster: Cluster) -> bool:
     """Whether the job asks for TPU machines, by https://cloud.google.com/vertex-ai/docs/training/training-with-tpu-vm."""
-    return any(
-        machine.get("tpu_topology")
-        or str(machine.get("accelerator_type")).startswith("TPU")
-        or str(machine.get("machine_type")).startswith(("ct", "cloud-tpu"))
-        for machine in cluster.of_pools("machine_spec")
-    )
+    return any(map(is_tpu, cluster.of_pools("machine_spec")))
 
 
 def _is_numeric(host: str) -> bool:

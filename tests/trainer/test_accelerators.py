@@ -1,0 +1,82 @@
+"""A replica whose job has accelerators that TensorFlow does not see refuses to start."""
+
+import json
+from typing import Any
+
+import pytest
+
+from trainer.accelerators import expected_accelerator, missing_accelerator
+from trainer.cluster_variable import cluster_from
+from trainer.task import main
+
+T4 = {"machine_type": "n1-standard-8", "accelerator_type": "NVIDIA_TESLA_T4", "accelerator_count": 2}
+CPU = {"machine_type": "n1-standard-8"}
+V5E = {"machine_type": "ct5lp-hightpu-4t", "tpu_topology": "2x2"}
+ROLES = ("workerpool0", "workerpool1", "workerpool2", "workerpool3")
+
+
+def variables(*machines: dict[str, Any], pool: int = 0, **more: str) -> dict[str, str]:
+    """What a replica of that pool sees, of a job with these machines."""
+    job = {"worker_pool_specs": [{"machine_spec": machine} for machine in machines]}
+    cluster = {ROLES[number]: [f"replica-{number}:2222"] for number in range(len(machines))}
+    task = {"type": ROLES[pool], "index": 0}
+    document = {"cluster": cluster, "task": task, "environment": "cloud", "job": job}
+    return {"CLUSTER_SPEC": json.dumps(document), "CLOUD_ML_JOB_ID": "12", **more}
+
+
+@pytest.mark.parametrize(
+    ("environment", "files", "expected"),
+    [
+        (variables(T4), (), ("GPU", "2 NVIDIA_TESLA_T4")),
+        (variables({"acceleratorType": "NVIDIA_L4", "acceleratorCount": "1"}), (), ("GPU", "1 NVIDIA_L4")),
+        (variables(CPU, T4, pool=1), (), ("GPU", "2 NVIDIA_TESLA_T4")),
+        (variables(CPU, CPU, {}, T4, pool=3), (), ("GPU", "2 NVIDIA_TESLA_T4")),
+        (variables(CPU), ("nvidia-uvm", "nvidia1", "nvidia0", "nvidiactl"), ("GPU", "/dev/nvidia0")),
+        (variables(V5E), (), ("TPU", "a TPU (ct5lp-hightpu-4t)")),
+        (variables(CPU), (), None),
+        (variables(CPU, T4), (), None),
+        (variables(CPU), ("nvidiactl",), None),
+        (variables({**T4, "accelerator_count": 0}), (), None),
+        (variables({"accelerator_type": "ACCELERATOR_TYPE_UNSPECIFIED", "accelerator_count": 1}), (), None),
+        (variables(CPU, CPU, T4, pool=2), (), None),
+        (variables(V5E, TPU_NAME="tpu-1"), (), None),
+        (variables(T4, TRAINMASTER_STACK="token:1"), ("nvidia0",), None),
+        ({}, ("nvidia0",), None),
+    ],
+    ids=[
+        "GPUs", "the API's spelling", "the worker's", "the evaluator's", "a device", "a TPU", "no accelerator",
+        "another pool's", "no device of a GPU", "a count of 0", "none by name", "a parameter server",
+        "a TPU of the network", "the local stack", "a machine of one's own",
+    ],
+)  # fmt: skip
+def test_what_a_replica_expects_follows_from_its_own_worker_pool_or_from_its_devices(
+    environment: dict[str, str], files: tuple[str, ...], expected: tuple[str, str] | None
+) -> None:
+    assert expected_accelerator(cluster_from(environment), environment, files) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "seen", "is_missing"),
+    [
+        ("GPU", {"CPU"}, True),
+        ("GPU", {"CPU", "GPU"}, False),
+        ("TPU", {"CPU", "GPU"}, True),
+        ("TPU", {"CPU", "TPU_SYSTEM"}, False),
+    ],
+)
+def test_the_fault_names_replica_accelerator_and_repair_unless_tensorflow_sees_it(
+    kind: str, seen: set[str], is_missing: bool
+) -> None:
+    fault = missing_accelerator("worker-1", (kind, "2 of them"), seen)
+    assert (fault is not None) == is_missing
+    if fault is not None:
+        assert fault.startswith(f"The job has 2 of them for worker-1, and TensorFlow sees no {kind}")
+        assert "or take the accelerator out of the request" in fault
+
+
+def test_a_job_with_a_tpu_that_tensorflow_does_not_see_ends_with_status_2_and_the_repair(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A TPU, so that the test says the same on a machine with a GPU."""
+    assert main(["--dataset=horses_or_humans"], variables(V5E)) == 2
+    assert "Use an image whose TensorFlow supports TPUs" in capsys.readouterr().err

@@ -1,0 +1,96 @@
+"""Whether TensorFlow sees the accelerators that the job pays for.
+
+Where the job says that it has some: `CLUSTER_SPEC` repeats its worker pools with their machines, and the service
+attaches a GPU as /dev/nvidia0, /dev/nvidia1, …, whatever the image holds. An image without CUDA's libraries would
+train on the processor, many times slower, at the price of the GPUs.
+
+The local stack attaches no accelerators; in its replicas nothing is expected.
+Source of CLUSTER_SPEC: https://cloud.google.com/vertex-ai/docs/training/distributed-training (read 2026-11)
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from trainer.cluster import Cluster, Role
+from trainer.faults import Unusable
+
+GPU, TPU = "GPU", "TPU"
+TPU_VARIABLES = ("TPU_NAME", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS")  # tensorflow/python/tpu/client/client.py
+LOCAL_STACK = "TRAINMASTER_STACK"
+_POOLS = (Role.CHIEF, Role.WORKER, Role.PARAMETER_SERVER, Role.EVALUATOR)
+"""By the number of the worker pool."""
+_TPU_MACHINES = ("ct", "cloud-tpu", "tpu")
+_GPU_FILE = re.compile(r"nvidia\d+")
+
+
+def require_accelerators(cluster: Cluster, environment: Mapping[str, str]) -> None:
+    """Return at once where the job has no accelerators for this replica, without importing TensorFlow.
+
+    Raises:
+        Unusable: TensorFlow sees none of the kind that the job has.
+    """
+    files = [path.name for path in Path("/dev").glob("nvidia*")]
+    expected = expected_accelerator(cluster, environment, files)
+    if expected is None:
+        return
+    import tensorflow as tf
+
+    fault = missing_accelerator(
+        cluster.replica, expected, {device.device_type for device in tf.config.list_physical_devices()}
+    )
+    if fault:
+        raise Unusable(fault)
+
+
+def expected_accelerator(
+    cluster: Cluster, environment: Mapping[str, str], device_files: Iterable[str]
+) -> tuple[str, str] | None:
+    """The kind, GPU or TPU, and in words what the job has for this replica; None where nothing can be expected.
+
+    `device_files`: the names in /dev that begin with nvidia. They count only in a job of the service: a program that
+    is tried on a machine of one's own may leave its GPU alone. A TPU at an address of the network needs no device.
+    """
+    if LOCAL_STACK in environment or cluster.role is Role.PARAMETER_SERVER:
+        return None
+    machine = _machine(cluster)
+    if is_tpu(machine):
+        has_address = any(environment.get(name) for name in TPU_VARIABLES)
+        return None if has_address else (TPU, f"a TPU ({machine.get('machine_type', 'its machine')})")
+    count, kind = str(machine.get("accelerator_count") or ""), str(machine.get("accelerator_type") or "")
+    if count.isdecimal() and int(count) > 0 and kind not in ("", "ACCELERATOR_TYPE_UNSPECIFIED"):
+        return GPU, f"{int(count)} {kind}"
+    files = sorted(name for name in device_files if _GPU_FILE.fullmatch(name))
+    return (GPU, f"/dev/{files[0]}") if files and environment.get("CLOUD_ML_JOB_ID") else None
+
+
+def missing_accelerator(replica: str, expected: tuple[str, str], seen: Collection[str]) -> str | None:
+    """The fault of a replica that should have the expected accelerator. `seen`: TensorFlow's types of devices."""
+    kind, words = expected
+    if any(device.startswith(kind) for device in seen):  # TPU_SYSTEM is a TPU that is not initialized yet
+        return None
+    repair = {
+        GPU: "Build the image with _VARIANT=cuda (docs/decisions/003-trainer-image-base.md)",
+        TPU: "Use an image whose TensorFlow supports TPUs",
+    }[kind]
+    return (
+        f"The job has {words} for {replica}, and TensorFlow sees no {kind}: it would train on the processor. "
+        f"{repair}, or take the accelerator out of the request."
+    )
+
+
+def is_tpu(machine: Mapping[str, Any]) -> bool:
+    """Whether a `machine_spec`, its field names in snake_case, is one of TPUs."""
+    return bool(
+        machine.get("tpu_topology")
+        or str(machine.get("accelerator_type")).startswith("TPU")
+        or str(machine.get("machine_type")).startswith(_TPU_MACHINES)
+    )
+
+
+def _machine(cluster: Cluster) -> Mapping[str, Any]:
+    """The machine of this replica's worker pool; empty where the job does not say it."""
+    machines = cluster.of_pools("machine_spec")
+    number = _POOLS.index(cluster.role)
+    return machines[number] if number < len(machines) else {}

@@ -16,7 +16,8 @@ import psutil
 from google.api_core.exceptions import NotFound
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
-from google.cloud.aiplatform_v1 import CustomJob, HyperparameterTuningJob, JobServiceClient
+from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
+from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob
 from google.cloud.logging import Client as LoggingClient
 
 from trainmaster.client.stack import read_stack_env

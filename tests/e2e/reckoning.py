@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from google.cloud.aiplatform_v1 import CustomJob
+from google.cloud.aiplatform_v1.types import CustomJob
 
 from .project import ENDED, Project
 

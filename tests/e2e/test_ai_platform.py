@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from google.cloud.aiplatform_v1 import JobState
+from google.cloud.aiplatform_v1.types import JobState
 
 from .project import ROOT, Project, image_uri
 

@@ -17,9 +17,7 @@ from typing import Any
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
-from google.cloud import aiplatform
-from google.cloud.aiplatform import hyperparameter_tuning as hpt
-from google.cloud.aiplatform_v1 import CustomJobSpec, JobState
+from google.cloud.aiplatform_v1.types import CustomJobSpec, JobState
 from google.protobuf.json_format import MessageToDict
 
 from .project import ROOT, Project
@@ -57,16 +55,6 @@ def variables(project: Project, figures: Path, tmp_path_factory: pytest.TempPath
             bucket.blob(f"codelabs/{path.relative_to(folder)}").upload_from_filename(path)
     small = {} if THOROUGH else {"CODELAB_NETWORK": "small"}
     return {"TFDS_DATA_DIR": f"gs://{bucket.name}/codelabs", **small}
-
-
-@pytest.fixture
-def sdk(project: Project) -> Iterator[None]:
-    aiplatform.init(
-        project=project.id, location=project.region, staging_bucket=f"gs://{project.models}",
-        credentials=AnonymousCredentials(), api_endpoint=project.env["VERTEX_EMULATOR_HOST"], api_transport="rest",
-    )  # fmt: skip
-    yield
-    aiplatform.initializer.global_pool.shutdown(wait=True)
 
 
 def pool(image_uri: str, variables: dict[str, str]) -> dict[str, Any]:
@@ -121,6 +109,18 @@ def test_multi_worker_training_goes_from_a_request_to_a_record_with_the_programs
 
 
 if THOROUGH:
+    from google.cloud import aiplatform
+    from google.cloud.aiplatform import hyperparameter_tuning as hpt
+
+    @pytest.fixture
+    def sdk(project: Project) -> Iterator[None]:
+        aiplatform.init(
+            project=project.id, location=project.region, staging_bucket=f"gs://{project.models}",
+            credentials=AnonymousCredentials(), api_endpoint=project.env["VERTEX_EMULATOR_HOST"],
+            api_transport="rest",
+        )  # fmt: skip
+        yield
+        aiplatform.initializer.global_pool.shutdown(wait=True)
 
     def test_multi_worker_training_goes_from_the_sdk_to_a_model_in_the_bucket(
         project: Project, images: dict[str, str], variables: dict[str, str], sdk: None

@@ -6,7 +6,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from google.cloud.aiplatform_v1 import CustomJob, JobState
+from google.cloud.aiplatform_v1.types import CustomJob, JobState
 
 from .project import ROOT, Project, image_uri
 

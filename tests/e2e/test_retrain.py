@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from google.cloud.aiplatform_v1 import JobState
+from google.cloud.aiplatform_v1.types import JobState
 
 from .data_events import data_event, post
 from .project import ENDED, ROOT, Project, image_uri

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from google.cloud.aiplatform_v1 import CustomJob
+from google.cloud.aiplatform_v1.types import CustomJob
 
 from .project import Project, request, running_project
 from .proxied import LEASE_S, Answer, Request, VertexProxy, quick_topology, running

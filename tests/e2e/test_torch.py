@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.cloud.aiplatform_v1 import JobState
+from google.cloud.aiplatform_v1.types import JobState
 
 from trainmaster.local.jobs.replicas import rootfs
 

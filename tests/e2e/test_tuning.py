@@ -8,8 +8,7 @@ import jsonschema
 import psutil
 import pytest
 import yaml
-from google.cloud.aiplatform_v1 import JobState
-from google.cloud.aiplatform_v1.types import Trial
+from google.cloud.aiplatform_v1.types import JobState, Trial
 
 from trainmaster.local.process.family import members
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import jsonschema
 import pytest
-from google.cloud.aiplatform_v1 import JobState
+from google.cloud.aiplatform_v1.types import JobState
 
 from .project import ENDED, ROOT, Project, request
 

@@ -10,7 +10,9 @@ import pytest
 import requests
 from google.api_core.exceptions import PreconditionFailed, ServiceUnavailable, TooManyRequests
 from google.auth.credentials import AnonymousCredentials
-from google.cloud import aiplatform_v1, storage
+from google.cloud import storage
+from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
+from google.cloud.aiplatform_v1.types import CustomJob
 from google.cloud.storage.retry import DEFAULT_RETRY
 
 from trainmaster.local import logging
@@ -153,7 +155,7 @@ def test_a_job_is_created_although_its_submitter_was_told_of_an_error(tmp_path: 
     jobs = Jobs(dir=tmp_path / "jobs", buckets_dir=tmp_path / "buckets", images={},
                 write_log=_forget, mounts="environment")  # fmt: skip
     with serve_jobs(jobs) as url:
-        client = aiplatform_v1.JobServiceClient(
+        client = JobServiceClient(
             transport="rest", credentials=AnonymousCredentials(), client_options={"api_endpoint": url}
         )
         ask(
@@ -175,11 +177,11 @@ def test_a_job_is_created_although_its_submitter_was_told_of_an_error(tmp_path: 
         client.transport.close()
 
 
-def create(client: aiplatform_v1.JobServiceClient, run: str) -> None:
+def create(client: JobServiceClient, run: str) -> None:
     pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1,
             "container_spec": {"image_uri": "example/none"}}  # fmt: skip
     job = {"display_name": f"job of {run}", "labels": {"run": run}, "job_spec": {"worker_pool_specs": [pool]}}
-    client.create_custom_job(parent=PARENT, custom_job=aiplatform_v1.CustomJob(job))
+    client.create_custom_job(parent=PARENT, custom_job=CustomJob(job))
 
 
 async def _forget(_entries: object) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
-from google.cloud import aiplatform_v1
+from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
+from google.cloud.aiplatform_v1.types import CustomJob
 
 from trainmaster.local.vertex import Jobs, MountChoice, serve
 
@@ -33,23 +34,21 @@ class Stack:
     url: str
     buckets: Path
     entries: list[Entry]
-    jobs: aiplatform_v1.JobServiceClient = field(init=False)
+    jobs: JobServiceClient = field(init=False)
 
     def __post_init__(self) -> None:
-        self.jobs = aiplatform_v1.JobServiceClient(
+        self.jobs = JobServiceClient(
             transport="rest", credentials=AnonymousCredentials(), client_options={"api_endpoint": self.url}
         )
 
-    def submit(self, *pools: Mapping[str, Any] | int, **spec: Any) -> aiplatform_v1.CustomJob:
+    def submit(self, *pools: Mapping[str, Any] | int, **spec: Any) -> CustomJob:
         """A job whose pools run the program image: `container(...)` for one replica, with `replica_count` for more."""
         labels = spec.pop("labels", {})
         job = {"display_name": spec.pop("display_name", "a job"), "labels": labels,
                "job_spec": {"worker_pool_specs": list(pools), **spec}}  # fmt: skip
-        return self.jobs.create_custom_job(parent=PARENT, custom_job=aiplatform_v1.CustomJob(job))
+        return self.jobs.create_custom_job(parent=PARENT, custom_job=CustomJob(job))
 
-    def until(
-        self, name: str, condition: Callable[[aiplatform_v1.CustomJob], bool]
-    ) -> aiplatform_v1.CustomJob:
+    def until(self, name: str, condition: Callable[[CustomJob], bool]) -> CustomJob:
         deadline = time.monotonic() + 180
         pause_s = 0.02
         while not condition(job := self.jobs.get_custom_job(name=name)):
@@ -58,7 +57,7 @@ class Stack:
             pause_s = min(1.2 * pause_s, 0.1)  # each question takes milliseconds of the processor
         return job
 
-    def ended(self, name: str) -> aiplatform_v1.CustomJob:
+    def ended(self, name: str) -> CustomJob:
         """The job in its terminal state, after its last line is in the log."""
         job = self.until(
             name, lambda job: job.state.name.rpartition("_")[2] in {"SUCCEEDED", "FAILED", "CANCELLED"}

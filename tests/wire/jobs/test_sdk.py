@@ -1,25 +1,33 @@
-"""The high-level SDK, unmodified, over REST."""
+"""The high-level SDK, unmodified, over REST.
+
+It is imported where it is used: each worker imports every test module, and one of them runs this one.
+"""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
-from google.cloud import aiplatform
-from google.cloud.aiplatform import hyperparameter_tuning as hpt
 
 from .conftest import Stack, container
 from .studies import REPORT
+
+if TYPE_CHECKING:
+    from google.cloud import aiplatform
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _no_thread_of_the_sdk_is_left() -> Iterator[None]:
     yield
+    from google.cloud import aiplatform
+
     aiplatform.initializer.global_pool.shutdown(wait=True)
 
 
 @pytest.fixture
 def sdk(stack: Stack) -> Stack:
+    from google.cloud import aiplatform
+
     # project= must be given: without it the SDK asks the Resource Manager on the internet.
     aiplatform.init(
         project="p1", location="us-central1", staging_bucket="gs://staging", credentials=AnonymousCredentials(),
@@ -29,6 +37,8 @@ def sdk(stack: Stack) -> Stack:
 
 
 def test_a_job_is_submitted_followed_listed_and_deleted(sdk: Stack) -> None:
+    from google.cloud import aiplatform
+
     job = aiplatform.CustomJob(
         display_name="from-the-sdk", worker_pool_specs=[container("tell")], labels={"team": "vision"}
     )
@@ -46,6 +56,8 @@ def test_a_job_is_submitted_followed_listed_and_deleted(sdk: Stack) -> None:
 
 
 def test_a_job_is_cancelled(sdk: Stack) -> None:
+    from google.cloud import aiplatform
+
     job = aiplatform.CustomJob(display_name="long", worker_pool_specs=[container("sleep=600")])
     job.submit()
     job.cancel()
@@ -55,7 +67,10 @@ def test_a_job_is_cancelled(sdk: Stack) -> None:
     assert job.error.code == 1
 
 
-def tuning(body: str, **more: Any) -> aiplatform.HyperparameterTuningJob:
+def tuning(body: str, **more: Any) -> "aiplatform.HyperparameterTuningJob":
+    from google.cloud import aiplatform
+    from google.cloud.aiplatform import hyperparameter_tuning as hpt
+
     pool = container("-c", REPORT + body, command=["python"])
     return aiplatform.HyperparameterTuningJob(
         display_name="tuned",
@@ -82,6 +97,8 @@ def tuning(body: str, **more: Any) -> aiplatform.HyperparameterTuningJob:
 
 @pytest.mark.slow  # run() polls every five seconds
 def test_a_study_is_run_to_its_end_and_its_trials_are_read(sdk: Stack) -> None:
+    from google.cloud import aiplatform
+
     job = tuning("report(x, 1)", search_algorithm="random", labels={"team": "vision"})
     job.run(sync=True)
     assert job.state.name == "JOB_STATE_SUCCEEDED"

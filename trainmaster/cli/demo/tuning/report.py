@@ -11,7 +11,6 @@ from trainmaster.cli.demo.model import ExportDamaged, show_model
 from trainmaster.cli.demo.stage import Scene
 from trainmaster.cli.demo.watch import Sighting
 from trainmaster.cli.study.board import Board
-from trainmaster.cli.study.page import write_study
 from trainmaster.cli.study.study import Study, number, shown
 
 FILE_COLUMNS = 200
@@ -40,6 +39,8 @@ def _shown(console: Console, seen: Sighting, scene: Scene) -> Iterator[str]:
     if best.get("model_uri"):
         _show_best(console, best)
         yield from _model_problems(console, best["model_uri"], scene)
+    from trainmaster.cli.study.page import write_study  # draws with matplotlib, which takes long to import
+
     html, png = write_study(study, scene.state, model_uri=best.get("model_uri"), at=seen.board.at)
     console.rule("The study", align="left")
     run_id = seen.record.get("run_id")

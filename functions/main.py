@@ -25,13 +25,13 @@ from trainmaster.orchestrator.core.retraining.signals import Signal, alert_in, i
 from trainmaster.orchestrator.flows.intake import answer_entry, take_message, take_upload
 from trainmaster.orchestrator.flows.retraining.tick import tick
 from trainmaster.orchestrator.flows.retraining.turn import take_notice, take_signal
-from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
 from trainmaster.orchestrator.flows.sweep import sweep
 from trainmaster.orchestrator.settings import settings_from
 from trainmaster.orchestrator.wiring import Wiring
 
-Flow = Callable[[Envelope], Iterable[Happened]]
+Flow = Callable[[Envelope], Iterable[FlowResult]]
 
 
 @functools.cache
@@ -55,12 +55,12 @@ def _entry_point(flow: Flow) -> Callable[[CloudEvent], None]:
         envelope = _envelope(event)
         told = {"entry_point": flow.__name__, "event_id": envelope.id}
         try:
-            for happened in flow(envelope):
+            for result in flow(envelope):
                 log.line(
-                    happened.severity,
-                    happened.message,
-                    run_id=happened.run_id,
-                    event=happened.event,
+                    result.severity,
+                    result.message,
+                    run_id=result.run_id,
+                    event=result.event,
                     **told,
                 )
         except Exception as error:
@@ -78,19 +78,19 @@ def _entry_point(flow: Flow) -> Callable[[CloudEvent], None]:
 
 
 @_entry_point
-def on_request_uploaded(envelope: Envelope) -> Iterable[Happened]:
+def on_request_uploaded(envelope: Envelope) -> Iterable[FlowResult]:
     """A file arrived in the inbox."""
     return take_upload(_services(), envelope)
 
 
 @_entry_point
-def on_request_published(envelope: Envelope) -> Iterable[Happened]:
+def on_request_published(envelope: Envelope) -> Iterable[FlowResult]:
     """A request came as a message."""
     return take_message(_services(), envelope)
 
 
 @_entry_point
-def on_job_log(envelope: Envelope) -> Iterable[Happened]:
+def on_job_log(envelope: Envelope) -> Iterable[FlowResult]:
     """The sink delivered a log entry of a job."""
     message = pubsub_message(envelope)
     marked = marked_entry_in(message)
@@ -98,12 +98,12 @@ def on_job_log(envelope: Envelope) -> Iterable[Happened]:
         return [answer_entry(_services(), marked)]
     hint = hint_in(message)
     if hint is None:
-        return [Happened(message="ignored: the entry is about no training job")]
+        return [FlowResult(message="ignored: the entry is about no training job")]
     return settle_and_admit(_services(), hint)
 
 
 @_entry_point
-def on_tick(_: Envelope) -> Iterable[Happened]:
+def on_tick(_: Envelope) -> Iterable[FlowResult]:
     """The schedule asks what no event told, and what rules are due."""
     services = _services()
     yield from sweep(services)  # first: a run that ended makes room for its rule's next
@@ -111,41 +111,41 @@ def on_tick(_: Envelope) -> Iterable[Happened]:
 
 
 @_entry_point
-def on_data_arrived(envelope: Envelope) -> Iterable[Happened]:
+def on_data_arrived(envelope: Envelope) -> Iterable[FlowResult]:
     """An object was finalized in a bucket that rules watch."""
     arrival, wiring = arrived_in(envelope), _wiring()
     if arrival.bucket in (wiring.settings.inbox_bucket, wiring.settings.ledger_bucket):
         # What is kept about an arrival lies in the ledger: its event would tell of itself for ever.
-        return [Happened(message=f"ignored: no rule may watch {arrival.bucket!r}", severity="WARNING")]
+        return [FlowResult(message=f"ignored: no rule may watch {arrival.bucket!r}", severity="WARNING")]
     kept = wiring.arrival_log.append(arrival)
     # One line for each batch: a line for each event would cost more than the event.
-    return [Happened(message=f"arrivals kept: {kept}", severity="DEBUG")] if kept else []
+    return [FlowResult(message=f"arrivals kept: {kept}", severity="DEBUG")] if kept else []
 
 
 @_entry_point
-def on_image_pushed(envelope: Envelope) -> Iterable[Happened]:
+def on_image_pushed(envelope: Envelope) -> Iterable[FlowResult]:
     """Artifact Registry tells of an image."""
     return _signalled(image_pushed_in(pubsub_message(envelope)))
 
 
 @_entry_point
-def on_alert(envelope: Envelope) -> Iterable[Happened]:
+def on_alert(envelope: Envelope) -> Iterable[FlowResult]:
     """Cloud Monitoring raised an alert."""
     return _signalled(alert_in(pubsub_message(envelope)))
 
 
 @_entry_point
-def on_notice(envelope: Envelope) -> Iterable[Happened]:
+def on_notice(envelope: Envelope) -> Iterable[FlowResult]:
     """One of our own notices: other models' rules may wait for it, and queued firings for the end of a run."""
     heard = notice_in(pubsub_message(envelope))
     if isinstance(heard, Ignored):
-        return [Happened(message=f"ignored: {heard.reason}", severity="DEBUG")]
+        return [FlowResult(message=f"ignored: {heard.reason}", severity="DEBUG")]
     return take_notice(_services(), heard)
 
 
-def _signalled(heard: Signal | Ignored) -> Iterable[Happened]:
+def _signalled(heard: Signal | Ignored) -> Iterable[FlowResult]:
     if isinstance(heard, Ignored):
-        return [Happened(message=f"ignored: {heard.reason}")]
+        return [FlowResult(message=f"ignored: {heard.reason}")]
     return take_signal(_services(), heard)
 
 

@@ -12,7 +12,7 @@ from google.protobuf import json_format
 from tests.command import Done, trainmaster
 from tests.core.legacy_cases import CASES
 from tests.core.legacy_jobs import IMAGE, Case, custom
-from tests.core.standards import ROOT, STANDARDS
+from tests.core.shipped import REQUEST_RULES, ROOT
 from trainmaster.cli.convert import converted
 from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.requests.reading import request_in
@@ -37,7 +37,7 @@ def parsed(message: Any, document: object) -> Any:  # the client's messages carr
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_job_is_one_that_the_official_client_knows(case: Case) -> None:
     text = yaml.safe_dump(dict(case.written)).encode()
-    request = request_in(text, as_json=False, standards=STANDARDS)
+    request = request_in(text, as_json=False, request_rules=REQUEST_RULES)
     assert isinstance(request, Request)
     for submission in (submission_of("run-1", request.spec, TARGET), converted(request.spec, TARGET)):
         parsed(MESSAGES[submission.kind], submission.body)

@@ -32,7 +32,7 @@ class Proxy:
     url: str
     target: str
     faults: list[Fault] = field(default_factory=list)
-    happened: list[Fault] = field(default_factory=list)
+    injected: list[Fault] = field(default_factory=list)
     passed: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     stalled: threading.Event = field(default_factory=threading.Event)
@@ -65,7 +65,7 @@ class Proxy:
             fault = next((fault for fault in self.faults if line.startswith(fault.on)), None)
             if fault is not None:
                 self.faults.remove(fault)
-                self.happened.append(fault)
+                self.injected.append(fault)
             return fault
 
 

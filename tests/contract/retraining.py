@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from tests.contract.world import INBOX, LEASE, LEDGER, STANDARDS, Boundary, BoundaryObjects, World
+from tests.contract.world import INBOX, LEASE, LEDGER, REQUEST_RULES, Boundary, BoundaryObjects, World
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage
 from trainmaster.orchestrator.core.requests.arrival import Ignored
-from trainmaster.orchestrator.core.requests.request import Standards
+from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.retraining.arrivals import arrived_in
 from trainmaster.orchestrator.core.retraining.signals import (
     Heard,
@@ -25,7 +25,7 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.intake import take, take_upload
 from trainmaster.orchestrator.flows.retraining.tick import tick
 from trainmaster.orchestrator.flows.retraining.turn import take_notice, take_signal
-from trainmaster.orchestrator.flows.services import Happened
+from trainmaster.orchestrator.flows.services import FlowResult
 from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.stores.arrivals import ArrivalLog
 
@@ -50,8 +50,8 @@ def rule(*conditions: Mapping[str, Any], **more: object) -> dict[str, Any]:
 class RuleWorld(World):
     """A deployment in memory that may have rules."""
 
-    def __init__(self, standards: Standards = STANDARDS) -> None:
-        super().__init__(standards)
+    def __init__(self, request_rules: RequestRules = REQUEST_RULES) -> None:
+        super().__init__(request_rules)
         self.log = ArrivalLog(self.objects, LEDGER, self.clock)
         self._messages = 0
         self._dropped: Envelope | None = None
@@ -83,11 +83,11 @@ class RuleWorld(World):
             }
         )
 
-    def tell_rule(self, event: Envelope, boundary: Boundary | None = None) -> Happened:
-        (happened,) = take_upload(self.services(boundary), event)
-        return happened
+    def tell_rule(self, event: Envelope, boundary: Boundary | None = None) -> FlowResult:
+        (result,) = take_upload(self.services(boundary), event)
+        return result
 
-    def drop_rule(self, document: object, name: str = "rules/cassava.json") -> Happened:
+    def drop_rule(self, document: object, name: str = "rules/cassava.json") -> FlowResult:
         return self.tell_rule(self.put_rule(document, name))
 
     def arrive(self, count: int, *, first: int = 0, log: ArrivalLog | None = None) -> None:
@@ -101,13 +101,13 @@ class RuleWorld(World):
         objects: Objects = BoundaryObjects(self.objects, boundary)
         return ArrivalLog(objects, LEDGER, self.clock)
 
-    def tick(self, boundary: Boundary | None = None) -> list[Happened]:
+    def tick(self, boundary: Boundary | None = None) -> list[FlowResult]:
         return list(tick(self.services(boundary)))
 
     def wait(self, seconds: float) -> None:
         self.clock.advance(timedelta(seconds=seconds))
 
-    def signal(self, signal: Signal | Ignored, boundary: Boundary | None = None) -> list[Happened]:
+    def signal(self, signal: Signal | Ignored, boundary: Boundary | None = None) -> list[FlowResult]:
         assert isinstance(signal, Signal), signal
         return list(take_signal(self.services(boundary), signal))
 
@@ -146,7 +146,7 @@ class RuleWorld(World):
             if isinstance(heard, Heard):
                 list(take_notice(self.services(boundary), heard))
 
-    def order(self, document: object, key: str, boundary: Boundary | None = None) -> Happened:
+    def order(self, document: object, key: str, boundary: Boundary | None = None) -> FlowResult:
         data = base64.b64encode(json.dumps(document).encode()).decode()
         message = {"data": data, "attributes": {"idempotency_key": key}}
         return take(self.services(boundary), self.published(message))

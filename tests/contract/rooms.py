@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.contract.retraining import SMALL
-from tests.contract.world import LEDGER, REGION, Killed, World, schema, standards_with
+from tests.contract.world import LEDGER, REGION, Killed, World, request_rules_with, schema
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import SubmissionDeferred, SubmissionUnknown, TrainmasterError
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind
@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.runs.job import Failure, Job
 
 RECORD = Draft202012Validator(schema("run_record.v2"))
 NOTICE = Draft202012Validator(schema("notice.v1"))
-TWO_REGIONS = standards_with()
+TWO_REGIONS = request_rules_with()
 GPU = {
     "cluster": {"chief": {"machine": "n1-standard-4", "accelerator": {"type": "NVIDIA_TESLA_T4", "count": 1}}}
 }
@@ -170,4 +170,4 @@ def states(world: World, *run_ids: str) -> list[str]:
 
 
 def limited(*limits: Limit) -> World:
-    return World(standards_with(admission=Admission(limits=limits)))
+    return World(request_rules_with(admission=Admission(limits=limits)))

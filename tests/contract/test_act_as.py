@@ -5,7 +5,7 @@ from datetime import timedelta
 from jsonschema import Draft202012Validator
 
 from tests.contract.rooms import Room, ends, launched, places, slots, states
-from tests.contract.world import World, schema, standards_with
+from tests.contract.world import World, request_rules_with, schema
 from trainmaster.orchestrator.core.admission.waiting import WAIT_IN_ALL
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 
@@ -15,7 +15,7 @@ GRANT = f"gcloud iam service-accounts add-iam-policy-binding {ACCOUNT} "
 
 
 def without_grant(*limits: Limit) -> World:
-    world = World(standards_with(service_accounts=("*",), admission=Admission(limits=limits)))
+    world = World(request_rules_with(service_accounts=("*",), admission=Admission(limits=limits)))
     world.jobs.denied_accounts.add(ACCOUNT)
     return world
 

@@ -26,7 +26,7 @@ from tests.contract.world import (
     REGION,
     Boundary,
     World,
-    standards_with,
+    request_rules_with,
 )
 from trainmaster.orchestrator.core.admission.waiting import UNANSWERED_MAX, WAIT_IN_ALL
 from trainmaster.orchestrator.core.errors import SubmissionUnknown
@@ -244,7 +244,7 @@ def test_one_refusal_for_the_rate_of_requests_does_not_count_after_a_wait_for_a_
 
 
 def test_without_limits_and_caps_an_event_costs_one_listing_more() -> None:
-    world = World(standards_with(admission=Admission()))
+    world = World(request_rules_with(admission=Admission()))
     boundary = Boundary()
     world.launch(drop(world), boundary)
     assert boundary.calls.count("list ledger") == 1
@@ -309,10 +309,10 @@ def test_an_answer_ends_the_row_of_those_without_one() -> None:
 
 
 def test_a_run_that_waits_ends_when_the_policy_allows_it_no_more() -> None:
-    world = World(standards_with(admission=Admission()))
+    world = World(request_rules_with(admission=Admission()))
     room = Room(world, 0)
     run_id = launched(world, region=ELSEWHERE)
-    world.standards = standards_with(admission=Admission(), regions=(REGION,))
+    world.request_rules = request_rules_with(admission=Admission(), regions=(REGION,))
     room.places, room.asked = None, []
     world.clock.advance(timedelta(minutes=11))
     world.sweep()

@@ -34,16 +34,16 @@ from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take_and_admit
-from trainmaster.orchestrator.flows.services import Happened
+from trainmaster.orchestrator.flows.services import FlowResult
 
 
 def order_to_end(world: World, run_id: str) -> Arrival:
     return world.drop(json.dumps({"cancel": {"run": run_id}}).encode(), "requests/end.json")
 
 
-def carried_out(world: World, arrival: Arrival) -> Happened:
-    happened, *_ = take_and_admit(world.services(), arrival)
-    return happened
+def carried_out(world: World, arrival: Arrival) -> FlowResult:
+    result, *_ = take_and_admit(world.services(), arrival)
+    return result
 
 
 def told(world: World, run_id: str) -> list[str]:
@@ -86,10 +86,10 @@ def test_the_job_of_a_run_is_asked_to_end_and_its_own_end_ends_the_run() -> None
     world = World()
     run_id = launched(world)
     order = order_to_end(world, run_id)
-    happened = carried_out(world, order)
+    result = carried_out(world, order)
     record = world.record(run_id)
     assert record.job is not None
-    assert happened.message == f"{record.job.name} was asked to end"
+    assert result.message == f"{record.job.name} was asked to end"
     assert record.state is RunState.SUBMITTED, "the job has not told of its end"
     RECORD.validate(encoded(record))
     status = world.document("status/requests/end.json.json")
@@ -183,8 +183,8 @@ def test_a_notice_that_could_not_be_published_follows_with_the_next_sweep() -> N
     order = order_to_end(world, run_id)
     nobody_hears = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is not there")))
     before = told(world, run_id)
-    happened, *_ = take_and_admit(world.services(nobody_hears), order)
-    assert "step 'notices' is not done: Pub/Sub could not publish" in happened.message
+    result, *_ = take_and_admit(world.services(nobody_hears), order)
+    assert "step 'notices' is not done: Pub/Sub could not publish" in result.message
     carried_out(world, order)
     assert (told(world, run_id), world.active()) == (before, [run_id])
     world.sweep()

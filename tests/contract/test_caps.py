@@ -15,7 +15,7 @@ from tests.contract.world import (
     LEDGER,
     Boundary,
     World,
-    standards_with,
+    request_rules_with,
 )
 from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps
@@ -23,7 +23,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 
 
 def capped(**caps: Any) -> World:
-    return World(standards_with(admission=Admission(caps=Caps(**caps))))
+    return World(request_rules_with(admission=Admission(caps=Caps(**caps))))
 
 
 def cap_notices(world: World) -> Iterator[dict[str, Any]]:

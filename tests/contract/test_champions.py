@@ -16,7 +16,7 @@ from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take
-from trainmaster.orchestrator.flows.services import Happened
+from trainmaster.orchestrator.flows.services import FlowResult
 from trainmaster.orchestrator.stores.champions import Champions
 
 CHAMPION = Draft202012Validator(schema("champion.v1"))
@@ -43,7 +43,7 @@ def trained(world: World, name: str, accuracy: float) -> Arrival:
     return arrival
 
 
-def settle(world: World, arrival: Arrival, boundary: Boundary | None = None) -> Happened:
+def settle(world: World, arrival: Arrival, boundary: Boundary | None = None) -> FlowResult:
     job = world.record(arrival.run_id).job
     assert job is not None
     return world.settle(world.hint(world.jobs.read(job.name)), boundary)
@@ -68,7 +68,7 @@ def told(world: World, kind: str) -> list[str]:
     return [notice.id for notice in world.notices.published if f".{kind}." in notice.type]
 
 
-def order(world: World, document: object, name: str = "requests/order.json") -> tuple[Arrival, Happened]:
+def order(world: World, document: object, name: str = "requests/order.json") -> tuple[Arrival, FlowResult]:
     arrival = world.drop(json.dumps(document).encode(), name)
     return arrival, take(world.services(), arrival)
 
@@ -125,8 +125,8 @@ def test_a_champion_that_changes_while_a_run_is_compared_is_compared_again() -> 
 def test_one_order_rolls_back_and_its_repetition_changes_nothing() -> None:
     world = World()
     first, second = run(world, "a", 0.7), run(world, "b", 0.8)
-    arrival, happened = order(world, {"rollback": {"model_name": "cassava-resnet50"}})
-    assert first in happened.message
+    arrival, result = order(world, {"rollback": {"model_name": "cassava-resnet50"}})
+    assert first in result.message
     take(world.services(), arrival)
     found = champion(world)
     assert [reign["run_id"] for reign in found["history"]] == [first, second, first]

@@ -52,7 +52,7 @@ class Chapter:
 def undisturbed(name: str) -> tuple[tuple[str, ...], tuple[Chapter, ...]]:
     """The calls of the scene, every record of which fits its schema, and the chapters in which they are made."""
     scene, chapters = SCENES[name], list[Chapter]()
-    boundary, stage = Boundary(), Stage(scene.standards)
+    boundary, stage = Boundary(), Stage(scene.request_rules)
     for number, step in enumerate(scene.steps):
         chapters.append(Chapter(stage=stage.copied(), calls=len(boundary.calls), steps=scene.steps[number:]))
         step.act(stage, boundary)

@@ -130,9 +130,9 @@ def test_a_deployment_that_may_not_read_logs_says_what_to_grant_and_delays_nothi
 def test_a_log_that_arrives_late_is_looked_at_again_and_only_the_notice_waits() -> None:
     world, run_id, job = failed()
     world.job_logs.write(job_id(job), CHIEF)
-    happened = world.settle(world.hint(job))
-    assert happened.made_room
-    assert "step 'reason' is not done: the log of its job: it told nothing within 120 s" in happened.message
+    result = world.settle(world.hint(job))
+    assert result.made_room
+    assert "step 'reason' is not done: the log of its job: it told nothing within 120 s" in result.message
     assert world.record(run_id).state is RunState.FAILED
     assert world.document(STATUS)["reason"] == f"{WORDS} (its log is still being read: look again)"
     assert ends_told(world) == []

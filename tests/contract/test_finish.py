@@ -23,9 +23,9 @@ def test_a_step_that_fails_keeps_no_other_from_running_and_the_sweep_repeats_it_
     world, arrival, job = launched()
     world.train(world.record(arrival.run_id))
     down = At("publish", before=raising(ServiceFailed("Pub/Sub", "publish", "it is not there")))
-    happened = world.settle(world.hint(job), down)
-    assert "step 'notices' is not done: Pub/Sub could not publish: it is not there" in happened.message
-    assert (happened.severity, happened.made_room) == ("WARNING", True)
+    result = world.settle(world.hint(job), down)
+    assert "step 'notices' is not done: Pub/Sub could not publish: it is not there" in result.message
+    assert (result.severity, result.made_room) == ("WARNING", True)
     assert set(steps_done(world.record(arrival.run_id))) == set(STEPS) - {"notices"}
     assert world.active() == [arrival.run_id]
     again = At("write status")

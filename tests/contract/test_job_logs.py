@@ -175,7 +175,7 @@ def test_a_deployment_that_may_not_read_logs_is_told_what_to_grant(proxy: Proxy,
     proxy.faults.append(Fault(on=LIST, status=403, message="Permission denied for all log views"))
     with pytest.raises(AccessDenied, match=r"logging\.logEntries\.list is not granted"):
         CloudJobLogs(project=PROJECT, endpoint=proxy.url).read(LogQuery(job_id=job_id))
-    assert proxy.happened
+    assert proxy.injected
 
 
 @pytest.mark.parametrize("fault", [Fault(on=LIST, status=503), Fault(on=LIST, status=429), Fault(on=LIST)])
@@ -183,7 +183,7 @@ def test_a_service_that_does_not_answer_has_failed(fault: Fault, proxy: Proxy, j
     proxy.faults.append(fault)
     with pytest.raises(ServiceFailed, match="Cloud Logging could not read the log of job"):
         CloudJobLogs(project=PROJECT, endpoint=proxy.url).read(LogQuery(job_id=job_id))
-    assert proxy.happened == [fault]
+    assert proxy.injected == [fault]
 
 
 def test_an_answer_that_does_not_come_is_waited_for_no_longer_than_allowed(

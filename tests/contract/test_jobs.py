@@ -289,7 +289,7 @@ def test_a_submission_that_may_have_happened_is_unknown_and_not_repeated(
     jobs_proxy.faults.append(fault)
     with pytest.raises(SubmissionUnknown):
         vertex.submit(asked)
-    assert jobs_proxy.happened == [fault]
+    assert jobs_proxy.injected == [fault]
     assert len(vertex.of_run(asked.run_id, JobKind.CUSTOM, [REGION])) == (1 if fault.lose_answer else 0)
 
 
@@ -344,7 +344,7 @@ def test_a_failed_cancellation_is_a_failure_of_the_service(vertex: VertexJobs, j
     jobs_proxy.faults.append(Fault(on=f"POST /v1/{job.name}:cancel", status=503))
     with pytest.raises(ServiceFailed, match="cancel"):
         vertex.cancel(job.name)
-    assert len(jobs_proxy.happened) == 1
+    assert len(jobs_proxy.injected) == 1
 
 
 @contextmanager

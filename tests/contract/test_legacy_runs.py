@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.contract.boundaries import dies_after, dies_before
-from tests.contract.world import LEASE, STANDARDS, Killed, World
+from tests.contract.world import LEASE, REQUEST_RULES, Killed, World
 from tests.core.legacy_jobs import custom
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take
@@ -37,12 +37,12 @@ def test_the_dropped_file_names_the_model_and_the_status_says_what_its_user_shou
 def test_a_run_writes_where_its_record_says_though_the_policy_changed(after: bool) -> None:
     world = World()
     arrival = world.drop(job("gs://elsewhere/jobs"), NAME)
-    policy = STANDARDS.policy
+    policy = REQUEST_RULES.policy
     assert policy is not None
-    wider = replace(STANDARDS, policy=replace(policy, output_prefixes=("gs://elsewhere",)))
+    wider = replace(REQUEST_RULES, policy=replace(policy, output_prefixes=("gs://elsewhere",)))
     boundary = dies_after("submit") if after else dies_before("submit")
     with pytest.raises(Killed):
-        take(replace(world.services(boundary), standards=lambda: wider), arrival)
+        take(replace(world.services(boundary), request_rules=lambda: wider), arrival)
     world.clock.advance(LEASE + timedelta(seconds=1))
     world.launch(arrival)
     (submitted,) = world.jobs.all()

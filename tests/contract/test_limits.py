@@ -23,7 +23,7 @@ from tests.contract.world import (
     ELSEWHERE,
     LEASE,
     Killed,
-    standards_with,
+    request_rules_with,
 )
 from trainmaster.orchestrator.core.errors import LeaseHeld, RecordMoved, SubmissionRefused
 from trainmaster.orchestrator.core.names import held_slot
@@ -103,8 +103,8 @@ def test_a_slot_that_was_kept_for_a_run_that_goes_to_wait_is_the_runs() -> None:
             assert going(world) == []
 
     arriving = At("publish", before=meanwhile)
-    happened, *more = take_and_admit(world.services(arriving), arrival)
-    assert "the run waits: as many jobs run as" in happened.message
+    result, *more = take_and_admit(world.services(arriving), arrival)
+    assert "the run waits: as many jobs run as" in result.message
     assert going(world) == [arrival.run_id], more
     ends(world, arrival.run_id)
     assert going(world) == [low]
@@ -196,11 +196,11 @@ def test_what_was_taken_before_a_full_limit_is_given_back_only_by_whoever_has_th
     assert states(world, arrival.run_id) == ["submitted"]
     there = slots(world)
     # Whoever was taken over finds one more limit by the policy that it knows, and that one is full.
-    world.standards = limited(
+    world.request_rules = limited(
         Limit(jobs=5, per_model=True),
         Limit(jobs=5, labels={"team": "blue"}),
         Limit(jobs=1, model="cass*"),
-    ).standards
+    ).request_rules
     for limit in limits_for(late, candidates_of(held.record)[0].spec):
         if limit.name.startswith("models."):
             late.slots.take(limit.name, 0, "another")
@@ -222,7 +222,7 @@ def test_a_run_of_more_priority_gets_the_slot_first_though_it_is_of_another_clas
     world = limited(Limit(jobs=1))
     first = launched(world)
     high = launched(world, priority=90, **GPU)
-    world.standards = limited(Limit(jobs=2)).standards
+    world.request_rules = limited(Limit(jobs=2)).request_rules
     low = launched(world, priority=0)
     assert states(world, first, high, low) == ["submitted", "waiting", "waiting"]
     waiting = world.record(low).admission.waiting
@@ -242,7 +242,7 @@ def test_nobody_waits_at_a_limit_for_a_run_that_waits_for_room_as_well() -> None
     first = launched(world)
     launched(world, priority=90, **GPU)
     room = Room(world, 0)
-    world.standards = limited(Limit(jobs=2)).standards
+    world.request_rules = limited(Limit(jobs=2)).request_rules
     world.sweep()
     room.places = None
     low = launched(world, priority=0)
@@ -277,7 +277,7 @@ def test_the_reason_has_the_policys_words_for_a_limit_by_pattern() -> None:
 def test_a_lowered_limit_counts_those_who_hold_higher_slots() -> None:
     world = limited(Limit(jobs=3))
     runs = [launched(world) for _ in range(3)]
-    world.standards = standards_with(admission=Admission(limits=(Limit(jobs=1),)))
+    world.request_rules = request_rules_with(admission=Admission(limits=(Limit(jobs=1),)))
     waits = launched(world)
     ends(world, runs[0])
     ends(world, runs[1])

@@ -12,11 +12,11 @@ from tests.contract.world import LEDGER, ROOT, World
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.runs.job import Failure, JobState
-from trainmaster.orchestrator.flows.services import Happened
+from trainmaster.orchestrator.flows.services import FlowResult
 from trainmaster.orchestrator.log_events import LogEvent
 
 
-def job_reported_by_its_log(state: JobState) -> Sequence[Happened]:
+def job_reported_by_its_log(state: JobState) -> Sequence[FlowResult]:
     world = World()
     record = world.record(launched(world))
     assert record.job is not None
@@ -24,38 +24,38 @@ def job_reported_by_its_log(state: JobState) -> Sequence[Happened]:
     return [world.settle(world.hint(world.jobs.become(record.job.name, state, error=error)))]
 
 
-def job_found_by_the_sweep() -> Sequence[Happened]:
+def job_found_by_the_sweep() -> Sequence[FlowResult]:
     world = World()
     world.train(world.record(launched(world)))
     return world.sweep()
 
 
-def submission_without_room() -> Sequence[Happened]:
+def submission_without_room() -> Sequence[FlowResult]:
     world = World()
     Room(world, 0)
     return [world.launch(world.drop())]
 
 
-def limit_reached() -> Sequence[Happened]:
+def limit_reached() -> Sequence[FlowResult]:
     world = limited(Limit(jobs=1))
     launched(world)
     return [world.launch(world.drop())]
 
 
-def job_without_capacity() -> Sequence[Happened]:
+def job_without_capacity() -> Sequence[FlowResult]:
     world = World(TWO_REGIONS)
     arrival = drop(world)
     world.launch(arrival)
     return [world.settle(world.hint(stock_out(world, world.record(arrival.run_id))))]
 
 
-def damaged_record() -> Sequence[Happened]:
+def damaged_record() -> Sequence[FlowResult]:
     world = World()
     world.objects.write(LEDGER, f"runs/{launched(world)}.json", b"[", if_generation=None)
     return world.sweep()
 
 
-def jobs_that_cannot_be_read(error: Exception) -> Sequence[Happened]:
+def jobs_that_cannot_be_read(error: Exception) -> Sequence[FlowResult]:
     world = World()
     launched(world)
 
@@ -65,14 +65,14 @@ def jobs_that_cannot_be_read(error: Exception) -> Sequence[Happened]:
     return world.sweep(At("read job", before=fail))
 
 
-def sweep_without_time_for_all() -> Sequence[Happened]:
+def sweep_without_time_for_all() -> Sequence[FlowResult]:
     world = World()
     for _ in range(6):
         launched(world)
     return world.sweep(At("read job", before=lambda: world.clock.advance(timedelta(seconds=15))))
 
 
-SCENES: Sequence[tuple[LogEvent, Callable[[], Sequence[Happened]]]] = [
+SCENES: Sequence[tuple[LogEvent, Callable[[], Sequence[FlowResult]]]] = [
     *((LogEvent.JOB_ENDED, lambda state=state: job_reported_by_its_log(state)) for state in
       (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED)),
     (LogEvent.JOB_ENDED, job_found_by_the_sweep),
@@ -88,7 +88,7 @@ SCENES: Sequence[tuple[LogEvent, Callable[[], Sequence[Happened]]]] = [
 
 @pytest.mark.parametrize(("event", "scene"), SCENES)
 def test_a_flow_names_the_line_that_a_metric_counts(
-    event: LogEvent, scene: Callable[[], Sequence[Happened]]
+    event: LogEvent, scene: Callable[[], Sequence[FlowResult]]
 ) -> None:
     assert [each.event for each in scene() if each.event is not None] == [event]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.contract.world import LEDGER, World, schema, standards_with
+from tests.contract.world import LEDGER, World, request_rules_with, schema
 from tests.core.roles import TUNING
 from trainmaster.orchestrator.adapters.memory import MemoryObjects
 from trainmaster.orchestrator.core.errors import AccessDenied
@@ -133,7 +133,7 @@ ANYWHERE = {"output_prefixes": ("gs://codelab",)}
 def test_a_model_that_the_program_saves_elsewhere_is_on_record_with_the_metrics_beside_it(
     uri: str, saved: str, recorded: str
 ) -> None:
-    world = World(standards_with(**ANYWHERE))
+    world = World(request_rules_with(**ANYWHERE))
     folder = saved.rpartition("/")[0] if recorded == saved else recorded.rstrip("/")
     left = {saved: b"model", f"{folder}/metrics.json": {"val_accuracy": 0.9}}
     record = ended(world, "codelab", JobState.SUCCEEDED, {}, elsewhere(uri), left)
@@ -262,10 +262,10 @@ def test_the_best_trials_model_is_found_where_its_trial_saved_it() -> None:
 
 
 def test_a_run_on_record_is_looked_for_where_it_was_accepted_though_the_policy_changed() -> None:
-    world = World(standards_with(**ANYWHERE))
+    world = World(request_rules_with(**ANYWHERE))
     arrival = world.drop(json.dumps(elsewhere("gs://codelab/m")).encode(), "requests/own.json")
     world.launch(arrival)
-    world.standards = standards_with(output_prefixes=())
+    world.request_rules = request_rules_with(output_prefixes=())
     record = world.record(arrival.run_id)
     assert record.job is not None
     world.clock.advance(timedelta(seconds=60))
@@ -288,7 +288,7 @@ class Unreadable(MemoryObjects):
 
 class Ungranted(World):
     def __init__(self) -> None:
-        super().__init__(standards_with(**ANYWHERE))
+        super().__init__(request_rules_with(**ANYWHERE))
         self.objects = Unreadable(self.clock)
         self.ledger = Ledger(self.objects, LEDGER)
 

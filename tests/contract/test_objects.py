@@ -118,7 +118,7 @@ def test_a_write_whose_answer_was_lost_still_counts_as_ours(
     lost = Fault(on="POST /upload/", lose_answer=True)
     storage_proxy.faults.append(lost)
     held = ledger.create(record)
-    assert storage_proxy.happened == [lost]
+    assert storage_proxy.injected == [lost]
     assert ledger.find(record.run_id) == held
 
 
@@ -128,7 +128,7 @@ def test_an_error_that_passes_is_repeated_by_the_client(
     bucket = new_bucket()
     storage_proxy.faults.append(Fault(on="POST /upload/", status=503))
     gcs.write(bucket, "name", b"1", if_generation=0)
-    assert len(storage_proxy.happened) == 1
+    assert len(storage_proxy.injected) == 1
     assert gcs.read(bucket, "name").content == b"1"
 
 
@@ -141,7 +141,7 @@ def test_a_refusal_is_a_failure_of_the_service_that_names_the_object(
     with pytest.raises(ServiceFailed, match=f"read gs://{bucket}/name") as failure:
         gcs.read(bucket, "name")
     assert failure.value.retryable
-    assert len(storage_proxy.happened) == 1
+    assert len(storage_proxy.injected) == 1
 
 
 def test_a_missing_bucket_is_not_taken_for_a_missing_object(gcs: GcsObjects) -> None:
@@ -169,7 +169,7 @@ def test_a_place_that_the_request_names_and_the_account_may_not_read_says_which_
         else:
             with pytest.raises(AccessDenied):
                 Models(gcs).look([place])
-    assert len(storage_proxy.happened) == 2
+    assert len(storage_proxy.injected) == 2
 
 
 def test_nobody_listening_is_a_failure_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,8 +139,8 @@ def test_a_broken_metrics_file_keeps_the_last_values_and_writes_nothing(content:
 def test_metrics_that_cannot_be_read_keep_no_run_from_being_swept(error: Exception) -> None:
     world, job = running()
     report(world, job, {"val_accuracy": 0.5})
-    (happened, *_) = world.sweep(At(f"read {MODELS}", before=raising(error)))
-    assert happened.message == "the job goes on: JOB_STATE_RUNNING"
+    (result, *_) = world.sweep(At(f"read {MODELS}", before=raising(error)))
+    assert result.message == "the job goes on: JOB_STATE_RUNNING"
     assert "metrics" not in status(world)
 
 

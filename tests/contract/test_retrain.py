@@ -231,8 +231,8 @@ def test_eight_ticks_at_once_start_one_run_and_lose_nothing(world: RuleWorld) ->
     world.wait(61)
     for _ in range(5):
         with ThreadPoolExecutor(8) as pool:
-            happened = [each for ticked in pool.map(lambda _: world.tick(), range(8)) for each in ticked]
-        assert {each.severity for each in happened} <= {"INFO", "DEBUG"}
+            results = [each for ticked in pool.map(lambda _: world.tick(), range(8)) for each in ticked]
+        assert {each.severity for each in results} <= {"INFO", "DEBUG"}
     (record,) = world.records()
     assert record.request is not None
     assert record.request.document["args"] == ["--seen=40"]
@@ -284,8 +284,8 @@ def test_one_rules_damaged_state_keeps_no_other_rule_waiting(world: RuleWorld) -
     world.objects.write(LEDGER, "rule-state/cassava.json", b"{}", if_generation=None)
     world.arrive(5)
     world.wait(61)
-    happened = world.tick()
-    assert [each for each in happened if each.severity == "ERROR" and "rule-state/cassava" in each.message]
+    results = world.tick()
+    assert [each for each in results if each.severity == "ERROR" and "rule-state/cassava" in each.message]
     (record,) = world.records()
     assert record.source.rule_id == "other"
     assert world.batches() == []

@@ -36,8 +36,8 @@ def world() -> RuleWorld:
 def test_a_faulty_rule_is_answered_at_once_with_every_fault(
     world: RuleWorld, document: object, path: str
 ) -> None:
-    happened = world.drop_rule(document)
-    assert happened.severity == "WARNING"
+    result = world.drop_rule(document)
+    assert result.severity == "WARNING"
     told = world.rule_status()
     STATUS.validate(told)
     assert told["state"] == "refused"

@@ -113,9 +113,9 @@ def test_a_run_that_a_dead_function_reserved_is_submitted_where_its_record_says(
 def test_what_a_request_is_warned_of_is_logged_and_kept() -> None:
     world = World()
     arrival = world.drop(DOUBTFUL)
-    happened = world.launch(arrival)
-    assert happened.severity == "WARNING"
-    assert "warning: $.scheduling.spot: a replica that is preempted comes back alone" in happened.message
+    result = world.launch(arrival)
+    assert result.severity == "WARNING"
+    assert "warning: $.scheduling.spot: a replica that is preempted comes back alone" in result.message
     record = world.record(arrival.run_id)
     (problem,) = record.problems
     assert problem.startswith("$.scheduling.spot")
@@ -147,8 +147,8 @@ def test_whoever_takes_a_run_over_logs_its_warnings_too() -> None:
     with pytest.raises(Killed):
         world.launch(arrival, Boundary(die_at=5))
     world.clock.advance(LEASE)
-    happened = world.launch(arrival)
-    assert "warning: $.scheduling.spot" in happened.message
+    result = world.launch(arrival)
+    assert "warning: $.scheduling.spot" in result.message
     assert len(world.record(arrival.run_id).problems) == 1
 
 

@@ -46,8 +46,8 @@ def one_job_stays(world: World, arrival: Arrival) -> None:
 def test_the_one_that_wakes_cancels_its_own_job() -> None:
     world = World()
     arrival = world.drop()
-    happened = world.launch(arrival, taken_over_meanwhile(world, arrival))
-    assert happened.severity == "WARNING"
+    result = world.launch(arrival, taken_over_meanwhile(world, arrival))
+    assert result.severity == "WARNING"
     assert len(world.jobs.all()) == 2
     one_job_stays(world, arrival)
     assert world.document("status/requests/cassava.yaml.json")["state"] == "submitted"

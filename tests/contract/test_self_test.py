@@ -60,11 +60,11 @@ def test_a_marked_entry_is_answered_with_its_latency_and_nothing_else_is_written
     world = World()
     found = marked()
     assert found is not None
-    happened = answer_entry(world.services(), found)
+    result = answer_entry(world.services(), found)
     answer = answer_in(world)
     assert (answer["entry_point"], answer["latency_s"]) == ("on_job_log", 2.0)
     assert ledger_names(world) == [f"self-test/{ID}.json"]
-    assert ID in happened.message
+    assert ID in result.message
     assert not world.notices.published
 
 

@@ -74,7 +74,7 @@ def policy(tmp_path: Path) -> Callable[[str], Wiring]:
 
 
 def test_the_shipped_policy_is_filled_with_the_deployments_names() -> None:
-    policy = Wiring(settings_from(WHOLE)).services().standards().policy
+    policy = Wiring(settings_from(WHOLE)).services().request_rules().policy
     assert policy is not None
     assert policy.regions == ("us-central1",)
     assert policy.output_prefixes == ("gs://models",)
@@ -82,7 +82,7 @@ def test_the_shipped_policy_is_filled_with_the_deployments_names() -> None:
 
 def test_a_faulty_policy_is_reported_whole_and_events_come_again(policy: Callable[[str], Wiring]) -> None:
     with pytest.raises(PolicyInvalid) as invalid:
-        policy("schema: policy.v1\nimages: x\nmax_replica: 3\n").services().standards()
+        policy("schema: policy.v1\nimages: x\nmax_replica: 3\n").services().request_rules()
     told = "\n".join(invalid.value.faults)
     assert "$.images: expected a list" in told
     assert "did you mean 'max_replicas'?" in told
@@ -92,7 +92,7 @@ def test_a_faulty_policy_is_reported_whole_and_events_come_again(policy: Callabl
 def test_a_missing_policy_is_reported(tmp_path: Path) -> None:
     wiring = Wiring(settings_from({**WHOLE, "TRAINMASTER_POLICY": str(tmp_path / "none.yaml")}))
     with pytest.raises(PolicyInvalid, match=r"none\.yaml"):
-        wiring.services().standards()
+        wiring.services().request_rules()
 
 
 def test_every_delivery_has_an_attempt_of_its_own() -> None:

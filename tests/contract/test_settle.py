@@ -238,8 +238,8 @@ def test_a_finished_job_that_forged_our_label_ends_nothing() -> None:
     assert before.output_uri is not None
     forged = world.jobs.submit(labelled(arrival.run_id, before.output_uri))
     world.jobs.become(forged.name, JobState.SUCCEEDED)
-    happened = world.settle(world.hint(forged))
-    assert happened.severity == "WARNING"
+    result = world.settle(world.hint(forged))
+    assert result.severity == "WARNING"
     after = world.record(arrival.run_id)
     (problem,) = after.problems  # it may have written where the run's own job writes
     assert problem.startswith(f"a second job was found, {forged.name}: it had ended by itself")

@@ -15,7 +15,7 @@ from tests.contract.life.whole import account_of_whole, lived
 from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.requests.arrival import Arrival
 from trainmaster.orchestrator.core.runs.job import Job
-from trainmaster.orchestrator.flows.services import Happened
+from trainmaster.orchestrator.flows.services import FlowResult
 
 EVENTS = 1500
 HARD = Odds(
@@ -73,7 +73,7 @@ class DeafLife(Life):
 
 def test_an_order_to_end_that_is_not_carried_out_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "trainmaster.orchestrator.flows.intake.cancel", lambda *_: Happened(message="nothing was done")
+        "trainmaster.orchestrator.flows.intake.cancel", lambda *_: FlowResult(message="nothing was done")
     )
     tally = lived(seed="broken", events=EVENTS // 2, odds=Odds(ordered_to_end=0.3))
     assert any("ordered to end" in violation for violation in tally.violations)

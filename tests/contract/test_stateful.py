@@ -26,7 +26,7 @@ from tests.contract.life.guarantees import entered_ids
 from tests.contract.life.service import DEFERRALS, deferred
 from tests.contract.life.stepwise import Process
 from tests.contract.rooms import NO_CAPACITY
-from tests.contract.world import LEASE, PROJECT, World, standards_with
+from tests.contract.world import LEASE, PROJECT, World, request_rules_with
 from trainmaster.orchestrator.adapters.memory import MemoryJobs
 from trainmaster.orchestrator.core.admission.waiting import WAIT_MOST
 from trainmaster.orchestrator.core.completion.outcome import stockout_of
@@ -44,7 +44,7 @@ from trainmaster.orchestrator.flows.sweep import sweep
 TIMEOUT = timedelta(seconds=120)
 AT_ONCE = 5
 AT_ONCE_MAX = 2
-LIMITED = standards_with(admission=Admission(limits=(Limit(jobs=AT_ONCE_MAX),)))
+LIMITED = request_rules_with(admission=Admission(limits=(Limit(jobs=AT_ONCE_MAX),)))
 Flow = Callable[[Services], object]
 NUMBERS = st.integers(min_value=0, max_value=1000)
 ENDINGS = st.sampled_from([JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED])
@@ -65,12 +65,12 @@ class Deployment(RuleBasedStateMachine):
     """The model: what was asked for, and how far each run has been seen to be."""
 
     service: type[MoodyJobs] = MoodyJobs
-    standards = LIMITED
+    request_rules = LIMITED
     at_once_max = AT_ONCE_MAX
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World(self.standards)
+        self.world = World(self.request_rules)
         self.world.jobs = self.jobs = self.service(self.world.clock, project=PROJECT)
         self.sound: dict[str, bool] = {}
         self.seen: dict[str, tuple[int, RunState]] = {}
@@ -274,7 +274,7 @@ class BlindDeployment(Deployment):
 
     service = BlindJobs
     at_once_max = 1000
-    standards = standards_with(
+    request_rules = request_rules_with(
         admission=Admission()
     )  # fewer calls come before a submission, so that more deaths come after it
 

@@ -126,8 +126,8 @@ def test_a_stockout_told_before_its_submission_is_on_record_keeps_the_run_for_no
         world.sweep()
 
     services = world.services(At("submit", after=meanwhile))
-    happened = take(services, arrival)
-    assert (happened.run_id, happened.is_due) == (arrival.run_id, True)
+    result = take(services, arrival)
+    assert (result.run_id, result.is_due) == (arrival.run_id, True)
     record = kept(world, arrival.run_id)
     assert (record.state, record.round, record.submission.lease) == (RunState.WAITING, 1, None)
     assert len(world.jobs.all()) == 1
@@ -145,8 +145,8 @@ def test_a_stockout_told_while_the_answer_to_a_submission_is_lost_leaves_the_lea
         told_at_once(world)
         raise SubmissionUnknown("the connection broke")
 
-    happened = take(world.services(At("submit", after=meanwhile)), arrival)
-    assert not happened.is_due
+    result = take(world.services(At("submit", after=meanwhile)), arrival)
+    assert not result.is_due
     assert kept(world, arrival.run_id).submission.lease is not None
     list(admit(world.services(), room_freed=False))
     assert len(world.jobs.all()) == 1

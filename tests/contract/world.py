@@ -26,13 +26,13 @@ from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.arrival import Arrival, message_in, upload_in
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
-from trainmaster.orchestrator.core.requests.request import Standards
+from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.core.runs.job import Job, JobState, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.intake import take
-from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
 from trainmaster.orchestrator.flows.sweep import sweep
 from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored
@@ -69,25 +69,25 @@ def schema(schema_id: str) -> dict[str, Any]:
     return document
 
 
-def shipped_standards() -> Standards:
+def shipped_request_rules() -> RequestRules:
     """The policy and schemas as they are deployed."""
     read = document_in((ROOT / "functions" / "policy.yaml").read_bytes(), as_json=False)
     assert not read.faults
-    return Standards(
+    return RequestRules(
         schemas={name: schema(name) for name in ("training_request.v1", RULE_SCHEMA, ORDER_SCHEMA)},
         policy=policy_from(read.value, {"project": PROJECT, "region": REGION, "models_bucket": MODELS}),
         region=REGION,
     )
 
 
-def standards_with(**changes: Any) -> Standards:
-    """The shipped standards, the policy changed so, and allowing a second region."""
-    shipped = shipped_standards()
+def request_rules_with(**changes: Any) -> RequestRules:
+    """The shipped request rules, the policy changed so, and allowing a second region."""
+    shipped = shipped_request_rules()
     assert shipped.policy is not None
     return replace(shipped, policy=replace(shipped.policy, **{"regions": (REGION, ELSEWHERE), **changes}))
 
 
-STANDARDS = standards_with(regions=(REGION,), admission=Admission())
+REQUEST_RULES = request_rules_with(regions=(REGION,), admission=Admission())
 """As shipped, but for admission: who tests limits and caps sets them."""
 EXPORT_SCHEMA = schema("model_export.v1")
 
@@ -207,8 +207,8 @@ class BoundaryNotices:
 class World:
     """The memory adapters, and events as the triggers would deliver them."""
 
-    def __init__(self, standards: Standards = STANDARDS) -> None:
-        self.standards = standards
+    def __init__(self, request_rules: RequestRules = REQUEST_RULES) -> None:
+        self.request_rules = request_rules
         self.clock = ManualClock(START)
         self.objects = MemoryObjects(self.clock)
         self.jobs = MemoryJobs(self.clock, project=PROJECT)
@@ -232,7 +232,7 @@ class World:
             adapters,
             SETTINGS,
             attempt=f"attempt-{next(self._attempts)}",
-            standards=lambda: self.standards,
+            request_rules=lambda: self.request_rules,
             export_schema=lambda: EXPORT_SCHEMA,
         )
 
@@ -265,7 +265,7 @@ class World:
 
     def launch(
         self, arrival: Arrival, boundary: Boundary | None = None, jobs: TrainingJobs | None = None
-    ) -> Happened:
+    ) -> FlowResult:
         return take(self.services(boundary, jobs), arrival)
 
     def hint(self, job: Job, *, tells_end: bool = True, insert_id: str = "entry-1") -> JobHint:
@@ -273,12 +273,12 @@ class World:
             job_id=job.name.rpartition("/")[2], tells_end=tells_end, insert_id=insert_id, entry_time=START
         )
 
-    def settle(self, hint: JobHint, boundary: Boundary | None = None) -> Happened:
+    def settle(self, hint: JobHint, boundary: Boundary | None = None) -> FlowResult:
         """What became of the entry; whoever waits goes, where that made room."""
-        happened, *_ = settle_and_admit(self.services(boundary), hint)
-        return happened
+        result, *_ = settle_and_admit(self.services(boundary), hint)
+        return result
 
-    def sweep(self, boundary: Boundary | None = None, jobs: TrainingJobs | None = None) -> list[Happened]:
+    def sweep(self, boundary: Boundary | None = None, jobs: TrainingJobs | None = None) -> list[FlowResult]:
         return list(sweep(self.services(boundary, jobs)))
 
     def record(self, run_id: str) -> RunRecord:

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tests.core.standards import NAMES, ROOT, STANDARDS, policy_document
+from tests.core.shipped import NAMES, REQUEST_RULES, ROOT, policy_document
 from trainmaster.orchestrator.core.admission.cost import Prices, priced, prices_from
 from trainmaster.orchestrator.core.documents.document import Document, document_in
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.candidates import Candidate, candidates_in
 from trainmaster.orchestrator.core.requests.reading import checked_request
-from trainmaster.orchestrator.core.requests.request import Refused, Request, Standards
+from trainmaster.orchestrator.core.requests.request import Refused, Request, RequestRules
 
 CHIEF: dict[str, Any] = {"machine": "n1-standard-4"}
 V100: dict[str, Any] = {"type": "NVIDIA_TESLA_V100", "count": 1}
@@ -76,9 +76,9 @@ def answer(
     written: Mapping[str, Any], *, under: Policy | None = None, prices: Prices = PRICES
 ) -> Request | Refused:
     """What becomes of the request, with its estimate."""
-    standards: Standards = replace(STANDARDS, policy=under or policy())
-    checked = checked_request(Document(value=dict(written), spelled={}), standards)
-    return priced(checked, standards.policy, lambda: prices)
+    request_rules: RequestRules = replace(REQUEST_RULES, policy=under or policy())
+    checked = checked_request(Document(value=dict(written), spelled={}), request_rules)
+    return priced(checked, request_rules.policy, lambda: prices)
 
 
 def faults(written: Mapping[str, Any], *, under: Policy | None = None) -> dict[str, str]:

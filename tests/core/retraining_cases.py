@@ -7,22 +7,22 @@ from typing import Any
 
 import yaml
 
-from tests.core.standards import STANDARDS, schema
+from tests.core.shipped import REQUEST_RULES, schema
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.arrivals import ArrivedObject, Batch
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA, rule_in
-from trainmaster.orchestrator.core.retraining.request_check import RuleStandards
+from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule
 from trainmaster.orchestrator.core.retraining.state import RuleState, state_for
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR, DAY = (timedelta(seconds=count) for count in (1, 60, 3600, 86400))
 BUCKETS = Buckets(inbox="inbox", ledger="ledger", models="models")
-RULE_STANDARDS = RuleStandards(
-    requests=replace(STANDARDS, schemas={**STANDARDS.schemas, RULE_SCHEMA: schema(RULE_SCHEMA)}),
+RULE_REQUIREMENTS = RuleRequirements(
+    requests=replace(REQUEST_RULES, schemas={**REQUEST_RULES.schemas, RULE_SCHEMA: schema(RULE_SCHEMA)}),
     buckets=BUCKETS,
 )
 IMAGE = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer"
@@ -50,7 +50,7 @@ def dropped(
         text.encode(),
         dropped_name=name,
         generation=generation,
-        standards=RULE_STANDARDS,
+        requirements=RULE_REQUIREMENTS,
         book=book or Book(),
         template=template,
     )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tests.core.standards import NAMES, STANDARDS, policy_document
+from tests.core.shipped import NAMES, REQUEST_RULES, policy_document
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.reading import request_in
@@ -47,8 +47,8 @@ def cluster(**roles: Any) -> dict[str, Any]:
 
 def answer(document: Mapping[str, Any], **policy: Any) -> Request | Refused:
     """What becomes of the request; `policy` replaces what the shipped policy says."""
-    standards = replace(STANDARDS, policy=replace(POLICY, **policy))
-    return request_in(json.dumps(document).encode(), as_json=True, standards=standards)
+    request_rules = replace(REQUEST_RULES, policy=replace(POLICY, **policy))
+    return request_in(json.dumps(document).encode(), as_json=True, request_rules=request_rules)
 
 
 def accepted(document: Mapping[str, Any], **policy: Any) -> Request:

@@ -5,7 +5,7 @@ import json
 import re
 from typing import Any
 
-from tests.core.standards import STANDARDS
+from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.core.documents.faults import PathPart, json_path
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.reading import request_in
@@ -122,7 +122,7 @@ def snake_path(path: Path) -> str:
 
 def answered(document: object, *, name: str | None = None) -> Request | Refused:
     text = json.dumps(document)  # which is YAML too, and repeats what YAML would write as an alias
-    return request_in(text.encode(), as_json=False, standards=STANDARDS, name=name)
+    return request_in(text.encode(), as_json=False, request_rules=REQUEST_RULES, name=name)
 
 
 def sound(document: object, *, name: str | None = None) -> Request:

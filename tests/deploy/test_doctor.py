@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from tests.core.standards import NAMES, STANDARDS
+from tests.core.shipped import NAMES, REQUEST_RULES
 from trainmaster.deploy.doctor.access import account_findings
 from trainmaster.deploy.doctor.deployment import Deployment, Thing, deployment_of
 from trainmaster.deploy.doctor.finding import Verdict, failed, ok, summary, unknown
@@ -65,7 +65,7 @@ def test_what_is_expected_is_what_the_local_stack_grants(deployment: Deployment)
 
 def test_the_doctors_own_request_is_one_that_the_shipped_policy_allows() -> None:
     ours = deployment_of(project=NAMES["project"], region=NAMES["region"], topology=DEPLOY / "topology.yaml")
-    assert isinstance(request_in(own_request(ours), as_json=True, standards=STANDARDS), SoundRequest)
+    assert isinstance(request_in(own_request(ours), as_json=True, request_rules=REQUEST_RULES), SoundRequest)
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ sys.addaudithook(lambda event, args: opened.add(str(args[0])) if event == "open"
 from trainmaster.orchestrator.settings import settings_from
 from trainmaster.orchestrator.wiring import Wiring
 services = Wiring(settings_from(os.environ)).services()
-services.standards(), services.prices(), services.export_schema()
+services.request_rules(), services.prices(), services.export_schema()
 print(*sorted(name for path in opened if (name := os.path.basename(path)).endswith(".schema.json")))
 """
 

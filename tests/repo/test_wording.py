@@ -112,5 +112,26 @@ def test_the_repository_has_few_such_phrases_and_no_replaced_name() -> None:
     assert report.words > 100_000  # it has read everything
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "class Happened: ...",
+        "def happened() -> None: ...",
+        "async def rung() -> None: ...",
+        "def f(happened: str) -> None: ...",
+        "for happened in (): ...",
+        "from flows import Happened",
+        "from flows import Other as Happened",
+    ],
+)
+def test_a_replaced_name_is_refused_where_it_is_defined_or_imported(content: str) -> None:
+    (problem,) = report_on([("a.py", f"# What happened.\n{content}\n")]).names
+    assert problem.startswith("a.py:2: the name '")
+
+
+def test_a_replaced_name_is_a_word_like_any_other_in_prose() -> None:
+    assert report_on([("a.py", '"""Once it has happened, tell."""\n')]).names == ()
+
+
 def test_no_name_is_replaced_by_another_replaced_name() -> None:
     assert not REPLACED.keys() & set(REPLACED.values())

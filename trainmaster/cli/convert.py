@@ -24,7 +24,7 @@ from trainmaster.orchestrator.core.requests.request import (
     REQUEST_SCHEMA,
     Refused,
     Request,
-    Standards,
+    RequestRules,
     too_large,
 )
 from trainmaster.orchestrator.core.requests.spec import JobSpec
@@ -129,7 +129,7 @@ def _checked(
     rules = _policy(policy, target) if policy else None
     name = name or (None if file == STDIN else model_name_from(Path(file).stem))
     return too_large(len(content)) or checked_request(
-        read, _standards(target.region, rules), name=name
+        read, _request_rules(target.region, rules), name=name
     ), target
 
 
@@ -183,9 +183,9 @@ def _is_json(file: str, content: bytes) -> bool:
     return is_json(content) if file == STDIN else file.lower().endswith(".json")
 
 
-def _standards(region: str, policy: Policy | None) -> Standards:
+def _request_rules(region: str, policy: Policy | None) -> RequestRules:
     """What the request is held against."""
-    return Standards(schemas={REQUEST_SCHEMA: _schema(REQUEST_SCHEMA)}, policy=policy, region=region)
+    return RequestRules(schemas={REQUEST_SCHEMA: _schema(REQUEST_SCHEMA)}, policy=policy, region=region)
 
 
 def _moved(read: Document, region: str) -> Document:

@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.errors import PolicyInvalid
 from trainmaster.orchestrator.core.names import Buckets, location_name
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.orders import ORDER_SCHEMA
-from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, Standards
+from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.flows.services import Services
@@ -56,7 +56,7 @@ def services_over(
     settings: Settings,
     *,
     attempt: str,
-    standards: Callable[[], Standards],
+    request_rules: Callable[[], RequestRules],
     export_schema: Callable[[], Mapping[str, Any]],
     prices: ReadPrices | None = None,
     prepare_jobs: Callable[[str], None] = lambda _: None,
@@ -79,7 +79,7 @@ def services_over(
             service_account=settings.trainer_account,
         ),
         lease=settings.lease,
-        standards=standards,
+        request_rules=request_rules,
         prices=prices,
         export_schema=export_schema,
         attempt=attempt,
@@ -130,7 +130,7 @@ class Wiring:
             self._adapters,
             self.settings,
             attempt=secrets.token_hex(8),
-            standards=lambda: self._standards,
+            request_rules=lambda: self._request_rules,
             prices=lambda: self._prices,
             export_schema=lambda: self._schema("model_export.v1"),
             prepare_jobs=self._jobs.prepare,
@@ -138,11 +138,11 @@ class Wiring:
 
     def _regions(self) -> Sequence[str]:
         """Where jobs of this deployment may run, by the policy's exact names."""
-        policy = self._standards.policy
+        policy = self._request_rules.policy
         return policy.region_names if policy is not None else ()
 
     @cached_property
-    def _standards(self) -> Standards:
+    def _request_rules(self) -> RequestRules:
         """What requests are held against.
 
         Raises:
@@ -150,7 +150,7 @@ class Wiring:
         """
         schemas = {each: self._schema(each) for each in (RULE_SCHEMA, ORDER_SCHEMA, REQUEST_SCHEMA)}
         with IMPORTING:  # the first use of a schema imports its validator
-            return Standards(schemas=schemas, policy=self._policy(), region=self.settings.region)
+            return RequestRules(schemas=schemas, policy=self._policy(), region=self.settings.region)
 
     @cached_property
     def _prices(self) -> Prices:
@@ -160,7 +160,7 @@ class Wiring:
             PolicyInvalid: the price table cannot be used, or is in another currency than the policy's caps.
         """
         prices = self._parsed(self.settings.prices_path, "prices.v1", prices_from)
-        policy = self._standards.policy
+        policy = self._request_rules.policy
         problem = None if policy is None else currency_problem(policy.admission.caps, prices)
         if problem is not None:
             raise PolicyInvalid(str(self.settings.prices_path), (problem,))

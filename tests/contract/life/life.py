@@ -30,7 +30,7 @@ from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.retraining.tick import tick
 from trainmaster.orchestrator.flows.retraining.turn import take_notice
-from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import settle_and_admit
 from trainmaster.orchestrator.flows.sweep import sweep
 
@@ -136,7 +136,7 @@ class Life:
         self.later(pause_s, partial(self._tick, resting_s + pause_s if resting else 0.0))
 
     def _tick(self, resting_s: float) -> None:
-        def flow(services: Services) -> list[Happened]:
+        def flow(services: Services) -> list[FlowResult]:
             return [*sweep(services), *tick(services)]
 
         if self.random.random() < self.odds.dropped:
@@ -154,7 +154,7 @@ class Life:
     def ended(self, event: Event, work: Callable[[], object]) -> None:
         """Do the work and answer as `functions/main.py` does: acknowledge, or have it delivered again."""
         try:
-            happened = work()
+            results = work()
         except Killed:
             again = True
         except TrainmasterError as error:
@@ -165,15 +165,15 @@ class Life:
             again = True
         else:
             again = False
-            self._mistakes_in(event, happened)
+            self._mistakes_in(event, results)
         if again and event.again:
             wait_s = min(FIRST_RETRY_S * 2 ** (event.attempts - 1), LAST_RETRY_S)
             self.tally.redelivered[event.kind] += 1
             self.later(wait_s * (0.75 + self.random.random() / 2), partial(self._deliver, event))
 
-    def _mistakes_in(self, event: Event, happened: object) -> None:
-        for each in happened if isinstance(happened, list) else ():
-            if isinstance(each, Happened) and each.severity == "CRITICAL":
+    def _mistakes_in(self, event: Event, results: object) -> None:
+        for each in results if isinstance(results, list) else ():
+            if isinstance(each, FlowResult) and each.severity == "CRITICAL":
                 self.tally.mistakes.append(f"{event.kind}: {each.message}")
 
 

@@ -32,9 +32,9 @@ from tests.contract.life.steps import (
 )
 from tests.contract.retraining import IMAGE, MANUAL, SMALL, rule
 from tests.contract.rooms import TWO_REGIONS
-from tests.contract.world import ELSEWHERE, STANDARDS, standards_with
+from tests.contract.world import ELSEWHERE, REQUEST_RULES, request_rules_with
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
-from trainmaster.orchestrator.core.requests.request import Standards
+from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -49,8 +49,8 @@ TUNED = {
     },
 }
 WITH_FALLBACK = {**SMALL, "fallbacks": [{"region": ELSEWHERE}]}
-LIMITED = standards_with(admission=Admission(limits=(Limit(jobs=1, per_model=True),)))
-CAPPED = standards_with(admission=Admission(caps=Caps(runs_per_hour=1)))
+LIMITED = request_rules_with(admission=Admission(limits=(Limit(jobs=1, per_model=True),)))
+CAPPED = request_rules_with(admission=Admission(caps=Caps(runs_per_hour=1)))
 ENDED = (RunState.SUCCEEDED,)
 NEW_IMAGE = {"new_image": {"repository": IMAGE, "tag": "latest"}}
 
@@ -70,7 +70,7 @@ class Scene:
     shows: Mapping[str, object] = field(default_factory=dict)
     firings: tuple[int, ...] = ()
     rule: Mapping[str, object] = field(default_factory=dict)
-    standards: Standards = STANDARDS
+    request_rules: RequestRules = REQUEST_RULES
     at_once: int = 100
 
 
@@ -144,7 +144,7 @@ SCENES: Mapping[str, Scene] = {
             TICK,
         ),
         jobs=2,
-        standards=TWO_REGIONS,
+        request_rules=TWO_REGIONS,
     ),
     "a stockout that no entry told, and one candidate": Scene(
         steps=(uploaded("a"), stocked_out(0), TICK, waited(31), TICK, trained(1), TICK), jobs=2
@@ -161,7 +161,7 @@ SCENES: Mapping[str, Scene] = {
             *finished(1),
         ),
         jobs=2,
-        standards=TWO_REGIONS,
+        request_rules=TWO_REGIONS,
     ),
     "too many requests": Scene(steps=(too_fast(1), uploaded("a"), waited(31), TICK, *finished(0))),
     "one job of a model at once, the next woken by the end of the first": Scene(
@@ -176,13 +176,13 @@ SCENES: Mapping[str, Scene] = {
         ),
         ends=ENDED * 2,
         jobs=2,
-        standards=LIMITED,
+        request_rules=LIMITED,
         at_once=1,
     ),
     "an order to end a run that waits for a limit": Scene(
         steps=(uploaded("a"), uploaded("b"), cancelled(1), *finished(0), TICK),
         ends=(RunState.SUCCEEDED, RunState.CANCELLED),
-        standards=LIMITED,
+        request_rules=LIMITED,
         at_once=1,
     ),
     "a stockout under a limit makes place for another": Scene(
@@ -199,13 +199,13 @@ SCENES: Mapping[str, Scene] = {
         ),
         ends=ENDED * 2,
         jobs=3,
-        standards=LIMITED,
+        request_rules=LIMITED,
         at_once=1,
     ),
     "a cap that refuses the second run of an hour": Scene(
         steps=(uploaded("a"), uploaded("b"), uploaded("b"), *finished(0), TICK),
         ends=(RunState.SUCCEEDED, RunState.REJECTED),
-        standards=CAPPED,
+        request_rules=CAPPED,
     ),
     "a study": Scene(steps=(uploaded("a", TUNED), tried(0), logged(0), TICK)),
     "two challengers, and an order to go back": Scene(

@@ -5,9 +5,9 @@ import json
 
 from tests.contract.retraining import RuleWorld
 from tests.contract.rooms import Room
-from tests.contract.world import LEASE, MODELS, STANDARDS, START, export_manifest
+from tests.contract.world import LEASE, MODELS, REQUEST_RULES, START, export_manifest
 from trainmaster.orchestrator.core.requests.arrival import Arrival
-from trainmaster.orchestrator.core.requests.request import Standards
+from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.runs.job import Job
 
 TICKS_MAX = 6
@@ -16,14 +16,14 @@ TICKS_MAX = 6
 class Stage(RuleWorld):
     """A world in which a delivery can be repeated: what was dropped once is there under its name."""
 
-    def __init__(self, standards: Standards = STANDARDS) -> None:
-        super().__init__(standards)
+    def __init__(self, request_rules: RequestRules = REQUEST_RULES) -> None:
+        super().__init__(request_rules)
         self.room = Room(self)
         self.arrivals: dict[str, Arrival] = {}
 
     def copied(self) -> "Stage":
         """A stage of its own on which the same has happened."""
-        other = Stage(self.standards)
+        other = Stage(self.request_rules)
         other.clock.advance(self.clock.now() - START)
         other._attempts = copy.copy(self._attempts)
         other._dropped = self._dropped

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from tests.contract.retraining import RuleWorld
-from tests.contract.world import LEDGER, standards_with
+from tests.contract.world import LEDGER, request_rules_with
 from trainmaster.orchestrator.core.admission.queue import Place, limits_of
 from trainmaster.orchestrator.core.admission.quota import quota_class
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, WAITING_PREFIX
@@ -23,9 +23,9 @@ LIMITS = (
     Limit(jobs=6, model="model-3*"),
     Limit(jobs=30),
 )
-LIMITED = standards_with(admission=Admission(limits=LIMITS))
+LIMITED = request_rules_with(admission=Admission(limits=LIMITS))
 RUNS_PER_HOUR = 330
-CAPPED = standards_with(admission=Admission(limits=LIMITS, caps=Caps(runs_per_hour=RUNS_PER_HOUR)))
+CAPPED = request_rules_with(admission=Admission(limits=LIMITS, caps=Caps(runs_per_hour=RUNS_PER_HOUR)))
 SEEN_AFTER = timedelta(seconds=145)
 """A delivery may have looked at the queue so long ago: its function's timeout, and a request still on its way."""
 
@@ -75,7 +75,7 @@ class Watch:
         )
 
     def _of(self, labels: Any) -> Any:
-        return limits_of(self._world.standards.policy, labels[MODEL_LABEL], labels)
+        return limits_of(self._world.request_rules.policy, labels[MODEL_LABEL], labels)
 
     def _overtaken(self, submission: Submission) -> Iterator[str]:
         """Nobody who waits for the same, and goes first, is on the queue for as long as anybody may have known."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.admission_cases import policy
-from tests.core.standards import STANDARDS
+from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.adapters.memory import ManualClock, MemoryObjects
 from trainmaster.orchestrator.core.admission.caps import Counted, over_cap
 from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
@@ -162,8 +162,8 @@ def test_the_policys_terms_are_read_with_exact_amounts() -> None:
 
 
 def test_the_shipped_policy_caps_runs_per_hour_alone() -> None:
-    assert STANDARDS.policy is not None
-    shipped = STANDARDS.policy.admission
+    assert REQUEST_RULES.policy is not None
+    shipped = REQUEST_RULES.policy.admission
     assert shipped.caps == Caps(runs_per_hour=100)
     assert (shipped.limits, shipped.priced) == ((), False)
 

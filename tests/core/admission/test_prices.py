@@ -19,7 +19,7 @@ from tests.core.admission_cases import (
     shipped_prices,
     sound,
 )
-from tests.core.standards import ROOT, policy_document, schema
+from tests.core.shipped import ROOT, policy_document, schema
 from trainmaster.orchestrator.core.admission.cost import currency_problem, estimate, estimate_of, prices_from
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.policy.admission import Caps

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.standards import schema
+from tests.core.shipped import schema
 from trainmaster.orchestrator.core.completion.model import (
     MAX_METRICS,
     FoundModel,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.core import vertex_files
 from tests.core.requests.test_generated_requests import accepted, requests
 from tests.core.roles import MACHINE, TARGET, answer, request
-from tests.core.standards import NAMES, ROOT, STANDARDS, policy_document, schema
+from tests.core.shipped import NAMES, REQUEST_RULES, ROOT, policy_document, schema
 from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.documents.document import Document, document_in
@@ -32,7 +32,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SCHEMA = schema("training_request.v1")
 EXACT = 2**53
-ANYTHING = replace(STANDARDS, policy=None)
+ANYTHING = replace(REQUEST_RULES, policy=None)
 EXAMPLES = sorted((ROOT / "examples").glob("vertex/*.yaml")) + sorted(
     (ROOT / "examples").glob("ai_platform/*.yaml")
 )
@@ -199,7 +199,7 @@ def test_a_rule_with_points_is_the_rule() -> None:
 @pytest.mark.parametrize("as_json", [True, False], ids=["json", "yaml"])
 def test_the_text_may_be_json_or_yaml(as_json: bool) -> None:
     read = document_in(json.dumps(request(priority=50.0)).encode(), as_json=as_json)
-    found = checked_request(read, STANDARDS)
+    found = checked_request(read, REQUEST_RULES)
     assert isinstance(found, Request)
     assert type(found.spec.priority) is int
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.core.fuzz import seeds
 from tests.core.fuzz.mutation import changed, content_like, places, text
-from tests.core.standards import policy_document, schema
+from tests.core.shipped import policy_document, schema
 from trainmaster.orchestrator.core.completion.entry import JobHint, hint_in
 from trainmaster.orchestrator.core.completion.model import ModelDirectory, ModelFile, model_in
 from trainmaster.orchestrator.core.documents.codec import encoded
@@ -48,7 +48,7 @@ from trainmaster.orchestrator.core.requests.orders import (
     order_in,
 )
 from trainmaster.orchestrator.core.requests.reading import request_in
-from trainmaster.orchestrator.core.requests.request import Refused, Request, Standards
+from trainmaster.orchestrator.core.requests.request import Refused, Request, RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 from trainmaster.orchestrator.core.retraining.arrivals import (
     ArrivedObject,
@@ -59,7 +59,7 @@ from trainmaster.orchestrator.core.retraining.arrivals import (
 from trainmaster.orchestrator.core.retraining.book import Book, book_in
 from trainmaster.orchestrator.core.retraining.decision import Facts, decide_on_tick
 from trainmaster.orchestrator.core.retraining.reading import rule_in, template_uri
-from trainmaster.orchestrator.core.retraining.request_check import RuleStandards
+from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.signals import (
     Heard,
     Signal,
@@ -74,7 +74,7 @@ NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 TARGET = Target(project="my-project", region="us-central1", models_bucket="my-project-models")
 BUCKETS = Buckets(inbox="my-project-inbox", ledger="my-project-ledger", models="my-project-models")
 NAMES = {"project": "my-project", "region": "us-central1", "models_bucket": "my-project-models"}
-STANDARDS = Standards(
+REQUEST_RULES = RequestRules(
     schemas={name: schema(name) for name in ("training_request.v1", "retraining_rule.v1")},
     policy=policy_from(policy_document(), NAMES),
     region="us-central1",
@@ -92,7 +92,7 @@ def _property_names(schema: object) -> Iterator[str]:
 RUN_ID = "run-20260304t120000-0123456789"
 _LAST_PARTS = re.compile(r"""(?:\.\w+|\[[0-9]+\]|\['.*'\]|\[".*"\]){1,3}""", re.DOTALL)
 _THEIRS = seeds.vocabulary([*seeds.CUSTOM, *seeds.TUNING, *seeds.LEGACY])
-OURS = set(_property_names(STANDARDS.schemas["training_request.v1"])) - set(_THEIRS)
+OURS = set(_property_names(REQUEST_RULES.schemas["training_request.v1"])) - set(_THEIRS)
 """Words that only our own dialect has: in a fault about another they would mislead."""
 _LINE_BREAKERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """What could begin a new line, move a terminal's cursor, or be no text at all."""
@@ -147,7 +147,7 @@ def _bytes_of(documents: list[Any], *, as_json: bool) -> Callable[[Random], byte
 
 def feed_request(content: bytes) -> Verdict:
     as_json = content[:1] == b"{" and len(content) % 2 == 0  # each of the two readers has its share
-    read = request_in(content, as_json=as_json, standards=STANDARDS, name="named")
+    read = request_in(content, as_json=as_json, request_rules=REQUEST_RULES, name="named")
     document = document_in(content, as_json=as_json).value
     if isinstance(document, dict) and dialect_of(document) is not OWN:
         _in_the_users_words(document, read.faults if isinstance(read, Refused) else read.warnings)
@@ -220,7 +220,7 @@ def feed_rule(file: RuleFile) -> Verdict:
         file.content,
         dropped_name=file.name,
         generation=1,
-        standards=RuleStandards(requests=STANDARDS, buckets=BUCKETS),
+        requirements=RuleRequirements(requests=REQUEST_RULES, buckets=BUCKETS),
         book=Book(),
         template=file.template,
     )

@@ -12,7 +12,7 @@ from tests.core.fuzz.mutation import places
 from tests.core.legacy_job_cases import JOB_CASES
 from tests.core.requests.test_tuning import API
 from tests.core.retraining.test_signal import INCIDENT, PUSH
-from tests.core.standards import ROOT, schema
+from tests.core.shipped import ROOT, schema
 from tests.core.vertex_files import job, job_spec, package_pool
 from trainmaster.orchestrator.core.events.envelope import REPLAYED_ID, REPLAYED_PUBLISH_TIME
 from trainmaster.orchestrator.core.events.self_test import DRY_RUN, MARK, NOBODYS_JOB, SELF_TEST_ID

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.core.fuzz import seeds
-from tests.core.fuzz.parsers import BUCKETS, NOON, STANDARDS, RuleFile, Verdict, feed_request, feed_rule
+from tests.core.fuzz.parsers import BUCKETS, NOON, REQUEST_RULES, RuleFile, Verdict, feed_request, feed_rule
 from trainmaster.orchestrator.core.completion.model import ModelDirectory, ModelFile, model_in
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.errors import EventMalformed
@@ -50,7 +50,7 @@ def test_a_tag_cannot_break_the_line_of_its_fault() -> None:
 
 def test_values_nested_too_deep_to_walk_are_only_refused() -> None:
     deep = b'{"labels": ' + b"[" * 900 + b"]" * 900 + b"}"
-    read = request_in(deep, as_json=True, standards=STANDARDS)
+    read = request_in(deep, as_json=True, request_rules=REQUEST_RULES)
     assert isinstance(read, Refused)
     assert "nested deeper than 32 levels" in str(read.faults[0])
 
@@ -58,7 +58,9 @@ def test_values_nested_too_deep_to_walk_are_only_refused() -> None:
 def test_an_accelerator_of_a_legacy_job_may_be_no_word() -> None:
     config = {"imageUri": "gcr.io/my-project/a:1", "acceleratorConfig": {"type": ["K80"], "count": 1}}
     job = {"trainingInput": {"scaleTier": "CUSTOM", "masterType": "n1-standard-8", "masterConfig": config}}
-    assert isinstance(request_in(json.dumps(job).encode(), as_json=True, standards=STANDARDS), Refused)
+    assert isinstance(
+        request_in(json.dumps(job).encode(), as_json=True, request_rules=REQUEST_RULES), Refused
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_a_scale_tier_cannot_break_the_line_of_its_faults() -> None:
         "acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": "1"},
     }
     job = {"trainingInput": {"scaleTier": "CUSTOM\n/x", "masterConfig": config, "workerConfig": config}}
-    read = request_in(json.dumps(job).encode(), as_json=True, standards=STANDARDS)
+    read = request_in(json.dumps(job).encode(), as_json=True, request_rules=REQUEST_RULES)
     assert isinstance(read, Refused)
     assert any("machines of its own" in str(fault) for fault in read.faults)
     assert all(str(fault).isprintable() for fault in read.faults)
@@ -161,7 +163,7 @@ def test_the_paths_of_a_manifest_stay_in_one_line() -> None:
 
 def test_a_request_that_is_all_faults_has_a_report_that_can_be_read() -> None:
     content = json.dumps({"model_name": "m", "args": [1] * 1000}).encode()
-    read = request_in(content, as_json=True, standards=STANDARDS)
+    read = request_in(content, as_json=True, request_rules=REQUEST_RULES)
     assert isinstance(read, Refused)
     assert len(read.faults) == 201
     # The args, and the image and the cluster that are missing.

@@ -11,9 +11,9 @@ from jsonschema import Draft202012Validator
 
 from tests.core.admission_cases import document, faults, policy, sound
 from tests.core.roles import MACHINE, ONE, OTHER, PACKAGE, accepted, cluster, request, told
-from tests.core.standards import NAMES, policy_document, schema
+from tests.core.shipped import NAMES, policy_document, schema
 from trainmaster.orchestrator.core.documents.validation import schema_faults
-from trainmaster.orchestrator.core.policy.policy import matches, policy_from, repository
+from trainmaster.orchestrator.core.policy.policy import glob_matches, policy_from, repository
 
 POLICY = policy_from(policy_document(), NAMES)
 
@@ -49,7 +49,7 @@ def test_an_unknown_name_in_a_pattern_is_refused() -> None:
     ],
 )
 def test_patterns_match_whole_texts(pattern: str, text: str, meant: bool) -> None:
-    assert matches(pattern, text) is meant
+    assert glob_matches(pattern, text) is meant
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.core.admission_cases import (
     sound,
 )
 from tests.core.roles import T4
-from tests.core.standards import schema
+from tests.core.shipped import schema
 from tests.core.vertex_files import spec_of
 from trainmaster.orchestrator.core.requests.candidates import MAX_FALLBACKS, candidates_in, merged
 from trainmaster.orchestrator.core.requests.request import Request

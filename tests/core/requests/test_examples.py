@@ -8,7 +8,7 @@ from string import Template
 import pytest
 import yaml
 
-from tests.core.retraining_cases import RULE_STANDARDS
+from tests.core.retraining_cases import RULE_REQUIREMENTS
 from trainer.flags import flags_from
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.reading import request_in
@@ -39,14 +39,14 @@ def arguments_of(text: str) -> Sequence[str]:
             text.encode(),
             dropped_name="rules/example.yaml",
             generation=1,
-            standards=replace(RULE_STANDARDS, buckets=BUCKETS),
+            requirements=replace(RULE_REQUIREMENTS, buckets=BUCKETS),
             book=Book(),
             template=None,
         )
         assert isinstance(rule, Rule), rule
         arguments: list[str] = document["request"]["args"]
         return arguments
-    request = request_in(text.encode(), as_json=False, standards=RULE_STANDARDS.requests)
+    request = request_in(text.encode(), as_json=False, request_rules=RULE_REQUIREMENTS.requests)
     assert isinstance(request, Request), request
     return [*request.spec.cluster.chief.program.args, *tuned(request)]
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.core.generated import documents, without
 from tests.core.roles import EXECUTOR, MACHINE, OTHER, POLICY, REDUCTION_SERVER, TARGET, TRAINER, answer
-from tests.core.standards import schema
+from tests.core.shipped import schema
 from trainmaster.local.jobs.resource.validation import faults_of as faults_of_job
 from trainmaster.local.tuning.validation import faults_of as faults_of_tuning_job
 from trainmaster.orchestrator.adapters.job_messages import message_of

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tests.core.retraining_cases import NOON, REQUEST
-from tests.core.standards import ROOT, schema
+from tests.core.shipped import ROOT, schema
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.requests.orders import (
     ORDER_SCHEMA,

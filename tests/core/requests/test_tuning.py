@@ -8,7 +8,7 @@ import pytest
 import yaml
 from google.cloud.aiplatform_v1.types import StudySpec
 
-from tests.core.standards import STANDARDS
+from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.core.names import JobKind
 from trainmaster.orchestrator.core.requests.reading import request_in
@@ -75,13 +75,13 @@ API: dict[str, Any] = json.loads(json.dumps(_WRITTEN))
 
 
 def submitted(text: str) -> Submission:
-    request = request_in(text.encode(), as_json=False, standards=STANDARDS)
+    request = request_in(text.encode(), as_json=False, request_rules=REQUEST_RULES)
     assert isinstance(request, Request), request
     return submission_of("run-1", request.spec, TARGET)
 
 
 def told(text: str) -> dict[str, str]:
-    refused = request_in(text.encode(), as_json=False, standards=STANDARDS)
+    refused = request_in(text.encode(), as_json=False, request_rules=REQUEST_RULES)
     assert isinstance(refused, Refused)
     return {fault.path: str(fault) for fault in refused.faults}
 
@@ -281,5 +281,5 @@ def test_faults_in_the_apis_form_have_the_paths_of_the_text() -> None:
 )
 def test_junk_in_the_apis_form_is_a_fault_and_never_an_error(key: str, junk: object) -> None:
     text = yaml.safe_dump({**API, "studySpec": {**API["studySpec"], key: junk}})
-    answer = request_in(text.encode(), as_json=False, standards=STANDARDS)
+    answer = request_in(text.encode(), as_json=False, request_rules=REQUEST_RULES)
     assert isinstance(answer, Request) or all(fault.path.startswith("$") for fault in answer.faults)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.retraining_cases import document, dropped, faults
-from trainmaster.orchestrator.core.policy.policy import matches
+from trainmaster.orchestrator.core.policy.policy import glob_matches
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.book import Book, loops_of, may_hold
 from trainmaster.orchestrator.core.retraining.rule import Rule
@@ -126,14 +126,14 @@ patterns = st.lists(st.sampled_from(["a", "b", "/", "*", "**"]), max_size=6).map
 def test_a_pattern_that_takes_an_object_of_a_directory_may_hold_it(
     pattern: str, directory: str, below: str
 ) -> None:
-    if matches(pattern, directory + below):
+    if glob_matches(pattern, directory + below):
         assert may_hold(pattern, directory)
 
 
 @given(pattern=patterns, directory=names.map(lambda name: f"{name}/"))
 def test_a_pattern_that_may_hold_a_directory_takes_some_object_of_it(pattern: str, directory: str) -> None:
     if may_hold(pattern, directory):
-        assert any(matches(pattern, directory + below) for below in _names_below(pattern))
+        assert any(glob_matches(pattern, directory + below) for below in _names_below(pattern))
 
 
 def _names_below(pattern: str) -> set[str]:

@@ -17,7 +17,7 @@ from tests.core.retraining_cases import (
     faults,
     rule,
 )
-from tests.core.standards import ROOT
+from tests.core.shipped import ROOT
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.book import MAX_RULES, Book, book_in

@@ -19,8 +19,8 @@ from trainmaster.orchestrator.core.retraining.signals import (
     Heard,
     Signal,
     alert_in,
-    heeds,
     image_pushed_in,
+    matches,
     notice_in,
     one_line,
 )
@@ -54,7 +54,7 @@ class TestImages:
         }
 
     @pytest.mark.parametrize(
-        ("repository", "tag", "heeded"),
+        ("repository", "tag", "matched"),
         [
             (IMAGE, "latest", True),
             (IMAGE, "l*", True),
@@ -62,9 +62,11 @@ class TestImages:
             (f"{IMAGE}-gpu", "latest", False),
         ],
     )
-    def test_it_fires_rules_of_that_repository_and_tag(self, repository: str, tag: str, heeded: bool) -> None:
+    def test_it_fires_rules_of_that_repository_and_tag(
+        self, repository: str, tag: str, matched: bool
+    ) -> None:
         one = rule({"new_image": {"repository": repository, "tag": tag}}, request={"image": "${image.uri}"})
-        assert heeds(one, signal_of(image_pushed_in(message(PUSH)))) is heeded
+        assert matches(one, signal_of(image_pushed_in(message(PUSH)))) is matched
 
     def test_a_port_in_the_host_is_part_of_the_repository(self) -> None:
         push = {"action": "INSERT", "digest": f"host:5000/a/b@{DIGEST}", "tag": "host:5000/a/b:v1"}
@@ -155,7 +157,7 @@ class TestAlerts:
         }
 
     @pytest.mark.parametrize(
-        ("alert", "heeded"),
+        ("alert", "matched"),
         [
             ({"policy": "cassava drift*"}, True),
             ({"policy": "*"}, True),
@@ -168,11 +170,11 @@ class TestAlerts:
             ({"policy": "cassava*", "model": "1234567890"}, True),
         ],
     )
-    def test_it_fires_rules_by_policy_and_model(self, alert: dict[str, str], heeded: bool) -> None:
-        assert heeds(rule({"alert": alert}), signal_of(alert_in(message(INCIDENT)))) is heeded
+    def test_it_fires_rules_by_policy_and_model(self, alert: dict[str, str], matched: bool) -> None:
+        assert matches(rule({"alert": alert}), signal_of(alert_in(message(INCIDENT)))) is matched
 
     @pytest.mark.parametrize(
-        ("wanted", "heeded"),
+        ("wanted", "matched"),
         [
             ("projects/my-project/locations/us-central1/models/9", True),
             ("projects/*/locations/*/models/9", True),
@@ -182,10 +184,10 @@ class TestAlerts:
             ("projects/my-project/locations/us-central1/endpoints/9", False),
         ],
     )
-    def test_a_model_is_the_same_by_its_projects_id_and_number(self, wanted: str, heeded: bool) -> None:
+    def test_a_model_is_the_same_by_its_projects_id_and_number(self, wanted: str, matched: bool) -> None:
         labels = {"model": "projects/12345/locations/us-central1/models/9@2"}
         signal = signal_of(alert_in(message(incident(policy_user_labels=labels))))
-        assert heeds(rule({"alert": {"model": wanted}}), signal) is heeded
+        assert matches(rule({"alert": {"model": wanted}}), signal) is matched
 
     def test_every_notification_of_an_incident_is_the_same_signal(self) -> None:
         first, again = (
@@ -236,9 +238,9 @@ class TestNotices:
         assert heard.ended_run_id == "features-1"
         assert heard.signal is not None
         assert heard.signal.values == {f"upstream.{key}": text for key, text in self.RUN.items()}
-        assert heeds(rule({"upstream": {"model_name": "features", "event": "succeeded"}}), heard.signal)
-        assert not heeds(rule({"upstream": {"model_name": "features", "event": "promoted"}}), heard.signal)
-        assert not heeds(rule({"upstream": {"model_name": "feature", "event": "succeeded"}}), heard.signal)
+        assert matches(rule({"upstream": {"model_name": "features", "event": "succeeded"}}), heard.signal)
+        assert not matches(rule({"upstream": {"model_name": "features", "event": "promoted"}}), heard.signal)
+        assert not matches(rule({"upstream": {"model_name": "feature", "event": "succeeded"}}), heard.signal)
 
     @pytest.mark.parametrize("state", ["failed", "cancelled", "rejected", "expired"])
     def test_a_run_that_ended_otherwise_is_only_an_end(self, state: str) -> None:
@@ -255,7 +257,7 @@ class TestNotices:
         heard = notice_in(message(notice("trainmaster.champion.promoted.v1", **self.RUN)))
         assert isinstance(heard, Heard)
         assert heard.signal is not None
-        assert heeds(rule({"upstream": {"model_name": "features", "event": "promoted"}}), heard.signal)
+        assert matches(rule({"upstream": {"model_name": "features", "event": "promoted"}}), heard.signal)
         assert heard.ended_run_id is None
 
     @pytest.mark.parametrize("kind", ["trainmaster.champion.rolled_back.v1", "trainmaster.rule.tripped.v1"])
@@ -281,9 +283,9 @@ class TestNotices:
 
 def test_a_manual_call_fires_the_rule_it_names_alone() -> None:
     one = rule({"manual": {}})
-    assert heeds(one, ordered("o1", "watch", NOON))
-    assert not heeds(one, ordered("o1", "watch2", NOON))
-    assert not heeds(rule({"age": {"older_than_s": 60}}), ordered("o1", "watch", NOON))
+    assert matches(one, ordered("o1", "watch", NOON))
+    assert not matches(one, ordered("o1", "watch2", NOON))
+    assert not matches(rule({"age": {"older_than_s": 60}}), ordered("o1", "watch", NOON))
 
 
 @given(text=st.text(max_size=1200))

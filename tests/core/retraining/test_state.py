@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.core.retraining_cases import DAY, NOON, SECOND, arrived, batch, fresh, pictures, rule
-from tests.core.standards import schema
+from tests.core.shipped import schema
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.documents.unvalidated import mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed

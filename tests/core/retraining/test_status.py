@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator
 
 from tests.core.deciding import ordered
 from tests.core.retraining_cases import HOUR, MINUTE, NOON, fresh, rule
-from tests.core.standards import schema
+from tests.core.shipped import schema
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.retraining.decision import Facts, Fire, Hold, decide_on_signal
 from trainmaster.orchestrator.core.retraining.rule import Rule

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tests.core.standards import schema
+from tests.core.shipped import schema
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded, encoded_time
 from trainmaster.orchestrator.core.runs.end import (
     ChampionVerdict,

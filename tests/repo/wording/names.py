@@ -1,17 +1,41 @@
-"""Names that were replaced: no code, schema or document may bring them back."""
+"""Names that were replaced: no Python of the repository may define one again."""
 
-import re
+import ast
+from collections.abc import Iterator
 
-REPLACED: dict[str, str] = {}
-"""Each old identifier with the new one. Matched as a whole word, in code and in prose."""
+REPLACED = {
+    "Happened": "FlowResult",
+    "happened": "result",
+    "Once": "SingleJob",
+    "Walk": "QueuePass",
+    "Told": "EndReport, or what it records",
+    "in_hands": "mark_claimed",
+    "why_ended": "submission_blocker",
+    "rung": "candidate",
+    "ladder": "fallbacks",
+    "Standards": "RequestRules",
+    "RuleStandards": "RuleRequirements",
+    "standards": "request_rules",
+    "heeds": "matches",
+    "terms_spelled_out": "normalize_admission",
+}
+"""Each old name with the new one."""
 
 
-def replaced_names(content: str) -> list[tuple[int, str]]:
-    """Line, counted from one, and name of each old name in a file."""
-    if not REPLACED:
-        return []
-    found = _ANY.finditer(content)
-    return [(content.count("\n", 0, match.start()) + 1, match.group()) for match in found]
+def replaced_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line, counted from one, and name of each definition, parameter, variable or import that has an old name."""
+    for node in ast.walk(tree):
+        for name in _defined(node):
+            if name in REPLACED:
+                yield getattr(node, "lineno", 1), name
 
 
-_ANY = re.compile(r"\b(?:" + "|".join(map(re.escape, REPLACED)) + r")\b")
+def _defined(node: ast.AST) -> list[str]:
+    match node:
+        case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return [name]
+        case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
+            return [name]
+        case ast.ImportFrom(names=names) | ast.Import(names=names):
+            return [alias.asname or alias.name for alias in names]
+    return []

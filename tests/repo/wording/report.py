@@ -1,5 +1,6 @@
 """What the checker found in the repository or a part of it."""
 
+import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -73,10 +74,11 @@ def report_on(files: Iterable[tuple[str, str]]) -> Report:
                 )
                 for found in findings(passage.text)
             )
-        names += (
-            f"{path}:{line}: {name!r} was replaced: write {REPLACED[name]!r}"
-            for line, name in replaced_names(content)
-        )
+        if path.endswith(".py"):
+            names += (
+                f"{path}:{line}: the name {name!r} was replaced: {REPLACED[name]}"
+                for line, name in replaced_names(ast.parse(content))
+            )
     return Report(phrases=tuple(phrases), names=tuple(names), words_in=words_in)
 
 

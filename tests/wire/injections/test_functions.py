@@ -37,7 +37,7 @@ def event(name: str = "requests/a b.yaml", event_id: str = "1", **data: str) -> 
     return CloudEvent(headers=headers, body=json.dumps({"name": name, **data}).encode())
 
 
-class Told:
+class RecordingFunction:
     """A function that remembers what it was told."""
 
     def __init__(self) -> None:
@@ -73,25 +73,25 @@ class Told:
     ],
 )
 def test_what_each_kind_does_to_an_event(kind: str, status: int, told: int, kills: int) -> None:
-    function = Told()
+    function = RecordingFunction()
     assert function.through(kind, seconds=0.01, match="inbox/requests/a b.yaml")(event()) == status
     assert (len(function.ids), function.kills) == (told, kills)
 
 
 def test_an_event_of_another_object_is_left_alone() -> None:
-    function = Told()
+    function = RecordingFunction()
     assert function.through("drop", match="inbox/rules/*")(event()) == 204
 
 
 def test_a_delayed_event_arrives_when_its_time_is_over() -> None:
-    function = Told()
+    function = RecordingFunction()
     began = time.monotonic()
     function.through("delay", seconds=0.3)(event())
     assert time.monotonic() - began >= 0.3
 
 
 def test_a_duplicate_is_brought_while_the_first_is_still_worked_on() -> None:
-    function = Told()
+    function = RecordingFunction()
     both = threading.Barrier(2)
     function.before_answer = lambda: both.wait(20)  # passes only when two are here at once
     assert function.through("duplicate")(event()) == 204

@@ -37,13 +37,13 @@ from trainmaster.orchestrator.core.requests.orders import (
 from trainmaster.orchestrator.core.requests.reading import request_in
 from trainmaster.orchestrator.core.requests.request import Refused, too_large
 from trainmaster.orchestrator.core.requests.submission import submission_of
-from trainmaster.orchestrator.core.retraining.signals import heeds, manual_call
+from trainmaster.orchestrator.core.retraining.signals import manual_call, matches
 from trainmaster.orchestrator.core.retraining.state import why_held
 from trainmaster.orchestrator.flows.completion.champion import roll_back
 from trainmaster.orchestrator.flows.completion.status import failures_told, tell_ignored, tell_order
 from trainmaster.orchestrator.flows.retraining.accept import accept, rule_failures_told
 from trainmaster.orchestrator.flows.retraining.turn import take_signal
-from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.launch import reject, take_request
 from trainmaster.orchestrator.flows.submission.queue_pass import admit
 from trainmaster.orchestrator.flows.submission.resume import cancel, resume
@@ -54,12 +54,12 @@ DRY_RUN_ID = "dry-run"
 """Stands in the printed job where a run's id would; no run has it, for a run's id ends with a hash."""
 
 
-def take_upload(services: Services, envelope: Envelope) -> Iterator[Happened]:
+def take_upload(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
     """Take what was dropped into the inbox."""
     arrival = upload_in(envelope, services.buckets.inbox)
     if isinstance(arrival, Ignored):
         tell_ignored(services, arrival)
-        yield Happened(message=f"ignored: {arrival.reason}")
+        yield FlowResult(message=f"ignored: {arrival.reason}")
     elif isinstance(arrival.content, StoredObject) and is_rule_object(arrival.content.name):
         with rule_failures_told(services, arrival.content):
             accepted = accept(services, arrival, arrival.content)
@@ -68,7 +68,7 @@ def take_upload(services: Services, envelope: Envelope) -> Iterator[Happened]:
         yield from take_and_admit(services, arrival)
 
 
-def take_message(services: Services, envelope: Envelope) -> Iterator[Happened]:
+def take_message(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
     """Take what was published to the requests topic."""
     dry_run = dry_run_in(pubsub_message(envelope))
     if dry_run is not None:
@@ -77,16 +77,16 @@ def take_message(services: Services, envelope: Envelope) -> Iterator[Happened]:
     yield from take_and_admit(services, message_in(envelope))
 
 
-def take_and_admit(services: Services, arrival: Arrival) -> Iterator[Happened]:
+def take_and_admit(services: Services, arrival: Arrival) -> Iterator[FlowResult]:
     """See `take`; where only its turn keeps the run, or where it ended and others may go, the queue goes on."""
     with failures_told(services, arrival):
-        happened = take(services, arrival)
-    yield happened
-    if happened.is_due:
+        result = take(services, arrival)
+    yield result
+    if result.is_due:
         yield from admit(services, room_freed=False, most=ADMITTED_PER_ARRIVAL_MAX)
 
 
-def take(services: Services, arrival: Arrival) -> Happened:
+def take(services: Services, arrival: Arrival) -> FlowResult:
     """Carry out the order, or launch the run, that the arrival asks for. Safe to repeat and to run at once.
 
     An order that is refused is rejected like a request.
@@ -125,15 +125,15 @@ def _text(services: Services, arrival: Arrival) -> Text | Refused:
     return text_in(found, as_json=content.name.lower().endswith(".json"))
 
 
-def _take_order(services: Services, arrival: Arrival, text: Text) -> Happened:
+def _take_order(services: Services, arrival: Arrival, text: Text) -> FlowResult:
     """Orders start no run of their own, so a sound one leaves no run record. Its identity is the arrival's."""
-    schema, given_at = services.standards().schemas[ORDER_SCHEMA], arrival.source.event_time
+    schema, given_at = services.request_rules().schemas[ORDER_SCHEMA], arrival.source.event_time
     order = order_in(text.read, schema, arrival.run_id, given_at)
     done = order if isinstance(order, Refused) else _carried_out(services, arrival, order)
     return reject(services, arrival, done) if isinstance(done, Refused) else done
 
 
-def _carried_out(services: Services, arrival: Arrival, order: Order) -> Happened | Refused:
+def _carried_out(services: Services, arrival: Arrival, order: Order) -> FlowResult | Refused:
     match order:
         case FireOrder():
             return _fire(services, arrival, order)
@@ -145,13 +145,13 @@ def _carried_out(services: Services, arrival: Arrival, order: Order) -> Happened
             assert_never(order)
 
 
-def _fire(services: Services, arrival: Arrival, order: FireOrder) -> Happened | Refused:
+def _fire(services: Services, arrival: Arrival, order: FireOrder) -> FlowResult | Refused:
     rule_id, book = order.rule_id, services.rule_book.read().book
     rule = book.find(rule_id)
     if rule is None:
         return unknown_rule(rule_id, [each.rule_id for each in book.rules])
     call = manual_call(order)
-    if not heeds(rule, call):
+    if not matches(rule, call):
         fault = Fault(
             path="$.fire.rule",
             problem="the rule does not wait for orders",
@@ -166,28 +166,28 @@ def _fire(services: Services, arrival: Arrival, order: FireOrder) -> Happened | 
     message = (
         "; ".join(each.message for each in done) or f"the order to fire {rule_id} was carried out before"
     )
-    return Happened(message=message, is_due=any(each.is_due for each in done))
+    return FlowResult(message=message, is_due=any(each.is_due for each in done))
 
 
-def _roll_back(services: Services, arrival: Arrival, order: RollbackOrder) -> Happened | Refused:
+def _roll_back(services: Services, arrival: Arrival, order: RollbackOrder) -> FlowResult | Refused:
     reign = roll_back(services, order)
     if isinstance(reign, Refused):
         return reign
     champion_uri = services.champions.uri(order.model_name)
     tell_order(services, arrival, about_uri=champion_uri, model_uri=reign.model_uri)
-    return Happened(message=f"the champion of {order.model_name} is {reign.run_id}: {reign.model_uri}")
+    return FlowResult(message=f"the champion of {order.model_name} is {reign.run_id}: {reign.model_uri}")
 
 
-def _cancel(services: Services, arrival: Arrival, run_id: str) -> Happened | Refused:
+def _cancel(services: Services, arrival: Arrival, run_id: str) -> FlowResult | Refused:
     held = services.ledger.find(run_id)
     if held is None:
         return unknown_run(run_id)
-    happened = cancel(services, held)
+    result = cancel(services, held)
     tell_order(services, arrival, about_uri=services.ledger.record_uri(run_id))
-    return happened
+    return result
 
 
-def answer_entry(services: Services, entry: MarkedEntry) -> Happened:
+def answer_entry(services: Services, entry: MarkedEntry) -> FlowResult:
     """Tell that the entry came. Safe to repeat: the first answer stands.
 
     Raises:
@@ -202,7 +202,7 @@ def answer_entry(services: Services, entry: MarkedEntry) -> Happened:
     return _answered(services, answer, "a log entry came")
 
 
-def try_request(services: Services, dry_run: DryRun) -> Happened:
+def try_request(services: Services, dry_run: DryRun) -> FlowResult:
     """Check the request as one that is to be run, build its job, and submit nothing. Safe to repeat.
 
     Raises:
@@ -210,9 +210,9 @@ def try_request(services: Services, dry_run: DryRun) -> Happened:
         ServiceFailed: the answer may not be written.
     """
     content = dry_run.content
-    standards = services.standards()
-    read = request_in(content, as_json=is_json(content), standards=standards)
-    request = priced(read, standards.policy, services.prices)
+    request_rules = services.request_rules()
+    read = request_in(content, as_json=is_json(content), request_rules=request_rules)
+    request = priced(read, request_rules.policy, services.prices)
     verdict: dict[str, Any] = {"accepted": not isinstance(request, Refused)}
     if isinstance(request, Refused):
         verdict["faults"] = [fault.document for fault in request.faults]
@@ -239,6 +239,6 @@ def _word(request: object) -> str:
     return "refused" if isinstance(request, Refused) else "found sound"
 
 
-def _answered(services: Services, answer: Answer, what: str) -> Happened:
+def _answered(services: Services, answer: Answer, what: str) -> FlowResult:
     uri = services.self_tests.answer(answer)
-    return Happened(message=f"self-test {answer.self_test_id}: {what}; {uri}")
+    return FlowResult(message=f"self-test {answer.self_test_id}: {what}; {uri}")

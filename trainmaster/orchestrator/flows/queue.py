@@ -38,7 +38,7 @@ ORPHAN_AGE = DELIVERED_WITHIN
 
 def limits_for(services: Services, spec: JobSpec) -> tuple[SlotSet, ...]:
     """The limits that the run falls under, by the policy as it is now."""
-    return limits_of(services.standards().policy, spec.model_name, spec.labels)
+    return limits_of(services.request_rules().policy, spec.model_name, spec.labels)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +168,7 @@ def _is_left(services: Services, slot: Slot) -> bool:
 
 def _has_job(services: Services, run_id: str) -> bool:
     """Whether a job of the run goes on, in any region and of any kind: for a run whose record cannot tell."""
-    policy = services.standards().policy
+    policy = services.request_rules().policy
     regions = dict.fromkeys((services.target.region, *(policy.region_names if policy is not None else ())))
     found = (job for kind in JobKind for job in services.jobs.of_run(run_id, kind, tuple(regions)))
     return any(job.state not in END_OF for job in found)

@@ -7,7 +7,7 @@ from typing import Any
 
 from trainmaster.orchestrator.core.admission.cost import ReadPrices
 from trainmaster.orchestrator.core.names import Buckets
-from trainmaster.orchestrator.core.requests.request import Standards
+from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, TrainingJobs
@@ -27,7 +27,7 @@ class Services:
 
     `prepare_jobs` does what a submission to a region needs before it can be sent. No run is looked at by a sweep that is
     older than `sweep_within`.
-    `standards`, `prices` and `export_schema` are read when first needed: a duplicate event needs none of them.
+    `request_rules`, `prices` and `export_schema` are read when first needed: a duplicate event needs none of them.
     """
 
     ledger: Ledger
@@ -40,7 +40,7 @@ class Services:
     clock: Clock
     target: Target
     lease: timedelta
-    standards: Callable[[], Standards]
+    request_rules: Callable[[], RequestRules]
     prices: ReadPrices | None
     export_schema: Callable[[], Mapping[str, Any]]
     attempt: str
@@ -59,7 +59,7 @@ class Services:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Happened:
+class FlowResult:
     """One line for the log: what a flow did. Metrics count it by its `event`.
 
     `made_room`: a run ended, so whoever waits may go now. `is_due`: nothing but its turn keeps a run that waits.

@@ -17,7 +17,7 @@ from trainmaster.orchestrator.flows.completion.finish import all_done, finish_ru
 from trainmaster.orchestrator.flows.completion.settle import settle_job
 from trainmaster.orchestrator.flows.completion.status import warned
 from trainmaster.orchestrator.flows.completion.transitions import second_look_done
-from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.queue_pass import admit
 from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.log_events import LogEvent
@@ -35,21 +35,21 @@ TIDY_MINUTES = 5
 REPORT = EndReport(by="sweep")
 
 
-def sweep(services: Services) -> Iterator[Happened]:
+def sweep(services: Services) -> Iterator[FlowResult]:
     """Look at every marked run once, then go along the queue. An error with one run delays no other."""
     waiting: list[Held] = []
     made_room = False
-    for happened in _looked_at(services, waiting):
-        made_room = made_room or happened.made_room
-        yield happened
+    for result in _looked_at(services, waiting):
+        made_room = made_room or result.made_room
+        yield result
     yield from admit(services, room_freed=made_room, waiting=waiting, reclaim=True)
     try:
         _forget_old_starts(services)
     except TrainmasterError as error:
-        yield Happened(message=f"old marks of caps are kept: {error}", severity="WARNING")
+        yield FlowResult(message=f"old marks of caps are kept: {error}", severity="WARNING")
 
 
-def _looked_at(services: Services, waiting: list[Held]) -> Iterator[Happened]:
+def _looked_at(services: Services, waiting: list[Held]) -> Iterator[FlowResult]:
     began = services.clock.now()
     markers = sorted(services.ledger.active(), key=_age)
     # A single run needs no place: it costs nothing to begin with it again.
@@ -60,7 +60,7 @@ def _looked_at(services: Services, waiting: list[Held]) -> Iterator[Happened]:
             services.ledger.keep_swept_to(markers[number - 1])
             left = len(markers) - number
             message = f"no time for {left} of {len(markers)} active runs: the next sweep goes on with them"
-            yield Happened(message=message, severity="WARNING", event=LogEvent.SWEEP_BEHIND)
+            yield FlowResult(message=message, severity="WARNING", event=LogEvent.SWEEP_BEHIND)
             return
         try:
             done = _look_at(services, marker, waiting)
@@ -77,8 +77,8 @@ def _looked_at(services: Services, waiting: list[Held]) -> Iterator[Happened]:
         services.ledger.keep_swept_to(None)
 
 
-def _not_swept(marker: Marker, message: str, severity: str) -> Happened:
-    return Happened(message=message, run_id=marker.run_id, severity=severity, event=LogEvent.RUN_NOT_SWEPT)
+def _not_swept(marker: Marker, message: str, severity: str) -> FlowResult:
+    return FlowResult(message=message, run_id=marker.run_id, severity=severity, event=LogEvent.RUN_NOT_SWEPT)
 
 
 def in_turn(markers: Sequence[Marker], stopped_at: Marker | None) -> list[Marker]:
@@ -93,7 +93,7 @@ def _age(marker: Marker) -> tuple[datetime, str]:
     return marker.created_at, marker.run_id
 
 
-def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> Happened | None:
+def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> FlowResult | None:
     try:
         held = services.ledger.find(marker.run_id)
     except RecordDamaged as damaged:
@@ -116,7 +116,7 @@ def _look_at(services: Services, marker: Marker, waiting: list[Held]) -> Happene
     return _ask_job(services, held)
 
 
-def _look_at_ended(services: Services, held: Held) -> Happened | None:
+def _look_at_ended(services: Services, held: Held) -> FlowResult | None:
     """Steps after the end are left; or the run ended without a job, and one may have been submitted late."""
     record = held.record
     check_at = record.submission.second_job_check_at
@@ -126,18 +126,18 @@ def _look_at_ended(services: Services, held: Held) -> Happened | None:
         return None
     problems = finish_run(services, held).problems
     had_room = record.job is not None
-    happened = Happened(message=f"finished: {record.state}", run_id=record.run_id, made_room=had_room)
-    return warned(happened, problems)
+    result = FlowResult(message=f"finished: {record.state}", run_id=record.run_id, made_room=had_room)
+    return warned(result, problems)
 
 
-def _look_at_orphan(services: Services, marker: Marker) -> Happened | None:
+def _look_at_orphan(services: Services, marker: Marker) -> FlowResult | None:
     if services.clock.now() - marker.created_at < ORPHAN_AGE:
         return None
     services.ledger.unmark(marker.run_id)
-    return Happened(message="a marker without a record was removed", run_id=marker.run_id)
+    return FlowResult(message="a marker without a record was removed", run_id=marker.run_id)
 
 
-def _ask_job(services: Services, held: Held) -> Happened:
+def _ask_job(services: Services, held: Held) -> FlowResult:
     record = held.record
     job_name = record.job.name if record.job else ""
     try:
@@ -145,16 +145,16 @@ def _ask_job(services: Services, held: Held) -> Happened:
     except JobNotFound:
         now = services.clock.now()
         if now - record.updated_at < VANISHED_AGE:
-            return Happened(message=f"{job_name} is not to be seen yet", run_id=record.run_id)
+            return FlowResult(message=f"{job_name} is not to be seen yet", run_id=record.run_id)
         failure = Failure(message=f"{job_name} no longer exists; it was deleted")
         ended = job_vanished(record, failure, report=REPORT, now=now, attempt=services.attempt)
         finished = finish_run(services, services.ledger.replace(held, ended), record)
-        happened = Happened(message=failure.message, run_id=record.run_id, severity="ERROR", made_room=True)
-        return warned(happened, finished.problems)
-    happened = settle_job(services, held, job, REPORT, shows_progress=True)
+        result = FlowResult(message=failure.message, run_id=record.run_id, severity="ERROR", made_room=True)
+        return warned(result, finished.problems)
+    result = settle_job(services, held, job, REPORT, shows_progress=True)
     if record.cancel_requested_at is not None and job.state not in OVER:
         services.jobs.cancel(job_name)  # which promises nothing, and may never have been asked
-    return happened
+    return result
 
 
 def _forget_old_starts(services: Services) -> None:
@@ -162,6 +162,6 @@ def _forget_old_starts(services: Services) -> None:
     now = services.clock.now()
     if now.minute >= TIDY_MINUTES:
         return
-    policy = services.standards().policy
+    policy = services.request_rules().policy
     if policy is not None and policy.admission.caps.counted:
         services.starts.forget(now.date() - STARTS_KEPT, STARTS_FORGOTTEN_AT_ONCE)

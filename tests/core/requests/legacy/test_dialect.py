@@ -10,7 +10,7 @@ import yaml
 
 from tests.core.legacy_cases import CASES
 from tests.core.legacy_jobs import IMAGE, Case, custom, with_image, with_packages
-from tests.core.standards import ROOT, STANDARDS
+from tests.core.shipped import REQUEST_RULES, ROOT
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL
 from trainmaster.orchestrator.core.requests.checks.scheduling import FLEX_START_ACCELERATORS
 from trainmaster.orchestrator.core.requests.dialects import LEGACY, OWN, dialect_of
@@ -36,7 +36,7 @@ TARGET = Target(project="my-project", region="us-central1", models_bucket="model
 
 def request_of(document: Mapping[str, Any], *, name: str | None = None) -> Request:
     text = yaml.safe_dump(dict(document)).encode()
-    request = request_in(text, as_json=False, standards=STANDARDS, name=name)
+    request = request_in(text, as_json=False, request_rules=REQUEST_RULES, name=name)
     assert isinstance(request, Request), request
     return request
 
@@ -102,10 +102,10 @@ def test_the_encryption_key_is_the_jobs() -> None:
 
 def test_access_to_running_replicas_is_asked_of_the_policy() -> None:
     text = yaml.safe_dump(custom(enableWebAccess=True)).encode()
-    refused = request_in(text, as_json=False, standards=STANDARDS)
+    refused = request_in(text, as_json=False, request_rules=REQUEST_RULES)
     assert isinstance(refused, Refused)
     assert [fault.path for fault in refused.faults] == ["$.trainingInput.enableWebAccess"]
-    request = request_in(text, as_json=False, standards=replace(STANDARDS, policy=None))
+    request = request_in(text, as_json=False, request_rules=replace(REQUEST_RULES, policy=None))
     assert isinstance(request, Request)
     assert request.spec.settings["web_access"] is True
 
@@ -131,7 +131,7 @@ def every_row() -> list[Machine]:
 
 
 def test_every_row_is_a_machine_that_takes_its_accelerators() -> None:
-    policy = STANDARDS.policy
+    policy = REQUEST_RULES.policy
     assert policy is not None
     for row in every_row():
         if row.tpu_topology:
@@ -206,7 +206,7 @@ def test_a_policy_that_allows_no_job_dir_leaves_the_record_where_it_is() -> None
 
 def test_an_image_of_the_policys_no_place_is_refused_at_its_place_in_the_text() -> None:
     document = custom(masterConfig={"imageUri": IMAGE.replace("gcr.io", "docker.io")})
-    refused = request_in(yaml.safe_dump(document).encode(), as_json=False, standards=STANDARDS)
+    refused = request_in(yaml.safe_dump(document).encode(), as_json=False, request_rules=REQUEST_RULES)
     assert isinstance(refused, Refused)
     assert [fault.path for fault in refused.faults] == ["$.trainingInput.masterConfig.imageUri"]
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.core.legacy_jobs import IMAGE, custom, with_image, with_packages
-from tests.core.standards import STANDARDS
+from tests.core.shipped import REQUEST_RULES
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.requests.legacy.tables import (
     MACHINES,
@@ -25,7 +25,7 @@ HERE = "$.trainingInput"
 def faults_of(document: Mapping[str, Any], *, name: str | None = None) -> dict[str, Fault]:
     """By path; no place has two."""
     text = yaml.safe_dump(dict(document)).encode()
-    refused = request_in(text, as_json=False, standards=STANDARDS, name=name)
+    refused = request_in(text, as_json=False, request_rules=REQUEST_RULES, name=name)
     assert isinstance(refused, Refused), refused
     faults = {fault.path: fault for fault in refused.faults}
     assert len(faults) == len(refused.faults)
@@ -196,7 +196,7 @@ def test_basic_gpu_names_the_lines_to_write() -> None:
         masterConfig={"acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": 1}},
     )
     text = yaml.safe_dump(mended).encode()
-    assert isinstance(request_in(text, as_json=False, standards=STANDARDS), Request)
+    assert isinstance(request_in(text, as_json=False, request_rules=REQUEST_RULES), Request)
 
 
 @pytest.mark.parametrize("name", [name for name, row in MACHINES.items() if row.retired])

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from google.cloud.aiplatform_v1.types import CustomJobSpec, HyperparameterTuningJob
 
-from tests.core.standards import STANDARDS
+from tests.core.shipped import REQUEST_RULES
 from trainer.flags import flags_from
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.reading import request_in
@@ -19,7 +19,7 @@ FILES = sorted((ROOT / "examples" / "vertex").glob("*.yaml"))
 
 
 def read(path: Path, name: str | None = None) -> Request:
-    request = request_in(path.read_bytes(), as_json=False, standards=STANDARDS, name=name)
+    request = request_in(path.read_bytes(), as_json=False, request_rules=REQUEST_RULES, name=name)
     assert isinstance(request, Request), request
     return request
 

@@ -12,7 +12,7 @@ from google.cloud.aiplatform_v1.types import CustomJob, HyperparameterTuningJob,
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.core.standards import STANDARDS
+from tests.core.shipped import REQUEST_RULES
 from tests.core.vertex_files import job, plain, snake, sound, spec_of
 from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.core.documents.document import document_in
@@ -23,7 +23,7 @@ from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 
 ROOT = Path(__file__).resolve().parents[4]
-SCHEMA = STANDARDS.schemas["training_request.v1"]
+SCHEMA = REQUEST_RULES.schemas["training_request.v1"]
 TARGET = Target(project="my-project", region="us-central1", models_bucket="models")
 
 TEXT = st.text(st.characters(exclude_categories=("Cc", "Cs"), codec="utf-8"), max_size=6)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainmaster.orchestrator.core.policy.admission import Limit
-from trainmaster.orchestrator.core.policy.policy import Policy, matches
+from trainmaster.orchestrator.core.policy.policy import Policy, glob_matches
 
 Order = tuple[int, datetime, str]
 _PLAIN = re.compile(r"[a-z0-9_-]{1,63}")
@@ -227,7 +227,7 @@ def _names(limit: Limit, model_name: str, labels: Mapping[str, str]) -> Iterator
             value = labels[limit.per_label]
             yield _name("label", limit.per_label, value), f"of the label {limit.per_label}: {value}"
     elif limit.model is not None:
-        if matches(limit.model, model_name):
+        if glob_matches(limit.model, model_name):
             several = "models" if "*" in limit.model else "model"
             yield _name(several, limit.model), f"of the {several} {limit.model}"
     elif limit.labels:

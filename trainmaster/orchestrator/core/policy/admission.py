@@ -77,7 +77,7 @@ class Admission:
 
 
 # Any: the policy's schema vouches for the types.
-def terms_spelled_out(document: Mapping[str, Any]) -> dict[str, object]:
+def normalize_admission(document: Mapping[str, Any]) -> dict[str, object]:
     """The policy's `admission` as `Admission` is decoded from: `per` in two keys, amounts as decimals."""
     caps = document.get("caps", {})
     costs = {key: amount(caps[key]) for key in ("cost_per_run", "cost_per_day") if key in caps}

@@ -9,7 +9,7 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.faults import listed
-from trainmaster.orchestrator.core.policy.admission import Admission, terms_spelled_out
+from trainmaster.orchestrator.core.policy.admission import Admission, normalize_admission
 
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}\Z")
 _NAME = re.compile(r"\$\{(\w+)\}")
@@ -135,7 +135,7 @@ def _spelled_out(document: object) -> object:
     if isinstance(required, bool):
         spelled["require_digest"] = ["**"] if required else []
     if "admission" in document:
-        spelled["admission"] = terms_spelled_out(document["admission"])
+        spelled["admission"] = normalize_admission(document["admission"])
     return spelled
 
 
@@ -156,7 +156,7 @@ def _filled(value: Any, names: Mapping[str, str]) -> Any:
             return value
 
 
-def matches(pattern: str, text: str) -> bool:
+def glob_matches(pattern: str, text: str) -> bool:
     """Whether the text is of the pattern: `*` any characters but '/', `**` any characters.
 
     Users write patterns too, in rules: whatever one says, the time is at most that of the text's length squared.
@@ -190,7 +190,7 @@ def _to_the_end(segment: str) -> str:
 
 
 def among(text: str, patterns: Sequence[str]) -> bool:
-    return any(matches(pattern, text) for pattern in patterns)
+    return any(glob_matches(pattern, text) for pattern in patterns)
 
 
 def under(uri: str, prefixes: Sequence[str]) -> bool:

@@ -14,14 +14,14 @@ from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.request import (
     Refused,
     Request,
-    Standards,
+    RequestRules,
     checked,
     too_large,
 )
 
 
 def request_in(
-    content: bytes, *, as_json: bool, standards: Standards, name: str | None = None
+    content: bytes, *, as_json: bool, request_rules: RequestRules, name: str | None = None
 ) -> Request | Refused:
     """The request in these bytes, or every fault of text, schema and policy at once.
 
@@ -30,31 +30,33 @@ def request_in(
     refusal = too_large(len(content))
     if refusal is not None:
         return refusal
-    return checked_request(document_in(content, as_json=as_json), standards, name=name)
+    return checked_request(document_in(content, as_json=as_json), request_rules, name=name)
 
 
-def checked_request(read: Document, standards: Standards, *, name: str | None = None) -> Request | Refused:
+def checked_request(
+    read: Document, request_rules: RequestRules, *, name: str | None = None
+) -> Request | Refused:
     """The request in values that were read already, held against schema and policy."""
     if read.value is None and read.faults:
         return Refused(faults=read.faults)
     if not isinstance(read.value, dict):
         fault = Fault(path="$", problem="a request is a mapping of keys to values", value=read.value)
         return Refused(faults=(*read.faults, fault))
-    return _translated(read.value, read, standards, name)
+    return _translated(read.value, read, request_rules, name)
 
 
 def _translated(
-    value: dict[str, Any], read: Document, standards: Standards, name: str | None
+    value: dict[str, Any], read: Document, request_rules: RequestRules, name: str | None
 ) -> Request | Refused:
     dialect = dialect_of(value)
-    meant = _allowed(dialect.in_own(value, name), standards)
+    meant = _allowed(dialect.in_own(value, name), request_rules)
     request = checked(
         meant.document,
-        standards,
-        _home(meant, standards),
+        request_rules,
+        _home(meant, request_rules),
         written_path=meant.written_path,
         spelled={meant.own_path(path): text for path, text in read.spelled.items()},
-        faults=(*read.faults, *meant.faults, *_elsewhere(meant, standards)),
+        faults=(*read.faults, *meant.faults, *_elsewhere(meant, request_rules)),
     )
     if isinstance(request, Refused):
         return request
@@ -67,11 +69,11 @@ def _translated(
     )
 
 
-def _allowed(meant: Translated, standards: Standards) -> Translated:
+def _allowed(meant: Translated, request_rules: RequestRules) -> Translated:
     """The request without what the policy refuses and the dialect can do without."""
     if not meant.yielding:
         return meant
-    draft = Draft(document=meant.document, policy=standards.policy, region=_home(meant, standards))
+    draft = Draft(document=meant.document, policy=request_rules.policy, region=_home(meant, request_rules))
     refused = {fault.path for fault in policy_faults(draft)}
     gone = [key for key in meant.yielding if any(path.startswith(f"$.{key}") for path in refused)]
     instead: dict[str, list[str]] = {}
@@ -89,17 +91,17 @@ _INSTEAD = {"output": "the deployment's own is taken", "model_uri": "no model is
 """What becomes of a request without the key, by every key that may yield."""
 
 
-def _home(meant: Translated, standards: Standards) -> str:
+def _home(meant: Translated, request_rules: RequestRules) -> str:
     """Where the request itself runs; the deployment's own region where it asks for none that there is."""
-    asked = text_at(meant.document, "region") or (None if _elsewhere(meant, standards) else meant.region)
-    return asked or standards.region
+    asked = text_at(meant.document, "region") or (None if _elsewhere(meant, request_rules) else meant.region)
+    return asked or request_rules.region
 
 
-def _elsewhere(meant: Translated, standards: Standards) -> list[Fault]:
+def _elsewhere(meant: Translated, request_rules: RequestRules) -> list[Fault]:
     """A region of another dialect that is none of ours; of our own document's the policy's checks know."""
-    if meant.region in (None, standards.region, text_at(meant.document, "region")):
+    if meant.region in (None, request_rules.region, text_at(meant.document, "region")):
         return []
-    regions = (standards.region,) if standards.policy is None else standards.policy.regions
+    regions = (request_rules.region,) if request_rules.policy is None else request_rules.policy.regions
     if among(meant.region or "", regions):
         return []
     fault = Fault(
@@ -107,6 +109,6 @@ def _elsewhere(meant: Translated, standards: Standards) -> list[Fault]:
         problem="jobs of this deployment run in another region",
         value=meant.region,
         among=regions,
-        repair=f"write region: {standards.region}, or drop the file where the deployment of that region listens",
+        repair=f"write region: {request_rules.region}, or drop the file where the deployment of that region listens",
     )
     return [fault]

@@ -33,8 +33,8 @@ MAX_FAULTS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standards:
-    """What requests are held against: schemas by their id, the policy, and the region of this deployment.
+class RequestRules:
+    """What requests are checked against: schemas by their id, the policy, and the region of this deployment.
 
     Without a policy, as where a request is only converted, everything is allowed.
     """
@@ -96,14 +96,14 @@ def too_large(
     return Refused(faults=(fault,))
 
 
-def checked_again(document: Mapping[str, Any], standards: Standards) -> Request | Refused:
+def checked_again(document: Mapping[str, Any], request_rules: RequestRules) -> Request | Refused:
     """The canonical document of an accepted request, held against today's policy."""
-    return checked(document, standards, document["region"])
+    return checked(document, request_rules, document["region"])
 
 
 def checked(
     document: Mapping[str, Any],
-    standards: Standards,
+    request_rules: RequestRules,
     region: str,
     *,
     written_path: Callable[[str], str] = str,
@@ -114,14 +114,14 @@ def checked(
 
     `faults` are known already, and `spelled` is the text of booleans by their path in the document.
     """
-    draft = Draft(document=document, policy=standards.policy, region=region)
-    secrets, *found = _found(draft, standards, spelled or {})
+    draft = Draft(document=document, policy=request_rules.policy, region=region)
+    secrets, *found = _found(draft, request_rules, spelled or {})
 
     def written(group: Iterable[Fault]) -> list[Fault]:
         return [replace(fault, path=written_path(fault.path)) for fault in group]
 
     # No fault of a place may quote its secret; what the text spoiled, nobody need report again.
-    of_fallbacks = _of_fallbacks(draft, standards, found)
+    of_fallbacks = _of_fallbacks(draft, request_rules, found)
     known = _first_of_each_place((written(secrets), faults, *map(written, (*found, *of_fallbacks))))
     if known:
         return Refused(faults=tuple(sorted(known)))
@@ -142,13 +142,13 @@ def _first_of_each_place(groups: Iterable[Iterable[Fault]]) -> set[Fault]:
     return faults
 
 
-def _found(draft: Draft, standards: Standards, spelled: Mapping[str, str]) -> tuple[list[Fault], ...]:
+def _found(draft: Draft, request_rules: RequestRules, spelled: Mapping[str, str]) -> tuple[list[Fault], ...]:
     """What is wrong with our own document; the first group that names a place knows most of it.
 
     Placeholders and roles come before the schema: of a misspelt one and of a second chief they know more.
     """
     # Before all others, for it makes 2.0 the 2 that they count.
-    of_schema = schema_faults(standards.schemas[REQUEST_SCHEMA], draft.document, spelled)
+    of_schema = schema_faults(request_rules.schemas[REQUEST_SCHEMA], draft.document, spelled)
     rest = (
         placeholder_faults(draft),
         cluster_faults(draft),
@@ -159,7 +159,9 @@ def _found(draft: Draft, standards: Standards, spelled: Mapping[str, str]) -> tu
     return (secret_faults(draft), *rest)
 
 
-def _of_fallbacks(draft: Draft, standards: Standards, known: Iterable[list[Fault]]) -> Iterator[list[Fault]]:
+def _of_fallbacks(
+    draft: Draft, request_rules: RequestRules, known: Iterable[list[Fault]]
+) -> Iterator[list[Fault]]:
     """What each fallback makes of the request, at its own place; what the request has wrong anyway is known."""
     document = draft.document
     own = without_fallbacks(document)
@@ -168,7 +170,7 @@ def _of_fallbacks(draft: Draft, standards: Standards, known: Iterable[list[Fault
     for index, patch in fallbacks_in(document):
         whole = without_fallbacks(merged(own, patch))
         candidate = replace(draft, document=whole, region=text_at(whole, "region") or draft.region)
-        for group in _found(candidate, standards, {})[1:]:
+        for group in _found(candidate, request_rules, {})[1:]:
             yield [
                 replace(fault, path=f"{fallback_path(index)}{fault.path.removeprefix('$')}")
                 for fault in group

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart
 from trainmaster.orchestrator.core.names import Buckets
-from trainmaster.orchestrator.core.policy.policy import matches
+from trainmaster.orchestrator.core.policy.policy import glob_matches
 from trainmaster.orchestrator.core.retraining import schedule
 
 SAMPLE_TIME = "2026-01-31T12:34:56.000000Z"
@@ -54,8 +54,8 @@ class _Condition:
         """What the schema cannot say about it, which stands at this path; the buckets are the deployment's own."""
         yield from ()
 
-    def heeds(self, _: Mapping[str, str]) -> bool:
-        """Whether it is about a signal of its kind with these facts. What ticks decide heeds none."""
+    def matches(self, _: Mapping[str, str]) -> bool:
+        """Whether it is about a signal of its kind with these facts. A condition that a tick decides matches none."""
         return False
 
     def sample_values(self, _: str) -> Mapping[str, str]:
@@ -85,7 +85,7 @@ class NewData(_Condition):
 
     def takes(self, uri: str) -> bool:
         """Whether the object is of the pattern. Almost every object is not, so the plain beginning goes first."""
-        return uri.startswith(self.pattern.partition("*")[0]) and matches(self.pattern, uri)
+        return uri.startswith(self.pattern.partition("*")[0]) and glob_matches(self.pattern, uri)
 
     def faults(self, path: tuple[PathPart, ...], buckets: Buckets) -> Iterator[Fault]:
         bucket = self.objects.removeprefix("gs://").partition("/")[0]
@@ -134,8 +134,8 @@ class NewImage(_Condition):
     kind = ConditionKind.NEW_IMAGE
     subject = "image"
 
-    def heeds(self, facts: Mapping[str, str]) -> bool:
-        return self.repository == facts["repository"] and matches(self.tag, facts["tag"])
+    def matches(self, facts: Mapping[str, str]) -> bool:
+        return self.repository == facts["repository"] and glob_matches(self.tag, facts["tag"])
 
     def sample_values(self, _: str) -> Mapping[str, str]:
         digest = f"sha256:{'0123456789abcdef' * 4}"
@@ -156,9 +156,9 @@ class Alert(_Condition):
     kind = ConditionKind.ALERT
     subject = "alert"
 
-    def heeds(self, facts: Mapping[str, str]) -> bool:
+    def matches(self, facts: Mapping[str, str]) -> bool:
         # A policy's name is free text, in which '/' is a character like any other.
-        if self.policy is not None and not matches(re.sub(r"\*+", "**", self.policy), facts["policy"]):
+        if self.policy is not None and not glob_matches(re.sub(r"\*+", "**", self.policy), facts["policy"]):
             return False
         if self.model is None:
             return True
@@ -178,7 +178,7 @@ def _same_model(wanted: str, named: str) -> bool:
     The service writes the project's number where a user writes its id, and in labels the bare id alone.
     A version, `@2`, is no part of the name.
     """
-    if matches(wanted, named) or matches(wanted, named.partition("@")[0]):
+    if glob_matches(wanted, named) or glob_matches(wanted, named.partition("@")[0]):
         return True
     want, name = _RESOURCE.fullmatch(wanted), _RESOURCE.fullmatch(named)
     if want is not None and name is not None:
@@ -205,7 +205,7 @@ class Upstream(_Condition):
     kind = ConditionKind.UPSTREAM
     subject = "upstream"
 
-    def heeds(self, facts: Mapping[str, str]) -> bool:
+    def matches(self, facts: Mapping[str, str]) -> bool:
         return (self.model_name, self.event) == (facts["model_name"], facts["event"])
 
     def sample_values(self, models_bucket: str) -> Mapping[str, str]:
@@ -222,7 +222,7 @@ class Manual(_Condition):
 
     kind = ConditionKind.MANUAL
 
-    def heeds(self, _: Mapping[str, str]) -> bool:
+    def matches(self, _: Mapping[str, str]) -> bool:
         return True
 
 

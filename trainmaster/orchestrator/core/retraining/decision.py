@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.retraining.condition import Age, ConditionKin
 from trainmaster.orchestrator.core.retraining.filling import VALUE_MAX_CHARS, unfilled
 from trainmaster.orchestrator.core.retraining.firing import STAYS_DUE, firing_of, with_firing
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts, Rule, WhileRunning
-from trainmaster.orchestrator.core.retraining.signals import Signal, heeds
+from trainmaster.orchestrator.core.retraining.signals import Signal, matches
 from trainmaster.orchestrator.core.retraining.state import (
     DAY,
     Counted,
@@ -107,7 +107,7 @@ def decide_on_tick(rule: Rule, state: RuleState, facts: Facts) -> Decision:
 
 def decide_on_signal(rule: Rule, signal: Signal, state: RuleState, facts: Facts) -> Decision:
     """What the rule does about this signal; one that fired or was queued is Nothing the second time."""
-    if not heeds(rule, signal):
+    if not matches(rule, signal):
         return Nothing(reason="no condition of the rule is about it")
     silent = _silent(rule, state)
     if silent is not None:

@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.retraining.condition import Condition, condit
 from trainmaster.orchestrator.core.retraining.request_check import (
     Checked,
     Circumstances,
-    RuleStandards,
+    RuleRequirements,
     inline_request,
     template_request,
 )
@@ -25,7 +25,7 @@ MAX_RULE_BYTES = 64 * 1024
 _SHORTEN = "put the request into a file of its own and name it with request_uri"
 _RULE_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 RULE_SCHEMA = "retraining_rule.v1"
-"""`Standards.schemas` must hold it beside the request's schema."""
+"""`RequestRules.schemas` must hold it beside the request's schema."""
 
 
 def rule_id_of(object_name: str) -> str | None:
@@ -43,7 +43,7 @@ def rule_in(
     *,
     dropped_name: str,
     generation: int,
-    standards: RuleStandards,
+    requirements: RuleRequirements,
     book: Book,
     template: bytes | None,
 ) -> Rule | Refused:
@@ -61,15 +61,15 @@ def rule_in(
         no_mapping = Fault(path="$", problem="a rule is a mapping of keys to values", value=read.value)
         return _refused(*faults, *([] if read.faults else [no_mapping]))
     value = _normal(read.value)
-    _add(faults, schema_faults(standards.requests.schemas[RULE_SCHEMA], value, read.spelled))
-    _add(faults, _template_faults(value.get("request_uri"), standards.buckets))
+    _add(faults, schema_faults(requirements.requests.schemas[RULE_SCHEMA], value, read.spelled))
+    _add(faults, _template_faults(value.get("request_uri"), requirements.buckets))
     when = value.get("when")
-    conditions = _sound_conditions(when, faults, standards.buckets)
+    conditions = _sound_conditions(when, faults, requirements.buckets)
     around = Circumstances(
         rule_id=rule_id or "rule",
         conditions=tuple(conditions.values()),
         all_sound=isinstance(when, list) and len(conditions) == len(when),
-        standards=standards,
+        requirements=requirements,
     )
     checked = _request(value, read, template, around, {fault.path for fault in faults})
     _add(faults, checked.faults)

@@ -14,7 +14,7 @@ from trainmaster.orchestrator.core.policy.policy import repository
 from trainmaster.orchestrator.core.requests.dialects import dialect_of
 from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.reading import checked_request
-from trainmaster.orchestrator.core.requests.request import Refused, Standards, too_large
+from trainmaster.orchestrator.core.requests.request import Refused, RequestRules, too_large
 from trainmaster.orchestrator.core.retraining.condition import (
     SAMPLE_RUN_ID,
     SAMPLE_TIME,
@@ -52,10 +52,10 @@ class Checked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RuleStandards:
-    """What rules are held against; the schema of rules is among those of `requests`."""
+class RuleRequirements:
+    """What rules are checked against; the schema of rules is among those of `requests`."""
 
-    requests: Standards
+    requests: RequestRules
     buckets: Buckets
     prices: "ReadPrices | None" = None
 
@@ -67,7 +67,7 @@ class Circumstances:
     rule_id: str
     conditions: tuple[Condition, ...]
     all_sound: bool
-    standards: RuleStandards
+    requirements: RuleRequirements
 
 
 def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], around: Circumstances) -> Checked:
@@ -114,7 +114,7 @@ def _checked(request: Mapping[str, Any], spelled: Mapping[str, str], around: Cir
     makes = made_by(request)
     if makes is None:
         return Checked(faults=faults)
-    prefix = makes.output_prefix_uri or f"gs://{around.standards.buckets.models}"
+    prefix = makes.output_prefix_uri or f"gs://{around.requirements.buckets.models}"
     writes_uri = output_uri(prefix, makes.model_name, "")
     return Checked(faults=faults, makes=makes, writes_uri=writes_uri, places=places_in(request))
 
@@ -123,7 +123,7 @@ def _request_faults(
     request: Mapping[str, Any], spelled: Mapping[str, str], around: Circumstances
 ) -> list[Fault]:
     """What is wrong with the places, and then with the request once they are filled."""
-    standards = around.standards
+    requirements = around.requirements
     faults = [
         *place_faults(request, _provided(around)),
         *_missing(request, around.conditions),
@@ -132,8 +132,8 @@ def _request_faults(
     places = {json_path(each.path) for each in places_at(request)}
     for condition, values in _samples(request, around):
         document = filled(request, values)
-        checked = checked_request(Document(value=document, spelled=spelled), standards.requests)
-        found = priced(checked, standards.requests.policy, standards.prices)
+        checked = checked_request(Document(value=document, spelled=spelled), requirements.requests)
+        found = priced(checked, requirements.requests.policy, requirements.prices)
         refused = found.faults if isinstance(found, Refused) else ()
         reported = {fault.path for fault in faults}
         new = (fault for fault in (*refused, *_by_tag(document, condition)) if fault.path not in reported)
@@ -213,7 +213,7 @@ def _samples(
 
 def _sample_values(condition: Condition, around: Circumstances) -> Mapping[str, str]:
     """Values as a firing by this condition may have them."""
-    models_bucket = around.standards.buckets.models
+    models_bucket = around.requirements.buckets.models
     watching = (each for each in (condition, *around.conditions) if isinstance(each, NewData))
     data = next((each.data_values() for each in watching), {})
     return {

@@ -68,11 +68,11 @@ def manual_call(order: FireOrder) -> Signal:
     )
 
 
-def heeds(rule: Rule, signal: Signal) -> bool:
+def matches(rule: Rule, signal: Signal) -> bool:
     """Whether one of the rule's conditions is about this signal."""
     if signal.kind is ConditionKind.MANUAL and signal.facts.get("rule") != rule.rule_id:
         return False
-    return any(each.kind is signal.kind and each.heeds(signal.facts) for each in rule.conditions)
+    return any(each.kind is signal.kind and each.matches(signal.facts) for each in rule.conditions)
 
 
 def image_pushed_in(message: PubsubMessage) -> Signal | Ignored:

@@ -21,7 +21,7 @@ from trainmaster.orchestrator.flows.completion.champion import challenge
 from trainmaster.orchestrator.flows.completion.explain import explain_failure
 from trainmaster.orchestrator.flows.completion.status import tell_status, tell_steps
 from trainmaster.orchestrator.flows.queue import give_back, leave_queue
-from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.stores.ledger import Held
 
 
@@ -160,12 +160,12 @@ def _outcome(step: Step, end: End) -> str | Exception | None:
         return error
 
 
-def refresh_status(services: Services, held: Held, message: str) -> Happened:
+def refresh_status(services: Services, held: Held, message: str) -> FlowResult:
     """Bring the status up when an event of the run comes again; steps that are left are the sweep's."""
     record = held.record
     if "status" not in steps_done(record):
         tell_status(services, held)
-    return Happened(message=f"{message}: {record.state}", run_id=record.run_id)
+    return FlowResult(message=f"{message}: {record.state}", run_id=record.run_id)
 
 
 def all_done(record: RunRecord) -> bool:

@@ -32,12 +32,12 @@ from trainmaster.orchestrator.flows.completion.transitions import (
     look_for_second_job,
     put_in_queue,
 )
-from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.ledger import RACES_MAX, Held
 
 
-def settle_hint(services: Services, hint: JobHint) -> Happened:
+def settle_hint(services: Services, hint: JobHint) -> FlowResult:
     """Act on a log entry, after asking the job itself. Safe to repeat, and in any order with a launch.
 
     Raises:
@@ -47,25 +47,25 @@ def settle_hint(services: Services, hint: JobHint) -> Happened:
     try:
         job = services.jobs.with_id(hint.job_id)
     except JobNotFound:
-        return Happened(message=f"there is no job {hint.job_id}; a foreign log entry", severity="NOTICE")
+        return FlowResult(message=f"there is no job {hint.job_id}; a foreign log entry", severity="NOTICE")
     run_id = job.labels.get(RUN_LABEL, "")
     held = services.ledger.find(run_id) if is_run_id(run_id) else None
     if held is None:
-        return Happened(message=f"{job.name} belongs to no run on record", severity="NOTICE")
+        return FlowResult(message=f"{job.name} belongs to no run on record", severity="NOTICE")
     if _is_of_a_trial(held.record, job):
-        return Happened(
+        return FlowResult(
             message=f"{job.name} is a trial; the study tells the end", run_id=run_id, severity="DEBUG"
         )
     report = EndReport(by="log", insert_id=hint.insert_id, entry_time=hint.entry_time)
-    happened = settle_job(services, held, job, report)
+    result = settle_job(services, held, job, report)
     if hint.tells_end and job.state not in END_OF:
         raise JobUnfinished(job.name, job.state)
-    return happened
+    return result
 
 
 def settle_job(
     services: Services, held: Held, job: Job, report: EndReport, *, shows_progress: bool = False
-) -> Happened:
+) -> FlowResult:
     """Bring the record up to the job. `shows_progress`: also with how far it is; it may cost one read.
 
     Raises:
@@ -101,15 +101,15 @@ def settle_job(
     raise RecordMoved(run_id)
 
 
-def _not_its_job(services: Services, held: Held, job: Job) -> Happened | None:
+def _not_its_job(services: Services, held: Held, job: Job) -> FlowResult | None:
     """What becomes of a job that is not, or no more, the run's; None: it is."""
     run_id = held.record.run_id
     if gave_up(held.record, job.name):
-        return Happened(message=f"{job.name} was given up before", run_id=run_id, severity="DEBUG")
+        return FlowResult(message=f"{job.name} was given up before", run_id=run_id, severity="DEBUG")
     if job_of_run(held.record, job):
         return None
     cancel_second_jobs(services, held, [job])
-    return Happened(
+    return FlowResult(
         message=f"{job.name} claims this run and is not its job", run_id=run_id, severity="WARNING"
     )
 
@@ -122,7 +122,7 @@ def _write(
     report: EndReport,
     *,
     shows_progress: bool,
-) -> Happened:
+) -> FlowResult:
     record, now = held.record, services.clock.now()
     no_capacity = stockout_of(job)
     if no_capacity is not None and record.state is not RunState.RUNNING and may_wait(record, now):
@@ -137,18 +137,18 @@ def _write(
         if known is not None:
             tell_steps(services, record, known)
             tell_status(services, services.ledger.replace(held, known))
-        return Happened(message=f"the job goes on: {job.state}", run_id=record.run_id, severity="DEBUG")
+        return FlowResult(message=f"the job goes on: {job.state}", run_id=record.run_id, severity="DEBUG")
     outcome = _with_files_kept(services, record.run_id, outcome)
     ended = settled(record, job, outcome, report=report, now=now, attempt=services.attempt)
     finished = finish_run(services, services.ledger.replace(held, ended), record)
     where = f"; its model is {ended.model.uri}" if ended.model else ""
-    happened = Happened(
+    result = FlowResult(
         message=f"the run {ended.state}{where}",
         run_id=record.run_id,
         made_room=True,
         event=LogEvent.JOB_ENDED,
     )
-    return warned(happened, finished.problems)
+    return warned(result, finished.problems)
 
 
 def _progress(services: Services, record: RunRecord, job: Job, spec: JobSpec | None) -> Progress | None:
@@ -168,13 +168,13 @@ def _with_files_kept(services: Services, run_id: str, outcome: Outcome) -> Outco
     return replace(outcome, model=replace(model, files=files))
 
 
-def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> Happened:
+def _try_elsewhere(services: Services, held: Held, job: Job, reason: str) -> FlowResult:
     """The job found no capacity: the run waits for its next candidate."""
     waiting = stocked_out(held.record, job, reason, now=services.clock.now(), attempt=services.attempt)
     put_in_queue(services, held, waiting)
     candidate = candidates_of(waiting)[waiting.submission.candidate]
     message = f"{job.name} found no capacity; next: {candidate.text}"
-    return Happened(
+    return FlowResult(
         message=message,
         run_id=waiting.run_id,
         severity="NOTICE",

@@ -22,7 +22,7 @@ from trainmaster.orchestrator.core.runs.drop_status import (
 )
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.stores.ledger import Held
 
 
@@ -40,13 +40,13 @@ def tell_status(services: Services, held: Held, *, is_first: bool = False, is_ex
         services.drop_statuses.tell(status, is_first=is_first)
 
 
-def warned(happened: Happened, problems: Sequence[str]) -> Happened:
+def warned(result: FlowResult, problems: Sequence[str]) -> FlowResult:
     """The log's line with these problems."""
     if not problems:
-        return happened
-    message = "; ".join((happened.message, *(f"warning: {problem}" for problem in problems)))
-    severity = "WARNING" if happened.severity == "INFO" else happened.severity
-    return replace(happened, message=message, severity=severity)
+        return result
+    message = "; ".join((result.message, *(f"warning: {problem}" for problem in problems)))
+    severity = "WARNING" if result.severity == "INFO" else result.severity
+    return replace(result, message=message, severity=severity)
 
 
 def tell_order(

@@ -30,7 +30,7 @@ from trainmaster.orchestrator.core.runs.states import OVER, RunState
 from trainmaster.orchestrator.flows.completion.finish import finish_run
 from trainmaster.orchestrator.flows.completion.status import tell_status, tell_steps, warned
 from trainmaster.orchestrator.flows.queue import give_back, leave_queue, place_of
-from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.ledger import Held
 
@@ -40,7 +40,7 @@ def job_of(services: Services, record: RunRecord) -> Job | None:
     return next((job for job in jobs_of(services, record) if job_of_run(record, job)), None)
 
 
-def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: bool = True) -> Happened:
+def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: bool = True) -> FlowResult:
     """The job is the run's, on record, unless the record says otherwise by now.
 
     `is_only`: whoever holds the lease asked for no other job, which may be to be seen only later.
@@ -70,15 +70,15 @@ def submitted(services: Services, held: Held, job: Job, what: str, *, is_only: b
     tell_status(services, held)
     if held.record.job is None or not same_job(held.record.job.name, job.name):
         problem = held.record.problems[-1] if held.record.problems else f"{job.name} is not the run's"
-        return Happened(message=problem, run_id=held.record.run_id, severity="WARNING")
-    return Happened(message=f"{what}: {job.name}", run_id=held.record.run_id)
+        return FlowResult(message=problem, run_id=held.record.run_id, severity="WARNING")
+    return FlowResult(message=f"{what}: {job.name}", run_id=held.record.run_id)
 
 
 def _is_given_up(record: RunRecord, job: Job) -> bool:
     return record.job is None and not record.ended and gave_up(record, job.name)
 
 
-def _given_up(services: Services, held: Held, job: Job) -> Happened:
+def _given_up(services: Services, held: Held, job: Job) -> FlowResult:
     """The job found no capacity before it was on record: the lease, if it is still ours, keeps nobody off any more."""
     record, now = held.record, services.clock.now()
     lease = record.submission.lease
@@ -89,7 +89,7 @@ def _given_up(services: Services, held: Held, job: Job) -> Happened:
             held = services.ledger.replace(held, free)
     tell_status(services, held)
     message = f"{job.name} found no capacity before it was on record"
-    return Happened(
+    return FlowResult(
         message=message,
         run_id=record.run_id,
         severity="NOTICE",
@@ -98,13 +98,13 @@ def _given_up(services: Services, held: Held, job: Job) -> Happened:
     )
 
 
-def failed(services: Services, held: Held, problem: Failure, faults: Sequence[str] = ()) -> Happened:
+def failed(services: Services, held: Held, problem: Failure, faults: Sequence[str] = ()) -> FlowResult:
     """The run ended without a job, because of `problem`."""
     record = replace(held.record, failure=problem, problems=(*held.record.problems, *faults))
     return _ended(services, held, record, RunState.FAILED, problem.message, severity="ERROR")
 
 
-def cancelled(services: Services, held: Held) -> Happened:
+def cancelled(services: Services, held: Held) -> FlowResult:
     """The run was to end, and has no job."""
     message = "the run was cancelled before it had a job"
     return _ended(services, held, held.record, RunState.CANCELLED, message, severity="INFO")
@@ -112,7 +112,7 @@ def cancelled(services: Services, held: Held) -> Happened:
 
 def _ended(
     services: Services, held: Held, record: RunRecord, state: RunState, message: str, *, severity: str
-) -> Happened:
+) -> FlowResult:
     """The end without a job; then one is looked for that somebody who lost his lease submitted meanwhile.
 
     The sweep looks once more, and removes the marker then.
@@ -123,8 +123,8 @@ def _ended(
     if ended.submission.second_job_check_at is not None:
         look_for_second_job(services, finished.held)
     leaves_place = bool(before.admission.slots) or before.state is RunState.WAITING
-    happened = Happened(message=message, run_id=ended.run_id, severity=severity, is_due=leaves_place)
-    return warned(happened, finished.problems)
+    result = FlowResult(message=message, run_id=ended.run_id, severity=severity, is_due=leaves_place)
+    return warned(result, finished.problems)
 
 
 def kept_waiting(
@@ -135,12 +135,12 @@ def kept_waiting(
     *,
     slots: Sequence[str] = (),
     is_due: bool = False,
-) -> Happened:
+) -> FlowResult:
     """The run waits. `slots` were taken and are not on record."""
     now = services.clock.now()
     record = waits(held.record, waiting, candidate=candidate, now=now, attempt=services.attempt)
     put_in_queue(services, held, record, slots)
-    return Happened(
+    return FlowResult(
         message=f"the run waits: {waiting.reason}",
         run_id=record.run_id,
         severity="NOTICE",

@@ -9,19 +9,19 @@ from trainmaster.orchestrator.core.requests.arrival import Arrival, StoredObject
 from trainmaster.orchestrator.core.requests.request import Refused
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import rule_id_of, rule_in, rule_too_large, template_uri
-from trainmaster.orchestrator.core.retraining.request_check import RuleStandards
+from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus, state_for, status_of
 from trainmaster.orchestrator.core.runs.drop_status import failure_text, first_problems
 from trainmaster.orchestrator.flows.retraining.turn import decide_nothing, take_turn
-from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.launch import report
 from trainmaster.orchestrator.stores.rules import HeldBook, HeldState
 
 RACES_MAX = 10
 
 
-def accept(services: Services, arrival: Arrival, dropped: StoredObject) -> Happened:
+def accept(services: Services, arrival: Arrival, dropped: StoredObject) -> FlowResult:
     """Take the rule into the book, or tell every reason why not. Safe to repeat, in any order with other drops.
 
     `dropped` is the arrival's content.
@@ -33,14 +33,14 @@ def accept(services: Services, arrival: Arrival, dropped: StoredObject) -> Happe
     try:
         rule = _in_book(services, dropped)
     except ObjectGone:
-        return Happened(message=f"{name}, generation {generation}, is gone: a newer one has its own event")
+        return FlowResult(message=f"{name}, generation {generation}, is gone: a newer one has its own event")
     if isinstance(rule, Refused):
         return _refuse(services, dropped, rule, report(services, arrival, rule))
     if rule.generation != generation:
-        return Happened(message=f"{name}: a newer generation of {rule.rule_id} is in force")
+        return FlowResult(message=f"{name}: a newer generation of {rule.rule_id} is in force")
     state = _begun(services, rule)
     services.rule_statuses.tell(status_of(rule, state.state, services.clock.now()))
-    return Happened(message=f"rule {rule.rule_id} was accepted, generation {generation}")
+    return FlowResult(message=f"rule {rule.rule_id} was accepted, generation {generation}")
 
 
 def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
@@ -49,7 +49,9 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
     if refusal is not None:
         return refusal
     content = services.inbox.read(dropped.bucket, dropped.name, dropped.generation)
-    standards = RuleStandards(requests=services.standards(), buckets=services.buckets, prices=services.prices)
+    requirements = RuleRequirements(
+        requests=services.request_rules(), buckets=services.buckets, prices=services.prices
+    )
     template = _template(services, template_uri(content, dropped.name, services.buckets))
     for _ in range(RACES_MAX):
         held = services.rule_book.read()
@@ -57,7 +59,7 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
             content,
             dropped_name=dropped.name,
             generation=dropped.generation,
-            standards=standards,
+            requirements=requirements,
             book=held.book,
             template=template,
         )
@@ -94,7 +96,7 @@ def _begun(services: Services, rule: Rule) -> HeldState:
     raise GenerationMoved(f"the state of {rule.rule_id}", 0)
 
 
-def _refuse(services: Services, dropped: StoredObject, refused: Refused, report_uri: str) -> Happened:
+def _refuse(services: Services, dropped: StoredObject, refused: Refused, report_uri: str) -> FlowResult:
     """The status after the report. An older generation that was accepted goes on deciding."""
     rule_id = rule_id_of(dropped.name)
     present = services.rule_book.read().book.find(rule_id) if rule_id is not None else None
@@ -112,7 +114,7 @@ def _refuse(services: Services, dropped: StoredObject, refused: Refused, report_
         )
     )
     message = f"{dropped.name} was refused with {len(refused.faults)} faults: {report_uri}"
-    return Happened(message=message, severity="WARNING")
+    return FlowResult(message=message, severity="WARNING")
 
 
 @contextlib.contextmanager
@@ -138,7 +140,7 @@ def rule_failures_told(services: Services, dropped: StoredObject) -> Iterator[No
         raise
 
 
-def follow_inbox(services: Services) -> Iterator[Happened]:
+def follow_inbox(services: Services) -> Iterator[FlowResult]:
     """Answer drops that nobody has answered, and retire rules whose file is gone. Safe to repeat and at once.
 
     Events may be lost, and a deletion raises none.
@@ -159,7 +161,7 @@ def follow_inbox(services: Services) -> Iterator[Happened]:
             try:
                 yield accept(services, arrival, dropped)
             except TrainmasterError as error:
-                yield Happened(message=f"{dropped.name} was not looked at: {error}", severity="WARNING")
+                yield FlowResult(message=f"{dropped.name} was not looked at: {error}", severity="WARNING")
     present = {file.name for file in files}
     gone = [rule for rule in held.book.rules if rule.dropped_name not in present]
     if gone:
@@ -175,7 +177,7 @@ def _is_answered(services: Services, book: Book, dropped: StoredObject) -> bool:
     return told is not None and told.generation >= dropped.generation and told.state is RuleStanding.REFUSED
 
 
-def _retire(services: Services, held: HeldBook, gone: Sequence[Rule]) -> Iterator[Happened]:
+def _retire(services: Services, held: HeldBook, gone: Sequence[Rule]) -> Iterator[FlowResult]:
     """What the rules had decided is launched, then they are told of, then taken from the book; their states stay.
 
     A drop that was accepted meanwhile changed the book: then the next tick does this again.
@@ -184,7 +186,7 @@ def _retire(services: Services, held: HeldBook, gone: Sequence[Rule]) -> Iterato
     for rule in gone:
         try:
             turn = take_turn(services, rule, decide_nothing)
-            yield from turn.happened
+            yield from turn.results
             if turn.undecided is not None:
                 continue
             retired = RuleStatus(
@@ -197,9 +199,9 @@ def _retire(services: Services, held: HeldBook, gone: Sequence[Rule]) -> Iterato
             )
             services.rule_statuses.tell(retired)
         except TrainmasterError as error:
-            yield Happened(message=f"{rule.rule_id} is not retired yet: {error}", severity="WARNING")
+            yield FlowResult(message=f"{rule.rule_id} is not retired yet: {error}", severity="WARNING")
             continue
         book = book.without(rule.rule_id)
-        yield Happened(message=f"rule {rule.rule_id} is retired: {rule.dropped_name} was deleted")
+        yield FlowResult(message=f"rule {rule.rule_id} is retired: {rule.dropped_name} was deleted")
     with contextlib.suppress(GenerationMoved):
         services.rule_book.replace(held, book)

@@ -11,7 +11,7 @@ from trainmaster.orchestrator.core.retraining.decision import decide_on_tick
 from trainmaster.orchestrator.core.retraining.state import KEPT_BATCHES
 from trainmaster.orchestrator.flows.retraining.accept import follow_inbox
 from trainmaster.orchestrator.flows.retraining.turn import Decide, decide_nothing, take_turn
-from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.stores.rules import HeldState
 
 MOST_BATCHES = KEPT_BATCHES
@@ -20,7 +20,7 @@ ROUNDS_MAX = 20
 """How often a tick counts so many; what is left then is the next tick's."""
 
 
-def tick(services: Services) -> Iterator[Happened]:
+def tick(services: Services) -> Iterator[FlowResult]:
     """Give every rule its turn. Safe to repeat and at once: whoever loses a race stops quietly.
 
     One rule's failure is told and keeps no other waiting.
@@ -33,10 +33,10 @@ def tick(services: Services) -> Iterator[Happened]:
         more = yield from _round(services)
         if not more:
             return
-    yield Happened(message="more arrivals than one tick can count are left to the next", severity="WARNING")
+    yield FlowResult(message="more arrivals than one tick can count are left to the next", severity="WARNING")
 
 
-def _round(services: Services) -> Generator[Happened, None, bool]:
+def _round(services: Services) -> Generator[FlowResult, None, bool]:
     """Count some batches and give every rule its turn; whether there are more batches to count.
 
     The order of reads matters. The names before the book: objects that came after a rule was accepted are then
@@ -51,7 +51,7 @@ def _round(services: Services) -> Generator[Happened, None, bool]:
         try:
             states[rule.rule_id] = services.rule_states.read(rule.rule_id)
         except DocumentDamaged as error:  # which must not keep the batches for ever
-            yield Happened(message=f"{rule.rule_id} has no turn: {error}", severity="ERROR")
+            yield FlowResult(message=f"{rule.rule_id} has no turn: {error}", severity="ERROR")
     batches = services.arrivals.read(names) if names and any(rule.new_data for rule in rules) else ()
     counted = True
     for rule in (rule for rule in rules if rule.rule_id in states):
@@ -62,10 +62,10 @@ def _round(services: Services) -> Generator[Happened, None, bool]:
             turn = take_turn(services, rule, decide, batches=batches if counts else (), held=held)
         except TrainmasterError as error:
             severity = "DEBUG" if isinstance(error, GenerationMoved) else "WARNING"
-            yield Happened(message=f"{rule.rule_id} had no turn: {error}", severity=severity)
+            yield FlowResult(message=f"{rule.rule_id} had no turn: {error}", severity=severity)
             counted = counted and not counts
         else:
-            yield from turn.happened
+            yield from turn.results
     if counted and names:
         services.arrivals.delete(names)
     return counted and more

@@ -40,7 +40,7 @@ from trainmaster.orchestrator.core.retraining.decision import (
 )
 from trainmaster.orchestrator.core.retraining.firing import request_of_firing
 from trainmaster.orchestrator.core.retraining.rule import Rule, WhileRunning
-from trainmaster.orchestrator.core.retraining.signals import Heard, Signal, heeds
+from trainmaster.orchestrator.core.retraining.signals import Heard, Signal, matches
 from trainmaster.orchestrator.core.retraining.state import (
     Firing,
     RuleState,
@@ -52,7 +52,7 @@ from trainmaster.orchestrator.core.retraining.state import (
 )
 from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.flows.completion.champion import champion_facts
-from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.launch import take_request
 from trainmaster.orchestrator.flows.submission.resume import cancel
 from trainmaster.orchestrator.stores.rules import HeldState
@@ -76,11 +76,11 @@ class Turn:
     to be launched. A signal must come again then; a tick comes anyway.
     """
 
-    happened: tuple[Happened, ...] = ()
+    results: tuple[FlowResult, ...] = ()
     undecided: TrainmasterError | None = None
 
 
-def take_signal(services: Services, signal: Signal) -> Iterator[Happened]:
+def take_signal(services: Services, signal: Signal) -> Iterator[FlowResult]:
     """Fire the rules that wait for it, each once. Safe to repeat: a rule knows the signals that it has decided on.
 
     Raises:
@@ -88,7 +88,7 @@ def take_signal(services: Services, signal: Signal) -> Iterator[Happened]:
     """
     failure: TrainmasterError | None = None
     for rule in services.rule_book.read().book.rules:
-        if not heeds(rule, signal):
+        if not matches(rule, signal):
             continue
         try:
             turn = take_turn(services, rule, partial(decide_on_signal, rule, signal))
@@ -96,12 +96,12 @@ def take_signal(services: Services, signal: Signal) -> Iterator[Happened]:
             failure = error
         else:
             failure = turn.undecided or failure
-            yield from turn.happened
+            yield from turn.results
     if failure is not None:
         raise failure
 
 
-def take_notice(services: Services, heard: Heard) -> Iterator[Happened]:
+def take_notice(services: Services, heard: Heard) -> Iterator[FlowResult]:
     """What the rules did about one of our own notices: what waited for the end of a run may go on.
 
     Raises:
@@ -113,13 +113,13 @@ def take_notice(services: Services, heard: Heard) -> Iterator[Happened]:
         yield from _after(services, heard.ended_run_id)
 
 
-def _after(services: Services, run_id: str) -> Iterator[Happened]:
+def _after(services: Services, run_id: str) -> Iterator[FlowResult]:
     held = services.ledger.find(run_id)
     rule_id = held.record.source.rule_id if held is not None else None
     rule = services.rule_book.read().book.find(rule_id) if rule_id is not None else None
     if rule is None or rule.while_running is not WhileRunning.QUEUE_ONE:
         return
-    yield from take_turn(services, rule, partial(decide_on_tick, rule)).happened
+    yield from take_turn(services, rule, partial(decide_on_tick, rule)).results
 
 
 def take_turn(
@@ -160,7 +160,7 @@ def _once(services: Services, rule: Rule, held: HeldState, decide: Decide, batch
     state, earlier, failure = _without_firing(services, rule, counted)
     if failure is not None:
         _write(services, held, state)
-        return Turn(happened=earlier, undecided=failure)
+        return Turn(results=earlier, undecided=failure)
     decision = _decided(services, rule, state, decide)
     if not isinstance(decision, Nothing):
         state = decision.state
@@ -173,7 +173,7 @@ def _once(services: Services, rule: Rule, held: HeldState, decide: Decide, batch
     status = status_of(rule, after, now)
     if status != status_of(rule, held.state, now):
         services.rule_statuses.tell(status)
-    return Turn(happened=(*earlier, *told, *launch))
+    return Turn(results=(*earlier, *told, *launch))
 
 
 def _write(services: Services, held: HeldState, state: RuleState) -> HeldState:
@@ -203,7 +203,7 @@ def _has_ended(services: Services, run_id: str | None) -> bool:
 
 def _without_firing(
     services: Services, rule: Rule, state: RuleState
-) -> tuple[RuleState, tuple[Happened, ...], TrainmasterError | None]:
+) -> tuple[RuleState, tuple[FlowResult, ...], TrainmasterError | None]:
     """The state after its firing, if it had one, was launched or given up; the error because of which it still has."""
     firing = state.firing
     if firing is None:
@@ -212,22 +212,22 @@ def _without_firing(
         outcome = _launch(services, rule, firing)
     except TrainmasterError as error:
         message = f"firing {firing.number} of {rule.rule_id} is on record and waits for its launch: {error}"
-        return state, (Happened(message=message, run_id=firing.run_id, severity="WARNING"),), error
-    if isinstance(outcome, Happened):
+        return state, (FlowResult(message=message, run_id=firing.run_id, severity="WARNING"),), error
+    if isinstance(outcome, FlowResult):
         return launched(state), (outcome,), None
     reason = "; ".join(str(fault) for fault in outcome.faults)
-    told = Happened(message=f"{rule.rule_id} cannot fire: {reason}", severity="ERROR")
+    told = FlowResult(message=f"{rule.rule_id} cannot fire: {reason}", severity="ERROR")
     return given_up(state, reason, services.clock.now()), (told,), None
 
 
-def _told(services: Services, rule: Rule, decision: Decision) -> tuple[Happened, ...]:
+def _told(services: Services, rule: Rule, decision: Decision) -> tuple[FlowResult, ...]:
     """What the log says of the decision; that the breaker trips is published too.
 
     Before it is on record: afterwards nobody would know that it is owed.
     """
     match decision:
         case Hold(reason=reason):
-            return (Happened(message=f"{rule.rule_id} is held back: {reason}", severity="NOTICE"),)
+            return (FlowResult(message=f"{rule.rule_id} is held back: {reason}", severity="NOTICE"),)
         case Trip(state=state, reason=reason):
             tripped = RulePayload(
                 rule_id=rule.rule_id,
@@ -237,12 +237,12 @@ def _told(services: Services, rule: Rule, decision: Decision) -> tuple[Happened,
                 reason=reason,
             )
             services.notices.publish(rule_tripped(tripped, services.clock.now()))
-            return (Happened(message=f"the breaker of {rule.rule_id} tripped: {reason}", severity="ERROR"),)
+            return (FlowResult(message=f"the breaker of {rule.rule_id} tripped: {reason}", severity="ERROR"),)
         case Fire() | Nothing():
             return ()
 
 
-def _launch(services: Services, rule: Rule, firing: Firing) -> Happened | Refused:
+def _launch(services: Services, rule: Rule, firing: Firing) -> FlowResult | Refused:
     """The run of the firing, launched once however often this is repeated; or why there can be none.
 
     Raises:
@@ -250,7 +250,7 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> Happened | Refuse
         ServiceFailed, RecordMoved: the firing stays; a later tick repeats it.
     """
     if services.ledger.find(firing.run_id) is not None:
-        return Happened(
+        return FlowResult(
             message=f"firing {firing.number} of {rule.rule_id} is on record", run_id=firing.run_id
         )
     template, generation = None, None
@@ -278,10 +278,10 @@ def _launch(services: Services, rule: Rule, firing: Firing) -> Happened | Refuse
     )
     try:
         arrival = Arrival(run_id=firing.run_id, source=source, content=content)
-        happened = take_request(services, arrival, text_in(content, as_json=True))
+        results = take_request(services, arrival, text_in(content, as_json=True))
     except LeaseHeld as error:
-        return Happened(message=f"{what}: {error}", run_id=firing.run_id, severity="DEBUG")
+        return FlowResult(message=f"{what}: {error}", run_id=firing.run_id, severity="DEBUG")
     except SubmissionUnknown as error:
         # The run is reserved: from here on it is the sweep's, like every other.
-        return Happened(message=f"{what}: {error}", run_id=firing.run_id, severity="WARNING")
-    return replace(happened, message=f"{what}: {happened.message}", is_due=happened.is_due or leaves_place)
+        return FlowResult(message=f"{what}: {error}", run_id=firing.run_id, severity="WARNING")
+    return replace(results, message=f"{what}: {results.message}", is_due=results.is_due or leaves_place)

@@ -46,23 +46,23 @@ from trainmaster.orchestrator.core.runs.record import (
 )
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.status import tell_status, warned
-from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.flows.submission.submit import submit
 
 
-def take_request(services: Services, arrival: Arrival, text: Text) -> Happened:
+def take_request(services: Services, arrival: Arrival, text: Text) -> FlowResult:
     """Check the request in the text, and launch its run or reject it. See `launch`."""
-    standards, dropped = services.standards(), arrival.source.object_name
+    request_rules, dropped = services.request_rules(), arrival.source.object_name
     name = None if dropped is None else model_name_from(stem(dropped))
-    checked = checked_request(text.read, standards, name=name)
-    request = priced(checked, standards.policy, services.prices)
+    checked = checked_request(text.read, request_rules, name=name)
+    request = priced(checked, request_rules.policy, services.prices)
     if isinstance(request, Refused):
         return reject(services, arrival, request)
     return launch(services, arrival, request, text)
 
 
-def launch(services: Services, arrival: Arrival, request: Request, text: Text) -> Happened:
+def launch(services: Services, arrival: Arrival, request: Request, text: Text) -> FlowResult:
     """The run of a request that is not on record, submitted, waiting, or rejected by a cap.
 
     Safe to repeat and to run at once.
@@ -96,7 +96,7 @@ class OverCap:
 
 def _over_caps(services: Services, run_id: str, cost: Decimal | None) -> OverCap | None:
     """Which cap refuses one more run; None: it may go, and is counted. Without caps that count it costs nothing."""
-    policy = services.standards().policy
+    policy = services.request_rules().policy
     caps = policy.admission.caps if policy is not None else Caps()
     if not caps.counted:
         return None
@@ -158,7 +158,7 @@ def _first_record(services: Services, arrival: Arrival, state: RunState) -> RunR
     )
 
 
-def reject(services: Services, arrival: Arrival, refused: Refused, over: OverCap | None = None) -> Happened:
+def reject(services: Services, arrival: Arrival, refused: Refused, over: OverCap | None = None) -> FlowResult:
     """Reject the run for the faults. Safe to repeat and to run at once.
 
     The report, then the record, then the status; where a cap refused it, its mark goes after the record.
@@ -186,7 +186,7 @@ def reject(services: Services, arrival: Arrival, refused: Refused, over: OverCap
     number = len(refused.faults)
     faults = "1 fault" if number == 1 else f"{number} faults"
     why = f"for {faults}" if over is None else f"by a cap: {over.reached.text}"
-    return Happened(
+    return FlowResult(
         message=f"the request was rejected {why}",
         run_id=arrival.run_id,
         severity="WARNING",

@@ -24,7 +24,7 @@ from trainmaster.orchestrator.core.runs.moves import live_lease
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.settle import settle_hint
 from trainmaster.orchestrator.flows.queue import full_limit, limits_for, place_of, start_pass
-from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import take_over
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
 from trainmaster.orchestrator.stores.ledger import Held
@@ -33,15 +33,15 @@ BUSY = (LeaseTooShort, GenerationMoved)
 """No time is left for the run, or it lost a slot race: its class is closed, so that later runs cannot overtake it."""
 
 
-def settle_and_admit(services: Services, hint: JobHint) -> Iterator[Happened]:
+def settle_and_admit(services: Services, hint: JobHint) -> Iterator[FlowResult]:
     """Act on a log entry, and admit queued runs where that made room. See `settle_hint`.
 
     An error along the queue is logged and leaves the entry acknowledged: the tick makes another pass.
     """
-    happened = settle_hint(services, hint)
-    yield happened
-    if happened.made_room or happened.is_due:
-        yield from admit(services, room_freed=happened.made_room)
+    result = settle_hint(services, hint)
+    yield result
+    if result.made_room or result.is_due:
+        yield from admit(services, room_freed=result.made_room)
 
 
 def admit(
@@ -51,7 +51,7 @@ def admit(
     waiting: Sequence[Held] = (),
     reclaim: bool = False,
     most: int | None = None,
-) -> Iterator[Happened]:
+) -> Iterator[FlowResult]:
     """Go along the queue once, for a quarter of the function's time at most; one refusal closes a class.
 
     `room_freed`: a run has ended, so the first of each class is tried even if its pause is not over. `waiting`: runs
@@ -62,14 +62,14 @@ def admit(
         queue_pass = start_pass(services, room_freed=room_freed)
         yield from _placed(services, queue_pass, waiting)
     except TrainmasterError as error:
-        yield Happened(message=f"no pass along the queue: {error}", severity="WARNING")
+        yield FlowResult(message=f"no pass along the queue: {error}", severity="WARNING")
         return
     turns = 0
     for place in queue_pass.places:
         if most is not None and turns >= most:
             return
         if services.clock.now() - queue_pass.began_at >= services.sweep_within / 2:
-            yield Happened(message="no time for all that wait: the next pass continues", severity="NOTICE")
+            yield FlowResult(message="no time for all that wait: the next pass continues", severity="NOTICE")
             return
         if queue_pass.skips(place):
             continue
@@ -81,21 +81,21 @@ def admit(
             queue_pass.close(place.quota_class)
         except RecordDamaged as error:  # which must not delay the others for ever
             queue_pass.mark_gone(place.run_id)
-            yield Happened(message=f"not admitted: {error}", run_id=place.run_id, severity="ERROR")
+            yield FlowResult(message=f"not admitted: {error}", run_id=place.run_id, severity="ERROR")
         except TrainmasterError as error:
             queue_pass.close(place.quota_class)
-            yield Happened(message=f"not admitted: {error}", run_id=place.run_id, severity="WARNING")
+            yield FlowResult(message=f"not admitted: {error}", run_id=place.run_id, severity="WARNING")
         except Exception:  # a mistake in this program must not stop the pass for all the others
             queue_pass.mark_gone(place.run_id)
             told = f"not admitted: {traceback.format_exc()}"
-            yield Happened(message=told, run_id=place.run_id, severity="CRITICAL")
+            yield FlowResult(message=told, run_id=place.run_id, severity="CRITICAL")
         else:
             if done is not None:
                 turns += 1
                 yield done
 
 
-def _turn(services: Services, queue_pass: QueuePass, place: Place, *, reclaim: bool) -> Happened | None:
+def _turn(services: Services, queue_pass: QueuePass, place: Place, *, reclaim: bool) -> FlowResult | None:
     held = services.ledger.find(place.run_id)
     if held is None or held.record.state not in (RunState.RESERVED, RunState.WAITING):
         services.queue.remove(place)
@@ -123,7 +123,7 @@ def _turn(services: Services, queue_pass: QueuePass, place: Place, *, reclaim: b
         return take_over(services, held, queue_pass, reclaim=reclaim)
     except SubmissionUnknown as unknown:
         _leave_until_lease_ends(services, queue_pass, place)
-        return Happened(message=str(unknown), run_id=record.run_id, severity="WARNING")
+        return FlowResult(message=str(unknown), run_id=record.run_id, severity="WARNING")
 
 
 def _leave_until_lease_ends(services: Services, queue_pass: QueuePass, place: Place) -> None:
@@ -135,7 +135,7 @@ def _leave_until_lease_ends(services: Services, queue_pass: QueuePass, place: Pl
     queue_pass.mark_gone(place.run_id)
 
 
-def _placed(services: Services, queue_pass: QueuePass, waiting: Sequence[Held]) -> Iterator[Happened]:
+def _placed(services: Services, queue_pass: QueuePass, waiting: Sequence[Held]) -> Iterator[FlowResult]:
     """Give a place to each run that waits by its record and has none."""
     there = {place.run_id for place in queue_pass.places}
     for run_id in [held.record.run_id for held in waiting if held.record.run_id not in there]:
@@ -147,4 +147,4 @@ def _placed(services: Services, queue_pass: QueuePass, waiting: Sequence[Held]) 
                 place = place_of(services, held.record)
                 services.queue.put(place)
                 queue_pass.add(place)
-                yield Happened(message="the run waits and had no place in the queue", run_id=run_id)
+                yield FlowResult(message="the run waits and had no place in the queue", run_id=run_id)

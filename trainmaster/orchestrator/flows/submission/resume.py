@@ -22,12 +22,12 @@ from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.finish import refresh_status
 from trainmaster.orchestrator.flows.completion.status import tell_status, warned
 from trainmaster.orchestrator.flows.completion.transitions import cancelled, failed, job_of, submitted
-from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.submit import submit
 from trainmaster.orchestrator.stores.ledger import Held
 
 
-def resume(services: Services, held: Held) -> Happened:
+def resume(services: Services, held: Held) -> FlowResult:
     """Bring a run on record as far as it can go now.
 
     Raises:
@@ -41,13 +41,13 @@ def resume(services: Services, held: Held) -> Happened:
         raise LeaseHeld(record.run_id, lease.expires_at)
     if record.state is RunState.WAITING:
         tell_status(services, held)
-        return Happened(message="the run waits for room", run_id=record.run_id)
+        return FlowResult(message="the run waits for room", run_id=record.run_id)
     return take_over(services, held, None)
 
 
 def take_over(
     services: Services, held: Held, queue_pass: QueuePass | None, *, reclaim: bool = False
-) -> Happened:
+) -> FlowResult:
     """Take the run over, look for a job that it may have, and submit it where it has none. See `submit`.
 
     Raises:
@@ -78,16 +78,16 @@ def _blocker(services: Services, record: RunRecord) -> tuple[Failure, tuple[str,
         return Failure(message=why), ()
     if record.request is None:
         return None
-    standards = services.standards()
-    checked = checked_again(record.request.document, standards)
-    found = priced(checked, standards.policy, services.prices)
+    request_rules = services.request_rules()
+    checked = checked_again(record.request.document, request_rules)
+    found = priced(checked, request_rules.policy, services.prices)
     if not isinstance(found, Refused):
         return None
     faults = tuple(str(fault) for fault in found.faults)
     return Failure(message=f"the request is not allowed any more: {'; '.join(faults)}"), faults
 
 
-def cancel(services: Services, held: Held) -> Happened:
+def cancel(services: Services, held: Held) -> FlowResult:
     """End the run, or ask its job to. Safe to repeat, and for a run that has ended.
 
     Raises:
@@ -106,7 +106,7 @@ def cancel(services: Services, held: Held) -> Happened:
         if is_new:
             services.ledger.replace(held, held.record)
         services.jobs.cancel(record.job.name)
-        return Happened(message=f"{record.job.name} was asked to end", run_id=record.run_id)
+        return FlowResult(message=f"{record.job.name} was asked to end", run_id=record.run_id)
     if record.submission.lease is None:
         return cancelled(services, held)
     lease = live_lease(record, now)
@@ -115,6 +115,6 @@ def cancel(services: Services, held: Held) -> Happened:
             # The lease outlives a submission without an answer, and the sweep may be at the next one before us.
             services.ledger.replace(held, held.record)
         raise LeaseHeld(record.run_id, lease.expires_at)
-    happened = take_over(services, held, None)
+    result = take_over(services, held, None)
     held = services.ledger.present(record.run_id)
-    return cancel(services, held) if held.record.job is not None else happened
+    return cancel(services, held) if held.record.job is not None else result

@@ -52,7 +52,7 @@ from trainmaster.orchestrator.flows.queue import (
     start_pass,
     take_slots,
 )
-from trainmaster.orchestrator.flows.services import Happened, Services
+from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.stores.ledger import Held
 
 SUBMIT_NEEDS = timedelta(seconds=45)
@@ -61,7 +61,7 @@ SUBMIT_NEEDS = timedelta(seconds=45)
 
 def submit(
     services: Services, held: Held, queue_pass: QueuePass | None = None, *, reclaim: bool = False
-) -> Happened:
+) -> FlowResult:
     """Submit the run from the candidate on record on, until one is taken; else the run waits.
 
     It overtakes no run that waits for the same. `queue_pass` is what is known of the queue; None: it is listed.
@@ -91,14 +91,14 @@ class _Attempt:
     place: Place = field(init=False)
     classes: set[str] = field(default_factory=set)
 
-    def made(self) -> Happened:
+    def made(self) -> FlowResult:
         self.candidates = candidates_of(self.held.record)
         first = min(self.held.record.submission.candidate, len(self.candidates) - 1)
         self.place = place_of(self.services, self.held.record)
         for candidate in self.candidates[first:]:
-            happened = self._tried(candidate)
-            if happened is not None:
-                return happened
+            result = self._tried(candidate)
+            if result is not None:
+                return result
         if not self.classes:
             return self._waits(first, self.reason, is_due=True)
         if self.refused is not None and not self.reason and first == 0:
@@ -106,7 +106,7 @@ class _Attempt:
             return self._fails(Failure(message=why, code=self.refused.code))
         return self._backs_off()
 
-    def _tried(self, candidate: Candidate) -> Happened | None:
+    def _tried(self, candidate: Candidate) -> FlowResult | None:
         """What became of the run on this candidate; None: try the next one."""
         if self.queue_pass.is_paused(candidate.region):
             until = self.queue_pass.paused_until[candidate.region]
@@ -135,11 +135,11 @@ class _Attempt:
         self.held = _on_record(self.services, self.held, candidate, self.slots or ())
         return self._asked(candidate, wanted)
 
-    def _asked(self, candidate: Candidate, wanted: str) -> Happened | None:
+    def _asked(self, candidate: Candidate, wanted: str) -> FlowResult | None:
         """What became of the submission; None: the next candidate."""
         self.classes.add(wanted)
         try:
-            happened = _submit_candidate(self.services, self.held, candidate)
+            result = _submit_candidate(self.services, self.held, candidate)
         except SubmissionRefused as refusal:
             self.refused = refusal
             self._note(refused, candidate, str(refusal))
@@ -163,7 +163,7 @@ class _Attempt:
             _account(self.held.record) is not None
         ):  # the grant is there: those behind it need not wait for their pause
             self.queue_pass.mark_admitted(self.held.record.run_id, self.place.quota_class)
-        return happened
+        return result
 
     def _note(
         self,
@@ -175,7 +175,7 @@ class _Attempt:
         record = note(self.held.record, candidate, what, self.services.clock.now())
         self.held = replace(self.held, record=record)
 
-    def _paused(self, candidate: Candidate, deferral: SubmissionDeferred) -> Happened:
+    def _paused(self, candidate: Candidate, deferral: SubmissionDeferred) -> FlowResult:
         """The service asks for fewer requests: the same candidate again after a pause of the whole region."""
         now = self.services.clock.now()
         until = now + short_pause(self.held.record.run_id, now)
@@ -186,7 +186,7 @@ class _Attempt:
             return self._fails(Failure(message=f"{why}: {deferral.reason}", code=deferral.code))
         return self._waits(candidate.number, deferral.reason, not_before=until, rate_limited=True)
 
-    def _waits_for_grant(self, candidate: Candidate, denied: ActAsDenied) -> Happened:
+    def _waits_for_grant(self, candidate: Candidate, denied: ActAsDenied) -> FlowResult:
         """No run of another account waits for this one: it leaves the line of its machines."""
         self._note(refused, candidate, denied.reason)
         now, record = self.services.clock.now(), self.held.record
@@ -204,7 +204,7 @@ class _Attempt:
             account=denied.account,
         )
 
-    def _blocked(self, candidate: Candidate, limit: SlotSet) -> Happened:
+    def _blocked(self, candidate: Candidate, limit: SlotSet) -> FlowResult:
         self.queue_pass.mark_full(limit.name)
         reason = f"as many jobs run as the limit {limit.text} allows: {limit.slots}"
         waits = self._waits(candidate.number, reason, limit=limit.name)
@@ -212,7 +212,7 @@ class _Attempt:
         full = full_limit(self.services, self.place.run_id, (limit,), None, reclaim=False)
         return replace(waits, is_due=full is None)
 
-    def _backs_off(self) -> Happened:
+    def _backs_off(self) -> FlowResult:
         now, record = self.services.clock.now(), self.held.record
         reason = self.reason or str(self.refused)
         why = reason_to_give_up(record, now)
@@ -221,7 +221,7 @@ class _Attempt:
         attempts = attempts_of(record) + 1
         return self._waits(0, reason, not_before=now + back_off(attempts), attempts=attempts)
 
-    def _fails(self, problem: Failure) -> Happened:
+    def _fails(self, problem: Failure) -> FlowResult:
         self.queue_pass.mark_gone(self.held.record.run_id)
         return failed(self.services, self.held, problem)
 
@@ -236,7 +236,7 @@ class _Attempt:
         account: str | None = None,
         is_due: bool = False,
         attempts: int | None = None,
-    ) -> Happened:
+    ) -> FlowResult:
         """The candidate stays the run's next one; it is due at once unless told otherwise."""
         waiting = Waiting(
             reason=reason,
@@ -268,7 +268,7 @@ def _on_record(services: Services, held: Held, candidate: Candidate, slots: tupl
     return services.ledger.replace(held, record)
 
 
-def _submit_candidate(services: Services, held: Held, candidate: Candidate) -> Happened:
+def _submit_candidate(services: Services, held: Held, candidate: Candidate) -> FlowResult:
     # Importing the client and getting credentials have no limit of their own: they come before the look.
     services.prepare_jobs(candidate.region)
     record = held.record

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainmaster.orchestrator.core.documents.faults import Fault, listed, shown
 from trainmaster.orchestrator.core.documents.unvalidated import is_true, whole_at
-from trainmaster.orchestrator.core.policy.policy import matches, repository
+from trainmaster.orchestrator.core.policy.policy import glob_matches, repository
 from trainmaster.orchestrator.core.requests.checks.programs import program_faults, strategy_faults
 from trainmaster.orchestrator.core.requests.checks.scheduling import flex_start_faults
 from trainmaster.orchestrator.core.requests.draft import Draft
@@ -44,7 +44,7 @@ def cluster_warnings(draft: Draft) -> list[Fault]:
 
 
 def is_reduction_server(image: str | None) -> bool:
-    return image is not None and matches(REDUCTION_SERVER, repository(image))
+    return image is not None and glob_matches(REDUCTION_SERVER, repository(image))
 
 
 def _chief(draft: Draft) -> Iterator[Fault]:

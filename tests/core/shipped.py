@@ -1,4 +1,4 @@
-"""The standards as they are shipped, for one project and region."""
+"""The request rules and schemas as they are shipped, for one project and region."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.document import document_in
 from trainmaster.orchestrator.core.policy.policy import policy_from
-from trainmaster.orchestrator.core.requests.request import Standards
+from trainmaster.orchestrator.core.requests.request import RequestRules
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,7 +23,7 @@ def policy_document() -> dict[str, Any]:
 
 
 NAMES = {"project": "my-project", "region": "us-central1", "models_bucket": "models"}
-STANDARDS = Standards(
+REQUEST_RULES = RequestRules(
     schemas={"training_request.v1": schema("training_request.v1")},
     policy=policy_from(policy_document(), NAMES),
     region="us-central1",

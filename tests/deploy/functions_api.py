@@ -4,7 +4,9 @@ The requests are those of gcloud 528; the answers have the fields that it reads,
 https://cloud.google.com/functions/docs/reference/rest/v2/projects.locations.functions.
 """
 
+import asyncio
 import contextlib
+import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +19,8 @@ from starlette.routing import Route
 from trainmaster.local.http import google_error, in_thread, serving
 
 Answer = Callable[["FunctionsApi", Request], Awaitable[Any]]
+Deploy = Callable[[str, bytes], None]
+"""Puts a function's new source into service, given the function's name and the source as a ZIP archive."""
 IN_LOCATION = "/v2/projects/{project}/locations/{location}"
 FUNCTION = IN_LOCATION + "/functions/{name}"
 
@@ -28,13 +32,19 @@ class FunctionsApi:
     Args:
         may: the account's permissions.
         failing: functions that cannot be built.
+        deploy: called in a thread for each function that is updated, which is updated once the call returns.
+
+    Attributes:
+        sources: the uploaded archives by the name of their objects.
+        updated: for each function the body of its update.
     """
 
     may: frozenset[str]
     failing: frozenset[str] = frozenset()
+    deploy: Deploy | None = None
     url: str = ""
     asked: set[str] = field(default_factory=set)
-    sources: list[bytes] = field(default_factory=list)
+    sources: dict[str, bytes] = field(default_factory=dict)
     updated: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
@@ -54,7 +64,7 @@ class FunctionsApi:
         return Route(path, respond, methods=[method])
 
     async def upload(self, request: Request) -> Response:
-        self.sources.append(await request.body())
+        self.sources[request.path_params["name"]] = await request.body()
         return JSONResponse({})
 
 
@@ -72,7 +82,11 @@ async def update_function(api: FunctionsApi, request: Request) -> object:
     name = request.path_params["name"]
     if name in api.failing:
         return google_error(400, "Could not build the function", status="FAILED_PRECONDITION")
-    api.updated[name] = await request.json()
+    body = await request.json()
+    if api.deploy is not None:
+        source = body["buildConfig"]["source"]["storageSource"]["object"]
+        await asyncio.to_thread(api.deploy, name, api.sources[source])
+    api.updated[name] = body
     return {"name": f"projects/p/locations/r/operations/{name}", "done": False}
 
 
@@ -81,8 +95,11 @@ async def list_runtimes(api: FunctionsApi, request: Request) -> object:
 
 
 async def generate_upload_url(api: FunctionsApi, request: Request) -> object:
-    source = {"bucket": "gcf-v2-uploads", "object": "source.zip"}
-    return {"uploadUrl": f"{api.url}/upload/source.zip", "storageSource": source}
+    name = f"{uuid.uuid4()}.zip"
+    return {
+        "uploadUrl": f"{api.url}/upload/{name}",
+        "storageSource": {"bucket": "gcf-v2-uploads", "object": name},
+    }
 
 
 async def get_operation(api: FunctionsApi, request: Request) -> object:
@@ -133,9 +150,11 @@ METHODS: tuple[tuple[str, str, str, Answer], ...] = (
 
 
 @contextlib.contextmanager
-def functions_api(may: frozenset[str], failing: frozenset[str] = frozenset()) -> Iterator[FunctionsApi]:
+def functions_api(
+    may: frozenset[str], failing: frozenset[str] = frozenset(), deploy: Deploy | None = None
+) -> Iterator[FunctionsApi]:
     """The APIs on a free port, until the block ends."""
-    api = FunctionsApi(may=may, failing=failing)
+    api = FunctionsApi(may=may, failing=failing, deploy=deploy)
     routes = [api.route(*method) for method in METHODS]
     upload = Route("/upload/{name}", api.upload, methods=["PUT"])
     with in_thread(lambda: serving(Starlette(routes=[*routes, upload]))) as api.url:

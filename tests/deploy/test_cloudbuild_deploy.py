@@ -51,7 +51,7 @@ def test_it_needs_what_its_account_is_granted_and_no_more(tmp_path: Path) -> Non
         deployed(api, tmp_path)
     assert set(api.updated) == {"on-tick", "on-alert"}
     assert len(api.sources) == 2
-    assert min(len(source) for source in api.sources) > 10_000
+    assert min(len(source) for source in api.sources.values()) > 10_000
     assert {each["buildConfig"]["serviceAccount"] for each in api.updated.values()} == {ACCOUNT}
     assert api.asked - NOT_NEEDED == set(ROLES["trainmaster_sources"]["permissions"])
 

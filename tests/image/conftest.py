@@ -23,7 +23,8 @@ REQUIRED = "TRAINMASTER_TEST_CONTAINERS"
 TOOLS = {
     "builder": ("buildah", "debootstrap"),
     "runtime": ("buildah", "debootstrap", "podman"),
-    "registry": ("docker-registry", "skopeo"),
+    "registry": ("docker-registry",),
+    "gcloud": ("gcloud",),
 }
 
 

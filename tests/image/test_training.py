@@ -1,9 +1,7 @@
 """The built image trains on the local stack: two replicas, two containers, one model on record."""
 
 import json
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,12 +10,11 @@ import pytest
 
 from tests.e2e.project import ENDED, Project, running_project
 
-from .conftest import ROOT, needs
+from .conftest import needs
+from .figures import DEADLINE_S, add_figures, request_for
 
 pytestmark = [pytest.mark.slow, needs("runtime"), pytest.mark.timeout(1500)]
 
-DEADLINE_S = 400
-MACHINE = {"machine": "n1-standard-4"}
 ID = "image-training"
 IMAGE = f"us-central1-docker.pkg.dev/{ID}/trainmaster/trainer:built"
 
@@ -33,21 +30,8 @@ def project(tmp_path: Path, trainer_image: str) -> Iterator[Project]:
 
 
 def test_two_replicas_of_the_built_image_train_one_model(project: Project, tmp_path: Path) -> None:
-    figures = tmp_path / "figures"
-    command = [sys.executable, "examples/demo_dataset.py", "--data_dir", str(figures),
-               "--dataset=horses_or_humans", "--examples=24"]  # fmt: skip
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    data = project.env["TRAINMASTER_DATA_BUCKET"]
-    shutil.copytree(figures, project.folder(data) / "tfds")
-    request = {
-        "model_name": "figures",
-        "image": IMAGE,
-        "args": ["--workload=horses_or_humans", f"--data_dir=gs://{data}/tfds", "--image_size=32",
-                 "--batch_size=4", "--epochs=1", "--steps_per_epoch=3", "--weights=random"],
-        "cluster": {"chief": MACHINE, "workers": {"count": 1, **MACHINE}},
-        "scheduling": {"timeout_s": DEADLINE_S},
-    }  # fmt: skip
-    project.drop("requests/figures.json", json.dumps(request))
+    add_figures(project, tmp_path / "figures")
+    project.drop("requests/figures.json", json.dumps(request_for(project, IMAGE)))
 
     def ended() -> dict[str, Any] | None:
         status = project.status("requests/figures.json")

@@ -27,7 +27,7 @@ FUNCTION = IN_LOCATION + "/functions/{name}"
 
 @dataclass(kw_only=True)
 class FunctionsApi:
-    """What was asked for, and what came of it.
+    """The state of the APIs: permissions used, uploads received, functions updated.
 
     Args:
         may: the account's permissions.

@@ -1,4 +1,4 @@
-"""The trainer's image, built for real by the builder of this machine; where there is none, `needs` leaves tests out."""
+"""The trainer's image, built for real by this machine's builder; `needs` skips tests where a tool is missing."""
 
 import fcntl
 import json
@@ -17,8 +17,9 @@ from trainmaster.deploy.local_image import BASE, Builder, build_trainer, builder
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGE = "localhost/trainmaster/tests/trainer:latest"
+CUDA = "localhost/trainmaster/tests/trainer:cuda"
 REQUIRED = "TRAINMASTER_TEST_CONTAINERS"
-"""Set to 1 where the tools are to be there: their absence is then an error, not a reason to leave tests out."""
+"""Set to 1 to make a missing tool fail the tests that need it, instead of skipping them."""
 
 TOOLS = {
     "builder": ("buildah", "debootstrap"),
@@ -29,10 +30,9 @@ TOOLS = {
 
 
 def needs(*kinds: str) -> pytest.MarkDecorator:
-    """What a module's tests need of a machine: the TOOLS of these kinds, and root.
+    """Skip a module's tests unless the machine has the TOOLS of these kinds and the user is root.
 
-    Nobody can build an image without a builder, and a laptop has none: there its tests are left out, with what is
-    missing as the reason. With REQUIRED they run whatever is missing, and fail.
+    The reason names what is missing. With REQUIRED the tests run anyway, and fail.
     """
     lacking = missing(*kinds)
     return pytest.mark.skipif(
@@ -54,8 +54,8 @@ def build() -> Builder:
 
 @pytest.fixture(scope="session")
 def base(build: Builder) -> str:
-    """The local base: made by the first test run of a machine, kept in the builder's store for those after it."""
-    if not build.has(BASE):  # or it waits for whoever builds upon it already
+    """The local base: made by the first test run on a machine, and kept in the builder's store for later runs."""
+    if not build.has(BASE):  # do not wait for the lock while another process builds on the base
         with alone():
             if not build.has(BASE):
                 make_base(build)
@@ -69,16 +69,23 @@ def trainer_image(build: Builder, base: str) -> str:
     return IMAGE
 
 
+@pytest.fixture(scope="session")
+def cuda_image(build: Builder, base: str) -> str:
+    with alone():
+        build_trainer(build, base=base, tag=CUDA, variant="cuda", revision="the-first")
+    return CUDA
+
+
 @contextmanager
 def alone() -> Iterator[None]:
-    """One at a time: of two test processes that build the same, the second finds the layers of the first."""
+    """Build in one test process at a time, so that the second finds the layers of the first in the store."""
     with (Path(tempfile.gettempdir()) / "trainmaster-tests-image.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def inspected(image: str) -> dict[str, Any]:
-    """The image's configuration and its layers, as the OCI image specification has them."""
+    """The image's configuration and its layers, as the OCI image specification defines them."""
     done = subprocess.run(
         ["buildah", "inspect", "--type", "image", image], check=True, capture_output=True, text=True
     )

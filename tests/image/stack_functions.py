@@ -1,4 +1,4 @@
-"""The functions of a running stack, deployed anew one by one."""
+"""Deploys new source to the functions of a running stack, one function at a time."""
 
 import io
 import threading

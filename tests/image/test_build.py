@@ -1,5 +1,6 @@
 """The Dockerfile, built for real on a small local base."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -8,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.deploy.local_image import Builder, build_trainer
+from tests.trainer.test_accelerators import T4, variables
+from trainmaster.deploy.local_image import VARIANTS, Builder, build_trainer
 
-from .conftest import ROOT, alone, inspected, needs
+from .conftest import ROOT, inspected, needs
 
 pytestmark = [pytest.mark.slow, needs("builder"), pytest.mark.timeout(1200)]
 # The first build of a machine makes the base and downloads TensorFlow; those after it take seconds.
 
-CUDA = "localhost/trainmaster/tests/trainer:cuda"
+FIXTURES = dict(zip(VARIANTS, ("trainer_image", "cuda_image"), strict=True))
+NO_GPU = ("env", "CUDA_VISIBLE_DEVICES=")  # nor the GPU of the machine that runs the tests
 OTHER = "localhost/trainmaster/tests/other:latest"
 
 
@@ -58,17 +61,46 @@ def test_the_program_starts_as_root(trainer_image: str) -> None:
         assert "--data_dir" in printed(name, *config["Entrypoint"], "--help")
 
 
-def test_the_variant_for_gpus_brings_cuda_and_loads_without_a_gpu(build: Builder, base: str) -> None:
-    with alone():
-        build_trainer(build, base=base, tag=CUDA, variant="cuda", revision="the-first")
+def test_the_variant_for_gpus_brings_cuda_and_loads_without_a_gpu(cuda_image: str) -> None:
     said = (
         "import tensorflow as tf; from importlib.metadata import version;"
         "print(tf.test.is_built_with_cuda(), tf.config.list_physical_devices('GPU'), version('nvidia-cudnn-cu12'))"
     )
-    with container(CUDA) as name:
-        built, devices, cudnn = printed(name, "python", "-c", said).split()
+    with container(cuda_image) as name:
+        built, devices, cudnn = printed(name, *NO_GPU, "python", "-c", said).split()
     assert (built, devices) == ("True", "[]")
     assert cudnn.startswith("9.10.")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_job_with_gpus_ends_with_status_2_where_none_is_visible(
+    variant: str, request: pytest.FixtureRequest
+) -> None:
+    image: str = request.getfixturevalue(FIXTURES[variant])
+    environment = [f"{name}={value}" for name, value in variables(T4).items()]
+    with container(image) as name, pytest.raises(subprocess.CalledProcessError) as ended:
+        printed(
+            name,
+            *NO_GPU,
+            *environment,
+            *inspected(image)["config"]["Entrypoint"],
+            "--dataset=horses_or_humans",
+        )
+    assert ended.value.returncode == 2
+    assert "The job has 2 NVIDIA_TESLA_T4 for chief-0, and TensorFlow sees no GPU" in ended.value.stderr
+    assert "Build the image with _VARIANT=cuda" in ended.value.stderr
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_guide_states_the_size_of_each_variant(variant: str, request: pytest.FixtureRequest) -> None:
+    image: str = request.getfixturevalue(FIXTURES[variant])
+    guide = (ROOT / "docs" / "how-to" / "deploy.md").read_text()
+    stated = re.search(rf"^\| `{variant}` \|.*\| ([\d.]+) GB \| [\d.]+ GB \|$", guide, re.MULTILINE)
+    command = ["buildah", "images", "--format", "{{.Size}}", image]
+    size, unit = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    assert stated is not None
+    assert unit == "GB"
+    assert float(stated[1]) == pytest.approx(float(size), rel=0.05)  # bases differ a little
 
 
 def test_nothing_of_the_builders_own_settings_is_left_in_it(trainer_image: str) -> None:

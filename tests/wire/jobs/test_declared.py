@@ -33,8 +33,8 @@ def test_requirements_are_needed_where_no_run_line_installs_any_package(
     assert found.needs == ("tqdm", "pandas")
     (note,) = found.notes
     assert note == (
-        "requirements.txt is installed here although no RUN line of the Dockerfile does so: the image that "
-        "`docker build` makes would lack its packages. Add to the Dockerfile: RUN pip install -r requirements.txt"
+        "The packages of requirements.txt are installed here although no RUN line of the Dockerfile installs them: the "
+        "image that `docker build` makes would lack them. Add to the Dockerfile: RUN pip install -r requirements.txt"
     )
 
 

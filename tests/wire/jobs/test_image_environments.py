@@ -140,10 +140,8 @@ def test_requirements_that_no_run_line_installs_are_installed_and_the_log_has_th
     write(tree)
     name = run(stack)
     assert prefix(stack, name) != Path(sys.prefix)
-    (said,) = [line for line in stack.service_lines(name) if line.startswith("requirements.txt")]
-    assert said.endswith(
-        "would lack its packages. Add to the Dockerfile: RUN pip install -r requirements.txt"
-    )
+    (said,) = [line for line in stack.service_lines(name) if line.startswith("The packages of")]
+    assert said.endswith("would lack them. Add to the Dockerfile: RUN pip install -r requirements.txt")
 
 
 def test_declared_packages_that_cannot_be_installed_fail_the_job_with_the_files_name(
@@ -203,6 +201,22 @@ def test_a_project_is_synced_with_the_versions_of_its_lock(stack: Stack, tree: P
     name = run(stack)
     assert prefix(stack, name) != Path(sys.prefix)
     assert any("vendored==1.0" in text for text in stack.service_lines(name))
+    assert not any("Not done here" in text for text in stack.service_lines(name))
+
+
+def test_a_build_that_fails_at_length_is_still_told_by_its_first_line(stack: Stack, tree: Path) -> None:
+    package = tree / "broken"
+    package.mkdir()
+    (package / "pyproject.toml").write_text(
+        '[project]\nname = "broken"\nversion = "1"\n'
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    )
+    (package / "backend.py").write_text("print('much\\n' * 100)\nraise ValueError('no compiler')\n")
+    write(tree, "RUN pip install --no-index ./broken")
+    lines = error(stack).splitlines()
+    assert lines[1].startswith("error: Failed to build `broken @ file:")
+    assert lines[2] == "…"
+    assert any("no compiler" in line for line in lines)
 
 
 def test_a_lock_that_is_out_of_date_fails_the_job_with_the_repair(
@@ -229,8 +243,9 @@ def test_a_base_that_has_keras_2_gets_it(stack: Stack, tree: Path) -> None:
 def test_packages_that_cannot_be_installed_fail_the_job_with_the_end_of_what_uv_said(
     stack: Stack, tree: Path
 ) -> None:
-    write(tree, "RUN pip install --no-index nowhere-at-all==9")
+    write(tree, "RUN pip install --no-index nowhere-at-all==9", base="python:3.1")
     message = error(stack)
+    assert message.endswith(" stands for Python 3.1 of the base image python:3.1.")
     assert message.startswith(
         "The image's packages cannot be installed here: uv failed at nowhere-at-all==9.\n"
     )

@@ -29,6 +29,7 @@ def test_every_bad_argument_is_named_at_once(tmp_path: Path, capsys: pytest.Capt
     for expected in (
         "The image a: there is no directory",
         "The image b: no Dockerfile can be read at",
+        r"No such file or directory; write one, such as: FROM python:3.11-slim\nWORKDIR",
         "there is no main.py in it; `make stage`",
         "--project 'No_Project': a project id has 6 to 30",
         "--port-base 70000: expected a port from 1 to 65532",

@@ -147,8 +147,8 @@ def _install(file: _File) -> Install:
 
 def _installed_here(file: _File) -> str:
     return (
-        f"{file.path.name} is installed here although no RUN line of the Dockerfile does so: the image that "
-        f"`docker build` makes would lack its packages. Add to the Dockerfile: {file.lines}"
+        f"The packages of {file.path.name} are installed here although no RUN line of the Dockerfile installs them: the "
+        f"image that `docker build` makes would lack them. Add to the Dockerfile: {file.lines}"
     )
 
 

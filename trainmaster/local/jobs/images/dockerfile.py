@@ -24,6 +24,10 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _WILDCARDS = frozenset("*?[")
 _WITHOUT_EFFECT = frozenset({"LABEL", "EXPOSE", "MAINTAINER"})
 _NOT_DONE = frozenset({"HEALTHCHECK", "ONBUILD", "SHELL", "STOPSIGNAL", "USER", "VOLUME"})
+_EXAMPLE = (
+    r"FROM python:3.11-slim\nWORKDIR /app\nCOPY . .\nRUN pip install -r requirements.txt\n"
+    r'ENTRYPOINT ["python", "train.py"]'
+)
 MAX_BYTES = 1024 * 1024
 """Of a Dockerfile."""
 MAX_BASES = 10
@@ -122,7 +126,8 @@ def _read(tree: Path, bases: Mapping[str, Path], *, depth: int) -> Image:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise ImageError(f"no Dockerfile can be read at {str(path)!r}: {error.strerror}") from error
+        example = f"; write one, such as: {_EXAMPLE}" if isinstance(error, FileNotFoundError) else ""
+        raise ImageError(f"no Dockerfile can be read at {str(path)!r}: {error.strerror}{example}") from error
     if len(raw) > MAX_BYTES:
         raise ImageError(f"{path} has more than {MAX_BYTES} bytes")
     try:

@@ -138,7 +138,7 @@ class Environments:
     async def _fill(self, recipe: Recipe, folder: Path, scratch: Path, say: Say) -> None:
         await asyncio.to_thread(_remove, [folder, scratch])
         await asyncio.to_thread(scratch.mkdir, parents=True)
-        uv = _Uv(guard=self._guard, cwd=scratch, say=say)
+        uv = _Uv(guard=self._guard, cwd=scratch, say=say, last_word=recipe.python_difference)
         await uv.run(["venv", "--quiet", "--python", sys.executable, str(folder)], "a new environment")
         python = str(folder / "bin" / "python")
         into = ["pip", "install", "--python", python, *uv.options]
@@ -182,18 +182,21 @@ async def _say_once(say: Say, notes: Sequence[str]) -> None:
 class _Uv:
     """Runs uv, its output going to a job's log."""
 
-    def __init__(self, *, guard: ProcessGuard, cwd: Path, say: Say) -> None:
+    def __init__(self, *, guard: ProcessGuard, cwd: Path, say: Say, last_word: str | None = None) -> None:
+        """`last_word` is the last line of what is raised when uv fails."""
         settings = settings_of_uv(os.environ, home=Path.home())
         self.options = settings.options
         self._environment = settings.environment
         self.cwd = cwd
-        self._guard, self._say = guard, say
+        self._guard, self._say, self._last_word = guard, say, last_word
+        self._error = ""
         self._said = 0
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
 
     async def run(self, arguments: Sequence[str], what: str, more: Mapping[str, str] = {}) -> None:
         """Raises `ProgramError` when uv fails to install `what`. `more` are variables."""
         self._last.clear()
+        self._error = ""
         environment = {**self._environment, **more}
         if "UV_INDEX" in more:
             environment["UV_INDEX"] += f" {self._environment.get('UV_INDEX', '')}"
@@ -214,15 +217,18 @@ class _Uv:
             if not text or text.startswith("Using Python "):
                 continue
             self._last.append(text)
+            self._error = self._error or (text if text.startswith("error: ") else "")
             if self._said < MAX_LINES:
                 self._said += 1
                 await self._say(text)
 
     def _failure(self, what: str) -> str:
         lines = [f"The image's packages cannot be installed here: uv failed at {what}.", *self._last]
+        if self._error not in lines:  # a build that failed has said much since
+            lines[1:1] = [self._error, "…"]
         if any(sign in line.lower() for line in self._last for sign in _UNREACHABLE):
             lines.append(_WAY_OUT)
-        return "\n".join(lines)
+        return "\n".join(filter(None, (*lines, self._last_word)))
 
 
 def _variables(install: Installation, folder: Path) -> dict[str, str]:

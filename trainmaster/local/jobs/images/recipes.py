@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution
+from itertools import filterfalse
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
@@ -27,6 +29,8 @@ _NOTE_CHARACTERS = 300
 
 _LEFT_OUT = frozenset({".git", ".trainmaster", ".venv", "__pycache__", "node_modules"})
 _OWN_TRAINER = ("tensorflow", "tensorboard", "tensorflow-datasets", "tf-keras")
+_BRINGS_UV = re.compile(r"(COPY|ADD) --from=(ghcr\.io/astral-sh|(docker\.io/)?astral)/uv\b")
+"""uv is here in any case."""
 _HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -56,6 +60,13 @@ class Recipe:
         """In what an environment with these distributions differs from what the base image brings, in words."""
         return [*_versions(self.base, have), *_lacking(self.base, have)]
 
+    @property
+    def python_difference(self) -> str | None:
+        """Which Python stands for the base image's, where they differ."""
+        if not self.base.python or self.base.python == _HERE:
+            return None
+        return f"Python {_HERE} stands for Python {self.base.python} of the base image {self.base.name}."
+
     def omissions(self) -> list[str]:
         """What of the Dockerfile is not done, or not in it, in words; at most MAX_NOTES lines of it."""
         found = [f"Not done here, from the Dockerfile: {line:.{_NOTE_CHARACTERS}}" for line in self.not_done]
@@ -77,7 +88,7 @@ def recipe_of(image: Image) -> Recipe:
     base = _known(image.base)
     more = declared(image, installs, not_done, base)
     installs += [more.install] if more.install else []
-    return _recipe(base, installs, [*not_done, *image.not_done], more.notes)
+    return _recipe(base, installs, [*not_done, *filterfalse(_BRINGS_UV.match, image.not_done)], more.notes)
 
 
 def _recipe(

@@ -176,6 +176,34 @@ def test_a_function_runs_with_its_own_account_and_the_plans_numbers() -> None:
     assert service["ingress_settings"] == '"ALLOW_INTERNAL_ONLY"'
 
 
+def providers() -> dict[str, dict[str, Any]]:
+    """The blocks `provider` of the root module, by name."""
+    return {
+        bare(name): body
+        for each in loaded()["versions.tf"]["provider"]
+        for name, body in each.items()
+        if isinstance(body, dict)
+    }
+
+
+def test_every_call_counts_for_the_project_that_is_deployed_to() -> None:
+    """Credentials of gcloud are of a project of Google's own."""
+    assert set(providers()) == {"google", "google-beta"}
+    for body in providers().values():
+        assert body["user_project_override"] is True
+        assert body["billing_project"] == body["project"] == "${var.project}"
+
+
+def test_providers_have_the_exact_versions_whose_arguments_were_looked_up() -> None:
+    (terraform,) = loaded()["versions.tf"]["terraform"]
+    (required,) = terraform["required_providers"]
+    versions = {name: bare(each["version"]) for name, each in required.items() if isinstance(each, dict)}
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in versions.values()), versions
+    facts = (Path(__file__).parent / "terraform_provider.yaml").read_text()
+    assert f"website/docs, {versions['google']} (" in facts
+    assert versions["google-beta"] == versions["google"]
+
+
 def test_every_variable_says_what_it_is_for() -> None:
     for content in [*loaded().values(), *loaded(TERRAFORM / "plan").values()]:
         for kind in ("variable", "output"):

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.cloud import PROJECT, REGION, ROOT, Cloud, managed, terraform_said
+from tests.deploy.cloud import PROGRAMS, PROJECT, REGION, ROOT, Cloud, managed, terraform_said
 from tests.deploy.hcl import bare, loaded
 from trainmaster.deploy.names import names_of
+from trainmaster.deploy.terraform_cli import LOCK, terraform_for
 from trainmaster.deploy.up import REFUSED
 
 
@@ -23,15 +24,16 @@ def test_an_empty_project_gets_a_state_bucket_and_then_everything(cloud: Cloud) 
     ran = cloud.up()
     assert ran.status == 0, ran.err
     assert [" ".join(line.split()[:4]) for line in ran.changes] == [
+        "gcloud services enable cloudresourcemanager.googleapis.com",
         "gcloud storage buckets create",
         "gcloud storage buckets update",
         "terraform init -input=false -reconfigure",
         "terraform apply -input=false -auto-approve",
     ]
-    assert f"-backend-config=bucket={PROJECT}-terraform" in ran.changes[2]
+    assert f"-backend-config=bucket={PROJECT}-terraform" in ran.changes[3]
     assert (
         f"-var=project={PROJECT} -var=region={REGION} -var=kept_buckets={{}} -var=kept_roles=[] "
-        "-var=foreign_topics=[]" in ran.changes[3]
+        "-var=foreign_topics=[]" in ran.changes[4]
     )
     terraform = cloud.folder / ".trainmaster" / "deploy" / f"{PROJECT}-{REGION}" / "terraform"
     (source,) = (each for each in loaded(terraform)["variables.tf"]["variable"] if '"source_dir"' in each)
@@ -74,8 +76,42 @@ def test_a_deployment_is_brought_up_to_date(cloud: Cloud) -> None:
     }
     ran = cloud.up()
     assert ran.status == 0, ran.err
-    assert [line.split()[1] for line in ran.changes] == ["init", "apply"]
-    assert "-var=kept_buckets={} -var=kept_roles=[] -var=foreign_topics=[]" in ran.changes[1]
+    assert [line.split()[1] for line in ran.changes] == ["services", "init", "apply"]
+    assert "-var=kept_buckets={} -var=kept_roles=[] -var=foreign_topics=[]" in ran.changes[2]
+
+
+def test_the_apis_that_terraform_calls_first_are_enabled_before_it_runs(cloud: Cloud) -> None:
+    ran = cloud.up()
+    enabled = ran.changes[0].split()
+    assert enabled[:3] == ["gcloud", "services", "enable"]
+    assert enabled[3:] == [
+        "cloudresourcemanager.googleapis.com",
+        "serviceusage.googleapis.com",
+        f"--project={PROJECT}",
+    ]
+
+
+def test_without_a_lock_file_no_lock_of_an_earlier_release_is_obeyed(cloud: Cloud) -> None:
+    cloud.up()
+    (terraform,) = cloud.folder.rglob("terraform")
+    lock = terraform / LOCK
+    lock.write_text("# of an earlier init")
+    assert "-lockfile" not in terraform_said(cloud.up(), "init")[0]
+    assert not lock.exists()
+
+
+def test_a_lock_file_of_the_configuration_is_obeyed(
+    cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud.up()
+    configuration = tmp_path / "configuration"
+    shutil.copytree(ROOT / "trainmaster/deploy/terraform", configuration)
+    (configuration / LOCK).write_text("# checksums")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", PROGRAMS + os.pathsep + os.environ["PATH"])
+    monkeypatch.setenv("FAKE_CLOUD", str(cloud.folder))
+    terraform_for(names_of(PROJECT, REGION), configuration).init()
+    assert "-lockfile=readonly" in (cloud.folder / "asked").read_text().splitlines()[-1]
 
 
 def role(name: str, title: str) -> dict[str, str]:
@@ -122,7 +158,7 @@ def test_checking_and_planning_deploy_nothing(cloud: Cloud) -> None:
     assert cloud.up("--check").changes == []
     cloud.has_state()
     planned = cloud.up("--plan")
-    assert [line.split()[1] for line in planned.changes] == ["init", "plan"]
+    assert [line.split()[1] for line in planned.changes] == ["services", "init", "plan"]
 
 
 def test_a_deployment_that_fails_halfway_says_how_it_goes_on(cloud: Cloud) -> None:

@@ -19,6 +19,7 @@ from trainmaster.resources import DEPLOY
 
 WORK = Path(".trainmaster") / "deploy"
 OLDEST = (1, 7)
+LOCK = ".terraform.lock.hcl"
 _READ_BY_TERRAFORM = ("topology.yaml", "permissions.yaml", "log_sink.filter")
 
 
@@ -50,12 +51,14 @@ class Terraform:
     folder: Path
 
     def init(self) -> None:
-        """Get the providers, and the state from its bucket.
+        """Get the providers, and the state from its bucket. With a lock file, only providers that have its checksums.
 
         Raises:
             TerraformFailed: as `run`.
         """
-        self.run("init", "-input=false", "-reconfigure", f"-backend-config=bucket={self.names.state_bucket}")
+        locked = ["-lockfile=readonly"] if (self.folder / LOCK).is_file() else []
+        backend = f"-backend-config=bucket={self.names.state_bucket}"
+        self.run("init", "-input=false", "-reconfigure", *locked, backend)
 
     def run(self, *words: str) -> None:
         """Run it with its output on the terminal.
@@ -95,14 +98,16 @@ class Terraform:
         return ran.stdout or ""
 
 
-def terraform_for(names: Names) -> Terraform:
+def terraform_for(names: Names, configuration: Path = DEPLOY / "terraform") -> Terraform:
     """Terraform on a fresh copy of the configuration and of the functions' source; providers are kept."""
     work = WORK / f"{names.project}-{names.region}"
     folder = work / "terraform"
     for old in folder.rglob("*.tf"):
         old.unlink()
-    ignored = shutil.ignore_patterns(".terraform*", "*.tfvars")
-    shutil.copytree(DEPLOY / "terraform", folder, ignore=ignored, dirs_exist_ok=True)
+    # One that `init` made here before would refuse the versions of another release.
+    (folder / LOCK).unlink(missing_ok=True)
+    ignored = shutil.ignore_patterns(".terraform", "*.tfvars")
+    shutil.copytree(configuration, folder, ignore=ignored, dirs_exist_ok=True)
     for name in _READ_BY_TERRAFORM:
         shutil.copy(DEPLOY / name, work)
     stage(work / "functions")

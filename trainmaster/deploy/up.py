@@ -9,10 +9,12 @@ from trainmaster.deploy.preflight import Clearance, clearance_of
 from trainmaster.deploy.terraform_cli import TerraformFailed, terraform_for, version_fault
 
 REFUSED = 2
+FIRST_APIS = ("cloudresourcemanager.googleapis.com", "serviceusage.googleapis.com")
+"""Terraform calls them before it can enable any API, and its calls count for the project (versions.tf)."""
 
 
 class Mode(Enum):
-    """How far a deployment goes: CHECK creates nothing, PLAN nothing but the state bucket."""
+    """How far a deployment goes: CHECK changes nothing, PLAN enables FIRST_APIS and makes the state bucket."""
 
     CHECK = auto()
     PLAN = auto()
@@ -45,6 +47,7 @@ def deploy(project: str, region: str, mode: Mode) -> int:
 
 def _run(names: Names, clearance: Clearance, mode: Mode) -> None:
     terraform = terraform_for(names)
+    gcloud("services", "enable", *FIRST_APIS, f"--project={names.project}")
     if not clearance.state_bucket_exists:
         make_state_bucket(names)
     terraform.init()

@@ -36,7 +36,6 @@ def test_every_fault_of_a_request_is_reported_under_rejected() -> None:
     REPORT.validate(report)
     assert [fault["path"] for fault in report["faults"]] == [
         "$.cluster",
-        "$.image",
         "$.imgae",
         "$.model_name",
     ]

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trainmaster.inspect.finding import Unusable
 from trainmaster.orchestrator.core.documents.document import Document, document_in
-from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.faults import Fault, without_echoes
 from trainmaster.orchestrator.core.documents.translation import Translated
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import model_name_from
@@ -117,12 +117,10 @@ def request_in(path: Path) -> Request:
 def _faults(read: Document, meant: Translated) -> list[Fault]:
     schema = json.loads((ROOT / "schemas" / f"{REQUEST_SCHEMA}.schema.json").read_bytes())
     spelled = {meant.own_path(at): text for at, text in read.spelled.items()}
-    of_schema = (
-        replace(fault, path=meant.written_path(fault.path))
-        for fault in schema_faults(schema, meant.document, spelled)
-    )
+    of_schema = (fault.moved(meant.written_path) for fault in schema_faults(schema, meant.document, spelled))
     # Of a place with a fault of its text or form, the schema's is an echo.
-    return sorted({fault.path: fault for fault in (*of_schema, *meant.faults, *read.faults)}.values())
+    faults = {fault.path: fault for fault in (*of_schema, *meant.faults, *read.faults)}
+    return sorted(without_echoes(faults.values()))
 
 
 def _what(program: Program) -> str:

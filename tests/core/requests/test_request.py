@@ -115,7 +115,6 @@ def test_faults_of_text_schema_and_policy_come_in_one_report() -> None:
         "$.cluster.chief.accelerator.type",
         "$.cluster.workers.count",
         "$.cluster.workers.machin",
-        "$.cluster.workers.machine",
         "$.env.DEBUG",
         "$.env.LEVEL",
         "$.env.TF_CONFIG",

@@ -307,8 +307,8 @@ class TestTemplate:
         assert isinstance(refused, Refused)
         assert {fault.path for fault in refused.faults} == {"$.request_uri"}
         told = [fault.problem for fault in refused.faults]
-        assert f"{self.URI} at $.clutser: unknown key" in told
-        assert f"{self.URI} at $.cluster: missing" in told
+        assert f"{self.URI} at $.clutser: unknown key 'clutser'" in told
+        assert f"{self.URI} at $.image: the policy does not allow it" in told
 
     @pytest.mark.parametrize("template", [None, b"", b"[]", b"a: [", b"x" * 300_000])
     def test_what_is_no_request_is_told(self, template: bytes | None) -> None:

@@ -180,7 +180,7 @@ def priced(request: Request | Refused, policy: Policy | None, prices: ReadPrices
 
 
 def _at_written_places(request: Request, faults: Iterable[Fault]) -> tuple[Fault, ...]:
-    return tuple(sorted(replace(each, path=request.written_path(each.path)) for each in faults))
+    return tuple(sorted(each.moved(request.written_path) for each in faults))
 
 
 def _faults(caps: Caps, candidates: Sequence[Candidate], prices: Prices) -> Iterator[Fault]:

@@ -1,10 +1,14 @@
 """What is wrong with a document: every fault with its place, the value found, what is allowed, and the repair."""
 
 import difflib
-from collections.abc import Iterable, Sequence
-from dataclasses import InitVar, asdict, dataclass
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import InitVar, asdict, dataclass, field, replace
+from typing import Self
 
 FOUND_MAX_CHARS = 200
+KEYS_SHOWN = 10
+"""Of the keys that a mapping may have, where one is unknown."""
+HINT = "did you mean"
 PathPart = str | int
 _NOTHING = object()
 
@@ -16,6 +20,7 @@ class Fault:
     `path` is a JSONPath from the document's root (`$.cluster.workers.machine`, `$.args[2]`); `at` gives it by its parts.
     `found` is a text, empty where something is absent; `value` is the value itself, which `shown` quotes.
     `allowed` is a text; `among` are the values themselves, which are listed.
+    `meant` is the path of the key, absent so far, that an unknown one is most likely a misspelling of.
     No text leaves its line, whatever of the document it quotes: what cannot be printed is escaped here.
     """
 
@@ -24,6 +29,7 @@ class Fault:
     found: str = ""
     allowed: str = ""
     repair: str = ""
+    meant: str = field(default="", compare=False)
     at: InitVar[Iterable[PathPart] | None] = None
     value: InitVar[object] = _NOTHING
     among: InitVar[Iterable[object] | None] = None
@@ -42,17 +48,45 @@ class Fault:
     @property
     def document(self) -> dict[str, str]:
         """The fault as a report has it: what is empty is left out."""
-        return {name: text for name, text in asdict(self).items() if text}
+        return {name: text for name, text in asdict(self).items() if text and name != "meant"}
+
+    def moved(self, moved_path: Callable[[str], str]) -> Self:
+        """The fault where `moved_path` says that its path is in another document."""
+        meant = moved_path(self.meant) if self.meant else ""
+        return replace(self, path=moved_path(self.path), meant=meant)
 
     def __str__(self) -> str:
         parts = [f"{self.path}: {self.problem}"]
         if self.found:
             parts.append(f"found {self.found}")
-        if self.allowed:
-            parts.append(f"allowed: {self.allowed}")
-        if self.repair:
-            parts.append(self.repair)
-        return "; ".join(parts)
+        allowed = f"allowed: {self.allowed}" if self.allowed else ""
+        # The word that was meant says more than a list of all.
+        is_hint = self.repair.startswith(HINT) and self.repair.endswith("?")
+        parts += (self.repair, allowed) if is_hint else (allowed, self.repair)
+        return "; ".join(filter(None, parts))
+
+
+def without_echoes(faults: Iterable[Fault]) -> list[Fault]:
+    """The faults but those of an absent key that an unknown one is most likely a misspelling of."""
+    faults = list(faults)
+    meant = {fault.meant for fault in faults if fault.meant}
+    return [fault for fault in faults if fault.path not in meant]
+
+
+def unknown_key(
+    key: str, *, parents: Iterable[PathPart], known: Iterable[str], present: Container[str], problem: str = ""
+) -> Fault:
+    """The fault of a key that is none of the `known` keys of its mapping; `present` are those that it has."""
+    parents, known = tuple(parents), sorted(known)
+    near = _nearest(key, [name for name in known if name not in present])
+    return Fault(
+        at=(*parents, key),
+        problem=problem or f"unknown key {shown(key)}",
+        found=shown(key) if problem else "",
+        allowed=listed(known, KEYS_SHOWN) or "none",
+        repair=nearest(key, [near] if near else known),
+        meant=json_path((*parents, near)) if near else "",
+    )
 
 
 def _printable(char: str) -> str:
@@ -85,9 +119,14 @@ def plain(text: str) -> str:
 
 def nearest(word: str, known: Sequence[str]) -> str:
     """`did you mean 'machine'?`, or nothing when no known word comes near."""
+    near = _nearest(word, known)
+    return f"{HINT} {near!r}?" if near else ""
+
+
+def _nearest(word: str, known: Sequence[str]) -> str:
     # Long words are no misspellings, and difflib's cost grows with the square of the length.
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.6) if len(word) <= FOUND_MAX_CHARS else []
-    return f"did you mean {close[0]!r}?" if close else ""
+    return close[0] if close else ""
 
 
 def listed(values: Iterable[object], most: int = 24) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.faults import Fault, listed, nearest
+from trainmaster.orchestrator.core.documents.faults import Fault, listed, nearest, unknown_key
 from trainmaster.orchestrator.core.documents.translation import Own, Path, Translation
 from trainmaster.orchestrator.core.documents.values import whole
 
@@ -156,15 +156,12 @@ class Fields:
         )
 
     def _foreign(self, name: str) -> Fault:
-        known = sorted(map(self._spelled, self._asked))
-        free = sorted(self._spelled(each) for each in self._asked if each not in self._keys)
-        key = self._keys[name]
-        return Fault(
-            at=(*self.path, key),
+        return unknown_key(
+            self._keys[name],
+            parents=self.path,
+            known=map(self._spelled, self._asked),
+            present=set(map(self._spelled, self._keys)),
             problem="this key has no place in a request",
-            value=key,
-            among=known,
-            repair=nearest(key, free) or nearest(key, known),
         )
 
     def _spelled(self, name: str) -> str:

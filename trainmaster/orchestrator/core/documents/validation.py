@@ -6,7 +6,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, json_path, nearest, shown
+from trainmaster.orchestrator.core.documents.faults import (
+    Fault,
+    PathPart,
+    json_path,
+    nearest,
+    shown,
+    unknown_key,
+    without_echoes,
+)
 from trainmaster.orchestrator.core.documents.values import whole
 
 if TYPE_CHECKING:
@@ -28,6 +36,8 @@ def schema_faults(
 ) -> list[Fault]:
     """Every fault, sorted by path; `spelled` gives the source text of booleans by path.
 
+    A misspelt key is one fault: that the key which it stands for is missing is left out.
+
     The schema's own `description` of a value is what the fault says is allowed; where it has a `problem` or a
     `repair`, two keywords of ours that JSON Schema passes over, the fault says these.
 
@@ -38,7 +48,7 @@ def schema_faults(
     errors = list(validator.iter_errors(document))
     while _made_whole(document, errors):
         errors = list(validator.iter_errors(document))
-    return sorted(fault for error in errors for fault in _faults(error, spelled or {}))
+    return sorted(without_echoes(fault for error in errors for fault in _faults(error, spelled or {})))
 
 
 # Any: the document at a place that jsonschema found in it, so it can be written to.
@@ -86,7 +96,9 @@ def _faults(error: "ValidationError", spelled: Mapping[str, str]) -> Iterator[Fa
     schema: Any = error.schema
     match error.validator:
         case "additionalProperties" if rule is False:
-            yield from _unknown_keys(path, value, sorted(schema.get("properties", {})))
+            known = schema.get("properties", {})
+            for key in sorted(set(value) - set(known)):
+                yield unknown_key(key, parents=path, known=known, present=value)
         case "required":
             yield from _missing_keys(path, value, rule, error)
         case "dependentRequired":
@@ -129,19 +141,6 @@ _PROBLEMS = {
     "minProperties": "too few entries",
     "maxProperties": "too many entries",
 }
-
-
-def _unknown_keys(
-    path: tuple[PathPart, ...], value: Mapping[str, Any], known: Sequence[str]
-) -> Iterator[Fault]:
-    for key in sorted(set(value) - set(known)):
-        yield Fault(
-            at=(*path, key),
-            problem="unknown key",
-            value=key,
-            among=known,
-            repair=nearest(key, [name for name in known if name not in value]) or nearest(key, known),
-        )
 
 
 def _missing_keys(

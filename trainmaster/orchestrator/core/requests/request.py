@@ -5,9 +5,10 @@ What is checked here is in our own dialect; `reading.py` makes that of the user'
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.faults import Fault, without_echoes
 from trainmaster.orchestrator.core.documents.unvalidated import text_at
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.policy.policy import Policy
@@ -118,13 +119,13 @@ def checked(
     secrets, *found = _found(draft, request_rules, spelled or {})
 
     def written(group: Iterable[Fault]) -> list[Fault]:
-        return [replace(fault, path=written_path(fault.path)) for fault in group]
+        return [fault.moved(written_path) for fault in group]
 
     # No fault of a place may quote its secret; what the text spoiled, nobody need report again.
     of_fallbacks = _of_fallbacks(draft, request_rules, found)
     known = _first_of_each_place((written(secrets), faults, *map(written, (*found, *of_fallbacks))))
     if known:
-        return Refused(faults=tuple(sorted(known)))
+        return Refused(faults=tuple(sorted(without_echoes(known))))
     return Request(
         document={**document, "region": region},
         spec=spec_from(document),
@@ -140,6 +141,10 @@ def _first_of_each_place(groups: Iterable[Iterable[Fault]]) -> set[Fault]:
         reported = {fault.path for fault in faults}
         faults |= {fault for fault in group if fault.path not in reported}
     return faults
+
+
+def _in_fallback(index: int, path: str) -> str:
+    return f"{fallback_path(index)}{path.removeprefix('$')}"
 
 
 def _found(draft: Draft, request_rules: RequestRules, spelled: Mapping[str, str]) -> tuple[list[Fault], ...]:
@@ -171,8 +176,4 @@ def _of_fallbacks(
         whole = without_fallbacks(merged(own, patch))
         candidate = replace(draft, document=whole, region=text_at(whole, "region") or draft.region)
         for group in _found(candidate, request_rules, {})[1:]:
-            yield [
-                replace(fault, path=f"{fallback_path(index)}{fault.path.removeprefix('$')}")
-                for fault in group
-                if fault not in told
-            ]
+            yield [fault.moved(partial(_in_fallback, index)) for fault in group if fault not in told]

@@ -77,7 +77,7 @@ def inline_request(request: Mapping[str, Any], spelled: Mapping[str, str], aroun
         f"${path.removeprefix(here)}": text for path, text in spelled.items() if path.startswith(here)
     }
     checked = _checked(request, own_spelled, around)
-    faults = tuple(replace(fault, path=here + fault.path.removeprefix("$")) for fault in checked.faults)
+    faults = tuple(fault.moved(lambda path: here + path.removeprefix("$")) for fault in checked.faults)
     return replace(checked, faults=faults)
 
 

@@ -1,0 +1,98 @@
+"""A misspelt key is one fault, which names the key that was meant; every other fault stays."""
+
+import json
+
+import pytest
+
+from tests.core.shipped import REQUEST_RULES
+from trainmaster.orchestrator.core.documents.faults import KEYS_SHOWN
+from trainmaster.orchestrator.core.requests.reading import request_in
+from trainmaster.orchestrator.core.requests.request import Refused
+
+IMAGE = "us-central1-docker.pkg.dev/my-project/trainmaster/trainer:1"
+MACHINE = {"machine": "n1-standard-4"}
+
+
+def faults(document: object) -> list[str]:
+    refused = request_in(
+        json.dumps(document).encode(), as_json=True, request_rules=REQUEST_RULES, name="small"
+    )
+    assert isinstance(refused, Refused)
+    return [str(fault) for fault in refused.faults]
+
+
+def own(**changes: object) -> dict[str, object]:
+    return {"model_name": "small", "image": IMAGE, "cluster": {"chief": MACHINE}, **changes}
+
+
+def vertex(container: object, machine: object) -> dict[str, object]:
+    pool = {"machineSpec": machine, "replicaCount": 1, "containerSpec": container}
+    return {"displayName": "small", "workerPoolSpecs": [pool]}
+
+
+NO_PLACE = "this key has no place in a request; found"
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (
+            {"model_name": "small", "imge": IMAGE, "cluster": {"chief": MACHINE}},
+            "$.imge: unknown key 'imge'; did you mean 'image'?; allowed: args, ",
+        ),
+        (
+            {"model_name": "small", "image": IMAGE, "clutser": {"chief": MACHINE}},
+            "$.clutser: unknown key 'clutser'; did you mean 'cluster'?; allowed: args, ",
+        ),
+        (
+            own(cluster={"chief": {"machin": "n1-standard-4"}}),
+            "$.cluster.chief.machin: unknown key 'machin'; did you mean 'machine'?; allowed: accelerator, ",
+        ),
+        (
+            vertex({"imageUr": IMAGE}, {"machineType": "n1-standard-4"}),
+            f"$.workerPoolSpecs[0].containerSpec.imageUr: {NO_PLACE} 'imageUr'; did you mean 'imageUri'?; allowed: ",
+        ),
+        (
+            vertex({"imageUri": IMAGE}, {"machine_typ": "n1-standard-4"}),
+            f"$.workerPoolSpecs[0].machineSpec.machine_typ: {NO_PLACE} 'machine_typ'; did you mean 'machine_type'?; ",
+        ),
+        (
+            {
+                "jobId": "small",
+                "trainingInput": {
+                    "scaleTier": "CUSTOM",
+                    "masterTyp": "n1-standard-4",
+                    "masterConfig": {"imageUri": IMAGE},
+                },
+            },
+            f"$.trainingInput.masterTyp: {NO_PLACE} 'masterTyp'; did you mean 'masterType'?; allowed: args, ",
+        ),
+    ],
+)
+def test_a_misspelt_key_is_one_fault_with_the_key_that_was_meant_before_the_others(
+    document: object, words: str
+) -> None:
+    (fault,) = faults(document)
+    assert fault.startswith(words)
+    assert fault.rpartition("allowed: ")[2].count(",") <= KEYS_SHOWN
+
+
+def test_a_misspelt_key_hides_no_other_fault() -> None:
+    found = faults(
+        {"imge": IMAGE, "cluster": {"chief": {"machine": "n1-standard-4", "disc": 5}}, "args": "x"}
+    )
+    assert [fault.partition(":")[0] for fault in found] == [
+        "$.args",
+        "$.cluster.chief.disc",
+        "$.imge",
+        "$.model_name",
+    ]
+
+
+def test_a_second_spelling_of_a_key_that_is_there_hides_nothing() -> None:
+    """`machne` can only have meant what stands beside it, so what is wrong with that one is told."""
+    found = faults(own(cluster={"chief": {"machine": 5, "machne": "n1-standard-4"}}))
+    assert [fault.partition(":")[0] for fault in found] == [
+        "$.cluster.chief.machine",
+        "$.cluster.chief.machne",
+    ]

@@ -69,7 +69,7 @@ def test_the_end_of_a_traceback_is_the_reason() -> None:
         (f"No module named '{'x' * 150}'", ""),
     ],
 )  # fmt: skip
-def test_a_module_that_the_image_lacks_is_told_with_the_repair(error: str, repair: str) -> None:
+def test_a_missing_module_is_reported_with_the_line_that_installs_it(error: str, repair: str) -> None:
     text = f"ModuleNotFoundError: {error}"
     assert found(wrote(CHIEF, raised(text)), exited(CHIEF, 1)).message == text + repair
 

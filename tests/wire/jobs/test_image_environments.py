@@ -204,7 +204,7 @@ def test_a_project_is_synced_with_the_versions_of_its_lock(stack: Stack, tree: P
     assert not any("Not done here" in text for text in stack.service_lines(name))
 
 
-def test_a_build_that_fails_at_length_is_still_told_by_its_first_line(stack: Stack, tree: Path) -> None:
+def test_a_failed_build_is_reported_with_the_first_line_of_its_error(stack: Stack, tree: Path) -> None:
     package = tree / "broken"
     package.mkdir()
     (package / "pyproject.toml").write_text(

@@ -40,7 +40,7 @@ _INSTALLER = re.compile(rf"(?<![-\w])(?:pip3?|uv|{'|'.join(_INSTEAD)}) ")
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
-    """What is installed because of such a file, if anything, and what the job's log says of it."""
+    """What is installed because of such a file, if anything, and what the job's log says about it."""
 
     install: Install | None = None
     notes: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ def declared(image: Image, installs: Sequence[Installation], not_done: Iterable[
     Where RUN lines install other packages, a note alone: what they leave out is missing from a built image too.
 
     Raises:
-        ImageError: the file is to be installed, and is too large or cannot be read.
+        ImageError: the file must be installed, and is too large or cannot be read.
     """
     if foreign := [word for line in not_done for word in _INSTALLER.findall(line)]:
         return Declared(notes=tuple(_not_run_here(foreign)))
@@ -175,7 +175,7 @@ def _lines(installs: Iterable[Install]) -> Iterator[str]:
 
 
 def _names(lines: Iterable[str]) -> Iterator[str]:
-    """The distributions that requirements name and that belong on this machine, as far as this can be told."""
+    """The distributions that lines name for this machine; a line that is no requirement names none."""
     for line in lines:
         try:
             need = Requirement(line.partition(" --hash")[0])

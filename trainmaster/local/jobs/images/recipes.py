@@ -41,7 +41,7 @@ class Recipe:
     Attributes:
         needs: requirements of which it must meet every one; None where this cannot be known before it is made.
         not_done: instructions of the Dockerfile that nothing here carries out.
-        notes: what else the job's log says of the Dockerfile.
+        notes: further lines for the job's log about the Dockerfile.
         key: stands for the content of all that it is made from.
     """
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.contract.world import LEDGER, World, request_rules_with, schema
+from tests.contract.world import LEDGER, Boundary, World, request_rules_with, schema
 from tests.core.roles import TUNING
 from trainmaster.orchestrator.adapters.memory import MemoryObjects
 from trainmaster.orchestrator.core.errors import AccessDenied
@@ -160,6 +160,60 @@ def test_files_of_an_earlier_run_at_a_fixed_path_are_no_model_of_this_one() -> N
     assert third.model is not None
     assert (third.model.format, third.model.files and third.model.files.count) == ("pytorch", 1)
     assert third.problems[0].endswith("model.h5, which are not recorded")
+
+
+def begun(world: World, name: str, request: Mapping[str, Any]) -> RunRecord:
+    """The record of a run whose job has begun to run, as the service's log line reports it."""
+    arrival = world.drop(json.dumps(request).encode(), f"requests/{name}.json")
+    world.launch(arrival)
+    world.clock.advance(timedelta(seconds=60))
+    job = world.record(arrival.run_id).job
+    assert job is not None
+    running = world.jobs.become(job.name, JobState.RUNNING)
+    world.settle(world.hint(running, tells_end=False))
+    return world.record(arrival.run_id)
+
+
+@pytest.mark.parametrize(
+    ("model_uri", "earlier", "own"),
+    [
+        ("gs://models/codelab", "gs://models/codelab/saved_model.pb", "gs://models/codelab/${run_id}"),
+        (
+            "gs://models/codelab/m.keras",
+            "gs://models/codelab/m.keras",
+            "gs://models/codelab/${run_id}/m.keras",
+        ),
+    ],
+)
+def test_a_run_that_may_overwrite_an_earlier_runs_model_says_so_as_it_begins(
+    model_uri: str, earlier: str, own: str
+) -> None:
+    world = World()
+    request = {key: value for key, value in REQUEST.items() if key != "champion"} | {"model_uri": model_uri}
+    assert begun(world, "first", request).problems == ()
+    put(world, earlier, b"first")
+    second = begun(world, "second", request)
+    (problem,) = second.problems
+    assert "holds files from before the job's start" in problem
+    assert problem.endswith(f"with ${{run_id}} in model_uri, for example {own}")
+    assert world.document("status/requests/second.json.json")["problems"] == [problem]
+    put(world, earlier, b"second")
+    assert second.job is not None
+    world.settle(world.hint(world.jobs.become(second.job.name, JobState.SUCCEEDED)))
+    ended_record = world.record(second.run_id)
+    assert (ended_record.state, ended_record.problems) == (RunState.SUCCEEDED, (problem,))
+
+
+@pytest.mark.parametrize("model_uri", ["gs://models/codelab/${run_id}", None])
+def test_a_run_with_a_place_of_its_own_lists_nothing_as_it_begins(model_uri: str | None) -> None:
+    world = World()
+    put(world, "gs://models/codelab/saved_model.pb", b"earlier")
+    changes = {"model_uri": model_uri} if model_uri else {}
+    record = begun(world, "own", {**REQUEST, **changes})
+    assert (record.state, record.problems) == (RunState.RUNNING, ())
+    boundary = Boundary()
+    world.sweep(boundary)
+    assert "list models" not in boundary.calls
 
 
 def test_metrics_of_an_earlier_run_at_a_fixed_path_are_not_this_ones() -> None:

@@ -144,6 +144,18 @@ def model_in(
     return FoundModel(model=model, files=files, problems=tuple(problems))
 
 
+def overwriting_problem(directory: ModelDirectory) -> str | None:
+    """What to say of a running job whose place holds files of before its start; None where it holds none."""
+    if not directory.older:
+        return None
+    parent, slash, name = directory.uri.rpartition("/")
+    own = f"{parent}{slash}${{run_id}}" + (f"/{name}" if name else "")
+    return (
+        f"{directory.uri} holds {_older(directory)}. The run may overwrite them, and with them the model that an earlier "
+        f"run has on record; give each run a place of its own with ${{run_id}} in model_uri, for example {own}"
+    )
+
+
 def files_document(run_id: str, model_uri: str, files: Sequence[ModelFile]) -> dict[str, object]:
     """The files as they are kept beside the record: schemas/model_files.v1.schema.json."""
     return {

@@ -64,6 +64,19 @@ def model_places(job: Job, request: AcceptedRequest, spec: JobSpec) -> tuple[Mod
     return (named, own) if written else (own, named)
 
 
+def shared_place(job: Job, request: AcceptedRequest) -> ModelPlace | None:
+    """Where the running job may overwrite an earlier run's model; None where the run has a place of its own.
+
+    A `--job-dir` is left out: a program that is started again continues there.
+    """
+    written = str(request.document.get(MODEL_URI, ""))
+    if request.model_uri is None or not written or RUN_ID in names_in(written) or job.start_time is None:
+        return None
+    fixed, has_more, _ = request.model_uri.partition("${")
+    uri = fixed[: fixed.rindex("/")] if has_more else fixed
+    return ModelPlace(uri=uri, is_named=True, since=job.start_time)
+
+
 def suggested_uri(spec: JobSpec) -> str | None:
     """The `model_uri` that the chief's own arguments suggest; None where they name no other place than the request."""
     named = (spec.model_uri or "").rstrip("/")

@@ -5,7 +5,11 @@ from dataclasses import replace
 
 from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
 from trainmaster.orchestrator.core.completion.entry import JobHint
-from trainmaster.orchestrator.core.completion.model import ModelDirectory, files_document
+from trainmaster.orchestrator.core.completion.model import (
+    ModelDirectory,
+    files_document,
+    overwriting_problem,
+)
 from trainmaster.orchestrator.core.completion.outcome import (
     Outcome,
     error_still_due,
@@ -14,7 +18,7 @@ from trainmaster.orchestrator.core.completion.outcome import (
     settled,
     stockout_of,
 )
-from trainmaster.orchestrator.core.completion.places import model_places
+from trainmaster.orchestrator.core.completion.places import model_places, shared_place
 from trainmaster.orchestrator.core.completion.progress import metrics_uri, progress_of
 from trainmaster.orchestrator.core.errors import JobNotFound, JobUnfinished, RecordMoved
 from trainmaster.orchestrator.core.names import RUN_LABEL, JobKind, is_run_id, job_kind
@@ -135,6 +139,7 @@ def _write(
         progress = _progress(services, record, job, spec) if shows_progress else None
         known = seen_going_on(record, job, now=now, attempt=services.attempt, progress=progress)
         if known is not None:
+            known = _with_overwriting_noted(services, record, known, job)
             tell_steps(services, record, known)
             tell_status(services, services.ledger.replace(held, known))
         return FlowResult(message=f"the job goes on: {job.state}", run_id=record.run_id, severity="DEBUG")
@@ -156,6 +161,20 @@ def _progress(services: Services, record: RunRecord, job: Job, spec: JobSpec | N
         return None
     uri = metrics_uri(job, record.request, spec)
     return progress_of(job, spec, services.models.metrics(uri) if uri is not None else None)
+
+
+def _with_overwriting_noted(services: Services, before: RunRecord, known: RunRecord, job: Job) -> RunRecord:
+    """A run that has just begun to run, with the models that it may overwrite among its problems.
+
+    One listing, once a run, and only where its request names a place without `${run_id}`.
+    """
+    begins = known.state is RunState.RUNNING and before.state is not RunState.RUNNING
+    place = shared_place(job, known.request) if begins and known.request is not None else None
+    if place is None:
+        return known
+    (directory,) = services.models.look([place])
+    problem = overwriting_problem(directory)
+    return known if problem is None else replace(known, problems=(*known.problems, problem))
 
 
 def _with_files_kept(services: Services, run_id: str, outcome: Outcome) -> Outcome:

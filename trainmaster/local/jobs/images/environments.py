@@ -44,8 +44,9 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _UNREACHABLE = ("error sending request", "dns error", "failed to fetch", "network connectivity is disabled")
 _WAY_OUT = (
     "The package index cannot be reached. Name one that can be, or a folder of wheels, where it is named now: in the line of "
-    "the Dockerfile, else in pip.conf, PIP_INDEX_URL or PIP_FIND_LINKS. Or install the packages into the stack's own "
-    "environment, which is used where it has all of them."
+    "the Dockerfile, else in pip.conf, PIP_INDEX_URL or PIP_FIND_LINKS. Or start the stack with UV_OFFLINE=1, for uv to "
+    "choose from what it has downloaded before. Or install the packages into the stack's own environment, which is used "
+    "where it has all of them."
 )
 
 Say = Callable[[str], Awaitable[object]]

@@ -12,11 +12,12 @@ from datetime import UTC, datetime
 
 import functions_framework
 from cloudevents.http import CloudEvent
+from werkzeug.exceptions import InternalServerError
 
 from trainmaster.orchestrator import log
 from trainmaster.orchestrator.core.completion.entry import hint_in
 from trainmaster.orchestrator.core.documents.codec import time_or
-from trainmaster.orchestrator.core.errors import TrainmasterError
+from trainmaster.orchestrator.core.errors import GenerationMoved, LeaseHeld, RecordMoved, TrainmasterError
 from trainmaster.orchestrator.core.events.envelope import Envelope, event_key, pubsub_message
 from trainmaster.orchestrator.core.events.self_test import marked_entry_in
 from trainmaster.orchestrator.core.requests.arrival import Ignored
@@ -32,6 +33,8 @@ from trainmaster.orchestrator.settings import settings_from
 from trainmaster.orchestrator.wiring import Wiring
 
 Flow = Callable[[Envelope], Iterable[FlowResult]]
+IN_FLIGHT = (LeaseHeld, RecordMoved, GenerationMoved)
+"""Raised for a duplicate while another delivery of its event is being processed, which is no failure."""
 
 
 @functools.cache
@@ -70,6 +73,9 @@ def _entry_point(flow: Flow) -> Callable[[CloudEvent], None]:
             message = str(error) if known else traceback.format_exc()
             # Should the event become a dead letter, this line is found by the event's key.
             log.line(severity, message, error=type(error).__name__, event_key=event_key(envelope), **told)
+            if isinstance(error, IN_FLIGHT):
+                # The framework answers this error as it answers any other, but logs no traceback of it.
+                raise InternalServerError(original_exception=error) from None
             if retryable:
                 raise
 

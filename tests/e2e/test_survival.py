@@ -1,7 +1,6 @@
 """A run of the real trainer outlives its machines: it continues where it was, and nobody has to start it again."""
 
 import json
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,8 +15,8 @@ from .proxied import quick_topology
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-LIVES = 3
-EPOCHS = 16
+LIVES = 2
+EPOCHS = 12
 """Enough that a chief which does not answer SIGTERM is killed before it is done: TensorFlow catches the signal."""
 GRACE_S = 3
 DEADLINE_S = 600
@@ -73,15 +72,6 @@ class Training:
         entries = self.stack.logging.list_entries(filter_=f'resource.labels.job_id="{self.job_id}"')
         return [str(entry.payload) for entry in entries]
 
-    def reached(self) -> int:
-        """The epoch behind which the second life begins."""
-        _, second = self.stack.eventually(
-            lambda: lives if len(lives := self.events("train_started")) > 1 else None,
-            f"the run is started again: {self.texts()[-20:]}",
-            deadline_s=DEADLINE_S,
-        )
-        return int(second["initial_epoch"])
-
     def wait_for_epoch(self, number: int) -> None:
         """So many epochs are over, and the checkpoints of all but the last of them are written."""
         self.stack.eventually(
@@ -90,23 +80,20 @@ class Training:
             deadline_s=DEADLINE_S,
         )
 
-    def processes(self, place: str = "") -> list[psutil.Process]:
-        """Every process of the job, or of one replica (`workerpool1-0`), its first one first."""
+    def processes(self) -> list[psutil.Process]:
+        """Every process of the job."""
         found = []
         for process in psutil.process_iter():
             try:
                 environment = process.environ()
             except psutil.Error:
                 continue
-            if environment.get("CLOUD_ML_JOB_ID") != self.job_id or "CLUSTER_SPEC" not in environment:
-                continue
-            task = json.loads(environment["CLUSTER_SPEC"])["task"]
-            if place in {"", f"{task['type']}-{task['index']}"}:
+            if environment.get("CLOUD_ML_JOB_ID") == self.job_id and "CLUSTER_SPEC" in environment:
                 found.append(process)
-        return sorted(found, key=lambda process: (process.create_time(), process.pid))
+        return found
 
     def assert_survived(self) -> None:
-        """The run succeeded, and its last life went on where an earlier one had been."""
+        """The run succeeded, and its last life continued where the first one had stopped."""
         status = self.stack.eventually(
             lambda: self._status("succeeded"),
             f"the run succeeds: {self.texts()[-20:]}",
@@ -125,13 +112,9 @@ class Training:
         assert self.stack.eventually(lambda: not self.processes(), "no process is left")
 
 
-def test_a_run_that_loses_its_worker_and_then_its_chief_continues_and_succeeds(
-    stack: Project, figures: Path
-) -> None:
+def test_a_run_whose_chief_is_preempted_continues_and_succeeds(stack: Project, figures: Path) -> None:
     training = Training(stack, "survivor", figures)
     training.wait_for_epoch(2)
-    training.processes("workerpool1-0")[0].send_signal(signal.SIGKILL)
-    training.wait_for_epoch(training.reached() + 2)
     command = [
         sys.executable,
         "-m",

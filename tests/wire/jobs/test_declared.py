@@ -24,6 +24,7 @@ def recipe(tree: Path, *lines: str, base: str = "python:3", **files: str) -> Rec
         ("RUN apt-get update && apt-get install -y libgl1",),
         ("RUN pip install --upgrade pip",),
         ("RUN useradd worker", "USER worker"),
+        ("RUN pip config set global.timeout 9 && apt-get install -y python3-pip && pip uninstall -y tqdm",),
     ],
 )
 def test_requirements_are_needed_where_no_run_line_installs_any_package(
@@ -107,6 +108,7 @@ def test_what_the_installing_run_lines_leave_out_is_named_and_not_installed(tmp_
         ("RUN pip install poetry && poetry install --no-root", ["poetry installs may be missing here. Write `RUN pip install .`"]),
         ("RUN pdm install", ["`RUN pip install -r requirements.txt` with the file that `pdm export` writes; or run"]),
         ("RUN pipenv install", ["the file that `pipenv requirements` writes; or run the built image"]),
+        ("RUN conda env update -f env.yml", ["conda installs may"]),
         ("RUN conda install -y tqdm", ["conda installs may be missing here. Write `RUN pip install …` with the names"]),
         ("RUN micromamba install tqdm && conda update tqdm", ["micromamba installs", "conda installs"]),
         ("RUN pip install --target /opt/x tqdm", []),

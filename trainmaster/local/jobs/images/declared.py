@@ -35,7 +35,8 @@ _INSTEAD = {
     "micromamba": _BY_NAME,
 }
 """Repairs by the installers that are not run here."""
-_INSTALLER = re.compile(rf"(?<![-\w])(?:pip3?|uv|{'|'.join(_INSTEAD)}) ")
+_VERBS = "add|create|install|sync|update"
+_INSTALLER = re.compile(rf"(?<![-\w])(pip3?|uv|{'|'.join(_INSTEAD)}) [^&;|]{{0,100}}?\b(?:{_VERBS})\b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +86,7 @@ def declared(image: Image, installs: Sequence[Installation], not_done: Iterable[
 
 
 def _not_run_here(words: Iterable[str]) -> Iterator[str]:
-    for installer in dict.fromkeys(word.strip() for word in words):
+    for installer in dict.fromkeys(words):
         if installer in _INSTEAD:
             yield (
                 f"The packages that {installer} installs may be missing here. Write {_INSTEAD[installer]}; or run the "
